@@ -61,11 +61,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def make_interleaved(loaded: Path, disk: Path, names: Sequence[str]) -> None:
-    work = disk / "work"
-    work.mkdir(exist_ok=True)
     origins = {name: loaded / name.rpartition(".")[0] for name in names}
     jobs = [CopyJob(o, disk / name, fsfs.list_files(o)) for name, o in origins.items()]
-    interleave(jobs, work, 0, 1)
+    interleave(jobs, disk, 0, 1)
     flush(disk)
 
 

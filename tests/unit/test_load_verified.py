@@ -131,23 +131,6 @@ def test_load_makes_requested_variants_and_verifies_each_once(
     assert names == [name for name, _ in calls]
 
 
-@pytest.mark.parametrize("shard", [0, 1, 2])
-def test_verify_all_in_parts_covers_all_revisions(
-    shard: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verified: list[Any]
-) -> None:
-    loader.load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], tmp_path)
-    verified.clear()
-    monkeypatch.setattr(verify, "SHARDS_PER_PART", 1)
-    last = fsfs.youngest(tmp_path / "f7.nopack")
-    verify.verify_all(tmp_path)
-    parts = sorted(call[call.index("-r") + 1] for call in verified)
-    assert parts == ["0:9", "10:19", f"20:{last}"]
-    (tmp_path / verify.MARK).unlink()
-    flip_bits(tmp_path / "f7.nopack" / "db" / "revs" / str(shard) / str(shard * 10 + 2), 0.5)
-    with pytest.raises(verify.DamagedError):
-        verify.verify_all(tmp_path)
-
-
 @pytest.fixture
 def make(into: Path, _loaded: tuple[Path, Any]) -> Callable[[], None]:
     """Return a function that makes two copies of each loaded repository."""

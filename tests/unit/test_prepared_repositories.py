@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,31 +25,21 @@ BSD = Variant("bsd", "f7", "pack", "i2")
 needs_svnadmin = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
 
-def test_prepared_repositories_lists_needs_of_storages(tmp_path: Path) -> None:
+def test_prepared_repositories_lists_needs_of_storages_and_dumps(tmp_path: Path) -> None:
     records = PreparedRepositories(
-        {"ram": [F7], "disk": [F7, BSD, F6]}, {"disk": "/d", "ram": "/r"}, 2, tmp_path
+        {"ram": [F7], "disk": [F7, BSD, F6]}, {"disk": "/d", "ram": "/r"}, 2, tmp_path, {"kde": 7}
     )
     assert records.storages == ["disk", "ram"]
-    assert records.repositories("disk") == ["bsd", "ruby"] and records.repositories("ram") == [
-        "ruby"
-    ]
+    assert records.repositories("disk") == ["bsd", "ruby"]
+    assert records.all_repositories() == ["bsd", "kde", "ruby"]
     assert records.variant_rows("disk")[0] == ["bsd", "f7", "pack", "i2"]
     assert records.formats("ruby") == [["f6", "nopack"], ["f7", "nopack"]]
     assert records.storages_needing("ruby") == {
         "/d": [["f6", "nopack"], ["f7", "nopack"]],
         "/r": [["f7", "nopack"]],
     }
-    assert records.storages_needing("bsd") == {"/d": [["f7", "pack"]]}
+    assert records.formats("kde") == [["f7", "nopack"]] and records.storages_needing("kde") == {}
     assert records.other_storages("disk") == {"bsd": [], "ruby": ["ram"]}
-
-
-def test_prepared_repositories_of_dumps_need_no_copies(tmp_path: Path) -> None:
-    records = PreparedRepositories(
-        {"disk": [F6]}, {"disk": "/d"}, 2, tmp_path, {"bsd": 7, "ruby": 9}
-    )
-    assert records.all_repositories() == ["bsd", "ruby"]
-    assert records.formats("ruby") == [["f6", "nopack"]]
-    assert records.formats("bsd") == [["f7", "nopack"]] and records.storages_needing("bsd") == {}
 
 
 @needs_svnadmin
@@ -108,58 +99,51 @@ def prepared(tmp_path: Path) -> Prepared:
     return Prepared(tmp_path)
 
 
-@needs_svnadmin
-def test_tokens_of_intact_copies_stay(
-    prepared: Prepared, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.rmtree(prepared.scratch)  # like the rule that copies
-    records = prepared.records()
-    assert (records.copies_token("disk"), records.load_token("ruby")) == (
-        "made then",
-        "loaded then",
-    )
-    assert records.missing("disk") == {} and capsys.readouterr().err == ""
-
-
-@needs_svnadmin
-def test_tokens_with_a_lost_copy_change_for_copies_only(
-    prepared: Prepared, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.rmtree(prepared.scratch)
-    shutil.rmtree(prepared.copy(F6, 2))
-    records = prepared.records()
-    assert records.copies_token("disk") == records.copies_token("disk") != "made then"
-    assert records.load_token("ruby") == "loaded then"
-    output = capsys.readouterr().err
-    assert output.count("1 copies have vanished or were changed") == 1
-    assert "ruby.f6.nopack.2" in output
-
-
-@needs_svnadmin
-def test_tokens_without_a_copy_change_for_load(prepared: Prepared) -> None:
-    for number in (1, 2):
-        metadata_file(prepared.copy(F6, number)).unlink()
-    assert prepared.records().load_token("ruby") == "loaded then"  # still in the staging folder
-    (prepared.scratch / "f6.nopack" / "db" / "format").unlink()
-    records = prepared.records()
-    assert (
-        records.load_token("ruby") != "loaded then" and records.copies_token("disk") != "made then"
-    )
-
-
-@needs_svnadmin
-def test_tokens_with_swapped_copies_change_for_load(prepared: Prepared) -> None:
-    shutil.rmtree(prepared.scratch)
-    records = PreparedRepositories({"disk": [F6, F7]}, {"disk": "disk"}, 1, prepared.root)
+def swap(prepared: Prepared) -> None:
     for of in (lambda path: path, metadata_file):
         first, second = (of(prepared.copy(variant, 1)) for variant in (F6, F7))
         first.rename(first.with_name("aside"))
         second.rename(first)
         first.with_name("aside").rename(second)
-    assert set(records.missing("disk")) == {(F6, 1), (F7, 1)}
-    assert (
-        records.load_token("ruby") != "loaded then" and records.copies_token("disk") != "made then"
-    )
+
+
+def remove_both(prepared: Prepared) -> None:
+    for number in (1, 2):
+        metadata_file(prepared.copy(F6, number)).unlink()
+
+
+@needs_svnadmin
+@pytest.mark.parametrize(
+    ("change", "is_staged", "copies", "missing", "is_copied", "is_loaded"),
+    [
+        (lambda _: None, False, 2, set(), False, False),
+        (lambda p: shutil.rmtree(p.copy(F6, 2)), False, 2, {(F6, 2)}, True, False),
+        (remove_both, True, 2, {(F6, 1), (F6, 2)}, True, False),
+        (remove_both, False, 2, {(F6, 1), (F6, 2)}, True, True),
+        (swap, False, 1, {(F6, 1), (F7, 1)}, True, True),
+    ],
+    ids=["intact", "one lost", "all lost", "all lost, not staged", "swapped"],
+)
+def test_tokens_change_for_rules_that_must_run_again(
+    prepared: Prepared,
+    change: Callable[[Prepared], object],
+    is_staged: bool,
+    copies: int,
+    missing: set[tuple[Variant, int]],
+    is_copied: bool,
+    is_loaded: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if not is_staged:
+        shutil.rmtree(prepared.scratch)  # like the rule that copies
+    change(prepared)
+    records = PreparedRepositories({"disk": [F6, F7]}, {"disk": "disk"}, copies, prepared.root)
+    assert set(records.missing("disk")) == missing
+    assert (records.copies_token("disk") != "made then") == is_copied
+    assert (records.load_token("ruby") != "loaded then") == is_loaded
+    assert records.copies_token("disk") == records.copies_token("disk")
+    reported = f"{len(missing)} copies have vanished or were changed"
+    assert capsys.readouterr().err.count(reported) == bool(missing)
 
 
 @needs_svnadmin

@@ -13,14 +13,20 @@ import pytest
 from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.prepare import copies
-from vcsbench.prepare.copies import CopyJob, copy_and_compare, interleave, make_copies
-from vcsbench.prepare.loader import choose_staging, load_source
+from vcsbench.prepare import loader
+from vcsbench.prepare.copies import (
+    CopyJob,
+    copy_and_compare,
+    interleave,
+    make_copies,
+    missing_copies,
+)
+from vcsbench.prepare.loader import load_source
 from vcsbench.sources import SizeEstimate
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
-from vcsbench.subjects.repository import Variant, copy_path, metadata_file
+from vcsbench.subjects.repository import Variant, copy_path
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -53,11 +59,9 @@ def packed(tmp_path: Path) -> Path:
 
 def test_load_makes_valid_repositories_of_each_variant(loaded: Path) -> None:
     assert sorted(path.name for path in loaded.iterdir()) == sorted(f"{f}.{p}" for f, p in VARIANTS)
-    numbers = {"f6": "6", "f7": "7", "f8": "8"}
     for fmt, packing in VARIANTS:
         path = loaded / f"{fmt}.{packing}"
-        assert (path / "db" / "format").read_text().splitlines()[0] == numbers[fmt]
-        assert fsfs.youngest(path) == 23
+        assert fsfs.read_shape(path)[:2] == (fmt, 23)
         subprocess.run(["svnadmin", "verify", "-q", path], check=True)
 
 
@@ -71,24 +75,7 @@ def test_load_upgraded_variant_keeps_its_layout(loaded: Path, tmp_path: Path) ->
     for number in range(24):
         revision = f"db/revs/0/{number}"
         assert (upgraded / revision).read_bytes() == (loaded / "f6.nopack" / revision).read_bytes()
-
-
-def test_missing_copies_loaded_repository_is_no_upgraded_variant(
-    loaded: Path, tmp_path: Path
-) -> None:
-    variants = [Variant("ruby", "f6-to-f8", "pack", "1")]
-    (tmp_path / "own").mkdir()
-    load_source(sources.open_source("ruby", SMALL), [("f6-to-f8", "pack")], tmp_path / "own")
-    record = {"path": str(tmp_path / "own"), "identity": "1", "tree": "", "folder": "", "notes": []}
-    (tmp_path / "disk").mkdir()
-    place = WorkDir(tmp_path / "disk", tmp_path)
-    make_copies(place, variants, 1, {"ruby": record}, 0, 1)
-    assert not copies.missing_copies(place.path, variants, 1)
-    copy = copy_path(place.path, variants[0].name, 1)
-    shutil.rmtree(copy)
-    shutil.copytree(loaded / "f8.pack", copy)
-    (why,) = copies.missing_copies(place.path, variants, 1).values()
-    assert "addressed logically" in why
+    assert "addressed logically" in fsfs.mismatch(loaded / "f8.pack", "f6-to-f8", "pack")
 
 
 def test_load_failed_has_error_of_svnadmin(tmp_path: Path) -> None:
@@ -107,7 +94,7 @@ def test_load_failed_has_error_of_svnadmin(tmp_path: Path) -> None:
         load_source(Broken(), [("f7", "nopack")], tmp_path)  # type: ignore[arg-type]
 
 
-def test_load_with_missing_revisions_raises(tmp_path: Path) -> None:
+def test_load_with_another_result_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Shorter(GeneratedSource):
         def write(self, out: Any) -> sources.Facts:
             return sources.Facts(super().write(out).revisions + 1)
@@ -115,9 +102,6 @@ def test_load_with_missing_revisions_raises(tmp_path: Path) -> None:
     source = Shorter("it", {"source": "generated", "profile": "ruby", "scale": 0.0001}, "")
     with pytest.raises(UserError, match="loaded 5 of 6 revisions"):
         load_source(source, [("f7", "nopack")], tmp_path)
-
-
-def test_load_into_another_format_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(fsfs.RELEASES, "f6", "1.9")
     with pytest.raises(UserError, match="was loaded, but it is of format f7, not of f6"):
         load_source(sources.open_source("ruby", SMALL), [("f6", "nopack")], tmp_path)
@@ -125,7 +109,7 @@ def test_load_into_another_format_raises(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_list_files_orders_by_revision(packed: Path) -> None:
     listed = fsfs.list_files(packed)
-    assert fsfs.packed_shards(packed) == 3
+    assert fsfs.read_shape(packed).packed == 3
     at = {file.name: file.revision for file in listed}
     assert at["db/revs/0.pack/pack"] == 9 and at["db/revs/2.pack/pack"] == 29
     assert at["db/revs/3/30"] == 30
@@ -194,118 +178,91 @@ def test_copy_and_compare_damaged_copy_raises(
         copy_and_compare([CopyJob(source, tmp_path / "a", fsfs.list_files(source))], tmp_path, 0, 1)
 
 
-def made(place: WorkDir, loaded: Path, numbers: int = 2, **facts: Any) -> list[Variant]:
-    """Make copies of two variants."""
-    variants = [Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7")]
-    record = {
-        "identity": "i1",
-        "path": str(loaded),
-        "tree": "trunk",
-        "folder": "trunk/lib",
-        "notes": [],
-    }
-    record |= facts
-    make_copies(place, variants, numbers, {"ruby": record}, 0, 1)
-    return variants
+F6, F7 = (Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7"))
 
 
-def test_make_copies_includes_spacers_in_space(loaded: Path, tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "checkout")
-    variants = [Variant("ruby", "f7", "nopack", "i1")]
-    record = {"path": str(loaded), "identity": "i1", "tree": "", "folder": "", "notes": []}
-    # A terabyte for each of 24 revisions.
-    with pytest.raises(
-        UserError, match=r"spacers of 2[0-9.]* TiB included.*lower `fragmentation_kib`"
-    ):
-        make_copies(place, variants, 1, {"ruby": record}, 1e12 / 1024, 1)
-    assert len(copies.missing_copies(place.path, variants, 1)) == 1
-
-
-def test_make_copies_makes_missing_copies_only(loaded: Path, tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "checkout")
-    variants = made(place, loaded)
-    assert not copies.missing_copies(place.path, variants, 2)
-    other = copy_path(place.path, "ruby.f6.nopack", 1) / "db" / "current"
-    before = other.stat().st_ino
-    shutil.rmtree(copy_path(place.path, "ruby.f7.nopack", 2))
-    assert list(copies.missing_copies(place.path, variants, 2)) == [(variants[1], 2)]
-    made(place, Path("/vanished"))  # made from another copy
-    assert not copies.missing_copies(place.path, variants, 2) and other.stat().st_ino == before
-
-
-def test_missing_copies_without_metadata_or_of_another_source(loaded: Path, tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "checkout")
-    variants = made(place, loaded)
-    metadata_file(copy_path(place.path, "ruby.f6.nopack", 2)).unlink()
-    assert list(copies.missing_copies(place.path, variants, 2)) == [(variants[0], 2)]
-    other = [Variant("ruby", "f6", "nopack", "i2")]
-    assert len(copies.missing_copies(place.path, other, 2)) == 2
-
-
-def test_make_copies_of_upgraded_staging_raises(loaded: Path, tmp_path: Path) -> None:
-    upgraded = tmp_path / "loaded"
-    shutil.copytree(loaded, upgraded)
-    fsfs.run_svnadmin("upgrade", upgraded / "f6.nopack")
-    place = WorkDir(tmp_path, tmp_path / "checkout")
-    with pytest.raises(
-        UserError, match=r"no copy of ruby.f6.nopack is intact, and the loaded repository"
-    ):
-        made(place, upgraded)
-    assert not list(place.path.glob("repositories/ruby.*"))
-
-
-def test_missing_copies_after_a_commit(loaded: Path, tmp_path: Path) -> None:
-    place = WorkDir(tmp_path, tmp_path / "checkout")
-    variants = made(place, loaded, 1)
-    url = f"file://{copy_path(place.path, 'ruby.f6.nopack', 1)}/new"
-    subprocess.run(["svn", "mkdir", "-q", "-m", "x", url], check=True)
-    assert list(copies.missing_copies(place.path, variants, 1)) == [(variants[0], 1)]
-
-
-ONE = SizeEstimate(revisions=0, repository_bytes=1 << 30)
+def make(place: WorkDir, loaded: Path, *variants: Variant, fragmentation: float = 0) -> None:
+    record = {"identity": "i1", "path": str(loaded), "tree": "", "folder": "", "notes": []}
+    make_copies(place, variants, 2, {"ruby": record}, fragmentation, 1)
 
 
 @pytest.fixture
-def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[Path, int], list[WorkDir]]:
-    """Three folders on separate devices with 10 GiB of free space each."""
-    places = [WorkDir(tmp_path, f"/{name}") for name in "abc"]
-    free = {place.path: 10 << 30 for place in places}
-    monkeypatch.setattr(f"{choose_staging.__module__}.free_bytes", lambda path: free[path])
-    monkeypatch.setattr(f"{choose_staging.__module__}._device", lambda place: hash(place.path))
-    return free, places
+def place(tmp_path: Path) -> WorkDir:
+    return WorkDir(tmp_path, tmp_path / "checkout")
 
 
-def test_choose_staging_prefers_scratch_with_space(
-    room: tuple[dict[Path, int], list[WorkDir]],
+def test_make_copies_includes_spacers_in_space(loaded: Path, place: WorkDir) -> None:
+    # A terabyte for each of 24 revisions of two copies.
+    error = r"spacers of 4[0-9.]* TiB included.*lower `fragmentation_kib`"
+    with pytest.raises(UserError, match=error):
+        make(place, loaded, F7, fragmentation=1e12 / 1024)
+    assert len(missing_copies(place.path, [F7], 2)) == 2
+
+
+def test_make_copies_makes_missing_copies_only(loaded: Path, place: WorkDir) -> None:
+    make(place, loaded, F6, F7)
+    assert not missing_copies(place.path, [F6, F7], 2)
+    other = copy_path(place.path, F6.name, 1) / "db" / "current"
+    before = other.stat().st_ino
+    shutil.rmtree(copy_path(place.path, F7.name, 2))
+    assert list(missing_copies(place.path, [F6, F7], 2)) == [(F7, 2)]
+    make(place, Path("/vanished"), F6, F7)  # made from another copy
+    assert not missing_copies(place.path, [F6, F7], 2) and other.stat().st_ino == before
+
+
+def test_make_copies_of_upgraded_staging_raises(
+    loaded: Path, place: WorkDir, tmp_path: Path
 ) -> None:
-    free, (scratch, storage, _) = room
-    assert choose_staging(ONE, 2, scratch, {storage: 6}) is scratch
-    free[scratch.path] = 1 << 30
-    assert choose_staging(ONE, 2, scratch, {storage: 6}) is storage
-    with pytest.raises(UserError, match=r"about 12.0 GiB are needed .* and 10.0 GiB are free"):
-        choose_staging(ONE, 3, scratch, {storage: 9})
+    upgraded = tmp_path / "loaded"
+    shutil.copytree(loaded, upgraded)
+    fsfs.run_svnadmin("upgrade", upgraded / "f6.nopack")
+    error = r"no copy of ruby.f6.nopack is intact, and the loaded repository"
+    with pytest.raises(UserError, match=error):
+        make(place, upgraded, F6, F7)
+    assert not list(place.path.glob("repositories/ruby.*"))
 
 
-def test_choose_staging_checks_each_storage(
-    room: tuple[dict[Path, int], list[WorkDir]],
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("free", "repositories", "copies", "chosen"),
+    [
+        ((10, 10, 10), 2, (6,), "scratch"),
+        ((1, 10, 10), 2, (6,), "first"),
+        ((1, 10, 10), 3, (9,), "first: about 12.0 GiB are needed .* and 10.0 GiB are free"),
+        ((10, 10, 5), 2, (6, 6), "second: about 6.00 GiB are needed"),
+        ((10, 10, 5), 2, (6, 3), "scratch"),
+        ((0, 6, 5), 2, (6, 3), "second"),
+        # One device.
+        (10, 2, (4, 4), "scratch"),
+        (10, 3, (4, 4), "about 11.0 GiB are needed"),
+        (10, 1, (6, 6), "about 12.0 GiB are needed"),
+    ],
+)
+def test_choose_staging_takes_the_first_folder_with_space(
+    free: int | tuple[int, ...],
+    repositories: int,
+    copies: tuple[int, ...],
+    chosen: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    free, (scratch, first, second) = room
-    free[second.path] = 5 << 30
-    with pytest.raises(UserError, match=rf"{second.path}: about 6.00 GiB are needed"):
-        choose_staging(ONE, 2, scratch, {first: 6, second: 6})
-    assert choose_staging(ONE, 2, scratch, {first: 6, second: 3}) is scratch
-    free[scratch.path] = 0
-    free[first.path] = 6 << 30
-    assert choose_staging(ONE, 2, scratch, {first: 6, second: 3}) is second
+    names = ("scratch", "first", "second")
+    places = [WorkDir(f"/{name}", "/checkout") for name in names]
+    sizes = dict(zip(places, free if isinstance(free, tuple) else [free] * 3, strict=True))
+    devices = {place: n if isinstance(free, tuple) else 1 for n, place in enumerate(places)}
+    by_path = {place.path: size * GIB for place, size in sizes.items()}
+    monkeypatch.setattr(loader, "free_bytes", by_path.__getitem__)
+    monkeypatch.setattr(loader, "_device", devices.__getitem__)
+    estimate = SizeEstimate(revisions=0, repository_bytes=GIB)
+    scratch, *storages = places
 
+    def choose() -> WorkDir:
+        of_storages = dict(zip(storages, copies, strict=False))
+        return loader.choose_staging(estimate, repositories, scratch, of_storages)
 
-def test_choose_staging_adds_space_of_one_device(
-    room: tuple[dict[Path, int], list[WorkDir]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, (scratch, first, second) = room
-    monkeypatch.setattr(f"{choose_staging.__module__}._device", lambda place: 1)
-    assert choose_staging(ONE, 2, scratch, {first: 4, second: 4}) is scratch
-    with pytest.raises(UserError, match=r"about 11.0 GiB are needed"):
-        choose_staging(ONE, 3, scratch, {first: 4, second: 4})
-    with pytest.raises(UserError, match=r"about 12.0 GiB are needed"):
-        choose_staging(ONE, 1, scratch, {first: 6, second: 6})
+    if chosen in names:
+        assert choose() is places[names.index(chosen)]
+    else:
+        with pytest.raises(UserError, match=chosen.replace(": about", "/.*: about")):
+            choose()

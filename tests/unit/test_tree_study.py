@@ -22,15 +22,15 @@ from vcsbench.config.study import Command, load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence import same_work
 from vcsbench.measure.cell_round import CellRound
-from vcsbench.measure.prepared_cell import PYTHON, STRATEGIES, fill_template
+from vcsbench.measure.prepared_cell import PYTHON, fill_template, strategy_argv
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
+from vcsbench.modules import closure, file_of, kind_module
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.run import inputs
 from vcsbench.sources import open_source
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
-from vcsbench.storages.filesystems import next_directory
 from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features
 from vcsbench.subjects.tree_stores import STORES
 
@@ -57,25 +57,22 @@ def table(name: str, frame: pd.DataFrame) -> dict[tuple[str, str], float]:
     return {(strategy, candidate): value for strategy, candidate, value in rows.to_numpy()}
 
 
-def test_tables_of_best_and_worst_published_runs() -> None:
+def test_published_numbers_reach_tables_and_findings() -> None:
     best, worst = table("best", published()), table("worst", published())
     assert best["cp", ""] == 2.183 and best["checkout", ""] == 91.19 and len(best) == 6
     assert worst == {("cp", ""): 12.05, ("transform", ""): 28.912}
-
-
-def test_table_of_shares_uses_best_runs() -> None:
     shares = table("cp-vs-others", published())
     assert shares["", "copytree"] == pytest.approx(100 * (2.183 / 5.513 - 1))
     assert shares["", "transform"] == pytest.approx(100 * (2.183 / 26.227 - 1))
-
-
-def test_findings_hold_on_published_numbers() -> None:
+    expected = {
+        "copytree-vs-cp": 2.183 / 5.513,
+        "rename-vs-naive": 5.744 / 16.736,
+        "transform-vs-cp": 26.227 / 2.183,
+        "checkout-vs-transform": 26.227 / 91.19,
+    }
     rows = evaluate_findings(FINDINGS, list(STUDY.axes), published(), None, by=["statistic"])
     values = dict(rows[["id", "published"]].to_numpy())
-    assert values["copytree-vs-cp"] == pytest.approx(2.183 / 5.513)
-    assert values["rename-vs-naive"] == pytest.approx(5.744 / 16.736)
-    assert values["transform-vs-cp"] == pytest.approx(26.227 / 2.183)
-    assert values["checkout-vs-transform"] == pytest.approx(26.227 / 91.19)
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
 
 
 def test_finding_on_best_uses_best_run_of_each_round() -> None:
@@ -110,13 +107,16 @@ def reason(**axes: str) -> str:
     return why_not(usual | axes, parts_of(STUDY, usual | axes, here), here)
 
 
-def test_strategy_with_reflinks_is_skipped_without_them() -> None:
-    assert reason(strategy="cp reflink", filesystem="ext4") == "ext4 has no reflinks"
-    assert reason(strategy="cp reflink", filesystem="tmpfs") == "tmpfs has no reflinks"
-
-
-def test_cold_cell_on_tmpfs_is_skipped() -> None:
-    assert "never cold" in reason(filesystem="tmpfs", cache="cold")
+@pytest.mark.parametrize(
+    ("axes", "expected"),
+    [
+        ({"strategy": "cp reflink", "filesystem": "ext4"}, "ext4 has no reflinks"),
+        ({"strategy": "cp reflink", "filesystem": "tmpfs"}, "tmpfs has no reflinks"),
+        ({"filesystem": "tmpfs", "cache": "cold"}, "never cold"),
+    ],
+)
+def test_impossible_cell_is_skipped(axes: dict[str, str], expected: str) -> None:
+    assert expected in reason(**axes)
 
 
 def test_strategy_without_its_program_is_skipped(
@@ -132,13 +132,13 @@ def test_strategy_without_its_program_is_skipped(
     assert reason(strategy="transform") == ""
 
 
-def test_closure_of_strategy_excludes_other_strategies() -> None:
-    from vcsbench.modules import KINDS, closure, file_of
-
-    of_naive = closure(file_of(f"{KINDS['program']}.naive"))
-    of_rename = closure(file_of(f"{KINDS['program']}.rename"))
-    assert {path.name for path in of_naive} == {"naive.py"}
-    assert {path.name for path in of_rename} == {"__init__.py", "naive.py", "rename.py"}
+def test_closure_of_strategy_excludes_other_modules() -> None:
+    closures = {
+        name: [path.name for path in closure(file_of(kind_module("strategies", name)[9:]))]
+        for name in ("naive", "start", "transform", "start_breezy")
+    }
+    assert closures["naive"] == closures["start"] == ["copying.py"]
+    assert closures["transform"] == closures["start_breezy"] == ["transform.py"]
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def build(name: str, stored: Path, target: Path, private: Path) -> None:
         "svn": lambda: ["svn", "--non-interactive", "--config-dir", str(private)],
         "built": lambda: str(programs.BUILT),
         "python": lambda: PYTHON,
-        "program": lambda: [*PYTHON, STRATEGIES, command.program],
+        "program": lambda: strategy_argv(command.program or ""),
     }
     own = {n: v.replace("{run}", str(private)) for n, v in (command.environment or {}).items()}
     environment = {**os.environ, **programs.CLIENT_ENVIRONMENT, **own}
@@ -258,33 +258,22 @@ def test_store_without_a_name_it_cannot_carry_counts_it(tree: Path, tmp_path: Pa
     assert int(built["files"]) == int(whole["files"]) - 1
 
 
-def test_store_record_of_lost_template_makes_it_again(tree: Path, tmp_path: Path) -> None:
+def test_templates_lost_or_changed_are_made_again(tree: Path, tmp_path: Path) -> None:
+    (tree / "folder" / "below" / "ends\r").unlink()
     these = templates(tree, "pack", tmp_path / "storage")
-    first = Path(these.store_record()["path"])
-    whole = first.read_bytes()
-    first.unlink()
-    assert Path(these.store_record()["path"]).read_bytes() == whole
-
-
-def test_source_record_of_changed_tree_makes_it_again(tree: Path, tmp_path: Path) -> None:
-    these = templates(tree, "", tmp_path / "storage")
-    copy = Path(these.source_record()["path"])
-    complete = inspect_built_tree(copy, NEUTRAL)
+    pack, copy = (Path(r["path"]) for r in (these.store_record(), these.source_record()))
+    assert lost_features(tree, copy) == {"modes": 0, "empty-folders": 0, "hard-links": 0}
+    whole, complete = pack.read_bytes(), inspect_built_tree(copy, NEUTRAL)
+    pack.unlink()
     (copy / "text").unlink()
     (copy.parent / "making-of-one-that-was-killed").mkdir()
+    assert Path(these.store_record()["path"]).read_bytes() == whole
     assert inspect_built_tree(Path(these.source_record()["path"]), NEUTRAL) == complete
     these.remove_incomplete()
     assert not list(copy.parent.glob("making-*"))
     before = copy.stat().st_ino
     these.source_record()
     assert copy.stat().st_ino == before
-
-
-def test_source_record_keeps_hard_links(tree: Path, tmp_path: Path) -> None:
-    (tree / "folder" / "below" / "ends\r").unlink()
-    copy = Path(templates(tree, "", tmp_path / "storage").source_record()["path"])
-    assert lost_features(tree, copy) == {"modes": 0, "empty-folders": 0, "hard-links": 0}
-    assert (copy / "text").stat().st_nlink == 2
 
 
 def test_fewest_calls_uses_three_calls_per_file(tree: Path, tmp_path: Path) -> None:
@@ -338,26 +327,11 @@ def test_checkout_head_of_subversion_has_trunk(tree: Path, tmp_path: Path) -> No
     )
 
 
-def test_next_directory_is_new(tmp_path: Path) -> None:
-    first = next_directory(tmp_path, "here")
-    assert first == tmp_path / "here" and first.is_dir()
-    first.rmdir()
-    next_directory(tmp_path, "here")
-    assert [path.name for path in tmp_path.iterdir()] == ["here"]
-
-
 def test_same_work_of_unchecked_work_is_refused() -> None:
-    own, other = '{"apart":1,"files":1}', '{"files":2}'
-    assert same_work.is_apart(own) and not same_work.is_apart(other)
-    refusal = same_work.refusal("", {"one file": own, "cp": other})
+    unchecked, other = '{"apart":1,"files":1}', '{"files":2}'
+    refusal = same_work.refusal("", {"one file": unchecked, "cp": other})
     assert refusal and refusal.reason
-    assert same_work.figures_of(own) == "1 files"
-
-
-def test_filesystem_axis_has_the_storage() -> None:
-    here, _ = made()
-    found = axis_of("filesystem").words(here)["storage and filesystems"]
-    assert found == ["storage", *here.config.settings.filesystems]
+    assert same_work.figures_of(unchecked) == "1 files"
 
 
 def test_filesystem_axis_on_ext4_without_journal_makes_one(
@@ -388,5 +362,6 @@ def test_set_aside_attempt_resets_its_output(tmp_path: Path) -> None:
 
 def test_non_choices_are_reference_strategies() -> None:
     wildcards = SimpleNamespace(study=STUDY.name)
-    assert inputs.reference_commands(wildcards) == {"strategy": ["fewest calls"]}
+    references = ["fewest calls", "one file", "empty files", "start python", "start breezy"]
+    assert inputs.reference_commands(wildcards) == {"strategy": references}
     assert inputs.reference_commands(SimpleNamespace(study="fsfs-san-2014")) == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,14 +18,12 @@ from vcsbench.axes import axis_of, client_server
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.evidence.run_columns import space_columns
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 from vcsbench.subjects.fsfs import run_client
-from vcsbench.subjects.repository import scaled_revisions
 from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
 
 ROOT = Path(__file__).parent.parent.parent
@@ -43,37 +42,26 @@ def published() -> Any:
     return study, read_published(paths, list(study.axes), fixed=files)
 
 
-def test_read_published_rows_by_value_become_columns() -> None:
-    _, frame = published()
+def test_published_numbers_reach_tables_and_findings() -> None:
+    study, frame = published()
     usage = frame[frame["disk_usage_mib"].notna()]
     assert usage[["reflink", "disk_usage_mib"]].to_numpy().tolist() == [["off", 573], ["on", 361]]
     nfs = frame[(frame["command"] == "checkout") & (frame["filesystem"] == "nfs")]
     assert nfs["elapsed_s"].tolist() == [743.2, 143.2]
     assert set(frame["repo"]) == {"large"} and set(frame["pristines"]) == {"stored"}
-
-
-def test_table_of_published_numbers_has_orientation_of_study() -> None:
-    study, frame = published()
     order = {axis: list(dict.fromkeys(frame[axis])) for axis in study.axes}
     name = "exclusive-vs-default"
     table = make_table(frame, name, study.tables[name], order, study.block)
     of = table[(table["command"] == "checkout") & (table["filesystem"] == "tmpfs")]
     assert of["value"].tolist() == [pytest.approx(100 * (13.9 / 16.7 - 1))]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
+    findings = read_yaml(ROOT / "config/published/findings.yaml")[STUDY]
+    rows = evaluate_findings(findings, list(study.axes), frame, None).set_index("id")["published"]
+    for finding, expected in (
         ("exclusive-locking-checkout", 16.7 / 13.9),
         ("exclusive-locking-checkout-nfs", 743.2 / 143.2),
         ("reflink-disk-usage", 573 / 361),
-    ],
-)
-def test_findings_hold_on_published_numbers(name: str, expected: float) -> None:
-    study, frame = published()
-    findings = read_yaml(ROOT / "config/published/findings.yaml")[STUDY]
-    row = evaluate_findings(findings, list(study.axes), frame, None).set_index("id").loc[name]
-    assert float(row["published"]) == pytest.approx(expected, rel=1e-3)
+    ):
+        assert float(rows[finding]) == pytest.approx(expected, rel=1e-3)
 
 
 def test_grid_has_no_null_update_with_reflinks() -> None:
@@ -121,24 +109,7 @@ def test_axis_value_invalid_is_refused(axis: str, value: str) -> None:
     assert axis_of(axis).why_invalid(value).startswith("is n")
 
 
-def test_scaled_revisions_follow_scale() -> None:
-    assert scaled_revisions(1000, {"repository": {"scale": 0.1}}) == 100
-    assert scaled_revisions(1000, {"repository": {"scale": None}}) == 1000
-
-
-def test_space_columns_are_those_of_context() -> None:
-    space = {"used_bytes": 5, "exclusive_bytes": 4, "shared_bytes": None}
-    assert space_columns({"working_copy": {"space": space}}) == space
-    assert set(space_columns({}).values()) == {None}
-
-
 LINE = "cloned={} passed_on=3 failed={} errno={}\n"
-
-
-def test_cloned_files_counts_timed_runs(tmp_path: Path) -> None:
-    (tmp_path / "reflinks").write_text(LINE.format(9, 0, 0) + LINE.format(7, 0, 0) * 2)
-    assert cloned_files(tmp_path, {"reflink": "x", "runs": 2}) == [7, 7]
-    assert cloned_files(tmp_path, {"runs": 2}) is None
 
 
 @pytest.mark.parametrize(
@@ -148,12 +119,14 @@ def test_cloned_files_counts_timed_runs(tmp_path: Path) -> None:
         (LINE.format(7, 0, 0), "did nothing in some run"),
         (LINE.format(7, 0, 0) + LINE.format(0, 5, 95), "Operation not supported, 5 times"),
         (LINE.format(0, 0, 0) * 2, "cloned no file"),
+        (LINE.format(9, 0, 0) + LINE.format(7, 0, 0) * 2, ""),
     ],
 )
-def test_cloned_files_without_clones_raises(log: str, error: str, tmp_path: Path) -> None:
+def test_cloned_files_counts_timed_runs(log: str, error: str, tmp_path: Path) -> None:
     (tmp_path / "reflinks").write_text(log)
-    with pytest.raises(UserError, match=error):
-        cloned_files(tmp_path, {"reflink": "x", "runs": 2})
+    with pytest.raises(UserError, match=error) if error else nullcontext():
+        assert cloned_files(tmp_path, {"reflink": "x", "runs": 2}) == [7, 7]
+    assert cloned_files(tmp_path, {"runs": 2}) is None
 
 
 @pytest.fixture
@@ -184,19 +157,8 @@ def templates_of(path: Path) -> WorkingCopyTemplates:
 
 
 @needs("svn", "svnadmin")
-def test_export_has_url_of_its_keywords(copies: tuple[Path, Path]) -> None:
-    """Copies of a repository share the template of the first copy."""
-    seen = []
-    for path in copies:
-        tree, url = templates_of(path).export(1)
-        assert url in (tree / "file").read_text()
-        seen.append(inspect_tree(tree, UrlNormaliser(url)))
-    assert seen[0] == seen[1]
-
-
-@needs("svn", "svnadmin")
-def test_working_copy_relocated_keeps_old_url_in_untouched_files(copies: tuple[Path, Path]) -> None:
-    """Files that the update does not touch contain the URL before the relocation."""
+def test_templates_have_the_url_of_their_keywords(copies: tuple[Path, Path]) -> None:
+    """Copies share templates. An update leaves the old URL in files that it does not touch."""
     first, second = copies
     svn = shutil.which("svn") or ""
     template, old = templates_of(first).working_copy(1)
@@ -207,5 +169,6 @@ def test_working_copy_relocated_keeps_old_url_in_untouched_files(copies: tuple[P
     run_client(svn, "update", updated)
     assert old in (updated / "file").read_text() and new in (updated / "other").read_text()
     tree, url = templates_of(second).export(2)
+    assert templates_of(first).export(2) == (tree, url) and url == new
     assert inspect_tree(updated, UrlNormaliser(new, old)) == inspect_tree(tree, UrlNormaliser(url))
     assert inspect_tree(updated, UrlNormaliser(new)) != inspect_tree(tree, UrlNormaliser(url))

@@ -101,29 +101,19 @@ def test_copy_changed_is_made_again_alone(project: Project) -> None:
     assert "Nothing to be done" in project.snakemake("-n").stdout
 
 
-def test_copy_changed_during_a_run_fails_its_cell_and_is_made_again(
-    project: Project,
-) -> None:
-    project.configure(**{**KEYS, "rounds": 1, "copies": 1})
-    project.prepare()
-    commit(copy_path(project, "ruby.f7.nopack.1"))
-    cell = "log/file/ruby/f7/nopack/slow/hot-os"
-    done = project.tool("measure", cell)
-    assert done.returncode == 1 and "the copy has vanished or was changed" in done.stdout
-    done = project.measure(STUDY)
-    assert done.returncode == 0 and len(project.exports()) == 2, done.stdout
-
-
-def test_copies_swapped_are_refused_and_made_again(project: Project) -> None:
+def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project: Project) -> None:
     project.configure(**{**KEYS, "rounds": 1, "copies": 1})
     project.prepare()
     six, seven = (copy_path(project, f"ruby.{fmt}.nopack.1") for fmt in ("f6", "f7"))
+    commit(seven)
+    done = project.tool("measure", "log/file/ruby/f7/nopack/slow/hot-os")
+    assert done.returncode == 1 and "the copy has vanished or was changed" in done.stdout
+    project.prepare()
     for first, second in ((six, seven), (Path(f"{six}.json"), Path(f"{seven}.json"))):
         first.rename(first.with_name("aside"))
         second.rename(first)
         first.with_name("aside").rename(second)
-    cell = "log/file/ruby/f6/nopack/slow/hot-os"
-    done = project.tool("measure", cell)
+    done = project.tool("measure", "log/file/ruby/f6/nopack/slow/hot-os")
     belongs = f"its metadata is that of copy 1 of ruby.f7.nopack, made as {seven}"
     assert done.returncode == 1 and belongs in done.stdout, done.stdout
     done = project.measure(STUDY)
@@ -256,12 +246,12 @@ def test_storage_read_only_after_a_run_is_refused(
     project.prepare()
 
 
-def test_clean_storage_behind_a_link_keeps_files_of_the_user(project: Project) -> None:
-    real = project.path / "elsewhere"
-    real.mkdir()
-    (real / "precious").write_text("mine")
-    (real / "vcsbench-12345678").mkdir()
-    (real / "vcsbench-12345678" / "precious").write_text("mine")
+def test_clean_storage_and_results_behind_links_keeps_files_of_the_user(project: Project) -> None:
+    real, results = project.path / "elsewhere", project.path / "of results"
+    (real / "vcsbench-12345678").mkdir(parents=True)
+    results.mkdir()
+    for folder in (real, real / "vcsbench-12345678", results):
+        (folder / "precious").write_text("mine")
     shutil.rmtree(project.path / "storage")
     (project.path / "storage").symlink_to(real)
     project.configure(**KEYS)
@@ -270,14 +260,7 @@ def test_clean_storage_behind_a_link_keeps_files_of_the_user(project: Project) -
     paths = {str(path.relative_to(real)) for path in real.rglob("*")}
     assert paths == {"precious", "vcsbench-12345678", "vcsbench-12345678/precious"}
     assert (project.path / "storage").is_symlink() and not (project.path / "results").exists()
-
-
-def test_clean_results_behind_a_link_keeps_files_of_the_user(project: Project) -> None:
-    real = project.path / "elsewhere"
-    real.mkdir()
-    (real / "precious").write_text("mine")
-    (project.path / "results").symlink_to(real)
-    project.configure(**KEYS)
+    (project.path / "results").symlink_to(results)
     done = project.tool("clean")
     assert done.returncode == 0, done.stdout
-    assert (real / "precious").read_text() == "mine" and f"{real} remains" in done.stdout
+    assert (results / "precious").read_text() == "mine" and f"{results} remains" in done.stdout

@@ -133,34 +133,25 @@ def assert_disk_usage(runs: list[dict[str, str]], tree: int) -> None:
 
 
 @pytest.mark.slow
-@makes("btrfs")
+@makes("btrfs", "ext4")
 @clones
-def test_reflink_library_without_effect_fails_its_cell(project: Project) -> None:
+def test_client_settings_without_effect_fail_their_cells(project: Project) -> None:
     configure(
-        project, {**PLAIN, "command": "checkout", "filesystem": "btrfs", "reflink": ["off", "on"]}
+        project,
+        {**ON_BTRFS, "command": "checkout", "reflink": ["off", "on"]},
+        {**PLAIN, "command": "update-null", "filesystem": "ext4"},
     )
     library = project.path / REFLINK_LIBRARY
     library.unlink()
-    subprocess.run(
-        ["gcc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True
-    )  # a library without functions
-    assert project.tool("run", "measured").returncode != 0
-    found = reasons(project)
-    assert {cell.split("/")[3] for cell in found} == {"on"}
-    assert all("the library that clones files did nothing" in why for why in found.values())
-
-
-@pytest.mark.slow
-@makes("ext4")
-def test_client_with_other_locking_fails_its_cell(project: Project) -> None:
-    configure(project, {**PLAIN, "command": "update-null", "filesystem": "ext4"})
+    # A library without functions.
+    subprocess.run(["gcc", "-shared", "-x", "c", "/dev/null", "-o", library], check=True)
     axis = project.path / "workflow/vcsbench/axes/client_server.py"
     axis.write_text(axis.read_text().replace("exclusive-locking=yes", "exclusive-locking=no"))
     assert project.tool("run", "measured").returncode != 0
-    assert {
-        cell: "does not lock the working copy's database as exclusive" in why
-        for cell, why in reasons(project).items()
-    } == {"update-null/large/ext4/off/exclusive/stored/-": True}
+    found, locking = reasons(project), "update-null/large/ext4/off/exclusive/stored/-"
+    assert set(found) == {"checkout/large/btrfs/on/default/stored/-", locking}
+    assert "does not lock the working copy's database as exclusive" in found.pop(locking)
+    assert "the library that clones files did nothing" in found.popitem()[1]
 
 
 @pytest.mark.slow

@@ -28,8 +28,13 @@ KINDS = {
     "output": "subjects",
     "program": "strategies",
 }
-# Kinds whose class is in the module of another kind.
+# Kinds whose class or function is in the module of another kind.
 SHARED_MODULES = {
+    "strategies.copytree": "strategies.copying",
+    "strategies.naive": "strategies.copying",
+    "strategies.rename": "strategies.copying",
+    "strategies.start": "strategies.copying",
+    "strategies.start_breezy": "strategies.transform",
     "subjects.dump": "subjects.repository",
     "subjects.built_tree": "subjects.tree",
     "subjects.targets": "subjects.target",

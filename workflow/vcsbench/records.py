@@ -461,7 +461,10 @@ class CopiesRecord(TypedDict):
 
 
 class TreeRecord(TypedDict, total=False):
-    """A tree or its store on a storage: entries, bytes with overhead, and bytes of content."""
+    """A template on a storage: a tree, its store, a working copy or an export. `bytes` has overhead.
+
+    `url` is that of the repository in keywords.
+    """
 
     path: str
     entries: int
@@ -469,6 +472,7 @@ class TreeRecord(TypedDict, total=False):
     content_bytes: int
     notes: list[str]
     left_out: int
+    url: str
 
 
 class SystemCalls(TypedDict, total=False):

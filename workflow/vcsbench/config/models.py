@@ -206,7 +206,7 @@ class Thresholds(Model):
     )
     min_read_share_cold: float = limit(
         0.5,
-        "`too-few-disk-reads`: a cold run read less than this share of what its copy's discarded run read.",
+        "`too-few-disk-reads`: a cold run read less than its input and this share of the discarded run.",
         "cold_reads_share",
         1,
     )

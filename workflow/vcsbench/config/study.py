@@ -80,7 +80,7 @@ class Command(Model):
         "tree_stores.py (git, hg, svn, brz, fossil, pack). Default: a folder of files.",
     )
     program: Text | None = key(
-        None, "A file in workflow/vcsbench/strategies, which {program} runs with {python}."
+        None, "A strategy in workflow/vcsbench/strategies, which {program} runs with {python}."
     )
     needs: list[Text] | None = key(
         None,

@@ -24,7 +24,7 @@ from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
 from vcsbench.measure.server import HOST, SERVER_KINDS, Server, read_arguments
 from vcsbench.measure.work import UrlNormaliser
-from vcsbench.modules import PACKAGE, cell_code
+from vcsbench.modules import PACKAGE, cell_code, kind_module
 from vcsbench.processes import how_it_ended
 from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
 from vcsbench.subjects import CLIENT, Subject, subject_class
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 # The interpreter that has the modules of strategies, without the user's settings.
 PYTHON = [sys.executable, "-I"]
-STRATEGIES = str(PACKAGE / "strategies")
 # Programs of Subversion that take the options of all clients.
 CLIENTS = ("svn", "svnbench", "svnrdump", "svnsync")
 WARM_UP_LIMIT_S = 60
@@ -188,7 +187,7 @@ class PreparedCell:
             axis: partial(str, value) for axis, value in self.recipe["axes"].items()
         }
         words["python"] = lambda: PYTHON
-        words["program"] = lambda: [*PYTHON, STRATEGIES, str(self.recipe["program"])]
+        words["program"] = lambda: strategy_argv(self.recipe["program"])
         words["built"] = lambda: str(BUILT)
         for name in SUBVERSION:
             words[name] = partial(self._program_argv, name, options if name in CLIENTS else [])
@@ -284,6 +283,11 @@ STEPS: dict[str, Callable[[PreparedCell], None]] = {
     "clear-caches": PreparedCell.clear_caches,
     "touch-client": PreparedCell.warm_client,
 }
+
+
+def strategy_argv(name: str) -> list[str]:
+    """Return the start of the argv of a strategy, before its source and target."""
+    return [*PYTHON, str(PACKAGE / "strategies"), kind_module("strategies", name), name]
 
 
 def fill_template(template: str, words: Words) -> list[str]:

@@ -12,7 +12,6 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +28,6 @@ from vcsbench.subjects.repository import (
     Variant,
     copy_path,
     empty_copy_ok,
-    invalidate,
     metadata_file,
     problem_with,
     published_metadata,
@@ -108,20 +106,17 @@ def read_content(repository: Path) -> Content:
 def _read_contents(repositories: Sequence[Path]) -> list[Content]:
     """Read several repositories on all cores."""
     cores = min(len(os.sched_getaffinity(0)), len(repositories))
-    with progress.stage("checking copies", len(repositories), "copies") as at:
-
-        def count(contents: Iterable[Content]) -> Iterator[Content]:
-            for content in contents:
-                at.done += 1
-                yield content
-
-        if cores < 2:
-            return list(count(map(read_content, repositories)))
-        with multiprocessing.get_context("fork").Pool(cores) as pool:
-            contents = list(count(pool.imap(read_content, repositories)))
-            # A terminated worker that has just started may ignore the signal, and stay.
-            pool.close()
-            pool.join()
+    contents = []
+    with (
+        progress.stage("checking copies", len(repositories), "copies") as at,
+        multiprocessing.get_context("fork").Pool(cores) as pool,
+    ):
+        for content in pool.imap(read_content, repositories):
+            contents.append(content)
+            at.done += 1
+        # A terminated worker that has just started may ignore the signal, and stay.
+        pool.close()
+        pool.join()
     return contents
 
 
@@ -155,54 +150,34 @@ def interleave(
     two steps, as in the published study. Return the digest of each source.
     """
     sizes = random.Random(seed)
+    digests = {job.source: DigestSum() for job in jobs}
+    first_job: dict[Path, CopyJob] = {}
     for job in jobs:
+        first_job.setdefault(job.source, job)
         # Empty folders, too: Subversion requires db/transactions.
         for folder, _ in fsfs.walk(job.source):
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
-    sources = {job.source: _Source(job.source) for job in jobs}
     previous = None
     steps = heapq.merge(
         *([(file.revision, index, file) for file in job.files] for index, job in enumerate(jobs))
     )
     with progress.stage("copying", sum(len(job.files) for job in jobs), "files") as at:
-        for number, (revision, index, file) in enumerate(steps):
+        for at.done, (revision, index, file) in enumerate(steps):
             if fragmentation_kib and previous not in (None, (revision, index)):
                 size = round(sizes.uniform(0, 2 * fragmentation_kib * 1024))
-                _write_spacer(temporary / f"spacer{number}", size)
-            at.done = number
+                _write_spacer(temporary / f"spacer{at.done}", size)
             previous = revision, index
             job = jobs[index]
-            sources[job.source].copy(file, f"{job.destination}/{file.name}", temporary)
-    return {path: source.digests.hexdigest() for path, source in sources.items()}
-
-
-class _Source:
-    """A repository that is copied several times.
-
-    Each file is digested once. Small files are read once, because all copies of a revision are made in turn.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.digests = DigestSum()
-        self._path = path
-        self._revision = -1
-        # Digested files of the revision, with the bytes of small ones.
-        self._small: dict[str, bytes] = {}
-
-    def copy(self, file: fsfs.RepositoryFile, destination: str, temporary: Path) -> None:
-        """Copy a file to a destination that does not exist."""
-        if file.revision != self._revision:
-            self._revision = file.revision
-            self._small.clear()
-        chunks = read_chunks(f"{self._path}/{file.name}", file.size)
-        if file.name not in self._small:
-            chunks = self.digests.add(file.name, chunks)
-            self._small[file.name] = b"".join(chunks) if file.size < LARGE_BYTES else b""
-        if file.size < LARGE_BYTES:
-            _write(destination, [self._small[file.name]], file.mode | READABLE)
-        else:
-            _write(f"{temporary}/large", chunks, file.mode | READABLE)
-            os.rename(f"{temporary}/large", destination)
+            chunks = read_chunks(f"{job.source}/{file.name}", file.size)
+            if job is first_job[job.source]:
+                chunks = digests[job.source].add(file.name, chunks)
+            path = destination = f"{job.destination}/{file.name}"
+            if file.size >= LARGE_BYTES:
+                path = f"{temporary}/large"
+            _write(path, chunks, file.mode | READABLE)
+            if path != destination:
+                os.rename(path, destination)
+    return {source: digest.hexdigest() for source, digest in digests.items()}
 
 
 def _write(path: str, chunks: Iterable[bytes], mode: int) -> None:
@@ -236,14 +211,15 @@ def missing_copies(
     }
     metadata = {copy: read_metadata(path) for copy, path in paths.items()}
     total = sum(content.get("files", 0) for content in metadata.values())
-    problems = {}
+    missing = {}
     for copy, path in paths.items():
         shards = None
         if total > files:
             count = sum(map(fsfs.is_shard, metadata[copy].get("state", {})))
             shards = math.ceil(files / total * count)
-        problems[copy] = problem_with(path, metadata[copy], *copy, shards)
-    return {copy: problem for copy, problem in problems.items() if problem}
+        if problem := problem_with(path, metadata[copy], *copy, shards):
+            missing[copy] = problem
+    return missing
 
 
 def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
@@ -255,17 +231,6 @@ def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
     is_same_source = record.get("identity") == variant.identity
     intact = is_same_source and not fsfs.mismatch(path, variant.format, variant.packing)
     return path if intact else None
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """The copies that are made together, by variant and number, and the records of the loads."""
-
-    workdir: WorkDir
-    jobs: dict[tuple[Variant, int], CopyJob]
-    loaded: Mapping[str, LoadRecord]
-    fragmentation_kib: float
-    seed: int
 
 
 def make_copies(
@@ -289,16 +254,22 @@ def make_copies(
         missing = missing_copies(workdir.path, variants, copies)
         jobs = {}
         for variant, copy in missing:
-            intact = [n for n in range(1, copies + 1) if (variant, n) not in missing]
-            source = _source_of(workdir.path, variant, copies, intact, loaded[variant.repo])
-            destination = copy_path(workdir.path, variant.name, copy)
-            jobs[variant, copy] = CopyJob(source, destination, fsfs.list_files(source))
+            paths = [copy_path(workdir.path, variant.name, n) for n in range(1, copies + 1)]
+            intact = [path for n, path in enumerate(paths, 1) if (variant, n) not in missing]
+            source = staged_path(loaded[variant.repo], variant) or next(iter(intact), None)
+            if not source:
+                for path in paths:
+                    metadata_file(path).unlink(missing_ok=True)
+                raise UserError(
+                    f"{workdir.path}: no copy of {variant.name} is intact, and the loaded repository is "
+                    f"gone or was changed; run again: it is loaded again"
+                )
+            jobs[variant, copy] = CopyJob(source, paths[copy - 1], fsfs.list_files(source))
         for job in jobs.values():
             _remove_copy(workdir, job.destination)
-        batch = _Batch(workdir, jobs, loaded, fragmentation_kib, seed)
-        _check_space(batch)
+        _check_space(workdir.path, list(jobs.values()), fragmentation_kib)
         if jobs:
-            _make_batch(batch)
+            _make_batch(workdir, jobs, loaded, fragmentation_kib, seed)
         if not empty_copy_ok(workdir.path):
             empty = workdir.path / REPOSITORIES / EMPTY
             _remove_copy(workdir, empty)
@@ -325,69 +296,49 @@ def _remove_copy(workdir: WorkDir, copy: Path) -> None:
     workdir.remove(REPOSITORIES, copy.name)
 
 
-def _source_of(
-    workdir: Path,
-    variant: Variant,
-    copies: int,
-    intact: Sequence[int],
-    loaded: LoadRecord,
-) -> Path:
-    """Return the source of new copies: the loaded repository, or an intact copy."""
-    if staged := staged_path(loaded, variant):
-        return staged
-    if intact:
-        return copy_path(workdir, variant.name, intact[0])
-    for copy in range(1, copies + 1):
-        invalidate(copy_path(workdir, variant.name, copy))
-    raise UserError(
-        f"{workdir}: no copy of {variant.name} is intact, and the loaded repository is gone or was "
-        f"changed; run again: it is loaded again"
-    )
-
-
-def _check_space(batch: _Batch) -> None:
-    path, jobs = batch.workdir.path, batch.jobs.values()
+def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) -> None:
     status = os.statvfs(path)
     block = status.f_frsize
     files = [file for job in jobs for file in job.files]
-    need = sum(-(-file.size // block) * block for file in files)
     # Spacers stay until all copies are made. With 250,000 revisions they are larger than the copies.
     steps = sum(len({file.revision for file in job.files}) for job in jobs)
-    spacers = round(steps * batch.fragmentation_kib * 1024)
-    need += spacers
+    spacers = round(steps * fragmentation_kib * 1024)
+    need = sum(-(-file.size // block) * block for file in files) + spacers
     free = status.f_bavail * block
-    of_spacers = f", spacers of {words.size(spacers)} included" if spacers else ""
+    needed = words.size(need)
+    needed += f", spacers of {words.size(spacers)} included" if spacers else ""
     print(
-        f"{len(jobs)} copies need {words.size(need)}{of_spacers}; {path} has {words.size(free)}",
+        f"{len(jobs)} copies need {needed}; {path} has {words.size(free)}",
         file=sys.stderr,
         flush=True,
     )
-    lower = "lower `fragmentation_kib`, " if spacers else ""
     if need > free or (status.f_files and len(files) > status.f_favail):
+        lower = "lower `fragmentation_kib`, " if spacers else ""
         raise UserError(
-            f"{path}: the copies need {words.size(need)}{of_spacers} in {len(files)} files, and there "
-            f"are {words.size(free)} and {status.f_favail} files free; free some space, {lower}or "
-            f"{REMEDY}, and run again"
+            f"{path}: the copies need {needed} in {len(files)} files, and there are {words.size(free)} and "
+            f"{status.f_favail} files free; free some space, {lower}or {REMEDY}, and run again"
         )
 
 
-def _make_batch(batch: _Batch) -> None:
+def _make_batch(
+    workdir: WorkDir,
+    jobs: Mapping[tuple[Variant, int], CopyJob],
+    loaded: Mapping[str, LoadRecord],
+    fragmentation_kib: float,
+    seed: int,
+) -> None:
     """Make copies, and then their metadata: all or none."""
-    workdir, loaded = batch.workdir, batch.loaded
-    jobs = list(batch.jobs.values())
     # Copies get their metadata, and can be measured, only after their sources are verified.
-    staged = {Path(loaded[variant.repo].get("path", "")) for variant, _ in batch.jobs}
-    sources = {job.source.parent for job in jobs}
+    staged = {Path(loaded[variant.repo].get("path", "")) for variant, _ in jobs}
+    sources = {job.source.parent for job in jobs.values()}
     try:
         with verify.verifying(sorted(staged & sources)):
-            contents = copy_and_compare(
-                jobs, workdir.make(TEMPORARY), batch.fragmentation_kib, batch.seed
-            )
-        for job, content in zip(jobs, contents, strict=True):
+            temporary = workdir.make(TEMPORARY)
+            contents = copy_and_compare([*jobs.values()], temporary, fragmentation_kib, seed)
+        for job, content in zip(jobs.values(), contents, strict=True):
             _check_source(job.source, content)
-        for (variant, copy), content in zip(batch.jobs, contents, strict=True):
-            record, job = loaded[variant.repo], batch.jobs[variant, copy]
-            shape = fsfs.read_shape(job.destination)
+        for ((variant, copy), job), content in zip(jobs.items(), contents, strict=True):
+            record, shape = loaded[variant.repo], fsfs.read_shape(job.destination)
             write_metadata(
                 job.destination,
                 {
@@ -411,7 +362,7 @@ def _make_batch(batch: _Batch) -> None:
                 },
             )
     except BaseException:
-        for job in jobs:
+        for job in jobs.values():
             _remove_copy(workdir, job.destination)
         raise
     finally:
@@ -422,7 +373,7 @@ def _check_source(source: Path, content: Content) -> None:
     """Raise UserError if a copy that was copied again has other bytes than when it was made."""
     metadata = read_metadata(source)
     if metadata and metadata["digest"] != content.digest:
-        invalidate(source)
+        metadata_file(source).unlink()
         raise UserError(
             f"{source}: its files have other bytes than were written, though none was written to since: "
             f"check the device; run again, and the copy is made again"

@@ -48,13 +48,12 @@ def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
     """
     try:
         positions = list(_read_positions(copies))
-    except ExtentsUnsupportedError as error:
-        kind = mount_of(next(iter(copies.values()))).filesystem or "this file system"
-        return _unknown(
-            f"asked whether they lie interleaved: {kind} does not report where files lie ({error})"
-        )
-    except OSError as error:
-        return _unknown(f"asked whether they lie interleaved: {error}")
+    except (OSError, ExtentsUnsupportedError) as error:
+        reason = str(error)
+        if isinstance(error, ExtentsUnsupportedError):
+            kind = mount_of(next(iter(copies.values()))).filesystem or "this file system"
+            reason = f"{kind} does not report where files lie ({error})"
+        return _layout("unknown", f"cannot be asked whether they lie interleaved: {reason}", 0)
     return judge_layout(positions)
 
 
@@ -63,15 +62,15 @@ def judge_layout(positions: Sequence[Position]) -> CopyLayout:
     by_kind: dict[str, dict[str, dict[Step, int]]] = defaultdict(lambda: defaultdict(dict))
     for copy, step, start in positions:
         by_kind[step[0]][copy][step] = start
-    count = len(positions)
+    count, unproven = len(positions), "cannot be shown to lie interleaved"
     if not by_kind:
-        return _unknown("shown to lie interleaved: no file lies in an extent of its own")
+        return _layout("unknown", f"{unproven}: no file lies in an extent of its own", count)
     kinds = [_CopiesOfKind(starts) for starts in by_kind.values() if len(starts) > 1]
     if not kinds:
         return _layout("alone", "are the only copies of their kind", count)
     comparable = [kind for kind in kinds if kind.other_step]
     if not comparable:
-        return _unknown("shown to lie interleaved: there are too few revisions", count)
+        return _layout("unknown", f"{unproven}: there are too few revisions", count)
     same = median([distance for kind in comparable for distance in kind.same_step()])
     other = median([distance for kind in comparable for distance in kind.other_step.values()])
     evidence = (
@@ -79,10 +78,16 @@ def judge_layout(positions: Sequence[Position]) -> CopyLayout:
         f"same copy {_size(other)} (medians of {count} sampled files, by FIEMAP)"
     )
     groups = [kind.groups() for kind in comparable]
-    apart = sorted(copy for groups_of_kind in groups for copy in _outside(groups_of_kind))
+    are_all_apart = [len(of_kind) > 1 and len(of_kind[0]) == 1 for of_kind in groups]
+    apart = sorted(
+        copy
+        for of_kind, are_apart in zip(groups, are_all_apart, strict=True)
+        for group in (of_kind if are_apart else of_kind[1:])
+        for copy in group
+    )
     if not apart:
         verdict, sentence = "interleaved", f"lie interleaved: {evidence}"
-    elif all(len(groups_of_kind[0]) == 1 for groups_of_kind in groups):
+    elif all(are_all_apart):
         verdict, sentence = "apart", f"do NOT lie interleaved: {evidence}"
     else:
         names = f"{', '.join(apart)} {'lies' if len(apart) == 1 else 'lie'} apart from the rest"
@@ -131,13 +136,6 @@ class _CopiesOfKind:
         return same <= MAX_RATIO * min(self.other_step[a], self.other_step[b])
 
 
-def _outside(groups: list[set[str]]) -> set[str]:
-    """Return the copies outside of the largest group; all copies if no two are together."""
-    if len(groups) > 1 and len(groups[0]) == 1:
-        return set().union(*groups)
-    return set().union(*groups[1:])
-
-
 def _size(size: float) -> str:
     return f"{size / 2**20:,.0f} MiB" if size >= 10 << 20 else f"{size / 2**10:,.0f} KiB"
 
@@ -160,23 +158,19 @@ def _layout(
     }
 
 
-def _unknown(reason: str, files: int = 0) -> CopyLayout:
-    return _layout("unknown", f"cannot be {reason}", files)
-
-
 def _read_positions(copies: Mapping[str, Path]) -> Iterator[Position]:
     """Yield positions of sampled steps, the same steps of all copies that have them."""
-    packed = {name: fsfs.packed_shards(copy) for name, copy in copies.items()}
-    youngest = {name: fsfs.youngest(copy) for name, copy in copies.items()}
-    shards, revisions = _sample(packed.values()), _sample(youngest.values())
+    shapes = {name: fsfs.read_shape(copy) for name, copy in copies.items()}
+    shards = _sample(shape.packed for shape in shapes.values())
+    revisions = _sample(shape.youngest for shape in shapes.values())
     for name, copy in copies.items():
-        size = fsfs.shard_size(copy)
+        shape, size = shapes[name], fsfs.shard_size(copy)
         files: dict[Step, str] = {
-            ("shard", n): f"{n}.pack/pack" for n in shards if n < packed[name]
+            ("shard", n): f"{n}.pack/pack" for n in shards if n < shape.packed
         } or {
             ("revision", n): f"{n // size}/{n}" if size else f"{n}"
             for n in revisions
-            if n <= youngest[name]
+            if n <= shape.youngest
         }
         for step, file in files.items():
             if extent := first_extent(copy / "db" / "revs" / file):

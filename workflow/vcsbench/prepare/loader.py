@@ -204,7 +204,12 @@ def _copy_own(
     if repository is None:
         raise UserError(f"{source.describe()}: an exact copy needs a local repository.")
     copy, notes = hotcopy(repository, staging)
-    check_packing(copy, {packing for fmt, packing in pairs if parse_format(fmt).is_as_is})
+    packing = copy.name.rpartition(".")[2]
+    # svnadmin cannot unpack.
+    if {made for fmt, made in pairs if parse_format(fmt).is_as_is} - {packing, fsfs.PACKED}:
+        raise UserError(
+            f"The repository was packed since this run began: it is {packing} now. Run again."
+        )
     return source.at(copy), Facts(fsfs.youngest(copy), notes), [copy]
 
 
@@ -282,16 +287,7 @@ def _remove_bogus_dates(copy: Path) -> list[str]:
     ]
 
 
-def check_packing(copy: Path, packings: set[str]) -> None:
-    """Raise UserError if a planned packing can no longer be made: svnadmin cannot unpack."""
-    packing = copy.name.rpartition(".")[2]
-    if packings - {packing, fsfs.PACKED}:
-        raise UserError(
-            f"The repository was packed since this run began: it is {packing} now. Run again."
-        )
-
-
-class _LoadProcess:
+class _Load:
     """A process of `svnadmin load`. `output` has the lines of its errors after end()."""
 
     def __init__(self, path: Path) -> None:
@@ -307,6 +303,10 @@ class _LoadProcess:
             stderr=self._log,
             umask=0o022,
         )
+        assert self.process.stdin
+        self.pipe = self.process.stdin
+        with contextlib.suppress(OSError):  # only slower
+            fcntl.fcntl(self.pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
     def end(self) -> None:
         """Close its pipe, and wait."""
@@ -319,26 +319,23 @@ class _LoadProcess:
 
 
 class _Tee:
-    """Write the same bytes to several pipes."""
+    """Write the same bytes to the pipes of several processes."""
 
-    def __init__(self, loads: list[_LoadProcess]) -> None:
-        self.pipes = [load.process.stdin for load in loads if load.process.stdin]
-        for pipe in self.pipes:
-            with contextlib.suppress(OSError):  # only slower
-                fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    def __init__(self, loads: list[_Load]) -> None:
+        self.loads = loads
 
     def write(self, data: bytes) -> int:
-        for pipe in self.pipes:
-            pipe.write(data)
+        for load in self.loads:
+            load.pipe.write(data)
         return len(data)
 
     def flush(self) -> None:
-        for pipe in self.pipes:
-            pipe.flush()
+        for load in self.loads:
+            load.pipe.flush()
 
 
 def _stream(source: Source, paths: list[Path]) -> Facts:
-    loads = [_LoadProcess(path) for path in paths]
+    loads = [_Load(path) for path in paths]
     facts = None
     try:
         tee = cast(BinaryIO, _Tee(loads))
@@ -391,7 +388,7 @@ def _finish(path: Path, pairs: Sequence[Pair]) -> None:
         if (fmt, fsfs.PACKED) in needed and packed != plain:
             _copy(plain, packed)
             _pack(packed)
-            _log(f"packed {fsfs.packed_shards(packed)} shards of {packed.name}")
+            _log(f"packed {fsfs.read_shape(packed).packed} shards of {packed.name}")
         if plain != path and (fmt, packing) not in needed:
             shutil.rmtree(plain)
     if (created, packing) not in needed:

@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -31,10 +30,6 @@ from vcsbench.subjects import fsfs
 # A file in a staging folder whose repositories are all verified.
 MARK = "verified"
 THREADS = 2
-# A repository is verified in at most so many parts of at least so many shards, because svnadmin begins
-# each part with empty caches.
-MAX_PARTS = 16
-SHARDS_PER_PART = 4
 _VERIFIED = re.compile(r"\* Verified revision (\d+)")
 _METADATA = re.compile(r"\* Verifying metadata at revision (\d+)")
 METADATA_ONLY = "--metadata-only"
@@ -73,7 +68,7 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
     """
     stop = _Stop()
     unverified = [folder for folder in staging if not (folder / MARK).exists()]
-    with ThreadPoolExecutor(THREADS) as pool, contextlib.ExitStack() as stages:
+    with ThreadPoolExecutor(THREADS) as pool:
         try:
             futures = [
                 pool.submit(_run_task, folder, fmt, task)
@@ -81,7 +76,7 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
                 for fmt in sorted(
                     {p.name.partition(".")[0] for p in folder.iterdir() if p.is_dir()}
                 )
-                for task in _tasks(folder, fmt, stop, stages)
+                for task in _tasks(folder, fmt, stop)
             ]
             yield
             for future in futures:
@@ -100,66 +95,40 @@ def _run_task(staging: Path, fmt: str, task: Callable[[], None]) -> None:
         raise DamagedError(staging, source if fmt == AS_IS else str(error)) from error
 
 
-def _tasks(
-    staging: Path, fmt: str, stop: _Stop, stages: contextlib.ExitStack
-) -> list[Callable[[], None]]:
-    """Return independent tasks that verify the repositories of a format. `stages` ends their progress."""
+def _tasks(staging: Path, fmt: str, stop: _Stop) -> list[Callable[[], None]]:
+    """Return independent tasks that verify the repositories of a format."""
     plain, partly, packed = (
         staging / f"{fmt}.{packing}"
         for packing in (fsfs.NOT_PACKED, fsfs.PARTLY_PACKED, fsfs.PACKED)
     )
-    path = next(path for path in (packed, partly, plain) if path.exists())
-    parts = _split(path)
-    last = parts[-1][-1]
-    done = dict.fromkeys(parts, 0)
-    stages.enter_context(
-        progress.stage("verifying", unit="revisions", look=lambda: (sum(done.values()), last))
-    )
-
-    def count(part: range, revision: int) -> None:
-        done[part] = revision - max(part[0] - 1, 0)
-
+    existing = [path for path in (packed, partly, plain) if path.exists()]
     tasks: list[Callable[[], None]]
-    tasks = [partial(_verify, path, stop, part, partial(count, part)) for part in parts]
-    if plain.exists() and packed.exists():
+    tasks = [partial(_verify, path, stop) for path in existing if path != plain]
+    if existing == [plain]:
+        tasks.append(partial(_verify, plain, stop))
+    elif plain.exists() and packed.exists():
         tasks.append(partial(_compare, plain, packed, stop))
-    if partly.exists() and packed.exists():
-        tasks.append(partial(_verify, partly, stop, range(last + 1), lambda _: None))
     return tasks
 
 
-def _split(path: Path) -> list[range]:
-    """Split the revisions of a repository at shards, for several processes."""
-    last, size = fsfs.youngest(path), fsfs.shard_size(path) or 1
-    shards = -(-(last + 1) // size)
-    count = max(1, min(MAX_PARTS, shards // SHARDS_PER_PART))
-    starts = [shards * part // count * size for part in range(count)]
-    return [range(*edges) for edges in pairwise([*starts, last + 1])]
-
-
-def _verify(
-    path: Path, stop: _Stop, revisions: range, count: Callable[[int], None], *options: str
-) -> None:
-    """Run svnadmin verify for revisions. `count` gets each verified revision."""
+def _verify(path: Path, stop: _Stop, *options: str) -> None:
     pattern = _METADATA if METADATA_ONLY in options else _VERIFIED
     stop.check()
+    with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
 
-    def on_line(line: str) -> None:
-        stop.check()
-        if match := pattern.match(line):
-            count(int(match[1]))
+        def on_line(line: str) -> None:
+            stop.check()
+            if match := pattern.match(line):
+                at.done = int(match[1])
 
-    between = f"{revisions[0]}:{revisions[-1]}"
-    fsfs.run_svnadmin("verify", *options, "-r", between, path, on_line=on_line)
+        fsfs.run_svnadmin("verify", *options, path, on_line=on_line)
 
 
 def _compare(plain: Path, packed: Path, stop: _Stop) -> None:
     """Compare an unpacked repository with the packed one that was made from it."""
     shape = fsfs.read_shape(packed)
     if shape.is_logical:
-        last = shape.youngest
-        with progress.stage("verifying", last, "revisions") as at:
-            _verify(plain, stop, range(last + 1), partial(setattr, at, "done"), METADATA_ONLY)
+        _verify(plain, stop, METADATA_ONLY)
     else:
         _compare_bytes(plain, packed, shape.packed, stop)
     # No checksum covers revision properties.

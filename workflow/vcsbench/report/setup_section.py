@@ -291,7 +291,7 @@ def commands_as_timed(contexts: Rows, study: Study) -> list[tuple[str, str]]:
     )
     ranks = {name: rank for rank, name in enumerate(commands)}
     timed.sort(key=lambda command: ranks.get(command[0], len(ranks)))
-    programs = {n: f"python strategies/{c.program}.py" for n, c in commands.items() if c.program}
+    programs = {n: f"python strategies {c.program}" for n, c in commands.items() if c.program}
     return [(n, a.replace("{program}", programs.get(n, "{program}"))) for n, a in timed]
 
 

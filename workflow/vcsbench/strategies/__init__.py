@@ -1,5 +1,6 @@
-"""Strategies of building a tree that are programs of ours: a file each, with `build` (source, target).
+"""Strategies of building a tree that are programs of ours.
 
-They run by themselves (python -I <this folder> NAME SOURCE TARGET), so a file imports the standard library,
-what it measures, and its neighbours, and nothing else of vcsbench's.
+A strategy is a function with its name in a module of this folder (vcsbench.modules.SHARED_MODULES), or
+`build` in a file with its name. It gets a tree `source` and a path `target` that does not exist. Strategies
+run alone (__main__), so a file imports the standard library, what it measures, and its neighbours.
 """

@@ -1,9 +1,10 @@
-"""Runs a strategy by its name: python -I <this folder> NAME SOURCE TARGET."""
+"""Run a strategy of a module by its name: python -I <this folder> MODULE NAME SOURCE TARGET."""
 
 import sys
 from importlib import import_module
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-name, source, target = sys.argv[1:]
-import_module(f"vcsbench.strategies.{name}").build(source, target)
+name, strategy, source, target = sys.argv[1:]
+module = import_module(name)
+getattr(module, strategy if hasattr(module, strategy) else "build")(source, target)

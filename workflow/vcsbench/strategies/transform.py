@@ -1,5 +1,4 @@
-"""Bazaar's TreeTransform as Breezy has it, fed from a folder: a new working tree of today's format gets all
-files, versioned, in one transform."""
+"""Bazaar's TreeTransform as Breezy has it, and the start of the interpreter with the modules of it."""
 
 import os
 
@@ -9,9 +8,14 @@ from breezy.controldir import ControlDir, format_registry
 from breezy.transform import TreeTransform
 
 
-def build(source: str, target: str) -> None:
-    """Make the working tree `target`, which is not there, and build the tree `source` in it: contents, links,
-    and who may execute."""
+def start_breezy(source: str, target: str) -> None:
+    """Build nothing: how long the interpreter takes to start and to import these modules."""
+    with breezy.initialize():
+        pass
+
+
+def transform(source: str, target: str) -> None:
+    """Make a working tree of today's format, and fill it in one transform: contents, links, executables."""
     with breezy.initialize():
         today = format_registry.make_controldir("2a")
         tree = ControlDir.create_standalone_workingtree(target, today)

@@ -6,25 +6,30 @@ SUBJECTS, by name (vcsbench.modules.SHARED_MODULES).
 
 from __future__ import annotations
 
+import os
+import stat
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from vcsbench.files import read_json, write_json
 from vcsbench.modules import kind_module
-from vcsbench.storages.workdir import CellFilesystem
+from vcsbench.storages.workdir import OVERHEAD_BYTES, CellFilesystem, remove_path
 
 if TYPE_CHECKING:
-    from vcsbench.records import Recipe, SubjectFacts
+    from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
 Words = dict[str, Callable[[], "str | Sequence[str]"]]
 # The number of each client, in words of a command that several clients run at once.
 CLIENT = "@CLIENT@"
+TEMPORARY_PREFIX = "making-"
 
 
 class Subject:
-    """A subject of one cell-round.
+    """The subject of round `number`. `run` is the private folder of the cell-round.
 
     - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
     - `counterpart`: the tree that a written tree has to equal, and the URL that its keywords may have.
@@ -34,7 +39,6 @@ class Subject:
       `idle_name`: the name for idle_words().
     """
 
-    folders: list[Path]
     size: int = 0
     counterpart: tuple[Path, str] | None = None
     origin: Callable[[], str] | None = None
@@ -45,14 +49,11 @@ class Subject:
     idle_name: str = ""
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
-        """Take the subject of round `number`. `run` is the private folder of the cell-round.
-
-        Nothing is made or read yet.
-        """
+        """Nothing is made or read yet."""
         self.recipe = recipe
         self.number = number
         self.run = run
-        self.folders = []
+        self.folders: list[Path] = []
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
@@ -133,3 +134,41 @@ def subject_class(kind: str) -> type[Subject]:
     module = import_module(kind_module("subjects", kind))
     found: type[Subject] = module.SUBJECTS[kind] if hasattr(module, "SUBJECTS") else module.SUBJECT
     return found
+
+
+def make_template(
+    path: Path, make: Callable[[Path, Path], TreeRecord], check_sizes: bool = False
+) -> TreeRecord:
+    """Return the record of a template, which `make` makes unless it is complete.
+
+    The record is written last, next to the template. `make` gets the path and a private folder next to it.
+    `check_sizes`: make the template again if its sizes changed.
+    """
+    file = path.with_name(f"{path.name}.json")
+    record = cast("TreeRecord", read_json(file))
+    is_complete = path.exists() and "entries" in record
+    if is_complete and not (check_sizes and not _sizes(path).items() <= record.items()):
+        return record
+    file.unlink(missing_ok=True)
+    remove_path(path)
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=path.parent) as temporary:
+        facts = make(path, Path(temporary))
+    record = {"path": str(path), **_sizes(path), **facts}
+    write_json(file, record)
+    return record
+
+
+def _sizes(path: Path) -> TreeRecord:
+    """Return entries (1 for a file), approximate bytes on disk, and bytes of content."""
+    status = [os.lstat(path)]
+    if path.is_dir():
+        status = [
+            os.lstat(os.path.join(folder, name))
+            for folder, folders, names in os.walk(path)
+            for name in (*folders, *names)
+        ]
+    return {
+        "entries": len(status),
+        "bytes": sum(s.st_size + OVERHEAD_BYTES for s in status),
+        "content_bytes": sum(s.st_size for s in status if stat.S_ISREG(s.st_mode)),
+    }

@@ -53,11 +53,6 @@ def shard_size(path: Path) -> int:
     return read_format(path).shard
 
 
-def packed_shards(path: Path) -> int:
-    """Return the number of packed shards."""
-    return count_packed(path, shard_size(path))
-
-
 class Shape(NamedTuple):
     """A repository by its own files: its format (f7), youngest revision, full shards and packed shards."""
 
@@ -70,14 +65,9 @@ class Shape(NamedTuple):
     @property
     def packing(self) -> str:
         """Return the value of the axis `packing`."""
-        return packing_value(self.full, self.packed)
-
-
-def packing_value(full: int, packed: int) -> str:
-    """Return the value of the axis `packing` for the numbers of full and packed shards."""
-    if not packed:
-        return NOT_PACKED
-    return PACKED if packed == full else PARTLY_PACKED
+        if not self.packed:
+            return NOT_PACKED
+        return PACKED if self.packed == self.full else PARTLY_PACKED
 
 
 def read_shape(path: Path) -> Shape:

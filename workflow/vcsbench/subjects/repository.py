@@ -56,7 +56,7 @@ def copy_path(workdir: Path, name: str, copy: int) -> Path:
 
 
 def metadata_file(copy: Path) -> Path:
-    """Return the metadata file next to a copy. It is written last, when the copy is complete."""
+    """Return the metadata file next to a copy. It is written last; without it, the copy is made again."""
     return copy.with_name(f"{copy.name}.json")
 
 
@@ -79,13 +79,7 @@ def _seal(metadata: Mapping[str, object]) -> str:
 
 def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
     """Return the metadata of a copy that results contain."""
-    facts = {key: value for key, value in metadata.items() if key not in _INTERNAL}
-    return cast("RepositoryFacts", facts)
-
-
-def invalidate(copy: Path) -> None:
-    """Remove the metadata of a damaged copy: the next run makes the copy again."""
-    metadata_file(copy).unlink(missing_ok=True)
+    return cast("RepositoryFacts", {k: v for k, v in metadata.items() if k not in _INTERNAL})
 
 
 def check_copy(
@@ -100,7 +94,7 @@ def check_copy(
     problem = problem_with(copy, metadata, variant, number, shards)
     if problem:
         if metadata.get("identity") == variant.identity:
-            invalidate(copy)
+            metadata_file(copy).unlink(missing_ok=True)
         raise ChangedError(
             f"{copy}: the copy has vanished or was changed: {problem}; the next run of the workflow makes "
             f"it again"
@@ -220,7 +214,7 @@ class Repository(Subject):
     def idle_words(self) -> Words:
         """Return the words of the empty repository."""
         return {
-            "repository": lambda: str(self.workdir / REPOSITORIES / EMPTY),
+            "repository": lambda: str(self.path.with_name(EMPTY)),
             "tree": lambda: "",
             "folder": lambda: "",
             "last": lambda: "0",

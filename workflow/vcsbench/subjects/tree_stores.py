@@ -23,18 +23,27 @@ from vcsbench.files import entries
 from vcsbench.programs import CLIENT_ENVIRONMENT
 
 AUTHOR, MESSAGE = "vcsbench <vcsbench@localhost>", "the tree"
-CONTROL_CHARACTERS = {*range(32), 127}
+CONTROL_CHARACTERS = frozenset({*range(32), 127})
 
 
 class TreeStore:
-    """The tree itself, as a folder."""
+    """The tree itself, as a folder. Stores differ in the names that they can hold."""
 
     # For the programs that make the store.
     environment: Mapping[str, str] = MappingProxyType({})
+    # Names and bytes that no file or folder in the store may have.
+    refused_names: frozenset[bytes] = frozenset()
+    refused_bytes: frozenset[int] = frozenset()
+    takes_only_utf8 = False
 
     def carries(self, name: bytes) -> bool:
         """Return True if the store can hold a file or folder of this name."""
-        return True
+        if self.takes_only_utf8:
+            try:
+                name.decode()
+            except UnicodeDecodeError:
+                return False
+        return name not in self.refused_names and not self.refused_bytes & set(name)
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
         """Make the store of the tree `source` at a new path. `temporary` is a private folder."""
@@ -66,9 +75,9 @@ class TreeStore:
 class SvnStore(TreeStore):
     """A Subversion repository with one revision."""
 
-    def carries(self, name: bytes) -> bool:
-        """Return False for .svn, control characters and names that are not UTF-8."""
-        return _is_utf8(name) and name != b".svn" and not CONTROL_CHARACTERS & set(name)
+    takes_only_utf8 = True
+    refused_names = frozenset({b".svn"})
+    refused_bytes = CONTROL_CHARACTERS
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
         """Import the tree."""
@@ -103,15 +112,16 @@ class GitStore(TreeStore):
 class HgStore(TreeStore):
     """A Mercurial repository with one commit and no working files."""
 
-    def carries(self, name: bytes) -> bool:
-        """Return False for .hg and line breaks."""
-        return name != b".hg" and not set(b"\n\r") & set(name)
+    refused_names = frozenset({b".hg"})
+    refused_bytes = frozenset(b"\n\r")
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
         """Add everything, ignored files too, commit, and remove the files."""
         copy_tree(source, path)
         names = temporary / "names"
-        names.write_bytes(b"\0".join(_files_and_links(os.fsencode(path))))
+        files = [file for file in path.rglob("*") if file.is_symlink() or not file.is_dir()]
+        relative = sorted(os.fsencode(file.relative_to(path)) for file in files)
+        names.write_bytes(b"\0".join(relative))
         self.run("hg", "init", path, home=temporary)
         if names.stat().st_size:
             self.run("hg", "-R", path, "add", "-q", f"listfile0:{names}", home=temporary, cwd=path)
@@ -120,23 +130,14 @@ class HgStore(TreeStore):
         names.unlink()
 
 
-def _files_and_links(top: bytes) -> list[bytes]:
-    found = [
-        os.path.relpath(os.path.join(folder, name), top)
-        for folder, folders, names in os.walk(top)
-        for name in (*names, *[f for f in folders if os.path.islink(os.path.join(folder, f))])
-    ]
-    return sorted(found)
-
-
 class BrzStore(TreeStore):
     """A Breezy branch with one commit, in today's format, and no working files."""
 
     environment = MappingProxyType({"BRZ_LOG": "/dev/null", "BRZ_EMAIL": AUTHOR})
 
-    def carries(self, name: bytes) -> bool:
-        """Return False for .bzr, line breaks, backslashes and names that are not UTF-8."""
-        return _is_utf8(name) and name != b".bzr" and not set(b"\n\r\\") & set(name)
+    takes_only_utf8 = True
+    refused_names = frozenset({b".bzr"})
+    refused_bytes = frozenset(b"\n\r\\")
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
         """Add everything, commit, and remove the files."""
@@ -159,12 +160,9 @@ class FossilStore(TreeStore):
     SETTINGS = MappingProxyType(
         {"crlf-glob": "*", "encoding-glob": "*", "binary-glob": "*", "allow-symlinks": "on"}
     )
-    REFUSED = frozenset({*rb'\*[]?":<>|', *CONTROL_CHARACTERS})
-
-    def carries(self, name: bytes) -> bool:
-        """Return False for Fossil's files, characters that it refuses, and names that are not UTF-8."""
-        is_own = name in (b"_FOSSIL_", b".fslckout")
-        return _is_utf8(name) and not is_own and not self.REFUSED & set(name)
+    takes_only_utf8 = True
+    refused_names = frozenset({b"_FOSSIL_", b".fslckout"})
+    refused_bytes = CONTROL_CHARACTERS | set(rb'\*[]?":<>|')
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
         """Add everything and commit, in a temporary check-out."""
@@ -239,14 +237,6 @@ STORES: dict[str, type[TreeStore]] = {
     "one_file": OneFileStore,
     "pack": PackStore,
 }
-
-
-def _is_utf8(name: bytes) -> bool:
-    try:
-        name.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def copy_tree(source: Path, path: Path) -> None:

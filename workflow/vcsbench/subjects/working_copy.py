@@ -10,24 +10,22 @@ import os
 import re
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
-from vcsbench.files import read_json, write_json
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import ExtentsUnsupportedError, disk_usage
-from vcsbench.storages.workdir import OVERHEAD_BYTES, WorkDir, remove_path
-from vcsbench.subjects import FilesystemSubject, Words
+from vcsbench.storages.workdir import WorkDir
+from vcsbench.subjects import FilesystemSubject, Words, make_template
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
 
 if TYPE_CHECKING:
-    from vcsbench.records import Recipe, SubjectFacts
+    from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
-ADMINISTRATIVE = ".svn"
 # The folder below a work folder for templates.
 FOLDER = "working-copies"
 # linux/fs.h
@@ -67,20 +65,18 @@ class WorkingCopy(FilesystemSubject):
     def prepare(self) -> int:
         """Make the templates if needed; return the size of a file system for the working copy."""
         self.repository.check()
-        youngest = self.repository.metadata["youngest"]
-        self.revisions = (self._first_revision(youngest), youngest)
+        youngest, first = self.repository.metadata["youngest"], 0
+        if self.behind is not None:
+            # Revision 1 makes the layout.
+            first = youngest - scaled_revisions(self.behind, self.recipe)
+            first = max(min(2, youngest), first)
+        self.revisions = (first, youngest)
         self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
         self.counterpart = self.templates.export(youngest)
         if self.behind is not None:
             # A relocation does not change keywords in files that no update changes.
             self.urls = [self.templates.working_copy(self.revisions[0])[1]]
         return self.filesystem.size_for(self.templates.size_of(youngest))
-
-    def _first_revision(self, youngest: int) -> int:
-        if self.behind is None:
-            return 0
-        # Revision 1 makes the layout.
-        return max(min(2, youngest), youngest - scaled_revisions(self.behind, self.recipe))
 
     def words(self) -> Words:
         """Return {working_copy} and {pristine_options}."""
@@ -105,14 +101,13 @@ class WorkingCopy(FilesystemSubject):
 
     def parts(self) -> dict[str, list[Path]]:
         """Return its pristines, its database, and its working files."""
-        administrative = self.path / ADMINISTRATIVE
+        administrative = self.path / ".svn"
         if not administrative.exists():
             return {}
-        working = [path for path in self.path.iterdir() if path.name != ADMINISTRATIVE]
         parts = {
             "pristines": [administrative / "pristine"],
             "database": [administrative / "wc.db"],
-            "working": working,
+            "working": [path for path in self.path.iterdir() if path != administrative],
         }
         return {name: paths for name, paths in parts.items() if all(map(os.path.exists, paths))}
 
@@ -152,15 +147,9 @@ def check_clean(svn: str, path: Path, revision: int) -> None:
 
 def disk_space(path: Path) -> dict[str, int | None]:
     """Return exclusive and shared bytes of all files in a folder (extents); None without FIEMAP."""
-
-    def files() -> Iterator[str]:
-        for folder, _, names in os.walk(path):
-            for name in names:
-                if not os.path.islink(file := os.path.join(folder, name)):
-                    yield file
-
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
     try:
-        usage = disk_usage(files())
+        usage = disk_usage(file for file in files if not os.path.islink(file))
     except ExtentsUnsupportedError:
         return {"exclusive_bytes": None, "shared_bytes": None}
     return {"exclusive_bytes": usage.exclusive, "shared_bytes": usage.shared}
@@ -171,11 +160,8 @@ def clone_working_files(path: Path) -> None:
 
     This is the state that a client with reflinks leaves.
     """
-    database = sqlite3.connect(f"file:{path}/.svn/wc.db?mode=ro", uri=True)
-    try:
+    with closing(sqlite3.connect(f"file:{path}/.svn/wc.db?mode=ro", uri=True)) as database:
         files = database.execute(_WORKING_FILES).fetchall()
-    finally:
-        database.close()
     for name, checksum in files:
         digest = checksum.rpartition("$")[2]
         pristine, working = path / f".svn/pristine/{digest[:2]}/{digest}.svn-base", path / name
@@ -214,54 +200,44 @@ def cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
 
 
 class WorkingCopyTemplates:
-    """Working copies and exports of one repository, made once on the storage and then copied or compared."""
+    """Working copies and exports of one repository, made once on the storage (make_template).
+
+    The URL in their keywords is that of the copy that was used first, maybe another copy of the repository.
+    """
 
     def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
         self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
         self.svn = svn
         self.options = recipe.get("pristine_options", [])
-        self.url = file_url(repository.path)
+        self.repository = file_url(repository.path)
         self.tree = repository.tree
         key = [recipe["repository"]["identity"], self.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
     def working_copy(self, revision: int) -> tuple[Path, str]:
         """Return a clean working copy at a revision, and the URL in its keywords."""
-        return self._make(f"{self.digest}-{revision}", "checkout", *self.options, f"-r{revision}")
+        record = self._record(f"{revision}", "checkout", *self.options, f"-r{revision}")
+        return Path(record["path"]), record["url"]
 
     def export(self, revision: int) -> tuple[Path, str]:
-        """Return an export of a revision, and the URL in its keywords.
-
-        That is the URL of the copy that was exported first, which may be another copy of the repository.
-        """
-        return self._make(f"{self.digest}-{revision}-export", "export", f"-r{revision}")
+        """Return an export of a revision, and the URL in its keywords."""
+        record = self._export(revision)
+        return Path(record["path"]), record["url"]
 
     def size_of(self, revision: int) -> int:
-        """Return the approximate bytes of a working copy of a revision."""
-        path, _ = self.export(revision)
-        return int(read_json(_record_of(path))["bytes"])
+        """Return the approximate bytes of a working copy of a revision, which has each file twice."""
+        return 2 * self._export(revision)["bytes"]
 
-    def _make(self, name: str, *arguments: str) -> tuple[Path, str]:
-        """Make a template with the client, unless a complete one exists."""
-        path = self.workdir.make(FOLDER) / name
-        record = _record_of(path)
-        if "url" not in read_json(record) or not path.exists():
-            record.unlink(missing_ok=True)
-            remove_path(path)
-            source = f"{self.url}/{self.tree}".rstrip("/")
-            run_client(self.svn, *arguments, "-q", "--ignore-externals", pegged(source), path)
-            size = sum(
-                os.lstat(os.path.join(folder, file)).st_size + OVERHEAD_BYTES
-                for folder, _, files in os.walk(path)
-                for file in files
-            )
-            # A working copy has each file twice.
-            write_json(record, {"path": str(path), "url": self.url, "bytes": 2 * size})
-        return path, str(read_json(record)["url"])
+    def _export(self, revision: int) -> TreeRecord:
+        return self._record(f"{revision}-export", "export", f"-r{revision}")
 
+    def _record(self, name: str, *arguments: str) -> TreeRecord:
+        def make(path: Path, _: Path) -> TreeRecord:
+            source = pegged(f"{self.repository}/{self.tree}".rstrip("/"))
+            run_client(self.svn, *arguments, "-q", "--ignore-externals", source, path)
+            return {"url": self.repository}
 
-def _record_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}.json")
+        return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{name}", make)
 
 
 SUBJECT = WorkingCopy
