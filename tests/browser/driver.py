@@ -66,14 +66,8 @@ def browse(
     """Run Chromium with a profile below `folder` and without its background requests."""
     command = [
         CHROMIUM,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
         "--host-resolver-rules=MAP * ~NOTFOUND",  # blocks requests of the browser
         f"--user-data-dir={folder / 'profile'}",
         f"--window-size={width},1000",

@@ -94,9 +94,8 @@ def derive(
 
 
 def settings_of(study: Study, frame: Any) -> AdviceSettings:
-    order = _values(study, frame)
     questions = questions_of(study.questions, {})
-    return AdviceSettings(order, study.scenario_axes, study.block, questions)
+    return AdviceSettings(_values(study, frame), study.scenario_axes, study.block, questions)
 
 
 def _values(study: Study, frame: Any) -> dict[str, list[str]]:

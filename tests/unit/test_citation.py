@@ -58,6 +58,5 @@ def test_citation_file_has_this_version() -> None:
     record = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert record["cff-version"] == "1.2.0" and record["type"] == "software"
     assert record["message"] and record["title"] and record["authors"]
-    assert all({"name", "family-names"} & author.keys() for author in record["authors"])
     assert str(record["version"]) == __version__
     assert record["license"] == "Apache-2.0"

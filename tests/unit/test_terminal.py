@@ -56,48 +56,40 @@ def test_lines_have_at_most_80_columns(length: int) -> None:
 
 
 def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason() -> None:
-    grid = [{"cell": str(n), "skip": "no httpd" if n < 3 else "no root"} for n in range(4)]
+    grid = [{"cell": str(n), "skip": "no\x1b httpd" if n < 3 else "no root"} for n in range(4)]
     failures = [{"cell": "log/1", "reason": "timeout"}] * 2
     text = "\n".join(lines([summary(grid=grid, failures=failures)]))
-    assert "Skipped     4 cells (3 of them): no httpd" in text
-    assert "Failed      1 cell: timeout" in text
+    assert "Skipped     4 cells (3 of them): no\\x1b httpd" in text
+    assert "Failed      1 cell: timeout" in text and "\x1b" not in text
 
 
 def test_lines_of_an_aggregate_have_one_per_candidate() -> None:
     question = CardQuestion("format", "Build?", aggregate=True)
     texts = ["b against a: faster", "c: not measured in 8 cells."]
-    made = replace(card(row(2.0), question=question), lines=texts)
-    found = lines([summary(made)])
+    found = lines([summary(replace(card(row(2.0), question=question), lines=texts))])
     assert found[0].endswith("b against a: faster") and "c: not measured" in found[1]
 
 
-def test_lines_of_several_studies_name_each() -> None:
+def test_lines_of_several_studies_name_each_with_its_command() -> None:
     found = lines([summary(packing()), StudySummary("other")], {"STUDY": "all", "ARGS": "-n"})
     assert " ".join(found).count("make report STUDY=fsfs ARGS=-n MINUTES=") == 1
     assert "fsfs" in found and "other" in found
 
 
-def test_lines_escape_control_characters() -> None:
-    grid = [{"cell": "a", "skip": "\x1b[2Jboo"}]
-    assert "\x1b" not in "".join(lines([summary(grid=grid)]))
-
-
-def test_command_of_a_run_quotes_what_a_shell_would_split() -> None:
-    environment = {"REPO": "/a b", "MINUTES": "5", "STUDY": ""}
-    assert command_of(environment) == "make report REPO='/a b'"
-
-
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("environment", "expected"),
     [
-        ("--config measure=nothing", "make report"),
-        ("--config measure=nothing seed=2", "make report ARGS='--config seed=2'"),
-        ("--config seed=2 measure=nothing -n", "make report ARGS='--config seed=2 -n'"),
-        ("-n --config measure=nothing --quiet", "make report ARGS='-n --quiet'"),
+        # A shell would split it.
+        ({"REPO": "/a b", "MINUTES": "5", "STUDY": ""}, "make report REPO='/a b'"),
+        # A report without measuring measures if it is continued.
+        ({"ARGS": "--config measure=nothing"}, "make report"),
+        ({"ARGS": "--config measure=nothing seed=2"}, "make report ARGS='--config seed=2'"),
+        ({"ARGS": "--config seed=2 measure=nothing -n"}, "make report ARGS='--config seed=2 -n'"),
+        ({"ARGS": "-n --config measure=nothing --quiet"}, "make report ARGS='-n --quiet'"),
     ],
 )
-def test_command_of_a_report_without_measuring_measures(given: str, expected: str) -> None:
-    assert command_of({"ARGS": given}) == expected
+def test_command_of_a_run_continues_it(environment: dict[str, str], expected: str) -> None:
+    assert command_of(environment) == expected
 
 
 def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path: Path) -> None:

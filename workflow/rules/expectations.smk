@@ -12,13 +12,14 @@ rule history:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("history"),
+        code=code_of("expectations"),
+        task="history",
         names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
         order=order_of,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
     script:
-        "../scripts/history.py"
+        "../scripts/expectations.py"
 
 
 rule expectations:
@@ -40,6 +41,7 @@ rule expectations:
         "../../envs/python.yaml"
     params:
         code=code_of("expectations"),
+        task="judge",
         axes=inputs.axes,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
@@ -59,10 +61,11 @@ rule checks:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("checks"),
+        code=code_of("expectations"),
+        task="join",
         of_other_studies=EXPECTATIONS.of_other_studies(),
     script:
-        "../scripts/checks.py"
+        "../scripts/expectations.py"
 
 
 # Fails if an expectation does not hold.

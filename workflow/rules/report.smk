@@ -48,6 +48,7 @@ rule report:
         "../../envs/python.yaml"
     params:
         code=code_of("report"),
+        task="report",
         templates=code_digest(TEMPLATES),
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         order=order_of,
@@ -68,8 +69,9 @@ rule index:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("index"),
+        code=code_of("report"),
+        task="index",
         templates=code_digest(TEMPLATES),
         studies=inputs.studies_with_findings(),
     script:
-        "../scripts/index.py"
+        "../scripts/report.py"

@@ -17,12 +17,13 @@ rule noise:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("noise"),
+        code=code_of("tables"),
+        task="noise",
         axes=inputs.axes,
         block=lambda wildcards: study_of(wildcards).block,
         variance_group=lambda wildcards: study_of(wildcards).variance_group,
     script:
-        "../scripts/noise.py"
+        "../scripts/tables.py"
 
 
 # All tables of a study in one job: to start a Python that imports pandas takes longer than most of them.
@@ -47,7 +48,7 @@ rule tables:
         "../../envs/python.yaml"
     params:
         code=code_of("tables"),
-        published=False,
+        task="tables",
         definitions=lambda wildcards: inputs.table_definitions(
             wildcards, PROJECT.environment, False
         ),
@@ -71,7 +72,7 @@ rule published_tables:
         "../../envs/python.yaml"
     params:
         code=code_of("tables"),
-        published=True,
+        task="published",
         definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.environment, True),
         order=order_of,
         by=inputs.group_columns,

@@ -12,9 +12,7 @@ from vcsbench.statistics.noise import run_scatter
 
 snakemake: Any
 
-
-def main() -> None:
-    """Read, count, write."""
+with job_log(snakemake.log[0]):
     params = snakemake.params
     frame = read_measurements(snakemake.input.measurements)
     limits, block = Limits(**params.comparison["limits"]), params.comparison["block"]
@@ -33,7 +31,3 @@ def main() -> None:
         (sd for table in tables for sd in table["twin_sd"].dropna()), default=0.0
     )
     write_json(snakemake.output[0], report)
-
-
-with job_log(snakemake.log[0]):
-    main()

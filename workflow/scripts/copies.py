@@ -24,14 +24,13 @@ snakemake: Any
 
 def main() -> None:
     """Copy, write the record, and remove loaded repositories that no storage needs any more."""
-    began = time.monotonic()
-    params = snakemake.params
+    began, params = time.monotonic(), snakemake.params
     records: list[LoadRecord] = [
         json.loads(Path(file).read_bytes()) for file in snakemake.input.loaded
     ]
     loaded = {record["repo"]: record for record in records}
     workdir = WorkDir(params.storage, params.root)
-    if any(record.get("private") for record in loaded.values()):
+    if any(record.get("private") for record in records):
         workdir.make()
         workdir.check_protected()
     workdir.check_reachable()
@@ -44,9 +43,9 @@ def main() -> None:
         repo = error.staging.name
         loader.staging_workdir(loaded[repo], params.root).remove(loader.STAGING, repo)
         raise UserError(f"{error}; it is removed: run again, and it is loaded again") from error
-    names = [(v.name, n) for v in variants for n in range(1, params.copies + 1)]
+    numbers = range(1, params.copies + 1)
     layout = prove_interleaving(
-        {f"{name}.{n}": copy_path(workdir.path, name, n) for name, n in names}
+        {f"{v.name}.{n}": copy_path(workdir.path, v.name, n) for v in variants for n in numbers}
     )
     print(f"The copies {layout['sentence']}", file=sys.stderr, flush=True)
     record: CopiesRecord = {

@@ -24,9 +24,7 @@ from vcsbench.statistics.tables import make_tables
 
 snakemake: Any
 
-
-def main() -> None:
-    """Read the measurements so far, decide, write."""
+with job_log(snakemake.log[0]):
     given, params = snakemake.input, snakemake.params
     axes, grid = read_grid(given.grid)
     collected = collect(axes, grid, params.rounds, given.exports, params.logs, params.thresholds)
@@ -48,7 +46,3 @@ def main() -> None:
         "spent_s": round(costs.total_s, 1),
     }
     write_json(snakemake.output[0], decision)
-
-
-with job_log(snakemake.log[0]):
-    main()

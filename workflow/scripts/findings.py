@@ -10,10 +10,8 @@ from vcsbench.statistics.findings import Conditions, context_of, evaluate_findin
 
 snakemake: Any
 
-
-def main() -> None:
-    """Read, judge, write."""
-    given, params = snakemake.input, snakemake.params
+with job_log(snakemake.log[0]):
+    given, params, study = snakemake.input, snakemake.params, snakemake.wildcards.study
     published = measured = context = None
     if given.published:
         published = read_published(given.published, params.axes, params.by, **params.metadata)
@@ -21,11 +19,6 @@ def main() -> None:
         measured = read_measurements(given.measurements[0])
         grid = read_grid(given.grid[0])[1]
         limits, conditions = Limits(**params.limits), Conditions(**params.conditions)
-        study = snakemake.wildcards.study
         context = context_of(measured, params.axes, grid, params.block, limits, conditions, study)
     rows = evaluate_findings(params.findings, params.axes, published, measured, context, params.by)
     write_frame(rows, snakemake.output[0])
-
-
-with job_log(snakemake.log[0]):
-    main()

@@ -33,24 +33,16 @@ def check_recipes(exports: list[str], digests: dict[str, str]) -> None:
 
 
 with job_log(snakemake.log[0]):
-    axes, grid = read_grid(snakemake.input.grid)
-    params = snakemake.params
-    exports = [path for path in (params.of_nodes or snakemake.input.exports) if Path(path).exists()]
+    given, params, output = snakemake.input, snakemake.params, snakemake.output
+    axes, grid = read_grid(given.grid)
+    exports = [path for path in (params.of_nodes or given.exports) if Path(path).exists()]
     check_recipes(exports, params.digests)
-    collected = collect(
-        axes,
-        grid,
-        params.rounds,
-        exports,
-        params.logs,
-        params.thresholds,
-        read_calls(params.calls_of_nodes or snakemake.input.calls, params.counted)
-        if params.counted
-        else None,
-    )
-    write_frame(measurements(collected), snakemake.output.measurements)
-    write_frame(failures(collected), snakemake.output.failures)
-    write_frame(fixed_costs(collected), snakemake.output.fixed_cost)
-    # All of the configuration, which no rule depends on as a whole: it is said, and computed with nowhere.
-    said = provenance(Path.cwd(), snakemake.config)
-    write_json(snakemake.output.provenance, said)
+    calls = None
+    if params.counted:
+        calls = read_calls(params.calls_of_nodes or given.calls, params.counted)
+    collected = collect(axes, grid, params.rounds, exports, params.logs, params.thresholds, calls)
+    write_frame(measurements(collected), output.measurements)
+    write_frame(failures(collected), output.failures)
+    write_frame(fixed_costs(collected), output.fixed_cost)
+    # No rule depends on the configuration as a whole, so it is no param.
+    write_json(output.provenance, provenance(Path.cwd(), snakemake.config))

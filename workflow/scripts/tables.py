@@ -1,5 +1,7 @@
-"""Write the tables of a study, from its measurements or from its published numbers; with its measurements,
-a table against each baseline."""
+"""Write the tables of a study from its measurements or its published numbers, or a table of its noise.
+
+The measurements have a table against each baseline, too.
+"""
 
 import math
 from pathlib import Path
@@ -11,27 +13,27 @@ from vcsbench.run.job import job_log
 from vcsbench.statistics import baseline_comparison, baselines
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import Limits
-from vcsbench.statistics.noise import run_scatter
+from vcsbench.statistics.noise import noise_of, noise_table, run_scatter
 from vcsbench.statistics.tables import make_tables
 
 snakemake: Any
 
 
-def main() -> None:
-    """Read the numbers, make the tables, write them."""
+def tables() -> None:
+    """Write each table as a file in one folder."""
     params, folder = snakemake.params, Path(snakemake.output[0])
     folder.mkdir(parents=True)
     limits, scatter = Limits(**params.limits), math.nan
-    if params.published:
+    if params.task == "published":
         numbers = list(snakemake.input.numbers)
         frame = read_published(numbers, list(params.order), params.by, **params.metadata)
     else:
         frame = read_measurements(snakemake.input.numbers)
         scatter = run_scatter(frame, params.block)
-    tables = make_tables(frame, params.definitions, params.order, params.block, limits, scatter)
-    for name, table in tables.items():
+    made = make_tables(frame, params.definitions, params.order, params.block, limits, scatter)
+    for name, table in made.items():
         write_frame(table, folder / f"{name}.csv")
-    for name in [] if params.published else params.baselines:
+    for name in [] if params.task == "published" else params.baselines:
         compare(folder, name, limits)
 
 
@@ -48,5 +50,12 @@ def compare(folder: Path, baseline: str, limits: Limits) -> None:
     write_frame(table, folder / f"{name}.csv")
 
 
+def noise() -> None:
+    """Write the noise of each class of cells."""
+    frame, params = read_measurements(snakemake.input.measurements), snakemake.params
+    of = noise_of(frame, params.axes, params.block)
+    write_frame(noise_table(frame, params.axes, params.variance_group, of), snakemake.output[0])
+
+
 with job_log(snakemake.log[0]):
-    main()
+    noise() if snakemake.params.task == "noise" else tables()

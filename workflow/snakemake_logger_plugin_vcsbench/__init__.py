@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from logging import WARNING, LogRecord
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
@@ -47,10 +47,7 @@ MIN_SAMPLES = 5
 MIN_STAGE_S, MIN_STAGE_PART = 5.0, 0.02
 # Messages of Snakemake, besides warnings, that are shown; and those that repeat a failed job.
 SHOWN = (
-    "Nothing to be done",
-    "Creating conda env",
-    "Downloading and installing",
-    "Environment for",
+    *("Nothing to be done", "Creating conda env", "Downloading and installing", "Environment for"),
 )
 REPEATED = ("RuleException:", "Error in rule", "WorkflowError:\nAt least one job")
 LOCKED_MESSAGE = "Directory cannot be locked"
@@ -65,10 +62,10 @@ class Job:
     log: str
     started: float
 
-    @property
-    def of(self) -> str:
-        """Return the value of the only wildcard of a job that prepares."""
-        return next(iter(self.wildcards.values()), "")
+    def phrase(self, number: int, stage: str = "") -> str:
+        """Return one of the phrases of a job that prepares, with the value of its only wildcard."""
+        of = next(iter(self.wildcards.values()), "")
+        return PREPARING[self.rule][number].format(stage=stage, of=of)
 
 
 class RunProgress:
@@ -110,17 +107,16 @@ class RunProgress:
         self.ended[job.rule] += 1
         took_s = now - job.started
         if job.rule in PREPARING and not has_failed:
-            return f"{PREPARING[job.rule][1].format(of=job.of)} in {words.duration(took_s)}"
+            return f"{job.phrase(1)} in {words.duration(took_s)}"
         if job.rule != MEASURING:
             return ""
         self.failed += has_failed
         waited_s = _waited_s(job)
         self.waited_s += waited_s
         self.measured_s.append(max(0.0, took_s - waited_s))
-        if self.left(MEASURING):
+        if self.left(MEASURING) or self.measuring_since is None:
             return ""
-        since = now if self.measuring_since is None else self.measuring_since
-        duration = words.duration(now - since - self.waited_s)
+        duration = words.duration(now - self.measuring_since - self.waited_s)
         return f"measured {cell_rounds(self.ended[MEASURING])}{self._failures()} in {duration}"
 
     def left(self, *rules: str) -> int:
@@ -146,10 +142,14 @@ class RunProgress:
             jobs = [job for job in self.running.values() if job.rule in PREPARING]
             return "; ".join(text for job in jobs for text in _describe_stages(job))
         if stage == MEASURING:
-            done = f"{self.ended[MEASURING]:,} of {cell_rounds(self.total[MEASURING])}"
+            done = f"measuring: {self.ended[MEASURING]:,} of {cell_rounds(self.total[MEASURING])}"
             if holder := other_holder():
-                return f"measuring: {done}; waiting for another measurement: {holder}"
-            return f"measuring: {done}{self._failures()}{self._time_left()}"
+                return f"{done}; waiting for another measurement: {holder}"
+            left = ""
+            if len(self.measured_s) >= MIN_SAMPLES:
+                mean_s = sum(self.measured_s) / len(self.measured_s)
+                left = f", {words.duration(self.left(MEASURING) * mean_s)} left"
+            return f"{done}{self._failures()}{left}"
         if stage == COUNTING:
             return f"counting system calls: {self.ended[COUNTING]:,} of {self.total[COUNTING]:,}"
         if stage == "report":
@@ -157,12 +157,6 @@ class RunProgress:
             total = sum(self.total[rule] for rule in rules)
             return f"making tables and report: {total - self.left(*rules)} of {total}"
         return {DECIDING: "allocating more rounds", "plan": "planning"}.get(stage, "preparing")
-
-    def _time_left(self) -> str:
-        if len(self.measured_s) < MIN_SAMPLES:
-            return ""
-        mean_s = sum(self.measured_s) / len(self.measured_s)
-        return f", {words.duration(self.left(MEASURING) * mean_s)} left"
 
     def _failures(self) -> str:
         return f" ({self.failed:,} failed)" if self.failed else ""
@@ -182,24 +176,28 @@ class Console:
 
     def handle(self, record: LogRecord) -> None:
         """Print the change that an event of Snakemake brings."""
-        event, now = str(getattr(record, "event", None) or ""), time.monotonic()
+        fields, now = vars(record), time.monotonic()
+        event = str(fields.get("event") or "")
         with self._lock:
             if event == "run_info":
-                self._expect(getattr(record, "stats", {}))
+                more = " more" if self.progress.total[MEASURING] else ""
+                self.progress.expect(fields.get("stats", {}))
+                if number := self.progress.left(MEASURING):
+                    self._print(f"{cell_rounds(number, more)} to measure")
             elif event == "job_info":
-                log = next(iter(getattr(record, "log", None) or ()), "")
-                rule, wildcards = getattr(record, "rule_name", ""), getattr(record, "wildcards", {})
-                self.progress.start(getattr(record, "jobid", 0), Job(rule, wildcards, log, now))
+                log = next(iter(fields.get("log") or ()), "")
+                job = Job(fields.get("rule_name", ""), fields.get("wildcards", {}), log, now)
+                self.progress.start(fields.get("jobid", 0), job)
             elif event == "job_finished":
-                self._print(self.progress.end(getattr(record, "job_id", 0), False, now))
+                self._print(self.progress.end(fields.get("job_id", 0), False, now))
             elif event == "job_error":
-                self._print(self.progress.end(getattr(record, "jobid", 0), True, now))
-                self._print(describe_failure(record))
+                self._print(self.progress.end(fields.get("jobid", 0), True, now))
+                self._print(describe_failure(fields))
             elif event == "progress":
                 # Snakemake counts jobs by rule only once, before checkpoints add some.
-                self.progress.expect_more(getattr(record, "total", 0))
+                self.progress.expect_more(fields.get("total", 0))
             elif record.levelno >= WARNING or str(record.msg).startswith(SHOWN):
-                self._print(message(record))
+                self._print(message(str(record.msg)))
             self._show(now)
 
     def close(self) -> None:
@@ -207,12 +205,6 @@ class Console:
         with self._lock:
             self._clear()
             self._closed.set()
-
-    def _expect(self, jobs: Mapping[str, int]) -> None:
-        more = " more" if self.progress.total[MEASURING] else ""
-        self.progress.expect(jobs)
-        if number := self.progress.left(MEASURING):
-            self._print(f"{cell_rounds(number, more)} to measure")
 
     def _refresh(self) -> None:
         while not self._closed.wait(self._pause_s()):
@@ -258,20 +250,19 @@ class Console:
             self._closed.set()  # the terminal is closed
 
 
-def describe_failure(record: LogRecord) -> str:
-    """Return the name of a failed job and the last lines of its log."""
-    logs = [str(log) for log in getattr(record, "log", None) or ()]
-    name = next(iter(getattr(record, "output", None) or ()), getattr(record, "rule_name", ""))
+def describe_failure(fields: Mapping[str, Any]) -> str:
+    """Return the name of a failed job and the last lines of its log, from the fields of its event."""
+    logs = [str(log) for log in fields.get("log") or ()]
+    name = next(iter(fields.get("output") or ()), fields.get("rule_name", ""))
     head = f"failed: {name}" + (f" (log: {', '.join(logs)})" if logs else "")
-    reason = str(getattr(record, "rule_msg", None) or "")
+    reason = str(fields.get("rule_msg") or "")
     lines = [line for log in logs for line in processes.last_lines(Path(log), LOG_LINES)]
     text = [f"    {printable(line)}" for line in [*filter(None, [reason]), *lines]]
     return "\n".join([printable(head), *text])
 
 
-def message(record: LogRecord) -> str:
+def message(text: str) -> str:
     """Return a message of Snakemake for the terminal, or "" for one that repeats a failed job."""
-    text = str(record.msg)
     if LOCKED_MESSAGE in text:
         with suppress(OSError):
             Path(LOCKED).touch()
@@ -299,14 +290,13 @@ def cell_rounds(number: int, more: str = "") -> str:
 
 
 def _describe_stages(job: Job) -> Iterator[str]:
-    phrase = PREPARING[job.rule][0]
     stages = progress.read_stages(job.log)
     # A stage that has counted nothing waits for another one.
     counted = [stage for stage in stages if stage.done or stage.total] or stages[-1:]
     for stage in counted:
-        yield f"{phrase.format(stage=stage.name, of=job.of)}{_extent(stage)}"
+        yield f"{job.phrase(0, stage.name)}{_extent(stage)}"
     if not counted:
-        yield phrase.format(stage="preparing", of=job.of)
+        yield job.phrase(0, "preparing")
 
 
 def _extent(stage: Stage) -> str:
@@ -323,7 +313,13 @@ def _extent(stage: Stage) -> str:
 
 
 class LogHandler(LogHandlerBase):
-    """Hands Snakemake's events to the console."""
+    """Hands Snakemake's events to the console, which replaces Snakemake's own output on the terminal.
+
+    The console selects and formats events. Snakemake's log file stays.
+    """
+
+    writes_to_stream = has_filter = has_formatter = True
+    writes_to_file = needs_rulegraph = False
 
     def __post_init__(self) -> None:
         self.console = Console()
@@ -336,28 +332,3 @@ class LogHandler(LogHandlerBase):
         """Remove the line of progress."""
         self.console.close()
         super().close()
-
-    @property
-    def writes_to_stream(self) -> bool:
-        """Replace Snakemake's own output on the terminal."""
-        return True
-
-    @property
-    def writes_to_file(self) -> bool:
-        """Keep Snakemake's log file."""
-        return False
-
-    @property
-    def has_filter(self) -> bool:
-        """Select events here."""
-        return True
-
-    @property
-    def has_formatter(self) -> bool:
-        """Format events here."""
-        return True
-
-    @property
-    def needs_rulegraph(self) -> bool:
-        """Need no graph of the rules."""
-        return False

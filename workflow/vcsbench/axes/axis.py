@@ -96,7 +96,8 @@ class Axis:
     values may change the work of a command. `why_invalid`: a clause on why a value can be measured nowhere.
     `select`: the values for the names in a part of the grid. `part`: the contribution of a value to the
     recipe. `why_not`: a clause on why this machine cannot measure a cell. `findings`: sentences on the user's
-    own repository. `limits`: sentences for the report, by the hypervisors of the runs.
+    own repository. `limits`: sentences for the report, by the values in the grid and
+    the hypervisors of the runs.
     """
 
     name: str
@@ -112,7 +113,7 @@ class Axis:
     part: Callable[[str, Environment], Recipe] = lambda value, env: {}
     why_not: Callable[[str, Recipe, Environment], str] = lambda value, parts, env: ""
     findings: Callable[[Environment], list[str]] = lambda env: []
-    limits: Callable[[Sequence[str]], list[str]] = lambda guests: []
+    limits: Callable[[Sequence[str], Sequence[str]], list[str]] = lambda values, guests: []
 
     def defined_in(self, study: Study) -> str:
         """Return the place of the definition of a study's values, as messages name it."""

@@ -100,7 +100,7 @@ def _why_not(value: str, parts: Recipe, env: Environment) -> str:
     return why_never_cold(env.machine, place["root"], clearing)
 
 
-def _limits(guests: Sequence[str]) -> list[str]:
+def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
     names = ", ".join(sorted(set(guests)))
     return [GUEST_COLD.format(names) if names else COLD]
 

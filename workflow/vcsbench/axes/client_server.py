@@ -317,7 +317,12 @@ AXES = (
         of_server=True,
         part=_server_part,
     ),
-    Axis("ra", part=_access_part, why_not=_why_no_access, limits=lambda guests: [LOOPBACK]),
+    Axis(
+        "ra",
+        part=_access_part,
+        why_not=_why_no_access,
+        limits=lambda values, guests: [LOOPBACK] if {*values} - {"file"} else [],
+    ),
     # One client runs without a launcher if the axis does not apply.
     Axis(
         "clients",
@@ -339,7 +344,7 @@ AXES = (
         part=lambda value, env: (
             {"server_options": ["--compression", LEVELS.get(value, value)]} if value else {}
         ),
-        limits=lambda guests: [LZ4],
+        limits=lambda values, guests: [LZ4],
     ),
     # A delay on loopback: NFS and svnserve have the same one.
     Axis(
@@ -376,6 +381,6 @@ AXES = (
         why_invalid=_valid(lambda value: value in ("on", "off"), "is neither on nor off"),
         part=_reflink_part,
         why_not=_why_no_reflink,
-        limits=lambda guests: [NO_CLONES],
+        limits=lambda values, guests: [NO_CLONES] if "on" in values else [],
     ),
 )

@@ -370,7 +370,9 @@ AXES = (
         part=_format_part,
         why_not=_why_not_format,
         findings=_format_findings,
-        limits=lambda guests: [UPGRADE, SETTINGS],
+        limits=lambda values, guests: (
+            [UPGRADE, SETTINGS] if any("-to-" in value for value in values) else [SETTINGS]
+        ),
     ),
     Axis(
         "packing",
@@ -393,6 +395,6 @@ AXES = (
         source="`filesystems`",
         part=_filesystem_part,
         why_not=_why_not_filesystem,
-        limits=lambda guests: [LOOP],
+        limits=lambda values, guests: [LOOP] if {*values} - {STORAGE, *guest.FOLDERS} else [],
     ),
 )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice import decision as rule
@@ -23,11 +24,11 @@ from vcsbench.advice.cards import (
     seconds,
     value_label,
 )
-from vcsbench.advice.decision import BETTER, EQUAL, SMALL, WORSE, Case, Pair, Row, Where, decide
+from vcsbench.advice.decision import BETTER, EQUAL, SMALL, WORSE, Case, Pair, Row, Where
 from vcsbench.evidence.measurements import FLAGGED_SHARE
 from vcsbench.metrics import metric_in
 from vcsbench.report import charts
-from vcsbench.report.results import Results, Rows, grouped_by, varying
+from vcsbench.report.results import Results, Rows, grouped_by, unique, varying
 from vcsbench.report.table_sections import TableSection
 from vcsbench.statistics.baselines import table_name
 from vcsbench.statistics.contract import (
@@ -45,10 +46,10 @@ NOT_PICKED = ("cache", "clients", "build")
 # The page offers fewer picks if it would hold more answers.
 MAX_ANSWERS = 6000
 STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
+RANKS = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
 
 
-@dataclass(frozen=True)
-class Pick:
+class Pick(NamedTuple):
     """An axis of "My case": its values with their labels, and the preset value."""
 
     axis: str
@@ -57,8 +58,7 @@ class Pick:
     preset: str
 
 
-@dataclass(frozen=True)
-class ForestRow:
+class ForestRow(NamedTuple):
     """A case in a forest plot: `where` for the filter, the drawing, the factor and the times as text."""
 
     where: Where
@@ -69,8 +69,7 @@ class ForestRow:
     style: str
 
 
-@dataclass(frozen=True)
-class CardView:
+class CardView(NamedTuple):
     """A card as the page shows it; `left` and `right` name the sides of its forest plot.
 
     `actions` have the value, its label, and the command and note to apply it.
@@ -85,14 +84,8 @@ class CardView:
     actions: Sequence[tuple[str, str, Where]]
     lines: Sequence[str]
 
-    @property
-    def answer(self) -> Answer:
-        """Return the answer over all cases."""
-        return self.card.answer
 
-
-@dataclass(frozen=True)
-class Square:
+class Square(NamedTuple):
     """A square of the overview."""
 
     text: str
@@ -100,16 +93,14 @@ class Square:
     title: str
 
 
-@dataclass(frozen=True)
-class Overview:
+class Overview(NamedTuple):
     """For each question a row of squares per command, in a column per cache."""
 
     columns: Sequence[tuple[str, str]]
     rows: Sequence[tuple[str, str, Sequence[Square]]]
 
 
-@dataclass(frozen=True)
-class SituationRow:
+class SituationRow(NamedTuple):
     """A line of the table of situations, as text; `where` is for the filter."""
 
     where: Where
@@ -123,28 +114,28 @@ class SituationRow:
 
 def card_views(cards: Sequence[Card]) -> list[CardView]:
     """Return the cards of a study's advice, decided ones first."""
-    ranks = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
-    return [_card_view(card) for card in sorted(cards, key=lambda c: ranks.index(c.answer.kind))]
+    return [_card_view(card) for card in sorted(cards, key=lambda c: RANKS.index(c.answer.kind))]
 
 
 def _card_view(card: Card) -> CardView:
     name = card.question.axis
     pairs = [(case, pair) for case in card.cases for pair in case.pairs]
+    left, right = (
+        " or ".join(value_label(name, value) for value in unique(side))
+        for side in ([p.baseline for _, p in pairs], [p.candidate for _, p in pairs])
+    )
     pairs.sort(key=lambda item: (not item[1].is_decided, -abs(math.log(item[1].ratio))))
     axis = charts.LogAxis.over(v for _, p in pairs for v in (p.ratio, p.low, p.high))
-    sides = [[(p.baseline, p.candidate)[n] for c in card.cases for p in c.pairs] for n in (0, 1)]
-    left, right = (" or ".join(value_label(name, v) for v in dict.fromkeys(s)) for s in sides)
     actions = [
         (value, value_label(name, value) if value else "To find out", action)
-        for value in dict.fromkeys(["", *(value for case in card.cases for value in case.times)])
+        for value in unique(["", *(value for case in card.cases for value in case.times)])
         if (action := card.action(value))
     ]
     lines = [*card.lines, *card.notes]
-    if not card.question.aggregate:
-        for lost in card.missing:
-            value = value_label(name, lost.value)
-            lines.append(f"{value}: {lost.cells} cells not measured: {lost.reason}.")
-    has_several = len({*sides[1]}) > 1
+    for lost in () if card.question.aggregate else card.missing:
+        value = value_label(name, lost.value)
+        lines.append(f"{value}: {lost.cells} cells not measured: {lost.reason}.")
+    has_several = len({pair.candidate for _, pair in pairs}) > 1
     rows = [_forest_row(card, case, pair, axis, has_several) for case, pair in pairs]
     drawing = charts.forest_axis(axis)
     return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines)
@@ -162,8 +153,11 @@ def _forest_row(
     times = " → ".join(map(seconds, case.pair_times(pair) or ()))
     if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
         times += f", {100 * pair.fixed_share:.0f} % fixed cost"
-    where = {axis: value for axis, value in case.where.items() if value}
-    return ForestRow(where, label, drawing, text, times, style)
+    return ForestRow(_present(case.where), label, drawing, text, times, style)
+
+
+def _present(where: Where) -> Where:
+    return {axis: value for axis, value in where.items() if value}
 
 
 def picks_of(results: Results, cards: Sequence[CardView]) -> list[Pick]:
@@ -191,20 +185,20 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
     """
     by_card: dict[str, Row] = {}
     for view in cards:
-        if view.card.question.aggregate:
+        card, axis = view.card, view.card.question.axis
+        if card.question.aggregate:
             continue
-        axis = view.card.question.axis
         answers: dict[Answer, int] = {}
         known: dict[tuple[str, ...], Answer] = {}
         numbers = {}
         for values in product(*(["", *(v for v, _ in pick.values)] for pick in picks)):
             chosen = {p.axis: v for p, v in zip(picks, values, strict=True) if v}
             others = {a: v for a, v in chosen.items() if a != axis}
-            fitting = (str(n) for n, c in enumerate(view.card.cases) if fits(c.where, others))
+            fitting = (str(n) for n, c in enumerate(card.cases) if fits(c.where, others))
             # Equal cases have an equal answer, and the rule runs once.
             key = (chosen.get(axis, ""), *fitting)
             if key not in known:
-                known[key] = view.card.answer_for(chosen) if chosen else view.answer
+                known[key] = card.answer_for(chosen) if chosen else card.answer
             numbers["|".join(values)] = answers.setdefault(known[key], len(answers))
         texts = [[a.kind, a.short, a.sentence, a.value] for a in answers]
         by_card[view.anchor] = {"by": numbers, "answers": texts}
@@ -213,7 +207,7 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
 
 def overview_of(cards: Sequence[CardView], order: Mapping[str, Sequence[str]]) -> Overview | None:
     """Return the overview of all questions: command by cache; None without any card that has both."""
-    usable = [v.card for v in cards if not v.card.question.aggregate]
+    usable = [view.card for view in cards if not view.card.question.aggregate]
     wheres = [case.where for card in usable for case in card.cases]
     commands, caches = (
         [value for value in order.get(axis, ()) if value in {where.get(axis) for where in wheres}]
@@ -235,7 +229,7 @@ def overview_of(cards: Sequence[CardView], order: Mapping[str, Sequence[str]]) -
 def _square(card: Card, cases: Sequence[Case]) -> Square:
     if not cases:
         return Square("", "none", "not measured")
-    decision = decide(cases, card.reference, card.min_effect_pct)
+    decision = rule.decide(cases, card.reference, card.min_effect_pct)
     decided = f"{decision.decided} of {decision.cases} cases decided"
     if decision.kind in (EQUAL, rule.UNDECIDED):
         return Square(decision.kind, decision.kind, decided)
@@ -256,17 +250,16 @@ def situation_rows(results: Results) -> list[SituationRow]:
     rows = []
     for situation in situations:
         notes = [f"{situation.why_not}."] if situation.why_not else []
-        notes += [
-            f"Not compared: {_choice(axes)} ({reason})." for axes, reason in situation.other_work
-        ]
+        for axes, reason in situation.other_work:
+            notes.append(f"Not compared: {_choice(axes)} ({reason}).")
         row = SituationRow(
-            {axis: value for axis, value in situation.where.items() if value},
-            case_label(situation.where, shown),
-            _choice(situation.best),
-            seconds(situation.seconds) if situation.seconds else "",
-            factor(situation.gain) if situation.gain else "",
-            "; ".join(map(_choice, situation.equal)),
-            " ".join(notes),
+            where=_present(situation.where),
+            label=case_label(situation.where, shown),
+            best=_choice(situation.best),
+            time=seconds(situation.seconds) if situation.seconds else "",
+            gain=factor(situation.gain) if situation.gain else "",
+            equal="; ".join(map(_choice, situation.equal)),
+            note=" ".join(notes),
         )
         rows.append(row)
     return rows
@@ -281,7 +274,7 @@ class FindingView:
     """A finding or an expectation as the page shows it.
 
     `news` names what changed since it was published, `picture` is SVG, `of` has the unit and the reduction,
-    `anchor` is the row of its table.
+    `why` a sentence per reason with the steps that test it, `anchor` is the row of its table.
     """
 
     id: str
@@ -292,8 +285,7 @@ class FindingView:
     measured: str
     interval: str
     of: str
-    why: str
-    tests: Sequence[str]
+    why: Sequence[str]
     table: str
     anchor: str
     news: str
@@ -321,35 +313,47 @@ def finding_views(
     for row in rows:
         definition = definitions.get(row["id"], {})
         table, where = table_of(definition, tables)
-        section = sections_by_name.get(table)
-        low, high = _number(row.get("low")), _number(row.get("high"))
-        interval = (low, high) if low is not None and high is not None else None
-        # A scale without a test is in the section's text.
-        # The news say that the direction reversed.
-        reasons = [
-            (sentence, test)
-            for sentence, test in read_reasons(row.get("why") or "")
-            if not sentence.startswith("reversed: ")
-            and (test or not sentence.startswith("scale: "))
-        ]
+        section, interval = sections_by_name.get(table), None
+        if words.is_number(row.get("low")) and words.is_number(row.get("high")):
+            interval = row["low"], row["high"]
+        expected, published, measured = (
+            _written(row[name]) for name in ("expected", "published", "measured")
+        )
         view = FindingView(
             id=row["id"],
             statement=row["statement"],
             verdict=row["verdict"] or NOT_MEASURED,
-            expected=_written(row["expected"]),
-            published=_written(row["published"]),
-            measured=_written(row["measured"]),
+            expected=expected,
+            published=published,
+            measured=measured,
             interval=" to ".join(map(_written, interval)) if interval else "",
             of="; ".join(filter(None, [_unit_text(row, definition), row.get("over", "")])),
-            why="; ".join(sentence for sentence, _ in reasons),
-            tests=[f"{sentence.partition(':')[0]}: {test}" for sentence, test in reasons if test],
+            why=_reasons(row.get("why") or ""),
             table=table,
             anchor=_anchor(where, section) if section else "",
             news=_news(row, definition, interval),
-            picture=_picture(row, definition, interval),
+            picture=charts.finding_picture(
+                [_number((definition.get("expect") or {}).get(k)) for k in ("at_least", "at_most")],
+                _number(row["published"]),
+                _number(row["measured"]),
+                interval,
+                f"expected {expected}, measured {measured}",
+            ),
         )
         views.append(view)
     return sorted(views, key=lambda view: view.rank)
+
+
+def _reasons(why: str) -> list[str]:
+    """Return the reasons of a verdict with the steps that test them.
+
+    Without such steps, the scale is in the text of the section. The news have a reversed direction.
+    """
+    return [
+        f"{sentence}. To test: {test}" if test else sentence
+        for sentence, test in read_reasons(why)
+        if not sentence.startswith("reversed: ") and (test or not sentence.startswith("scale: "))
+    ]
 
 
 def _unit_text(row: Row, definition: Row) -> str:
@@ -376,14 +380,6 @@ def _news(row: Row, definition: Row, interval: tuple[float, float] | None) -> st
     return f"Reversed: {label} was {was} {first}, and is now {now} {second}."
 
 
-def _picture(row: Row, definition: Row, interval: tuple[float, float] | None) -> str:
-    expect = definition.get("expect") or {}
-    expected = _number(expect.get("at_least")), _number(expect.get("at_most"))
-    published, measured = _number(row.get("published")), _number(row.get("measured"))
-    label = f"expected {_written(row['expected'])}, measured {_written(row['measured'])}"
-    return charts.finding_picture(expected, published, measured, interval, label)
-
-
 def _number(value: object) -> float | None:
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -402,16 +398,17 @@ def _written(value: object) -> str:
 
 def _anchor(where: Row, section: TableSection) -> str:
     """Return the anchor of the first measured row of a finding; without any, the table's."""
-    for pair in section.pairs:
-        for row in pair.measured.rows if pair.measured else ():
-            for point in row.points:
-                if point and point.value is not None and _concerns(point.keys, where):
-                    return f"{section.anchor}-{row.slug}"
+    for row in (row for pair in section.pairs if pair.measured for row in pair.measured.rows):
+        for point in row.points:
+            if point and point.value is not None and _overlap(where, point.keys):
+                return f"{section.anchor}-{row.slug}"
     return section.anchor
 
 
-def _concerns(keys: Where, where: Row) -> bool:
-    return all(keys[axis] in values_of(v) for axis, v in where.items() if axis in keys)
+def _overlap(where: Row, other: Row) -> bool:
+    """Return True if both select a common value of each axis that they share."""
+    shared = where.keys() & other.keys()
+    return all({*values_of(where[axis])} & {*values_of(other[axis])} for axis in shared)
 
 
 def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
@@ -424,32 +421,17 @@ def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
         name = table_name(comparison["to"])
         return (name if name in tables else ""), where
     metric, sides = metric_in(definition), [comparison.get("baseline"), comparison.get("candidate")]
+    levels = []
     for name, table in tables.items():
         compare = table.get("compare") or {}
-        if (
-            not compare
-            or compare["axis"] != comparison.get("axis")
-            or metric_in(table) is not metric
-        ):
+        if not compare and (metric_in(table) is metric or metric.name in table.get("each", ())):
+            levels.append(name)
+        if not compare or compare["axis"] != comparison.get("axis"):
             continue
-        for baseline, candidate in (sides, sides[::-1]):
+        for baseline, candidate in (sides, sides[::-1]) if metric_in(table) is metric else ():
             if compare["baseline"] == baseline and candidate in compare["candidates"]:
                 return name, {**where, "candidate": candidate}
     if comparison:
         where[comparison["axis"]] = sides
-    levels = [
-        name
-        for name, table in tables.items()
-        if not table.get("compare")
-        and (metric_in(table) is metric or metric.name in table.get("each", ()))
-    ]
-    shared = [
-        name
-        for name in levels
-        if all(
-            {*values_of(values)} & {*values_of(where[axis])}
-            for axis, values in tables[name].get("where", {}).items()
-            if axis in where
-        )
-    ]
-    return next(iter([*shared, *levels]), ""), where
+    fitting = (name for name in levels if _overlap(where, tables[name].get("where", {})))
+    return next(fitting, next(iter(levels), "")), where

@@ -34,14 +34,12 @@ class LogAxis:
         return round(MARGIN + (WIDTH - 2 * MARGIN) * share, 1)
 
 
-def _svg(parts: Iterable[str], label: str, style: str, width: int, height: int) -> str:
+def _svg(
+    parts: Iterable[str], label: str, style: str = "plot", width: int = WIDTH, height: int = HEIGHT
+) -> str:
     named = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     return f'<svg class="{style}" {size} {named}>{"".join(parts)}</svg>'
-
-
-def _plot(parts: Iterable[str], label: str) -> str:
-    return _svg(parts, label, "plot", WIDTH, HEIGHT)
 
 
 def _rect(x1: float, x2: float, style: str) -> str:
@@ -64,7 +62,7 @@ def forest_row(
     parts = [_rect(axis.x(1 / band), axis.x(band), "band"), _rect(axis.x(1), axis.x(1), "one")]
     if 0 < low < high:
         parts.append(_whisker(axis.x(low), axis.x(high), style))
-    return _plot([*parts, _dot(axis.x(ratio), style)], label)
+    return _svg([*parts, _dot(axis.x(ratio), style)], label)
 
 
 def forest_axis(axis: LogAxis) -> str:
@@ -75,11 +73,11 @@ def forest_axis(axis: LogAxis) -> str:
         if axis.low <= tick <= axis.high:
             text = f"{tick:g}x" if tick >= 1 else f"1/{1 / tick:g}"
             parts.append(f'<text x="{axis.x(tick)}" y="13" text-anchor="middle">{text}</text>')
-    return _plot(parts, "")
+    return _svg(parts, "")
 
 
 def finding_picture(
-    expected: tuple[float | None, float | None],
+    expected: Sequence[float | None],
     published: float | None,
     measured: float | None,
     interval: tuple[float, float] | None,
@@ -100,7 +98,7 @@ def finding_picture(
     if interval and interval[0] > 0:
         parts.append(_whisker(axis.x(interval[0]), axis.x(interval[1])))
     dots = [(measured, ""), (published, "hollow")]
-    return _plot([*parts, *(_dot(axis.x(v), style) for v, style in dots if v and v > 0)], label)
+    return _svg([*parts, *(_dot(axis.x(v), style) for v, style in dots if v and v > 0)], label)
 
 
 def line_plot(series: Sequence[Sequence[float | None]], names: Sequence[str], label: str) -> str:
@@ -118,9 +116,9 @@ def line_plot(series: Sequence[Sequence[float | None]], names: Sequence[str], la
         share = math.log(value / low) / math.log(high / low)
         return round(8 + (height - bottom - 8) * (1 - share), 1)
 
+    step = max(1, math.ceil(len(names) / 6))
     texts: list[tuple[float, float, str, str]]
     texts = [(left - 6, y(v) + 4, "end", f"{v:.3g}") for v in (min(known), max(known))]
-    step = max(1, math.ceil(len(names) / 6))
     texts += [(x(n), height - 6, "middle", escape(names[n])) for n in range(0, len(names), step)]
     parts = [f'<text x="{a}" y="{b}" text-anchor="{c}">{text}</text>' for a, b, c, text in texts]
     for number, line in enumerate(series):

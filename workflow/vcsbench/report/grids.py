@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby, product
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.cards import axis_label
@@ -72,8 +73,7 @@ class Point:
     row: Row | None = None
 
 
-@dataclass(frozen=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading of an axis value over `span` columns; `first` if a block of columns begins there."""
 
     text: str
@@ -82,8 +82,7 @@ class Heading:
     axis: str
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(NamedTuple):
     """An axis value in a row's header; `repeated` if the row above has the same."""
 
     text: str
@@ -91,8 +90,7 @@ class Label:
     axis: str
 
 
-@dataclass(frozen=True)
-class GridRow:
+class GridRow(NamedTuple):
     """A row: labels, points (None if the grid has no cell), its anchor's end, its axis values."""
 
     labels: Sequence[Label]
@@ -101,8 +99,7 @@ class GridRow:
     of: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class GridGroup:
+class GridGroup(NamedTuple):
     """The rows that share the value of the first row axis, `axis`."""
 
     title: str
@@ -122,8 +119,8 @@ class Grid:
     starts: Sequence[bool]
     groups: Sequence[GridGroup]
     constant: Sequence[tuple[str, str]]
-    of: Mapping[str, str] = field(default_factory=dict)
-    across: Sequence[Mapping[str, str]] = ()
+    of: Mapping[str, str]
+    across: Sequence[Mapping[str, str]]
 
     @property
     def wide(self) -> bool:
@@ -206,6 +203,7 @@ def make_grids(points: Iterable[Point], layout: Layout) -> list[Grid]:
 
 def _grid(points: Sequence[Point], layout: Layout) -> Grid:
     names, columns = (layout.ordered(points, axes) for axes in (layout.rows, layout.columns))
+    row_axes = [layout.axis_of(axis) for axis in layout.rows]
     places = {values_in(p.keys, layout.rows + layout.columns): p for p in points}
     rest = values_in(points[0].keys, layout.rest)
     several = [i for i, values in enumerate(zip(*names, strict=True)) if len({*values}) > 1]
@@ -215,17 +213,15 @@ def _grid(points: Sequence[Point], layout: Layout) -> Grid:
         rows: list[GridRow] = []
         above: tuple[str, ...] = ()
         for name in members:
-            labels = []
-            for i in inner:
-                repeated = i != inner[-1] and above[: i + 1] == name[: i + 1]
-                labels.append(Label(name[i], repeated, layout.axis_of(layout.rows[i])))
-            slug = words.slug(" ".join(rest + name))
+            labels = [
+                Label(name[i], i != inner[-1] and above[: i + 1] == name[: i + 1], row_axes[i])
+                for i in inner
+            ]
             of = dict(zip(layout.rows, name, strict=True))
-            rows.append(GridRow(labels, [places.get(name + c) for c in columns], slug, of))
+            found = [places.get(name + column) for column in columns]
+            rows.append(GridRow(labels, found, words.slug(" ".join(rest + name)), of))
             above = name
-        groups.append(
-            GridGroup(title, rows, "".join(layout.axis_of(layout.rows[i]) for i in grouping))
-        )
+        groups.append(GridGroup(title, rows, "".join(row_axes[i] for i in grouping)))
     # A single candidate is in the table's name already.
     has_one = len(layout.order.get("candidate", ())) == 1
     titles = [axis for axis in layout.rest if axis != "candidate" or not has_one]
@@ -326,34 +322,42 @@ def colour_of(deviation: float, gain: int) -> str:
     return f"{'y' if (ratio > 1) == (gain > 0) else 'x'}{step}" if step else ""
 
 
+@dataclass(frozen=True)
+class ExpectedRow:
+    """A row that the grid requires of a table: its cells, and why it may be absent.
+
+    `flags` are flags of invalid runs of its cells.
+    """
+
+    keys: Mapping[str, str]
+    cells: tuple[str, ...] = ()
+    skip: str = ""
+    failures: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
 def measured_points(definition: Row, rows: Rows, expected: Sequence[ExpectedRow]) -> list[Point]:
     """Return a point for each row of a measured table and for each expected row that it lacks."""
     names = list(expected[0].keys) if expected else []
     # A table with `by` has several rows of a cell.
     measured = grouped_by(rows, lambda row: tuple(row[name] for name in names or keys_of(row)))
-    points = []
+    found: list[tuple[ExpectedRow, Row | None]] = []
     for place in expected:
-        for row in measured.pop(tuple(place.keys.values()), [None]):
-            if row is not None and words.is_number(row["value"]):
-                point = _numbered(definition, row, place.failures)
-                points.append(replace(point, cells=place.cells))
-            else:
-                points.append(
-                    _absent(replace(place, keys=keys_of(row) if row else place.keys), row)
-                )
-    for row in (row for others in measured.values() for row in others):
-        if words.is_number(row["value"]):
-            points.append(_numbered(definition, row))
-        else:
-            points.append(_absent(ExpectedRow(keys_of(row), (), "", (), ()), row))
-    return points
+        found += [(place, row) for row in measured.pop(tuple(place.keys.values()), [None])]
+    found += [(ExpectedRow(keys_of(row)), row) for of in measured.values() for row in of]
+    return [
+        _numbered(definition, row, place)
+        if row is not None and words.is_number(row["value"])
+        else _absent(place, row)
+        for place, row in found
+    ]
 
 
-def _numbered(definition: Row, row: Row, failures: Sequence[str] = ()) -> Point:
-    """Return the point of a measured row that has a value; `failures` has a reason per failed round."""
+def _numbered(definition: Row, row: Row, expected: ExpectedRow) -> Point:
+    """Return the point of a measured row that has a value."""
     flags, compares = row["flags"].split(), bool(definition.get("compare"))
     notes = [] if compares else [words.with_unit(row["value"], metric_in(definition).unit)]
-    notes += [*_interval_notes(row), *failures]
+    notes += [*_interval_notes(row), *expected.failures]
     if flags:
         notes.append(f"flagged {words.enumeration(flags)}")
     mark = "" if is_exact(row) else CALL_MARKS.get(row.get("call", ""), "")
@@ -368,6 +372,7 @@ def _numbered(definition: Row, row: Row, failures: Sequence[str] = ()) -> Point:
         deviation=next((sign for flag, sign in DEVIATIONS.items() if flag in flags), ""),
         is_small=is_small,
         title="; ".join(notes),
+        cells=expected.cells,
         row=row,
     )
 
@@ -383,19 +388,19 @@ def numbered_point(definition: Row, row: Row, kind: str, differs: bool) -> Point
 
 def _absent(expected: ExpectedRow, row: Row | None) -> Point:
     """Return a point without a number, with the reason in its title."""
+    keys = keys_of(row) if row else expected.keys
     if expected.skip:
         title = f"not measured: {expected.skip}"
-        return Point(expected.keys, "skipped", text=ABSENT["skipped"][0], title=title)
+        return Point(keys, "skipped", text=ABSENT["skipped"][0], title=title)
     if expected.failures and row is None and not expected.flags:
-        return Point(expected.keys, "failed", text="failed", title="; ".join(expected.failures))
+        return Point(keys, "failed", text="failed", title="; ".join(expected.failures))
     flags = row["flags"].split() if row is not None else expected.flags
-    why = f"flagged {words.enumeration(flags)}" if flags else "no run of it counts"
-    point = Point(expected.keys, "withheld", text="left out", title=f"{why}; see Flags")
     if row is None or not row.get("withheld"):
-        return point
+        why = f"flagged {words.enumeration(flags)}" if flags else "no run of it counts"
+        return Point(keys, "withheld", text="left out", title=f"{why}; see Flags")
     texts = {UNKNOWN: "unknown", OTHER: "other work"}
-    text = next((texts[flag] for flag in flags if flag in texts), point.text)
-    return replace(point, text=text, title=row["withheld"], reason=row["withheld"])
+    text = next((texts[flag] for flag in flags if flag in texts), "left out")
+    return Point(keys, "withheld", text=text, title=row["withheld"], reason=row["withheld"])
 
 
 def _interval_notes(row: Row) -> list[str]:
@@ -412,20 +417,6 @@ def _interval_notes(row: Row) -> list[str]:
     sizes = {"within": "differs at most by", "detectable": "detectable from"}
     known = {name: text for name, text in sizes.items() if words.is_number(row.get(name))}
     return [text, row["call"], *(f"{t} {percent(row[name])} %" for name, t in known.items())]
-
-
-@dataclass(frozen=True)
-class ExpectedRow:
-    """A row that the grid requires of a table: its cells, and why it may be absent.
-
-    `flags` are flags of invalid runs of its cells.
-    """
-
-    keys: Mapping[str, str]
-    cells: tuple[str, ...]
-    skip: str
-    failures: tuple[str, ...]
-    flags: tuple[str, ...]
 
 
 def expected_rows(

@@ -1,4 +1,4 @@
-"""The page of a study: one data object in one template.
+"""The page of a study: one data object in one template; and the index of the pages in a folder.
 
 A page is a single HTML file. The same results give the same page at any time and place.
 """
@@ -9,38 +9,31 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.cards import PICTOGRAMS, axis_label, value_label
 from vcsbench.advice.decision import Row
 from vcsbench.axes import axis_of
-from vcsbench.config.study import Study
 from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts
-from vcsbench.report.citation import Citation, citation_of
-from vcsbench.report.details import details
 from vcsbench.report.quality_section import quality_of
-from vcsbench.report.results import (
-    Results,
-    Rows,
-    grouped_by,
-    name_of,
-    unique,
-    varying,
-)
-from vcsbench.report.setup_section import Setup, distances_of, setup_of
+from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, varying
+from vcsbench.report.setup_section import Setup, citation_of, distances_of, setup_of
 from vcsbench.report.table_sections import (
     Download,
     PlainTable,
-    TableSection,
+    details,
     download,
     table_sections,
 )
-from vcsbench.report.terminal import budget_sentences
+from vcsbench.report.terminal import answered, budget_sentences
+from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, NOT_MEASURED, REPRODUCED
 
 ASSETS = Path(__file__).parents[2] / "report"
 # The page's script, in this order: each part uses the parts before it.
@@ -49,10 +42,15 @@ SCRIPTS = ("state", "tables", "detail", "page")
 FINDING_KEYS = (
     *("id", "statement", "verdict", "expected", "published", "measured", "interval", "of"),
 )
+# The index reads this part of a page.
+HEAD_CHARACTERS = 65536
+PREFIX = "vcsbench:"
+TEXTS = ("study", "title", "date", "host")
+NUMBERS = ("cells", "measured", "skipped", "failures")
+VERDICTS = (REPRODUCED, DIFFERS, INCONCLUSIVE, NOT_MEASURED)
 
 
-@dataclass(frozen=True)
-class Plot:
+class Plot(NamedTuple):
     """A drawing of lines, with the names of its lines."""
 
     title: str
@@ -60,64 +58,24 @@ class Plot:
     lines: Sequence[str]
 
 
-@dataclass(frozen=True)
-class Page:
-    """All data of a page.
-
-    `packed_answers` and `packed_details` are JSON for the script, `absent` are tables without a measured
-    cell, `budget` has sentences, `quality` tables and `remarks` sentences on the quality of the data.
-    """
-
-    study: Study
-    own_repository: str
-    incomplete: str
-    facts: Mapping[str, str]
-    header: Sequence[str]
-    picks: Sequence[answers.Pick]
-    cards: Sequence[answers.CardView]
-    packed_answers: str
-    overview: answers.Overview | None
-    findings: Sequence[answers.FindingView]
-    expectations: Sequence[answers.FindingView]
-    scaled: Mapping[str, float]
-    situations: Sequence[answers.SituationRow]
-    less_work: Sequence[str]
-    min_effect: str
-    tables: Sequence[TableSection]
-    absent: Sequence[str]
-    measured_where: str
-    published_where: str
-    plots: Sequence[Plot]
-    history: PlainTable | None
-    budget: Sequence[str]
-    setup: Setup
-    remarks: Sequence[str]
-    quality: Sequence[PlainTable]
-    limits: Sequence[str]
-    raw: Download | None
-    packed_details: str
-    glossary: Mapping[str, str]
-    citation: Citation
+def build_page(results: Results) -> str:
+    """Return the page as text."""
+    return render("report.html.jinja", {"page": page_of(results)})
 
 
-def build_page(results: Results, assets: Path = ASSETS) -> str:
-    """Return the page as text; `assets` has the template, the style and the script."""
-    return render("report.html.jinja", {"page": page_of(results)}, assets)
-
-
-def render(template: str, model: Mapping[str, object], assets: Path = ASSETS) -> str:
+def render(template: str, model: Mapping[str, object]) -> str:
     """Return a filled template. All text is escaped unless the template marks it as safe."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(assets),
+        loader=jinja2.FileSystemLoader(ASSETS),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    scripts = [(assets / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    style = (assets / "style.css").read_text(encoding="utf-8")
+    scripts = [(ASSETS / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    style = (ASSETS / "style.css").read_text(encoding="utf-8")
     labels = {"label": value_label, "pictograms": PICTOGRAMS, "words": words}
     template_ = environment.get_template(template)
     return template_.render(**model, **labels, style=style, script="\n".join(scripts))
@@ -129,18 +87,16 @@ def pack(content: Mapping[str, object]) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def page_of(results: Results) -> Page:
-    """Return the data of a page."""
+def page_of(results: Results) -> dict[str, Any]:
+    """Return the data of a page for its template.
+
+    `packed_answers` and `packed_details` are JSON for the script, `absent` are tables without a measured
+    cell, `budget` has sentences, `quality` tables and `remarks` sentences on the quality of the data.
+    """
     study, measured = results.study, originals(results.measurements)
     distances = distances_of(results.contexts, study)
     setup, tables = setup_of(results, distances), table_sections(results, distances)
-    findings, expectations = (
-        answers.finding_views(rows, checks, study.tables, tables)
-        for rows, checks in (
-            (results.findings, results.definitions),
-            (results.expectations, results.checks),
-        )
-    )
+    findings = answers.finding_views(results.findings, results.definitions, study.tables, tables)
     cards = answers.card_views(results.advice.cards)
     picks = answers.picks_of(results, cards)
     labels = {
@@ -150,58 +106,60 @@ def page_of(results: Results) -> Page:
     packed = {"picks": [pick.axis for pick in picks], "labels": labels}
     packed["cards"] = answers.answers_by_picks(cards, picks)
     facts = _facts(results, setup, findings)
-    published = study.published.scale if study.published else None
     shown = {table.name for table in tables}
+    published = study.published
     year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
-    where = [str(setup.last.year)] if setup.last else []
+    origin = [year.group() if year else "", published.machine if published else ""]
+    where = [words.enumeration(setup.host_names), *([str(setup.last.year)] if setup.last else [])]
+    scale = (published.scale if published else 0) or 0
     quality, remarks = quality_of(results)
-    return Page(
-        study=study,
-        own_repository=results.own_repository,
-        incomplete=_incomplete(results, facts),
-        facts=facts,
-        header=_header(results, setup, measured),
-        picks=picks,
-        cards=cards,
-        packed_answers=pack(packed),
-        overview=answers.overview_of(cards, results.order),
-        findings=findings,
-        expectations=expectations,
-        scaled={n: scale for n, scale in setup.scales.items() if scale < (published or 0)},
-        situations=answers.situation_rows(results),
-        less_work=results.advice.less_work,
-        min_effect=f"{results.advice.min_effect_pct:g} %",
-        tables=tables,
-        absent=[name for name in study.tables if name not in shown],
-        measured_where=", ".join([words.enumeration(setup.host_names), *where]),
-        published_where=", ".join(
-            filter(
-                None, [year and year.group(), study.published.machine if study.published else ""]
-            )
+    citation, meta = citation_of(results, setup)
+    return {
+        "study": study,
+        "own_repository": results.own_repository,
+        "incomplete": _incomplete(results, facts),
+        "facts": facts,
+        "header": _header(results, setup, facts["measured"]),
+        "picks": picks,
+        "cards": cards,
+        "packed_answers": pack(packed),
+        "overview": answers.overview_of(cards, results.order),
+        "findings": findings,
+        "expectations": answers.finding_views(
+            results.expectations, results.checks, study.tables, tables
         ),
-        plots=plots_of(results),
-        history=history_table(results.history),
-        budget=list(budget_sentences(results.account)) if results.account else [],
-        setup=setup,
-        remarks=remarks,
-        quality=quality,
-        limits=_limits(results, setup),
-        raw=_raw_download(results),
-        packed_details=pack(details(results, tables)) if measured else "",
-        glossary=_glossary(results),
-        citation=citation_of(results, setup),
-    )
+        "scaled": {name: of for name, of in setup.scales.items() if of < scale},
+        "situations": answers.situation_rows(results),
+        "less_work": results.advice.less_work,
+        "min_effect": f"{results.advice.min_effect_pct:g} %",
+        "tables": tables,
+        "absent": [name for name in study.tables if name not in shown],
+        "measured_where": ", ".join(where),
+        "published_where": ", ".join(filter(None, origin)),
+        "plots": _plots(results),
+        "history": history_table(results.history),
+        "budget": _time(results.account, cards),
+        "setup": setup,
+        "remarks": remarks,
+        "quality": quality,
+        "limits": _limits(results, setup),
+        "raw": _raw_download(results),
+        "packed_details": pack(details(results, tables)) if measured else "",
+        "glossary": _glossary(results),
+        "citation": citation,
+        "meta": {**facts, **meta},
+    }
 
 
-def _header(results: Results, setup: Setup, measured: Rows) -> list[str]:
+def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     """Return two lines: the repository and its storage; the machine, the time and the number of runs."""
-    if not measured:
+    if measured == "0":
         return ["Nothing has been measured."]
     parts = [setup.header[1]]
     if setup.first and setup.last:
         duration = words.duration((setup.last - setup.first).total_seconds())
         parts.append(f"{words.day(setup.last)}, {duration}")
-    cells = words.count_of(len({row["cell"] for row in measured}), "combination")
+    cells = words.count_of(int(measured), "combination")
     runs = words.count_of(len(results.measurements), "timed run")
     parts.append(f"{cells}, {runs}")
     return [line for line in (setup.header[0], "; ".join(filter(None, parts))) if line]
@@ -235,26 +193,41 @@ def _facts(
     }
 
 
+def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
+    """Return sentences on the time of the run, and on the comparisons that it counts."""
+    if not account:
+        return []
+    sentences, all_ = list(budget_sentences(account)), answered(account)[2]
+    of_cards = sum(len(view.rows) for view in cards)
+    if of_cards != all_:
+        text = f"The {all_} comparisons are those of the tables. The cards have {of_cards}"
+        sentences.append(f"{text}: those between values that you can choose.")
+    return sentences
+
+
 def _limits(results: Results, setup: Setup) -> list[str]:
     study = results.study
     measured = {study.command_name(row) for row in results.grid}
-    commands = [(n, c.caveat) for n, c in study.commands.items() if n in measured and c.caveat]
-    limits = [text for axis in study.axes for text in axis_of(axis).limits(sorted(setup.guests))]
+    commands = [f"{n}: {c.caveat}" for n, c in study.commands.items() if n in measured and c.caveat]
+    limits = []
+    for axis in study.axes:
+        if values := unique(filter(None, (row.get(axis, "") for row in results.grid))):
+            limits += axis_of(axis).limits(values, sorted(setup.guests))
     hosts = "Numbers of different machines, published ones included, are shown side by side only."
-    return [*(f"{name}: {caveat}" for name, caveat in commands), *limits, hosts]
+    return [*commands, *limits, hosts]
 
 
 def _glossary(results: Results) -> dict[str, str]:
     """Return the meaning of each value in the grid, in the order of the axes, then of other words."""
-    meanings: dict[str, str] = {}
+    meanings = dict(results.glossary.others)
     for axis in results.order:
         for value in unique(row.get(axis, "") for row in results.grid):
             if meaning := results.glossary.of(axis, value):
                 meanings[value_label(axis, value)] = meaning
-    return {word: m.replace("`", "") for word, m in {**results.glossary.others, **meanings}.items()}
+    return {word: meaning.replace("`", "") for word, meaning in meanings.items()}
 
 
-def plots_of(results: Results) -> list[Plot]:
+def _plots(results: Results) -> list[Plot]:
     """Return the lines over saved baselines, and over a number such as the clients of an export."""
     study, plots = results.study, []
     times = [time["name"] for time in results.history.get("times", [])]
@@ -278,10 +251,8 @@ def plots_of(results: Results) -> list[Plot]:
 
 def _plot(title: str, rows: Rows, over: str, along: Sequence[str], shown: Sequence[str]) -> Plot:
     by_line = grouped_by(rows, lambda row: name_of(row, shown) or "all cells")
-    series = []
-    for members in by_line.values():
-        values = {row[over]: row["value"] for row in members}
-        series.append([values.get(place) for place in along])
+    lines = [{row[over]: row["value"] for row in members} for members in by_line.values()]
+    series = [[values.get(place) for place in along] for values in lines]
     return Plot(title, charts.line_plot(series, along, title), list(by_line))
 
 
@@ -308,3 +279,92 @@ def _raw_download(results: Results) -> Download | None:
         return None
     content = gzip.compress(results.texts[path].encode(), 9, mtime=0)
     return download(path, "application/gzip", content, f"{results.study.name}-measurements.csv.gz")
+
+
+# The index
+
+
+class StudyFindings(NamedTuple):
+    """A study with its name, title, and findings as their file has them."""
+
+    name: str
+    title: str
+    findings: Sequence[Row]
+
+
+class StudyVerdicts(NamedTuple):
+    """The verdicts on a study's findings by its report; `file` is "" without a report."""
+
+    study: StudyFindings
+    file: str
+    findings: Sequence[Row]
+    counts: str
+
+
+class Entry(NamedTuple):
+    """A report: the name of its file and the facts in its head."""
+
+    file: str
+    facts: Mapping[str, str]
+    when: str
+    verdicts: str
+
+
+def verdict_counts(findings: Iterable[Row]) -> str:
+    """Return `3 reproduced, 2 differ`, in order, without verdicts that do not occur."""
+    counts = Counter(finding["verdict"] for finding in findings)
+    plural = {DIFFERS: "differ"}
+    texts = [(counts[v], v if counts[v] == 1 else plural.get(v, v)) for v in [*VERDICTS, *counts]]
+    return ", ".join(unique(f"{number} {verdict}" for number, verdict in texts if number))
+
+
+class _HeadParser(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.facts = {**dict.fromkeys(TEXTS, ""), "findings": "[]"}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        name = given.get("name") or ""
+        if tag == "meta" and name.startswith(PREFIX):
+            self.facts[name.removeprefix(PREFIX)] = given.get("content") or ""
+
+
+def read_entries(folder: Path) -> list[Entry]:
+    """Return the reports among the folder's HTML files, newest first."""
+    entries = []
+    for path in sorted(folder.glob("*.html")):
+        parser = _HeadParser()
+        with path.open(encoding="utf-8", errors="replace") as file:
+            parser.feed(file.read(HEAD_CHARACTERS))
+        is_report = all(parser.facts.get(name, "").isdigit() for name in NUMBERS)
+        if is_report and path.name != "index.html":
+            time = words.moment(parser.facts["date"])
+            counts = verdict_counts(json.loads(parser.facts["findings"]))
+            entries.append(Entry(path.name, parser.facts, words.day(time) if time else "", counts))
+    return sorted(entries, key=lambda entry: entry.facts["date"], reverse=True)
+
+
+def build_index(entries: Sequence[Entry], studies: Iterable[StudyFindings] = ()) -> str:
+    """Return the index as text: the reports, and the verdicts on the findings of all studies."""
+    by_study = {entry.facts["study"]: entry for entry in entries}
+    verdicts = []
+    for study in studies:
+        entry = by_study.get(study.name)
+        known = {row["id"]: row for row in json.loads(entry.facts["findings"])} if entry else {}
+        unknown = {**dict.fromkeys(FINDING_KEYS, ""), "verdict": NOT_MEASURED}
+        rows = [
+            {**unknown, "statement": f["statement"], **known.get(f["id"], {})}
+            for f in study.findings
+        ]
+        file = entry.file if entry else ""
+        verdicts.append(StudyVerdicts(study, file, rows, verdict_counts(rows)))
+    findings = [finding for of in verdicts for finding in of.findings]
+    model = {
+        "entries": entries,
+        "studies": verdicts,
+        "measured": sum(bool(of.file) for of in verdicts),
+        "all": len(findings),
+        "counts": verdict_counts(findings),
+    }
+    return render("index.html.jinja", model)

@@ -19,62 +19,55 @@ CALLS = (
     "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
     "100 tables without any difference have a call. docs/statistics.md explains the method."
 )
+FIXED_COST = (
+    "The time of the same command on an empty repository: start, connection and handshake. "
+    "Each delayed acknowledgement of TCP in a run adds 40 ms to the fixed cost of its cell."
+)
+# Columns of the table of noise: the ratios in per cent, after the numbers of duplicates and rounds.
+RATIOS = {
+    "differed": "Differ by (%)",
+    "chance": "Chance alone (%)",
+    "spread": "Rounds scatter (%)",
+    "within": "Runs scatter (%)",
+}
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
     """Return the tables of the section that have rows, and remarks on the run as a whole."""
-    flags, remarks = _flag_table(results.measurements)
-    tables = [table for table in [flags, *_tables(results)] if table.rows]
-    return tables, [_validity(results.measurements), CALLS, noise_sentence(results.noise), *remarks]
-
-
-def _tables(results: Results) -> list[PlainTable]:
-    """Return tables on the quality of the data: what failed, what is invalid, noise, fixed cost."""
+    runs, account = results.measurements, results.account
     axes = same_work.work_axes(results.study.axes)
+    flags, remarks = _flag_table(runs)
+    work = [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"]
+    same = "Only cells with equal output are compared."
     budget = [
         (name, *(str(n[k]) for k in ("comparisons", "different", "alike")))
-        for name, n in results.account.get("tables", {}).items()
+        for name, n in account.get("tables", {}).items()
     ]
-    heads = ["Cells", "Duplicates", "Rounds", "Differ by (%)", "Chance alone (%)"]
-    heads += ["Rounds scatter (%)", "Runs scatter (%)"]
+    by_table = ["Table", "All", "Different", "Equal"]
     reason = ["Reason", "Cells"]
-    return [
+    noise = ["Cells", "Duplicates", "Rounds", *RATIOS.values()]
+    tables = [
+        flags,
         PlainTable("Failed rounds", reason, _reasons(results.failures, "reason")),
         PlainTable("Not measurable here", reason, _reasons(results.grid, "skip")),
-        PlainTable("Measured again", reason, set_aside(results.measurements)),
-        PlainTable("Noise", heads, noise_rows(results), 1, is_folded=True),
+        PlainTable("Measured again", reason, set_aside(runs)),
+        PlainTable("Noise", noise, _noise_rows(results), 1, is_folded=True),
         PlainTable(
-            "Fixed cost",
-            ["Case", "Time"],
-            _fixed_cost(results),
-            1,
-            "The time of the same command on an empty repository: start, connection and handshake. "
-            "Each delayed acknowledgement of TCP in a run adds 40 ms to the fixed cost of its cell.",
-            is_folded=True,
+            "Fixed cost", ["Case", "Time"], _fixed_cost(results), 1, FIXED_COST, is_folded=True
         ),
         PlainTable(
-            "Work of the commands",
-            [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"],
-            work_done(results.measurements, axes),
-            len(axes) + 1,
-            "Only cells with equal output are compared.",
-            is_folded=True,
+            "Work of the commands", work, work_done(runs, axes), len(axes) + 1, same, is_folded=True
         ),
+        PlainTable("Comparisons by table", by_table, budget, 1, is_folded=True),
         PlainTable(
-            "Comparisons by table",
-            ["Table", "All", "Different", "Equal"],
-            budget,
-            1,
-            is_folded=True,
-        ),
-        PlainTable(
-            "Time by step",
-            ["Step", "Rounds", "Time"],
-            _time_rows(results.account),
-            1,
-            is_folded=True,
+            "Time by step", ["Step", "Rounds", "Time"], _time_rows(account), 1, is_folded=True
         ),
     ]
+    invalid = sum(is_invalid(row["flags"]) for row in runs)
+    validity = f": {invalid} invalid and not in the tables." if invalid else ", all valid."
+    valid = f"{words.count_of(len(runs), 'timed run')}{validity}"
+    remarks = [valid, CALLS, _noise_sentence(results.noise), *remarks]
+    return [table for table in tables if table.rows], remarks
 
 
 def _reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
@@ -91,12 +84,9 @@ def set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
         for row in measurements
         for flag in (row.get("set_aside") or "").replace(",", "").split()
     )
-    groups = grouped_by(again, lambda attempt: attempt[0])
-    rows = [
-        (f"{flag}: {FLAGS[flag].message}", unique(cell for _, cell, _ in of))
-        for flag, of in groups.items()
-    ]
-    return sorted(rows, key=lambda row: -len(row[1]))
+    return _reasons(
+        [{"why": f"{f}: {FLAGS[f].message}", "cell": cell} for f, cell, _ in again], "why"
+    )
 
 
 def _flag_table(measurements: Rows) -> tuple[PlainTable, list[str]]:
@@ -127,28 +117,19 @@ def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
     return rows
 
 
-def noise_rows(results: Results) -> list[tuple[str, ...]]:
+def _noise_rows(results: Results) -> list[tuple[str, ...]]:
     """Return the noise of each class of cells as text, ratios in per cent."""
     return [
         (
             name_of(row, results.study.variance_group) or "all cells",
             *(f"{row[name] or 0:.0f}" for name in ("twins", "rounds")),
-            *(_percent(row[name]) for name in ("differed", "chance", "spread", "within")),
+            *(_percent(row[name]) for name in RATIOS),
         )
         for row in results.noise
     ]
 
 
-def _validity(measurements: Rows) -> str:
-    """Return a sentence on the number of valid and invalid runs."""
-    invalid = sum(is_invalid(row["flags"]) for row in measurements)
-    whole = words.count_of(len(measurements), "timed run")
-    return (
-        f"{whole}: {invalid} invalid and not in the tables." if invalid else f"{whole}, all valid."
-    )
-
-
-def noise_sentence(noise: Rows) -> str:
+def _noise_sentence(noise: Rows) -> str:
     """Return the difference between duplicates in a sentence."""
     known = [row for row in noise if words.is_number(row["twin_sd"])]
     if not known:

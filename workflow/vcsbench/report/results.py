@@ -16,7 +16,7 @@ from vcsbench.advice.decision import Row
 from vcsbench.axes import resolved_tables
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.definitions import FindingDefinition, Glossary, load_glossary
-from vcsbench.config.study import Study, TableDefinition
+from vcsbench.config.study import Study
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.metrics import metric_of, names
@@ -110,10 +110,9 @@ def read_records(path: str | Path, texts: Collection[str] = ()) -> list[dict[str
 
     Raises a UserError if a number is not a number, or the file is not UTF-8.
     """
-    rows: list[dict[str, Any]] = []
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
-            rows += csv.DictReader(file)
+            rows: list[dict[str, Any]] = list(csv.DictReader(file))
     except FileNotFoundError:
         return []
     except UnicodeDecodeError:
@@ -144,7 +143,12 @@ def read_results(
     `definitions` is the file of all findings, and its checkout has the glossary. `expectations` are the
     user's, `baselines` the saved ones with a table, `own` is the user's repository, `found` has notes on it.
     """
-    name, saved = study.name, _baseline_tables(study, baselines)
+    name, saved = study.name, {}
+    if baselines:
+        # Imports pandas, which a page does not need.
+        from vcsbench.statistics.baseline_comparison import table_definition
+
+        saved = {table_name(b): table_definition(study.tables, b) for b in baselines}
     study = replace(study, tables={**resolved_tables(study, order), **saved})
     stems = [*(f"tables/{name}/{table}" for table in study.tables), f"measurements/{name}"]
     measurements = read_records(folder / "measurements" / f"{name}.csv")
@@ -155,22 +159,18 @@ def read_results(
     files["grid"] = [cell for cell in files["grid"] if cell.get("repo") != EMPTY]
     for kind, below in JSON_FILES.items():
         files[kind] = _read_json(folder / below / f"{name}.json") or {}
-    advice = _read_json(folder / "advice" / f"{name}.json")
-    tables, published = (
-        {
+    for kind in ("tables", "published"):
+        files[kind] = {
             table: read_records(folder / kind / name / f"{table}.csv", definition.get("by", ()))
             for table, definition in study.tables.items()
         }
-        for kind in ("tables", "published")
-    )
+    advice = _read_json(folder / "advice" / f"{name}.json")
     findings = cast(Mapping[str, list[FindingDefinition]], read_mapping(definitions))
     return Results(
         study=study,
         order=order,
         measurements=measurements,
         fixed_cost=read_records(folder / "fixed-cost" / f"{name}.csv"),
-        tables=tables,
-        published=published,
         definitions={
             check["id"]: check for key in study.findings for check in findings.get(key, [])
         },
@@ -189,17 +189,6 @@ def read_results(
         moved=_moved_nodes(folder / "cluster", name),
         **files,
     )
-
-
-def _baseline_tables(study: Study, baselines: Sequence[str]) -> dict[str, TableDefinition]:
-    """Return the definitions of the baselines' tables, by name."""
-    if not baselines:
-        return {}
-    from vcsbench.statistics import (
-        baseline_comparison,
-    )  # imports pandas, which a page does not need
-
-    return {table_name(b): baseline_comparison.table_definition(study.tables, b) for b in baselines}
 
 
 def _contexts(folder: Path, measurements: Rows) -> list[Row]:

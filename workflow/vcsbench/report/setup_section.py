@@ -1,6 +1,6 @@
 """The setup of a study's runs from their contexts: machines, programs, storages, servers, repositories.
 
-A part that a context lacks is left out.
+A part that a context lacks is left out. The citation of a page has the same facts in a few lines.
 """
 
 from __future__ import annotations
@@ -25,6 +25,23 @@ DESCRIPTION = (
     *("name", "scale", "source", "description", "notes", "identity", "variant", "path", "tree"),
 )
 HEADINGS = {"bytes": "size", "youngest": "revisions", "last": "last revision"}
+CLEARING = {
+    "drop-caches": "by emptying the kernel's caches (drop_caches)",
+    "evict": "by evicting the files one by one (vmtouch)",
+}
+# The phrases of a machine and of a storage, for each known fact.
+HOST = {
+    **{"cpu": "{}", "cores": "{} cores", "memory": "{} of memory", "os": "{}"},
+    **{"kernel": "kernel {}", "virtual": "{}", "clock_source": "clock {}"},
+    **{"governor": "governor {}", "id": "identity {}"},
+}
+STORAGE = {
+    **{"path": "{}", "filesystem": "{}", "device": "{}", "spins": "{}"},
+    **{"scheduler": "scheduler {}", "mount_options": "mounted {}"},
+}
+SHORT_COMMIT = 12
+# More changed files than this are a number.
+MAX_FILES = 4
 
 
 @dataclass
@@ -62,39 +79,48 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
     hosts = [context["host"] for context in contexts if context.get("host")]
     times = [time for c in contexts if (time := words.moment(c.get("started_at", "")))]
     first, last = min(times, default=None), max(times, default=None)
-    subjects, scales = _subjects(contexts, study)
-    versions = version_list(contexts)
-    values = [value for known in results.order.values() for value in known]
+    descriptions, scales = _subjects(contexts, study)
+    versions = _versions(contexts)
     machines = [f"on {words.enumeration(unique(map(_machine, hosts)))}"] if hosts else []
     program = [f"Subversion {versions['svn']}"] if "svn" in versions else []
     facts = {
         "Time": [words.period(first, last)] if first and last else [],
         "Rounds": [_rounds(contexts)],
         "Order": [_order(contexts, study)],
-        "Caches": clearing_sentences(contexts),
+        "Caches": _clearing(contexts),
         "Machine": unique(map(_host, hosts)),
         "Nodes": [*_nodes(contexts, study), *results.moved],
-        "Storage": storages(contexts),
-        "Layout": unique(_layout(c) for c in contexts if (c.get("layout") or {}).get("sentence")),
-        "Server": unique(_remote(c["remote"]) for c in contexts if c.get("remote")),
+        "Storage": _storages(contexts),
+        "Layout": unique(
+            f"{(c.get('storage') or {}).get('name')}: the copies {c['layout']['sentence']}."
+            for c in contexts
+            if (c.get("layout") or {}).get("sentence")
+        ),
+        "Server": unique(
+            f"The server is on {c['remote']['host']} ({c['remote']['url']}). vcsbench does not control it: "
+            "its CPU, memory, caches and options are not measured. The times include the network."
+            for c in contexts
+            if c.get("remote")
+        ),
         "Output": output_locations(contexts),
         "Programs": [", ".join(f"{name} {version}" for name, version in versions.items())],
-        **{
-            f"{kind.replace('_', ' ').capitalize()} {name}": [of]
-            for (kind, name), of in subjects.items()
-        },
-        "Format settings": format_settings(contexts),
+        **descriptions,
+        "Format settings": _format_settings(contexts),
         "Your repository": results.repository_notes,
     }
     return Setup(
         facts=facts if contexts else {},
-        commands=[(n, a, distances.get(n, ())) for n, a in commands_as_timed(contexts, study)],
-        tables=[*fact_tables(contexts, study), *build_tables(contexts, values)],
-        configurations=configurations(contexts, study),
+        commands=[(n, a, distances.get(n, ())) for n, a in _commands(contexts, study)],
+        tables=[*_fact_tables(contexts, study), *_build_tables(results)],
+        configurations=_configurations(contexts, study),
         scales=scales,
         header=[_headline(contexts, study, scales), " ".join([*program, *machines])],
         host_names=unique(str(host["name"]) for host in hosts if host.get("name")),
-        guests=unique(_guest(host) for host in hosts if host.get("virtualized")),
+        guests=unique(
+            str(host["virtualized"]).replace("yes", "of a hypervisor")
+            for host in hosts
+            if host.get("virtualized")
+        ),
         first=first,
         last=last,
     )
@@ -102,16 +128,13 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
 
 def _rounds(contexts: Rows) -> str:
     runs = sum(len(context.get("runs") or []) for context in contexts)
-    last: dict[str, int] = {}
-    for context in contexts:
-        cell = str(context.get("cell"))
-        last[cell] = max(last.get(cell, 0), int(context.get("round") or 0))
-    least, most = min(last.values(), default=0), max(last.values(), default=0)
-    rounds = words.count_between(least, most, "round")
+    rounds = grouped_by(contexts, lambda context: str(context.get("cell")))
+    last = [max(int(c.get("round") or 0) for c in of) for of in rounds.values()]
+    number = words.count_between(min(last, default=0), max(last, default=0), "round")
     text = f"{words.count_of(len(contexts), 'cell-round')} with {words.count_of(runs, 'timed run')}"
     copies = max((int(context.get("copy") or 0) for context in contexts), default=0)
     of = f", {words.count_of(copies, 'copy', 'copies')} of each repository" if copies else ""
-    return f"{text}: {rounds}{of}"
+    return f"{text}: {number}{of}"
 
 
 def _order(contexts: Rows, study: Study) -> str:
@@ -121,16 +144,12 @@ def _order(contexts: Rows, study: Study) -> str:
     return f"One round after another. {blocks}"
 
 
-def clearing_sentences(contexts: Rows) -> list[str]:
+def _clearing(contexts: Rows) -> list[str]:
     """Return a sentence per way to clear caches, with its number of runs."""
-    names = {
-        "drop-caches": "by emptying the kernel's caches (drop_caches)",
-        "evict": "by evicting the files one by one (vmtouch)",
-    }
     runs = [run for context in contexts for run in context.get("runs") or []]
     ways = Counter((run.get("certificate") or {}).get("cache_cleared_by") for run in runs)
     return [
-        f"Cleared {names.get(way, f'by {way}')} for {words.count_of(count, 'run')}."
+        f"Cleared {CLEARING.get(way, f'by {way}')} for {words.count_of(count, 'run')}."
         for way, count in ways.most_common()
         if way
     ] or ["No run had its caches cleared."]
@@ -146,34 +165,29 @@ def _nodes(contexts: Rows, study: Study) -> list[str]:
     return [f"{host} measured {words.enumeration(sorted(of))}" for host, of in several]
 
 
-def _guest(host: Row) -> str:
-    return "of a hypervisor" if host["virtualized"] == "yes" else str(host["virtualized"])
-
-
 def _machine(host: Row) -> str:
     """Return a machine in a few words: `vm (2 cores, 23.5 GiB)`."""
-    sizes = [f"{host['cores']} cores" if host.get("cores") else ""]
-    sizes += [words.size(host["memory_bytes"]) if host.get("memory_bytes") else ""]
+    cores, memory = host.get("cores"), host.get("memory_bytes")
+    sizes = [f"{cores} cores" if cores else "", words.size(memory) if memory else ""]
     named = ", ".join(filter(None, sizes))
     return f"{host.get('name') or 'a machine'}{f' ({named})' if named else ''}"
 
 
 def _host(host: Row) -> str:
-    memory, guest = host.get("memory_bytes"), str(host.get("virtualized") or "")
-    return _joined(
-        host.get("name"),
-        host.get("cpu"),
-        host.get("cores") and f"{host['cores']} cores",
-        memory and f"{words.size(memory)} of memory",
-        host.get("os"),
-        host.get("kernel") and f"kernel {host['kernel']}",
-        {"": "not virtual", "yes": "a guest"}.get(guest, f"a guest ({guest})")
-        if "virtualized" in host
-        else "",
-        host.get("clock_source") and f"clock {host['clock_source']}",
-        host.get("governor") and f"governor {host['governor']}",
-        host.get("id") and f"identity {host['id']}",
-    )
+    guest = str(host.get("virtualized") or "")
+    virtual = {"": "not virtual", "yes": "a guest"}.get(guest, f"a guest ({guest})")
+    memory = host.get("memory_bytes")
+    facts = {
+        **host,
+        "memory": words.size(memory) if memory else "",
+        "virtual": virtual if "virtualized" in host else "",
+    }
+    return _joined(host.get("name"), *_described(facts, HOST))
+
+
+def _described(facts: Row, phrases: Mapping[str, str]) -> list[str]:
+    """Return a phrase for each known fact."""
+    return [phrase.format(facts[key]) for key, phrase in phrases.items() if facts.get(key)]
 
 
 def _joined(name: object, *parts: object) -> str:
@@ -181,17 +195,7 @@ def _joined(name: object, *parts: object) -> str:
     return f"{name}: {', '.join(str(part) for part in parts if part)}"
 
 
-def _layout(context: Row) -> str:
-    storage = (context.get("storage") or {}).get("name")
-    return f"{storage}: the copies {context['layout']['sentence']}."
-
-
-def _remote(remote: Row) -> str:
-    text = f"The server is on {remote['host']} ({remote['url']}). vcsbench does not control it"
-    return f"{text}: its CPU, memory, caches and options are not measured. The times include the network."
-
-
-def storages(contexts: Rows) -> list[str]:
+def _storages(contexts: Rows) -> list[str]:
     """Return each storage with the least free space that it had."""
     free: dict[str, list[float]] = {}
     for storage in (context["storage"] for context in contexts if context.get("storage")):
@@ -201,13 +205,8 @@ def storages(contexts: Rows) -> list[str]:
 
 
 def _storage(storage: Row) -> str:
-    rotational = {True: "rotational", False: "not rotational"}
-    return _joined(
-        *map(storage.get, ("name", "path", "filesystem", "device")),
-        rotational.get(storage.get("rotational", ""), ""),
-        storage.get("scheduler") and f"scheduler {storage['scheduler']}",
-        storage.get("mount_options") and f"mounted {storage['mount_options']}",
-    )
+    spins = {True: "rotational", False: "not rotational"}.get(storage.get("rotational", ""), "")
+    return _joined(storage.get("name"), *_described({**storage, "spins": spins}, STORAGE))
 
 
 def output_locations(contexts: Rows) -> list[str]:
@@ -239,25 +238,23 @@ def _filesystem(name: object, filesystem: Row) -> str:
     return _joined(name, filesystem.get("filesystem"), "made for each measurement", image, options)
 
 
-def version_list(contexts: Rows) -> dict[str, str]:
+def _versions(contexts: Rows) -> dict[str, str]:
     """Return the version of each program; a changed one has all versions with their cell-rounds."""
-    counts = Counter(
-        (program, str(version))
-        for context in contexts
-        for program, version in (context.get("versions") or {}).items()
-        if version
-    )
-    listed = {}
-    for program, versions in sorted(grouped_by(counts.most_common(), lambda c: c[0][0]).items()):
-        texts = [
-            f"{version} ({words.count_of(count, 'cell-round')})" if versions[1:] else version
-            for (_, version), count in versions
-        ]
-        listed[program] = ", ".join(texts)
-    return listed
+    counts: dict[str, Counter[str]] = {}
+    for context in contexts:
+        for program, version in (context.get("versions") or {}).items():
+            if version:
+                counts.setdefault(program, Counter())[str(version)] += 1
+    return {
+        program: ", ".join(
+            f"{version} ({words.count_of(count, 'cell-round')})" if len(versions) > 1 else version
+            for version, count in versions.most_common()
+        )
+        for program, versions in sorted(counts.items())
+    }
 
 
-def format_settings(contexts: Rows) -> list[str]:
+def _format_settings(contexts: Rows) -> list[str]:
     """Return a sentence per format on the settings (db/fsfs.conf) that most affect sizes and times."""
     repositories = [context.get("repository") or {} for context in contexts]
     known = {
@@ -282,20 +279,20 @@ def format_settings(contexts: Rows) -> list[str]:
     return sentences
 
 
-def commands_as_timed(contexts: Rows, study: Study) -> list[tuple[str, str]]:
+def _commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
     """Return each timed command with its argv, in the order of the study."""
-    commands = study.commands
     timed = unique(
         (study.command_name(context.get("axes") or {}), str(context.get("argv_template") or ""))
         for context in contexts
     )
+    commands = study.commands
     ranks = {name: rank for rank, name in enumerate(commands)}
     timed.sort(key=lambda command: ranks.get(command[0], len(ranks)))
     programs = {n: f"python strategies {c.program}" for n, c in commands.items() if c.program}
     return [(n, a.replace("{program}", programs.get(n, "{program}"))) for n, a in timed]
 
 
-def configurations(contexts: Rows, study: Study) -> list[Configuration]:
+def _configurations(contexts: Rows, study: Study) -> list[Configuration]:
     """Return the server configurations. A file that was edited between two cells makes another one."""
     known: list[Configuration] = []
     for context in contexts:
@@ -304,19 +301,18 @@ def configurations(contexts: Rows, study: Study) -> list[Configuration]:
         server, files = context.get("server") or {}, context.get("server_files") or {}
         if not (name or server):
             continue
-        for configuration in known:
-            if configuration.name == name and all(
-                configuration.files.get(n, text) == text for n, text in files.items()
-            ):
-                break
-        else:
+        same = (
+            c
+            for c in known
+            if c.name == name and all(c.files.get(n, text) == text for n, text in files.items())
+        )
+        if not (configuration := next(same, None)):
             configuration = Configuration(name)
             known.append(configuration)
         configuration.files.update(files)
         if server:
-            configuration.started.setdefault(
-                server.get("kind", ""), shlex.join(server.get("argv") or [])
-            )
+            argv = shlex.join(server.get("argv") or [])
+            configuration.started.setdefault(server.get("kind", ""), argv)
     return known
 
 
@@ -330,8 +326,8 @@ def _facts(contexts: Rows, study: Study) -> Iterator[tuple[str, str, Row]]:
                 yield kind, str(facts.get("name") or kind), facts
 
 
-def _subjects(contexts: Rows, study: Study) -> tuple[dict[tuple[str, str], str], dict[str, float]]:
-    """Return the description of each repository or tree by kind and name, and the scales by name."""
+def _subjects(contexts: Rows, study: Study) -> tuple[dict[str, list[str]], dict[str, float]]:
+    """Return the description of each repository or tree, and the scales by name."""
     texts, scales = {}, {}
     for kind, name, facts in _facts(contexts, study):
         text, scale = str(facts.get("description") or facts.get("source") or ""), facts.get("scale")
@@ -340,11 +336,12 @@ def _subjects(contexts: Rows, study: Study) -> tuple[dict[tuple[str, str], str],
             parts = [text] if "scale" in text else [text, f"scale {scale:g}"]
             text = ", ".join(filter(None, parts))
         notes = [str(note).rstrip(".") for note in facts.get("notes") or []]
-        texts[kind, name] = "; ".join(filter(None, [text, *notes]))
+        title = f"{kind.replace('_', ' ').capitalize()} {name}"
+        texts[title] = ["; ".join(filter(None, [text, *notes]))]
     return texts, scales
 
 
-def fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
+def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
     """Yield a table for each kind of repository or tree with more facts than a name."""
     variants: dict[str, dict[tuple[tuple[str, object], ...], None]] = {}
     for kind, name, facts in _facts(contexts, study):
@@ -375,55 +372,49 @@ def _headline(contexts: Rows, study: Study, scales: Mapping[str, float]) -> str:
     """Return the repositories with their sizes and the kind of storage."""
     names: dict[str, str] = {}
     for _, name, facts in _facts(contexts, study):
-        parts = (
-            [words.count_of(int(facts["youngest"]), "revision")] if facts.get("youngest") else []
-        )
-        parts += [words.size(facts["bytes"])] if facts.get("bytes") else []
+        revisions, size = facts.get("youngest"), facts.get("bytes")
+        parts = [words.count_of(int(revisions), "revision")] if revisions else []
+        parts += [words.size(size)] if size else []
         if scales.get(name, 1.0) < 1:
             parts.append(f"{100 * scales[name]:.2g} % of its published size")
         names.setdefault(name, f"{name}: {', '.join(parts)}" if parts else name)
-    kinds = unique(_kind_of_storage(c["storage"]) for c in contexts if c.get("storage"))
+    disks = {True: "(spinning disk)", False: "(SSD or virtual disk)"}
+    kinds = unique(
+        " ".join(filter(None, [s.get("filesystem"), disks.get(s.get("rotational", ""))]))
+        for s in (context.get("storage") for context in contexts)
+        if s
+    )
     return ", ".join([*names.values(), *([f"on {words.enumeration(kinds)}"] if kinds else [])])
 
 
-def _kind_of_storage(storage: Row) -> str:
-    kinds = {True: "(spinning disk)", False: "(SSD or virtual disk)"}
-    kind = kinds.get(storage.get("rotational", ""), "")
-    return " ".join(filter(None, [storage.get("filesystem"), kind]))
-
-
-def build_tables(contexts: Rows, order: Sequence[str]) -> Iterator[PlainTable]:
-    """Yield a table of the programs of each build; `order` has the builds' names."""
-    programs: dict[tuple[str, ...], None] = {}
-    for build in (context.get("build") or {} for context in contexts):
+def _build_tables(results: Results) -> Iterator[PlainTable]:
+    """Yield a table of the programs of each build, with a note on builds with the same binaries."""
+    order = [value for known in results.order.values() for value in known]
+    rank = {name: index for index, name in enumerate(order)}
+    rows: list[tuple[str, ...]] = []
+    names_of: dict[tuple[object, ...], set[str]] = {}
+    for context in results.contexts:
+        build, axes = context.get("build") or {}, context.get("axes") or {}
+        if not (name := build.get("name")):
+            continue
         for side in ("client", "server"):
-            if build.get("name") and (program := build.get(side)):
+            if program := build.get(side):
                 folders = unique(map(os.path.dirname, program.get("libraries") or []))
                 texts = program["program"], program["version"], ", ".join(folders) or "unknown"
-                programs[build["name"], side, *texts] = None
-    if programs:
-        rank = {name: index for index, name in enumerate(order)}
-        rows = sorted(programs, key=lambda p: (rank.get(p[0], len(rank)), *p[1:]))
-        heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
-        yield PlainTable("Builds", heads, rows, note=" ".join(same_builds(contexts, order)))
-
-
-def same_builds(contexts: Rows, order: Sequence[str]) -> list[str]:
-    """Return a sentence for each build that ran the same binaries as another one before it."""
-    names_of: dict[tuple[object, ...], set[str]] = {}
-    for context in contexts:
-        build = context.get("build") or {}
-        axes = [
-            item for item in (context.get("axes") or {}).items() if item[1] != build.get("name")
-        ]
-        if build.get("name") in order and build.get("digest"):
-            names_of.setdefault((*axes, build["digest"]), set()).add(build["name"])
+                rows.append((name, side, *texts))
+        if name in rank and build.get("digest"):
+            others = [item for item in axes.items() if item[1] != name]
+            names_of.setdefault((*others, build["digest"]), set()).add(name)
     pairs: set[tuple[int, int]] = set()
     for names in names_of.values():
-        first, *others = sorted(map(list(order).index, names))
-        pairs.update((first, other) for other in others)
+        first, *later = sorted(rank[name] for name in names)
+        pairs.update((first, other) for other in later)
     text = "{} ran the same binaries as {} (A/A test): their difference is noise."
-    return [text.format(order[other], order[first]) for first, other in sorted(pairs)]
+    note = " ".join(text.format(order[other], order[first]) for first, other in sorted(pairs))
+    if rows:
+        rows = sorted(unique(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
+        heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
+        yield PlainTable("Builds", heads, rows, note=note)
 
 
 def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
@@ -431,9 +422,9 @@ def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
     texts: dict[str, list[str]] = {}
     for context in contexts:
         first, last = (context.get("working_copy") or {}).get("revisions") or (0, 0)
-        name = study.command_name(context.get("axes") or {})
         if not 0 < first < last:
             continue
+        name = study.command_name(context.get("axes") or {})
         command, repository = study.commands.get(name), context.get("repository") or {}
         expected = (command.revisions_behind if command else 0) or 0
         of = f" of {repository['name']}" if repository.get("name") else ""
@@ -441,9 +432,60 @@ def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
         text = f"{name}{of} covers {words.count_of(last - first, 'revision')}, {range_}"
         if last - first < expected:
             scale = repository.get("scale")
-            why = "the repository has no more"
-            if scale not in (None, 1):
-                why = f"the repository has scale {scale:g}"
-            text += f", not {words.grouped(expected)}: {why}"
+            is_scaled = scale not in (None, 1)
+            why = f"has scale {scale:g}" if is_scaled else "has no more"
+            text += f", not {words.grouped(expected)}: the repository {why}"
         texts.setdefault(name, []).append(f"{text}.")
     return {name: unique(of) for name, of in texts.items()}
+
+
+def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[str, str]]:
+    """Return how to cite a page: texts by name, and values for the head of the page.
+
+    It depends on the results only, not on the code that renders them.
+    """
+    study, made = results.study, results.provenance
+    measured = ""
+    if setup.first and setup.last:
+        hosts = words.enumeration(setup.host_names)
+        measured = f"{words.period(setup.first, setup.last)}, on {hosts}"
+    authors = ", ".join([*study.authors, *filter(None, [study.date])])
+    text = f"{study.title} ({'; '.join(filter(None, [study.name, authors]))}). {study.source}"
+    if study.published and not study.authors:
+        text += f" The authors are not recorded: see authors in config/studies/{study.name}.yaml."
+    number, commit, changed = (
+        made.get("vcsbench", ""),
+        made.get("commit", ""),
+        made.get("changed", []),
+    )
+    version, digest = f"vcsbench {number}".strip(), made.get("config_digest", "")
+    command = made.get("command", "")
+    about = [f"commit {commit[:SHORT_COMMIT]}{', changed' if changed else ''}"] if commit else []
+    about += [f"configuration {digest[:SHORT_COMMIT]}"] if digest else []
+    code = f"{version}, commit {commit or 'unknown'}"
+    if commit:
+        few = words.enumeration(changed) if len(changed) <= MAX_FILES else ""
+        files = few or words.count_of(len(changed), "file")
+        code += f", with changes in {files}" if changed else ", unchanged"
+    reference = [f"{version} ({'; '.join(about)})" if about else version]
+    reference += [f"Study {study.name}: {study.title}"]
+    reference += [f"Measured {measured}" if measured else "Nothing measured"]
+    entries = {
+        "Study": f"{text} {study.url}".strip(),
+        "Measured": measured,
+        "Made by": code if made else "The version of vcsbench is not recorded.",
+        "Configuration": digest,
+        "Command": command,
+        "Cite as": f"{'. '.join(reference)}.",
+    }
+    meta = {
+        "study-authors": "; ".join(study.authors),
+        "study-date": study.date,
+        "study-url": study.url,
+        "version": number,
+        "commit": commit,
+        "changed": " ".join(changed),
+        "config-sha256": digest,
+        "command": command,
+    }
+    return {name: text for name, text in entries.items() if text}, meta

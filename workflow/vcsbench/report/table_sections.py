@@ -1,16 +1,22 @@
-"""The sections of a page with a study's tables: grids of numbers, legends, keys and downloads."""
+"""The sections of a page with a study's tables: grids of numbers, legends, keys, downloads, and the details
+behind each measured number, which the page unpacks when the number is chosen.
+"""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean, median
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.config.study import Study
+from vcsbench.evidence.flags import FLAGS
 from vcsbench.evidence.same_work import by_reason
-from vcsbench.metrics import metric_in
+from vcsbench.metrics import Metric, metric_in, metric_of, names
+from vcsbench.plan.grid import originals
 from vcsbench.report.grids import (
     ABSENT,
     COLOUR_STEPS,
@@ -25,9 +31,11 @@ from vcsbench.report.grids import (
     matching,
     measured_points,
     numbered_point,
+    percent,
     with_numbers,
 )
-from vcsbench.report.results import Results, grouped_by, unique, values_in
+from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in
+from vcsbench.statistics.contract import TOO_NOISY, is_exact
 
 KEY = {
     "≈": "equal: the difference is below the smallest effect worth noting",
@@ -36,10 +44,17 @@ KEY = {
     "=": "the same binaries under two names (A/A test)",
     "?": "too few rounds for an interval",
 }
+PER_CENT = ("+150", "per cent more, as published: cards print it as the factor 2.5x")
+BAR = ("▁", "a bar as long as the number, against the largest of the table")
+REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
+# For a number whose interval excludes 1, and whose call is no difference.
+CORRECTED = (
+    "The interval is of this number alone. The call is corrected for all comparisons of its table, "
+    "because some are far out by chance."
+)
 
 
-@dataclass(frozen=True)
-class PlainTable:
+class PlainTable(NamedTuple):
     """A table of texts; a list of texts is folded. Columns from `numbers_from` are aligned right."""
 
     title: str
@@ -50,8 +65,7 @@ class PlainTable:
     is_folded: bool = False
 
 
-@dataclass(frozen=True)
-class Download:
+class Download(NamedTuple):
     """A file of the study: its path next to the page, and its content as a data URL."""
 
     path: str
@@ -65,8 +79,7 @@ def download(path: str, kind: str, content: bytes, name: str) -> Download:
     return Download(f"../results/{path}", f"data:{kind};base64,{data}", name)
 
 
-@dataclass(frozen=True)
-class SideBySide:
+class SideBySide(NamedTuple):
     """A measured grid and the published one in the same layout; either may be missing."""
 
     title: str
@@ -74,8 +87,7 @@ class SideBySide:
     published: Grid | None
 
 
-@dataclass(frozen=True)
-class Legend:
+class Legend(NamedTuple):
     """The colours of a table from one end to the other: style and the deviation at which each begins."""
 
     left: str
@@ -149,11 +161,10 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
     missing = reasons.pop() if len(reasons) == 1 and metric.exact else ""
     pairs = _pairs([] if missing else points, published, grids_of, layout, study)
     shown = sum(p.kind == "published" for x in pairs if x.published for p in x.published.points)
-    plain = [{**row, "ratio": None} for row in rows if compare and has_interval(row)]
     reduced = [
-        numbered_point(definition, r, "measured", False)
-        for r in plain
-        if words.is_number(r["value"])
+        numbered_point(definition, {**row, "ratio": None}, "measured", False)
+        for row in rows
+        if compare and has_interval(row) and words.is_number(row["value"])
     ]
     commands = {study.command_name(row) for row in rows}
     return TableSection(
@@ -167,7 +178,7 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         withheld=by_reason((p.reason, p.keys) for p in points if p.reason and not missing),
         not_measured=missing,
         nothing_published="" if published else _nothing_published(results, name),
-        download=csv_download(results, f"tables/{study.name}/{name}.csv"),
+        download=_csv_download(results, f"tables/{study.name}/{name}.csv"),
         notes=[
             *results.notes.get(name, ()),
             *(text for command, of in distances.items() if command in commands for text in of),
@@ -204,19 +215,18 @@ def _reading(definition: Row, is_reduced: bool, caption: str) -> str:
     if not definition.get("compare"):
         text = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
         return f"{metric.reading if reduction == 'median' else text} {caption}".strip()
-    x, y = sides(definition)
+    x, y = _sides(definition)
     above = "above" if metric.gain > 0 else "below"
     ratio = f"{metric.quantity} {x} ÷ {metric.quantity} {y}"
     text = f"100 {words.TIMES} ({ratio} {words.MINUS} 1), in per cent: "
     text += f"{above} 0, {y} {metric.words.is_better}."
     if is_reduced:
-        names = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
         text += " Measured: the geometric mean of the rounds' ratios, with its 95 % interval."
-        text += f" Published: the ratio of {names[reduction]}."
+        text += f" Published: the ratio of {REDUCTIONS[reduction]}."
     return f"{text} {caption}".strip()
 
 
-def sides(definition: Row) -> tuple[str, str]:
+def _sides(definition: Row) -> tuple[str, str]:
     """Return the sides that a table compares: the baseline and its candidates."""
     return definition["compare"]["baseline"], " or ".join(definition["compare"]["candidates"])
 
@@ -225,7 +235,7 @@ def _legend(definition: Row) -> Legend | None:
     if not definition.get("compare"):
         return None
     metric = metric_in(definition)
-    left, right = (f"{side} {metric.words[0]}" for side in sides(definition))
+    left, right = (f"{side} {metric.words[0]}" for side in _sides(definition))
     steps = [*(1 / f for f in reversed(COLOUR_STEPS)), *COLOUR_STEPS]
     deviations = [100 * (step - 1) for step in steps]
     swatches = [(colour_of(d, metric.gain), words.percentage(d)) for d in deviations]
@@ -238,8 +248,7 @@ def _key(points: Sequence[Point], compares: bool) -> list[tuple[str, str]]:
     marks = {mark for point in points for mark in point.mark}
     kinds = {point.kind for point in points}
     key = [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
-    bar = ("▁", "a bar as long as the number, against the largest of the table")
-    key.append(("grey", "no difference is called") if compares else bar)
+    key += [PER_CENT, ("grey", "no difference is called")] if compares else [BAR]
     key.append(("·", "not in the grid, or not published"))
     key += [text for kind, text in ABSENT.items() if kind in kinds]
     if any(point.deviation for point in points):
@@ -257,9 +266,184 @@ def _nothing_published(results: Results, name: str) -> str:
     return "The published table does not exist yet. Run: make published-tables"
 
 
-def csv_download(results: Results, path: str) -> Download | None:
+def _csv_download(results: Results, path: str) -> Download | None:
     """Return the CSV file of a table as a link next to the page, and as data inside it."""
     if path not in results.texts:
         return None
     name = path.partition("/")[2].replace("/", "-")
     return download(path, "text/csv;charset=utf-8", results.texts[path].encode(), name)
+
+
+# The details behind each measured number
+
+
+def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
+    """Return the details of all numbers, for JSON: their runs, times, counts and evidence.
+
+    `runs` has a list per column (round, flags, and each metric of a table). A cell has its first run and its
+    number of runs in these lists. `tables` has by anchor the numbers by the values of their axes.
+    """
+    of_cells = grouped_by(originals(results.measurements), lambda row: row["cell"])
+    runs = [run for rows in of_cells.values() for run in rows]
+    metrics = {m.name: m for s in sections for m in [metric_in(results.study.tables[s.name])]}
+    counted = [m for m in map(metric_of, names()) if m.exact and any(_value(m, r) for r in runs)]
+    cells: dict[str, Row] = {}
+    start = 0
+    for cell, rows in of_cells.items():
+        values = [[_value(metric, run) for run in rows] for metric in counted]
+        cells[cell] = {
+            "spent": [_short(value) for value in _times(rows)],
+            "counted": [_short(_median(value)) for value in values],
+            "evidence": evidence_sentences(rows),
+            "runs": [start, len(rows)],
+        }
+        start += len(rows)
+    columns = {name: [_short(_value(m, run)) for run in runs] for name, m in metrics.items()}
+    flags = [run["flags"] for run in runs]
+    return {
+        "of": {"study": results.study.name, "own": results.own_repository},
+        "counted": {metric.title: metric.unit for metric in counted},
+        "cells": cells,
+        "runs": {"round": [int(run["round"]) for run in runs], "flags": flags, **columns},
+        "tables": {s.anchor: _numbers_of(s, results.study.tables[s.name]) for s in sections},
+    }
+
+
+def _value(metric: Metric, run: Row) -> float | None:
+    """Return the metric of a run; None if it was not measured."""
+    if not all(words.is_number(run.get(name)) for name in metric.needs):
+        return None
+    try:
+        value = metric.value({name: part(run) for name, part in metric.parts.items()})
+    except ZeroDivisionError:
+        return None
+    return float(value) if words.is_number(value) else None
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _short(value: float | None) -> float | None:
+    """Return a number with four significant digits, which is enough for a picture."""
+    return float(f"{value:.4g}") if words.is_number(value) else None
+
+
+def _numbers_of(section: TableSection, definition: Row) -> Row:
+    metric, numbers = metric_in(definition), {}
+    for pair in section.pairs:
+        published = {
+            tuple(point.keys.items()): point.text
+            for point in (pair.published.points if pair.published else [])
+            if point.kind == "published"
+        }
+        for point in pair.measured.points if pair.measured else []:
+            # A table with `by` has several numbers of a cell.
+            if point.row is not None and point.cells and not definition.get("by"):
+                numbers["/".join(map(str, values_in(point.keys, section.axes)))] = {
+                    "cells": point.cells,
+                    "text": point.text,
+                    "sentences": number_sentences(point, definition),
+                    "published": published.get(tuple(point.keys.items()), ""),
+                }
+    return {
+        "name": section.name,
+        "metric": metric.name,
+        "title": metric.title,
+        "unit": metric.unit,
+        "compares": section.compares,
+        "baseline": section.baseline,
+        "numbers": numbers,
+    }
+
+
+def number_sentences(point: Point, definition: Row) -> list[str]:
+    """Return a measured number in sentences: the ratio with its interval and the call, or its reduction."""
+    row, metric = point.row or {}, metric_in(definition)
+    rounds = words.count_of(int(row["n"] or 0), "round")
+    if not definition.get("compare"):
+        reduction = definition.get("reduce", "median")
+        return [f"{words.with_unit(row['value'], metric.unit)}, the {reduction} over {rounds}."]
+    quotient = f"{metric.quantity} {_sides(definition)[0]} ÷ {metric.quantity} {row['candidate']}"
+    if not has_interval(row):
+        return [f"{quotient}: {point.text} %, over {rounds}; too few for an interval."]
+    call = row.get("call")
+    calls = [f"Call: {call}."] if call else []
+    if call in metric.calls:
+        calls = [f"{row['candidate']} {metric.words.verb}{call}."]
+    ratio, low, high = (words.significant(row[name]) for name in ("ratio", "low", "high"))
+    if is_exact(row):
+        return [f"{quotient} = {ratio}, exact: all {rounds} count the same.", *calls]
+    sentences = [f"{quotient} = {ratio} (95 % interval {low} to {high}), over {rounds}.", *calls]
+    if call == TOO_NOISY and not row["low"] <= 1 <= row["high"]:
+        sentences.append(CORRECTED)
+    if words.is_number(row.get("detectable")):
+        sentences.append(f"The smallest detectable difference is {percent(row['detectable'])} %.")
+    return sentences
+
+
+def evidence_sentences(runs: Rows) -> list[str]:
+    """Return the evidence of a cell's runs in sentences. Runs that differ give a range."""
+    ways = unique(filter(None, (run.get("cache_cleared_by") for run in runs)))
+    by = f"The caches were cleared before a run, by {words.enumeration(ways)}."
+    sentences = [by if ways else "No cache was cleared before a run."]
+    shares = [
+        f"{_between(numbers, _percentage)} {when} a run"
+        for when in ("before", "after")
+        if (numbers := _column(runs, f"resident_{when}"))
+    ]
+    if shares:
+        sentences.append(f"Share of its files in memory: {', '.join(shares)}.")
+    if read := _column(runs, "device_bytes"):
+        size = _between(read, words.size)
+        sentences.append(f"Client and server read {size} from devices in a run.")
+    if ages := _column(runs, "server_age_s"):
+        same = {run.get("server_same") for run in runs} == {"True"}
+        after = "; after each run it was the same process" if same else ""
+        age = _between(ages, words.significant)
+        sentences.append(f"The server was {age} s old when a run began{after}.")
+        if late := sum(number > 0 for number in _column(runs, "delayed_acks")):
+            of = f"In {late} of {words.count_of(len(runs), 'run')}"
+            sentences.append(f"{of} TCP delayed an acknowledgement by 40 ms.")
+    flags = [flag for run in runs for flag in run["flags"].split()]
+    for flag in unique(flags):
+        meaning = FLAGS[flag].sentence.strip() if flag in FLAGS else "Unknown flag."
+        meaning = meaning.replace("`", "")
+        sentences.append(f"{flag}, {words.count_of(flags.count(flag), 'run')}: {meaning}")
+    return sentences
+
+
+def _column(runs: Rows, column: str) -> list[float]:
+    values = (run.get(column) for run in runs)
+    return [float(value) for value in values if value not in (None, "")]
+
+
+def _between(numbers: Sequence[float], written: Callable[[float], str]) -> str:
+    return " to ".join(unique(map(written, (min(numbers), max(numbers)))))
+
+
+def _percentage(share: float) -> str:
+    return f"{words.significant(100 * share, 2)} %"
+
+
+def _times(rows: Rows) -> list[float | None]:
+    """Return the medians over rounds of elapsed, client, server and waiting seconds; None if unknown.
+
+    Waiting is the time that neither client nor server computed, below 0 if both computed at once.
+    """
+    rounds = grouped_by((r for r in rows if words.is_number(r["elapsed_s"])), lambda r: r["round"])
+    if not rounds:
+        return []
+    parts: list[tuple[float, float | None, float | None]] = []
+    for runs in rounds.values():
+        cpu = [_column([run], "user_s") + _column([run], "system_s") for run in runs]
+        client = [sum(pair) for pair in cpu if len(pair) == 2]
+        server = _column(runs, "server_cpu_s")
+        elapsed = median(_column(runs, "elapsed_s"))
+        parts.append((elapsed, mean(client) if client else None, mean(server) if server else None))
+    elapsed_s, client_s, server_s = map(_median, zip(*parts, strict=True))
+    waiting_s = None
+    if elapsed_s is not None and client_s is not None:
+        waiting_s = elapsed_s - client_s - (server_s or 0.0)
+    return [elapsed_s, client_s, server_s, waiting_s]

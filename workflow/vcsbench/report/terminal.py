@@ -6,7 +6,6 @@ the next command. No line has more than 80 columns.
 
 from __future__ import annotations
 
-import csv
 import math
 import shlex
 import textwrap
@@ -18,12 +17,13 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vcsbench import words
-from vcsbench.advice.cards import ADVICE, Advice, Card
+from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.advice.decision import NOT_MEASURED, Row
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.plan.result_state import NOTHING
+from vcsbench.report.results import read_records
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
     DIFFERS,
@@ -130,27 +130,29 @@ def lines(
             given = {**given, "STUDY": study.study}
             printed.append(study.study)
         for question, answer, text in _rows(study, command_of(given)):
-            printed += _wrapped(question, answer, text)
+            head = f"{question:<{_QUESTION - 1}} "
+            if answer:
+                head += f"{answer:<{_ANSWER}}" if len(answer) < _ANSWER else f"{answer}  "
+            indent = " " * (_QUESTION + (_ANSWER if answer else 0))
+            wrapper = textwrap.TextWrapper(COLUMNS, head, indent, break_on_hyphens=False)
+            printed += [line.rstrip() for line in wrapper.wrap(printable(text)) or [head]]
     return printed
-
-
-def _wrapped(question: str, answer: str, text: str) -> list[str]:
-    head = f"{question:<{_QUESTION - 1}} "
-    if answer:
-        head += f"{answer:<{_ANSWER}}" if len(answer) < _ANSWER else f"{answer}  "
-    indent = " " * (_QUESTION + (_ANSWER if answer else 0))
-    wrap = textwrap.TextWrapper(COLUMNS, head, indent, break_on_hyphens=False).wrap
-    return [line.rstrip() for line in wrap(printable(text)) or [head]]
 
 
 def _rows(study: StudySummary, command: str) -> Iterator[tuple[str, str, str]]:
     """Yield a study's lines as question, answer and effect; the last lines have no answer."""
     missing = []
     for card in study.advice.cards:
-        if card.answer.kind == NOT_MEASURED and not card.lines:
-            missing.append(card.question.short)
+        short, answer = card.question.short, card.answer
+        if answer.kind == NOT_MEASURED and not card.lines:
+            missing.append(short)
+        elif card.question.aggregate and card.lines:
+            for number, line in enumerate(card.lines):
+                yield ("" if number else short), "", line
         else:
-            yield from _card_rows(card)
+            yield short, answer.short, answer.effect
+            for note in card.notes:
+                yield "", "", note
     if missing:
         yield "Unmeasured", "", ", ".join(missing)
     yield "Answered", "", "; ".join(_counts(study))
@@ -163,17 +165,6 @@ def _rows(study: StudySummary, command: str) -> Iterator[tuple[str, str, str]]:
             yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
     if step := next_step(study.account):
         yield "Next", "", f"{command} MINUTES={step[0]}: {step[1]}"
-
-
-def _card_rows(card: Card) -> Iterator[tuple[str, str, str]]:
-    """Yield a line per candidate of an aggregate, otherwise the answer and the notes."""
-    if card.question.aggregate and card.lines:
-        for number, line in enumerate(card.lines):
-            yield (card.question.short if not number else ""), "", line
-        return
-    yield card.question.short, card.answer.short, card.answer.effect
-    for note in card.notes:
-        yield "", "", note
 
 
 def _counts(study: StudySummary) -> Iterator[str]:
@@ -214,25 +205,13 @@ def read_summaries(results: Path) -> list[StudySummary]:
             raise UserError(
                 f"{path}: another version of vcsbench wrote it. Delete it, or run this study again."
             ) from error
-        account = results / "budget" / path.name
         findings, grid, failures = (
-            _csv_rows(results / name / f"{path.stem}.csv")
+            read_records(results / name / f"{path.stem}.csv")
             for name in ("findings", "grid", "failures")
         )
-        summary = StudySummary(
-            path.stem,
-            advice,
-            read_json(account) if account.exists() else {},
-            [row["verdict"] for row in findings],
-            grid,
-            failures,
+        account, verdicts = (
+            read_json(results / "budget" / path.name),
+            [f["verdict"] for f in findings],
         )
-        summaries.append(summary)
+        summaries.append(StudySummary(path.stem, advice, account, verdicts, grid, failures))
     return summaries
-
-
-def _csv_rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))

@@ -32,10 +32,9 @@ from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.files import read_json, write_bytes
 from vcsbench.modules import PACKAGE
-from vcsbench.report.citation import SHORT_COMMIT
-from vcsbench.report.index import build_index, read_entries
-from vcsbench.report.page import build_page
+from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
+from vcsbench.report.setup_section import SHORT_COMMIT
 from vcsbench.run.provenance import Provenance, provenance
 from vcsbench.sources import archives
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name

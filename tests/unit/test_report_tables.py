@@ -1,0 +1,216 @@
+"""The tables of a page: rows laid out as grids, and the details behind each number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from unit.report_files import default_grid, make_files, results_of
+from vcsbench.report.grids import (
+    Grid,
+    Point,
+    expected_rows,
+    layout_of,
+    make_grids,
+    matching,
+    measured_points,
+    with_numbers,
+)
+from vcsbench.report.page import build_page
+from vcsbench.report.results import Results
+from vcsbench.report.table_sections import (
+    TableSection,
+    details,
+    evidence_sentences,
+    number_sentences,
+    table_sections,
+)
+
+ORDER = {
+    "command": ["log", "dump"],
+    "ra": ["http", "svn"],
+    "repo": ["ruby", "bsd"],
+    "format": ["f6", "f7"],
+    "config": ["slow", "fast"],
+    "cache": ["cold", "hot-os"],
+}
+ELAPSED = {"metric": "elapsed_s", "rows": ["ra", "repo", "format"], "columns": ["cache", "config"]}
+COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
+RATIO = {"compare": COMPARE, "rows": ["ra", "repo"], "columns": ["cache", "config"]}
+PLAIN = {"command": "log", "ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold"}
+LAYOUT = layout_of(ELAPSED, ORDER)
+CELL = "log/http/ruby/f6/nopack/slow/cold"
+
+
+def point(value: float = 1.0, **keys: str) -> Point:
+    return Point({**PLAIN, "format": "f6", **keys}, "measured", value)
+
+
+def points(**axes: list[str]) -> list[Point]:
+    """Return a point for each combination of values."""
+    return [point(**dict(zip(axes, values, strict=True))) for values in product(*axes.values())]
+
+
+def labels(grid: Grid) -> list[str]:
+    rows = [(group.title, row) for group in grid.groups for row in group.rows]
+    return [" ".join(filter(None, [t, *(label.text for label in row.labels)])) for t, row in rows]
+
+
+def row(**values: Any) -> dict[str, Any]:
+    usual = {"value": 10.0, "ratio": 1.1, "low": 1.05, "high": 1.15, "n": 5.0, "flags": ""}
+    return {**usual, "call": "faster", "within": 1.15, "detectable": 1.08, **values}
+
+
+def test_grid_follows_the_order_of_the_study_with_joined_headings() -> None:
+    found = points(
+        ra=["svn", "http"], format=["f7", "f6"], cache=["cold", "hot-os"], config=["fast", "slow"]
+    )
+    (grid,) = make_grids(found[:-1], LAYOUT)
+    assert labels(grid) == ["http f6", "http f7", "svn f6", "svn f7"]
+    assert [(h.text, h.span) for h in grid.headings[0]] == [("cold", 2), ("hot-os", 2)]
+    assert [heading.text for heading in grid.headings[1]] == ["slow", "fast"] * 2
+    assert grid.starts == [True, False, True, False] and grid.constant == [("repo", "ruby")]
+    assert len(grid.points) == 15 and None in grid.groups[0].rows[0].points
+
+
+@pytest.mark.parametrize(
+    ("candidates", "title", "rows"), [(["f7"], "log", [""]), (["f8", "f7"], "log", ["f8", "f7"])]
+)
+def test_grid_title_has_no_single_candidate(
+    candidates: list[str], title: str, rows: list[str]
+) -> None:
+    compare = {"axis": "format", "baseline": "f6", "candidates": candidates}
+    axes = {"rows": ["candidate", "repo"], "columns": ["cache", "config"]}
+    found = [Point({**PLAIN, "candidate": c}, "measured", 1.0) for c in sorted(candidates)]
+    (grid,) = make_grids(found, layout_of({"compare": compare, **axes}, ORDER))
+    assert grid.title.split()[0] == title and labels(grid) == rows
+
+
+def test_matching_takes_the_places_of_the_measured_points() -> None:
+    published = points(repo=["ruby", "bsd"], format=["f6", "f7"], cache=["cold", "hot-os"])
+    near = matching(published, [point(), point(format="f8")], LAYOUT, ["repo"])
+    assert [p.kind for p in near] == ["measured", "unpublished"]
+    own = points(repo=["my-own"], format=["f6", "f7"])
+    (grid,) = make_grids(matching(published, own, LAYOUT, ["repo"]), LAYOUT)
+    assert labels(grid) == ["ruby f6", "ruby f7", "bsd f6", "bsd f7"]
+
+
+def test_numbers_of_a_column_share_decimals_and_bars_the_largest() -> None:
+    found = [point(2.5), point(10.0, format="f7"), point(0.25, cache="hot-os")]
+    shown = [(p.text, p.bar) for p in with_numbers(found, LAYOUT, "s")]
+    assert shown == [("2.5", 25.0), ("10.0", 100.0), ("0.25", 2.5)]
+
+
+def test_measured_points_only_differences_have_a_colour() -> None:
+    keys = {"ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold", "candidate": "f7"}
+    rows = [
+        {"command": "log", **keys, **row(ratio=1.22)},
+        {"command": "dump", **keys, **row(ratio=1.22, low=0.9, call="no difference shown")},
+    ]
+    found = [(p.colour, p.text, p.mark) for p in measured_points(RATIO, rows, [])]
+    assert found == [("y3", "+22", ""), ("same", "+22", "≈")]
+
+
+def test_expected_rows_pair_cells_with_skips_failures_and_flags() -> None:
+    def cell(fmt: str, cache: str) -> dict[str, str]:
+        skip = "no root" if (fmt, cache) == ("f6", "cold") else ""
+        return {"cell": f"{fmt}/{cache}", "format": fmt, "cache": cache, "skip": skip}
+
+    pairs = [(f, c) for c in ("cold", "hot-os") for f in ("f6", "f7")] + [("f7", "hot-svn")]
+    grid = [cell(*pair) for pair in pairs]
+    failures = [{"cell": "f7/hot-os", "round": 2.0, "reason": "it broke"}]
+    runs = [{"cell": "f6/hot-os", "flags": "cache-not-cold too-short"}]
+    cold, hot = expected_rows(RATIO, ["format", "cache"], grid, failures, runs)
+    assert cold.keys == {"cache": "cold", "candidate": "f7"}
+    assert (cold.cells, cold.skip) == (("f6/cold", "f7/cold"), "no root")
+    assert (hot.failures, hot.flags) == (("round 2: it broke",), ("cache-not-cold",))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return results_of(make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1))
+
+
+@pytest.fixture(scope="module")
+def sections(results: Results) -> list[TableSection]:
+    return table_sections(results, {})
+
+
+@pytest.fixture(scope="module")
+def known(results: Results, sections: list[TableSection]) -> dict[str, Any]:
+    return dict(details(results, sections))
+
+
+def test_details_of_a_cell_have_its_runs_and_times(results: Results, known: dict[str, Any]) -> None:
+    start, count = known["cells"][CELL]["runs"]
+    rows = [row for row in results.measurements if row["cell"] == CELL]
+    assert known["runs"]["round"][start : start + count] == [1, 2, 3, 4, 5]
+    elapsed = known["runs"]["elapsed_s"][start : start + count]
+    assert elapsed == [float(f"{row['elapsed_s']:.4g}") for row in rows]
+    whole, client, server, waiting = known["cells"][CELL]["spent"]
+    assert whole == pytest.approx(median(elapsed))
+    assert client == pytest.approx(0.6 * whole, rel=0.01)
+    assert waiting == pytest.approx(whole - client - server, rel=0.01)
+    own = replace(results, own_repository="/srv/mine")
+    assert [details(r, [])["of"]["own"] for r in (results, own)] == ["", "/srv/mine"]
+
+
+def test_details_have_the_cells_of_every_number(
+    sections: list[TableSection], known: dict[str, Any]
+) -> None:
+    for section in sections:
+        found = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
+        numbers = known["tables"][section.anchor]["numbers"]
+        assert len(numbers) == sum(point.value is not None for point in found)
+        for number in numbers.values():
+            assert len(number["cells"]) == (2 if section.compares else 1)
+            assert {*number["cells"]} <= known["cells"].keys()
+
+
+def test_details_of_a_comparison_have_ratio_interval_and_call(
+    results: Results, sections: list[TableSection], known: dict[str, Any]
+) -> None:
+    table = known["tables"]["table-nopack-vs-pack"]
+    number = next(n for n in table["numbers"].values() if n["cells"][0] == CELL)
+    assert number["cells"][1] == CELL.replace("nopack", "pack")
+    ratio, call, _ = number["sentences"]
+    assert ratio.startswith("elapsed nopack ÷ elapsed pack = 1.2") and "interval 1.2" in ratio
+    assert call == "pack is faster." and number["published"] == "+306"
+    # An interval without 1 that is called noisy needs an explanation.
+    section = next(s for s in sections if s.name == "nopack-vs-pack")
+    point = next(p for p in section.pairs[0].measured.points if p.value is not None)  # type: ignore[union-attr]
+    noisy = [
+        {**(point.row or {}), "call": "too noisy to say", "low": low, "high": 1.2}
+        for low in (1.01, 0.9)
+    ]
+    definition = results.study.tables[section.name]
+    assert [len(number_sentences(replace(point, row=r), definition)) for r in noisy] == [4, 3]
+
+
+def test_evidence_has_memory_reads_and_server(results: Results) -> None:
+    rows = [row for row in results.measurements if row["cell"] == CELL]
+    rows = [{**row, "device_bytes": (2 + n) << 20} for n, row in enumerate(rows)]
+    served = [{**row, "server_age_s": "0.5", "server_same": "True"} for row in rows]
+    late = [{**served[0], "delayed_acks": 2.0}, *served[1:]]
+    text = " ".join(evidence_sentences(late))
+    for part in (
+        *("drop_caches", "1.0 % before a run, 90 % after", "2.00 MiB to 6.00 MiB"),
+        *("0.500 s old", "same process", "In 1 of 5 runs TCP", "outlier-10, 1 run: "),
+    ):
+        assert part in text
+    changed = " ".join(evidence_sentences([*served[:-1], {**served[-1], "server_same": "False"}]))
+    assert "same process" not in changed and "TCP" not in changed
+    unserved = [{**row, "server_age_s": ""} for row in late]
+    assert "TCP" not in " ".join(evidence_sentences(unserved))
+
+
+@pytest.mark.slow
+def test_page_of_2500_cell_rounds_is_below_3_megabytes(tmp_path: Path) -> None:
+    results = results_of(make_files(tmp_path, rounds=18))
+    assert len({(row["cell"], row["round"]) for row in results.measurements}) >= 2500
+    assert len(build_page(results).encode()) < 3_000_000

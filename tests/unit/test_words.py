@@ -1,0 +1,65 @@
+"""Numbers and dates as the report writes them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from vcsbench import words
+
+MINUS = "\N{MINUS SIGN}"
+DAY, SEVEN = "21 November 2026", datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "expected"),
+    [
+        ([422.1, 103.9], "s", 0),
+        ([13.4, 5.0], "s", 1),  # as published: to one decimal
+        ([0.6321, 3.0], "s", 3),
+        ([0.001234], "s", 3),
+        ([60.2, 3.1], "%", 0),
+        ([5.0, 12.0], "s", 0),
+        ([], "s", 0),
+        ([0.0], "s", 0),
+    ],
+)
+def test_decimals_of_a_column(values: list[float], unit: str, expected: int) -> None:
+    assert words.decimals(values, unit) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (words.percentage(15.4), "+15"),
+        (words.percentage(-9.6), f"{MINUS}10"),
+        (words.percentage(-0.3), "0"),
+        (words.significant(0.16345), "0.163"),
+        (words.significant(12345.0), "12345"),
+        (words.significant(-0.5), f"{MINUS}0.500"),
+        (words.significant(0), "0"),
+        (words.significant(9.999), "10.0"),
+        (words.size(1023), "1023 bytes"),
+        (words.size(1536), "1.50 KiB"),
+        (words.size(5 << 42), "20.0 TiB"),
+        (words.duration(48), "48 s"),
+        (words.duration(840), "14 min"),
+        (words.duration(7500), "2 h 5 min"),
+        (words.enumeration([]), ""),
+        (words.enumeration(["a", "b"]), "a and b"),
+        (words.enumeration(["a", "b", "c"]), "a, b and c"),
+        (words.count_between(1, 1, "round"), "1 round"),
+        (words.count_between(5, 15, "round"), "5 to 15 rounds"),
+        (words.period(SEVEN, SEVEN.replace(hour=8)), f"{DAY}, 07:00\N{EN DASH}08:00 UTC"),
+        (
+            words.period(SEVEN, SEVEN.replace(month=12)),
+            f"{DAY}, 07:00 UTC to 21 December 2026, 07:00 UTC",
+        ),
+        (words.moment("2026-11-21T07:00:00.0"), SEVEN),
+        (words.moment("2026-11-21T08:00:00+01:00"), SEVEN),
+        (words.moment("yesterday"), None),
+    ],
+)
+def test_words_of_a_value(text: object, expected: object) -> None:
+    assert text == expected
