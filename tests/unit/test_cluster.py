@@ -145,7 +145,7 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path: Path) -> None:
         block: [f"results/cells/{STUDY}/{block}/round{n}.json" for n in (1, 2)] for block in "ab"
     }
     blocks = {f"{STUDY}/{block}": files for block, files in exports.items()}
-    work = NodeWork({f"{STUDY}/a": "1", f"{STUDY}/b": "2"}, blocks, [], 1, {})
+    work = NodeWork({f"{STUDY}/a": "1", f"{STUDY}/b": "2"}, blocks, [])
     (tmp_path / "results" / "cluster").mkdir(parents=True)
     lost, other = (cluster.node_folder(tmp_path, 1, name) for name in ("n1", "n2"))
     NodeAssignment.read(tmp_path, 1).move("n1", [])
@@ -168,7 +168,7 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path: Path) -> None:
     [found] = NodeAssignment.read(tmp_path, 1).lost
     assert (found["node"], found["to"], found["blocks"]) == ("n1", "n2", [f"{STUDY}/b"])
     # Results of another recipe do not count.
-    other_recipe = NodeWork({f"{STUDY}/a": "1"}, blocks, [], 1, {})
+    other_recipe = NodeWork({f"{STUDY}/a": "1"}, blocks, [])
     assert cluster.collect(tmp_path, 1, other_recipe) == {f"{STUDY}/a": "n1"}
 
 
@@ -186,8 +186,8 @@ def on_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPat
     ("known", "expected"),
     [
         ({"kernel": "2.6"}, "n2: .*: its kernel is .*, but 2.6 on n1"),
-        ({"memory_gib": 7777}, "n2: .*: its memory in GiB is .*, but 7777 on n1"),
-        ({"cpu": "Z80"}, "n2: .*: its processor is .*, but Z80 on n1"),
+        ({"memory in GiB": 7777}, "n2: .*: its memory in GiB is .*, but 7777 on n1"),
+        ({"processor": "Z80"}, "n2: .*: its processor is .*, but Z80 on n1"),
     ],
 )
 def test_node_of_another_class_is_rejected(

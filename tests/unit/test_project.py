@@ -16,6 +16,7 @@ from vcsbench.run.project import Project
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
 LOG = {"command": "log", "ra": "file", "config": "slow", "cache": "hot-os"}
+OWN = "config/studies/own.yaml"
 ELAPSED = {"elapsed": {"metric": "elapsed_s", "rows": [], "columns": []}}
 
 
@@ -40,48 +41,41 @@ def error_of(root: Path, study: dict[str, Any], part: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-def test_project_published_command_without_definition_is_refused(
-    tmp_path: Path, study: dict[str, Any]
-) -> None:
-    text = error_of(tmp_path, study, {"cache": "hot-os"})
-    assert "`commands` has no null-log" in text and "`grid.own` only log" in text
-
-
-def test_project_unknown_storage_is_refused(tmp_path: Path, study: dict[str, Any]) -> None:
-    study["axes"] |= {"storage": ["disk", "tape"]}
-    text = error_of(tmp_path, study, {**LOG, "storage": ["disk", "tape"]})
-    assert "`storages.tape` is missing" in text and "disk, ssd" in text
+LOCAL: dict[str, Any] = {
+    "axes": {"command": ["log"], "ra": ["file"], "repo": "repositories", "cache": ["hot-os"]},
+    **{"variance_group": [], "tables": ELAPSED},
+    "questions": {"ra": {"question": "http or svn?"}},
+}
+TAPE = {"storage": ["disk", "tape"]}
 
 
 @pytest.mark.parametrize(
-    ("command", "expected"),
+    ("keys", "command", "part", "expected"),
     [
-        ({"work": "guess"}, "`commands.log.work`: no kind 'guess'"),
-        ({"input": "tea-leaves"}, "`commands.log.input`: no kind 'tea-leaves'"),
-        ({"work": "tree"}, "`commands.log.work`: 'tree' inspects the output"),
-        ({"steps": {"prepare": ["pray"]}}, "`commands.log.steps`: no step 'pray'"),
+        ({}, {}, {"cache": "hot-os"}, ["`commands` has no null-log", "`grid.own` only log"]),
+        (TAPE, {}, LOG | TAPE, ["`storages.tape` is missing", "disk, ssd"]),
+        ({}, {"work": "guess"}, LOG, [f"{OWN}: `commands.log.work`: no kind 'guess'"]),
+        ({}, {"work": "text"}, LOG, ["`commands.log.work`: no kind 'text'", "called `stdout`"]),
+        ({}, {"input": "tea"}, LOG, [f"{OWN}: `commands.log.input`: no kind 'tea'"]),
+        ({}, {"work": "tree"}, LOG, [f"{OWN}: `commands.log.work`: 'tree' inspects the output"]),
+        ({}, {"steps": {"prepare": ["pray"]}}, LOG, ["`commands.log.steps`: no step 'pray'"]),
+        (LOCAL, {}, {"command": "log"}, ["needs the axes repo, format, packing", "has no format"]),
+        ({"block": ["command", "moon"]}, {}, LOG, ["`block`: the study has no axis moon"]),
     ],
 )
-def test_project_unknown_name_in_command_is_refused(
-    tmp_path: Path, study: dict[str, Any], command: dict[str, Any], expected: str
+def test_project_invalid_study_is_refused(
+    tmp_path: Path,
+    study: dict[str, Any],
+    keys: dict[str, Any],
+    command: dict[str, Any],
+    part: dict[str, Any],
+    expected: list[str],
 ) -> None:
     study["commands"]["log"] |= command
-    assert error_of(tmp_path, study, LOG).startswith(f"config/studies/own.yaml: {expected}")
-
-
-def test_project_repository_without_its_axes_is_refused(
-    tmp_path: Path, study: dict[str, Any]
-) -> None:
-    axes = {"command": ["log"], "ra": ["file"], "repo": "repositories", "cache": ["hot-os"]}
-    questions = {"ra": {"question": "http or svn?"}}
-    study |= {"axes": axes, "variance_group": [], "tables": ELAPSED, "questions": questions}
-    text = error_of(tmp_path, study, {"command": "log"})
-    assert "needs the axes repo, format, packing; the study has no format" in text
-
-
-def test_project_block_of_unknown_axis_is_refused(tmp_path: Path, study: dict[str, Any]) -> None:
-    study["block"] = ["command", "moon"]
-    assert "`block`: the study has no axis moon" in error_of(tmp_path, study, LOG)
+    study["axes"] |= keys if keys is TAPE else {}
+    study |= {} if keys is TAPE else keys
+    text = error_of(tmp_path, study, part)
+    assert [words for words in expected if words not in text] == [], text
 
 
 def test_preparation_records_are_those_of_the_study() -> None:

@@ -1,14 +1,18 @@
-"""envs/setup.sh, branch by branch, on machines of stand-in programs."""
+"""envs/setup.sh and envs/setup/install-debian-packages.sh, on machines of stand-in programs."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
 from fake_machine import UV, Machine
+from fakes import Fakes
 
 # Stand-ins for conda and pixi: environments with all programs except httpd.
 CONDA = """
@@ -35,49 +39,34 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_setup_on_complete_machine_makes_python_environment_only(machine: Machine) -> None:
+def uv_commands(machine: Machine) -> list[str]:
+    return [call.split()[1] for call in machine.calls() if call.startswith("uv")]
+
+
+def test_setup_on_complete_machine_makes_python_environment_once(machine: Machine) -> None:
     machine.has("apt-get")
     machine.has("sudo")
-
     machine.set_up_well(PYTHONDONTWRITEBYTECODE="1")
-
     venv, sync, bytecode = machine.calls()
     assert re.fullmatch(r"uv venv .*--python >=3\.11,<3\.\d+ \.venv", venv)
     assert sync.startswith("uv pip sync") and sync.endswith("envs/python.lock")
     assert "--require-hashes" in sync and "--compile-bytecode" in sync
     assert bytecode == "PYTHONDONTWRITEBYTECODE=unset"
-
-
-def test_setup_again_calls_nothing_within_a_second(machine: Machine) -> None:
-    machine.set_up_well()
-    machine.calls()
-
     started = time.monotonic()
-    output = machine.set_up_well()
-
+    assert machine.set_up_well() == "" and machine.fakes.calls() == []
     assert time.monotonic() - started < 1
-    assert output == "" and machine.fakes.calls() == []
 
 
-def test_setup_with_changed_lock_file_updates_environment(machine: Machine) -> None:
+def test_setup_with_changed_lock_file_or_moved_checkout_is_repeated(machine: Machine) -> None:
     machine.set_up_well()
     machine.calls()
     with (machine.checkout / "envs/python.lock").open("a") as lock:
         lock.write("# changed\n")
-
     machine.set_up_well()
-
-    assert [call.split()[1] for call in machine.calls() if call.startswith("uv")] == ["pip"]
-
-
-def test_setup_in_moved_checkout_makes_new_environment(machine: Machine) -> None:
-    machine.set_up_well()
-    machine.calls()
+    assert uv_commands(machine) == ["pip"]
     machine.checkout = machine.checkout.rename(machine.checkout.with_name("moved"))
-
     machine.set_up_well()
-
-    assert [call.split()[1] for call in machine.calls() if call.startswith("uv")] == ["venv", "pip"]
+    assert uv_commands(machine) == ["venv", "pip"]
 
 
 def test_setup_as_root_installs_missing_packages_only(machine: Machine) -> None:
@@ -85,31 +74,20 @@ def test_setup_as_root_installs_missing_packages_only(machine: Machine) -> None:
     machine.has("sudo")
     machine.lacks_subversion()
     machine.fakes.remove("strace")
-
-    output = machine.set_up_well()
-
-    assert machine.calls()[0] == "install subversion strace"
-    assert "strace is missing" in output
-
-
-def test_list_missing_prints_packages_and_installs_nothing(machine: Machine) -> None:
-    machine.lacks_subversion()
-    machine.fakes.remove("strace")
     lists = machine.checkout / "envs/list-missing.sh"
-
     output = machine.fakes.run(lists).stdout
     assert "subversion strace" in output and ".venv" in output
     rows = [line.split("\t") for line in machine.fakes.run(lists, "--table").stdout.splitlines()]
     assert [row[:2] for row in rows] == [["must", "subversion"], ["may", "strace"]]
     assert machine.calls() == []
+    assert "strace is missing" in machine.set_up_well()
+    assert machine.calls()[0] == "install subversion strace"
 
 
-def test_setup_for_tests_installs_more_packages(machine: Machine) -> None:
+def test_setup_for_tests_installs_more_packages_once(machine: Machine) -> None:
     machine.has("apt-get")
-
     machine.set_up_well("--test")
     assert machine.calls()[0] == "install chromium shellcheck"
-
     machine.set_up_well()
     machine.calls()
     machine.set_up_well("--test")
@@ -119,24 +97,19 @@ def test_setup_for_tests_installs_more_packages(machine: Machine) -> None:
 
 @pytest.mark.parametrize(
     ("options", "packages"),
-    [
-        (("--test", "--cluster"), "chromium shellcheck slurm-wlm munge"),
-        (("--cluster",), ""),
-    ],
+    [(("--test", "--cluster"), ["chromium shellcheck slurm-wlm munge"]), (("--cluster",), [])],
 )
 def test_setup_installs_slurm_for_tests_of_a_cluster_only(
-    machine: Machine, options: tuple[str, ...], packages: str
+    machine: Machine, options: tuple[str, ...], packages: list[str]
 ) -> None:
     machine.has("apt-get")
     # Stand-ins cannot hide a Slurm of this machine.
     packages_file = machine.checkout / "envs/debian-packages-test-cluster.txt"
     text = packages_file.read_text()
     packages_file.write_text(text.replace("munged ", "nowhere ").replace("slurmctld,", "nowhere,"))
-
     machine.set_up_well(*options)
-
     installed = [call for call in machine.calls() if call.startswith("install ")]
-    assert installed == ([f"install {packages}"] if packages else [])
+    assert installed == [f"install {names}" for names in packages]
 
 
 def test_setup_as_user_installs_by_sudo(machine: Machine) -> None:
@@ -144,58 +117,41 @@ def test_setup_as_user_installs_by_sudo(machine: Machine) -> None:
     machine.has("apt-get")
     machine.has("sudo", '[[ $2 == true ]] && exit\nshift\n"$@"')
     machine.lacks_subversion()
-
     machine.set_up_well()
-
     probe, by_sudo, installed = machine.calls()[:3]
-    assert probe == "sudo -n true"
+    assert probe == "sudo -n true" and installed == "install subversion"
     assert by_sudo.endswith("envs/setup/install-debian-packages.sh subversion")
-    assert installed == "install subversion"
 
 
-@pytest.mark.parametrize(
-    ("present", "reason"),
-    [
-        ((), "this machine has no apt-get"),
-        (("apt-get",), "this user is not root, and sudo is missing or needs a password"),
-        (("apt-get", "sudo"), "this user is not root, and sudo is missing or needs a password"),
-    ],
-)
+@pytest.mark.parametrize("present", [(), ("apt-get",), ("apt-get", "sudo")])
 def test_setup_without_root_or_apt_prints_missing_packages(
-    machine: Machine, present: tuple[str, ...], reason: str
+    machine: Machine, present: tuple[str, ...]
 ) -> None:
     machine.user(1000)
     machine.lacks_subversion()
     machine.fakes.remove("vmtouch")
     for name in present:
         machine.has(name, "exit 1")
-
     done = machine.set_up()
+    assert done.returncode == 1 and not (machine.checkout / ".venv").exists()
+    no_root = "this user is not root, and sudo is missing or needs a password"
+    for text in (
+        no_root if present else "this machine has no apt-get",
+        "apt-get install --no-install-recommends subversion vmtouch",
+        "conda, mamba, micromamba or pixi",
+    ):
+        assert text in done.stderr
 
-    assert done.returncode == 1
-    assert reason in done.stderr
-    assert "apt-get install --no-install-recommends subversion vmtouch" in done.stderr
-    assert "conda, mamba, micromamba or pixi" in done.stderr
-    assert not (machine.checkout / ".venv").exists()
 
-
-@pytest.mark.parametrize(
-    ("tool", "called"),
-    [
-        ("micromamba", "micromamba create --prefix {0}/.conda --file envs/workflow.yaml"),
-        ("mamba", "mamba env create --prefix {0}/.conda --file envs/workflow.yaml"),
-        ("conda", "conda env create --prefix {0}/.conda --file envs/workflow.yaml"),
-    ],
-)
-def test_setup_without_root_uses_conda(machine: Machine, tool: str, called: str) -> None:
+@pytest.mark.parametrize("tool", ["micromamba", "mamba env", "conda env"])
+def test_setup_without_root_uses_conda(machine: Machine, tool: str) -> None:
     machine.user(1000)
     machine.lacks_subversion()
     machine.httpd_has_module(False)
-    machine.has(tool, CONDA)
-
+    machine.has(tool.split()[0], CONDA)
     output = machine.set_up_well()
-
-    assert machine.calls() == [called.format(machine.checkout), "priority strict strict"]
+    created = f"{tool} create --prefix {machine.checkout}/.conda --file envs/workflow.yaml"
+    assert machine.calls() == [created, "priority strict strict"]
     assert "cells over http are skipped" in output and "mod_dav_svn" in output
     which = machine.fakes.run(machine.checkout / "envs/run.sh", "bash", "-c", "type -P svn")
     assert which.stdout.strip() == f"{machine.checkout}/.conda/bin/svn"
@@ -207,9 +163,7 @@ def test_setup_without_root_uses_pixi(machine: Machine) -> None:
     machine.user(1000)
     machine.lacks_subversion()
     machine.has("pixi", PIXI)
-
     machine.set_up_well()
-
     assert machine.calls() == [
         "pixi init --import .tools/pixi/workflow.yaml .tools/pixi",
         "pixi install --manifest-path .tools/pixi/pixi.toml",
@@ -217,55 +171,35 @@ def test_setup_without_root_uses_pixi(machine: Machine) -> None:
     assert (machine.checkout / ".conda/bin/svn").exists()
 
 
-def test_setup_failed_conda_prints_its_error(machine: Machine) -> None:
-    machine.user(1000)
-    machine.lacks_subversion()
-    machine.has("conda", "echo the channel is out of reach >&2; exit 1")
-
-    done = machine.set_up()
-
-    assert done.returncode == 1
-    assert "the channel is out of reach" in done.stderr
-    assert "conda could not make the environment of envs/workflow.yaml" in done.stderr
-
-
 def test_setup_without_httpd_module_warns_and_succeeds(machine: Machine) -> None:
     machine.user(1000)
     machine.httpd_has_module(False)
     machine.has("apt-get")
     machine.has("sudo", "exit 1")
-
     first = machine.set_up_well()
     machine.calls()
     second = machine.set_up_well()
-
     warning = "libapache2-mod-svn is missing"
     assert warning in first and warning in second and "conda-forge" not in first
     assert machine.calls() == [], "no second call of sudo"
 
 
-def test_setup_as_root_after_user_installs_missing_package(machine: Machine) -> None:
-    machine.user(1000)
-    machine.fakes.remove("strace")
+@pytest.mark.parametrize(
+    ("user", "lost_first", "lost_later", "package"),
+    [(1000, "strace", "", "strace"), (0, "", "svnserve", "subversion")],
+)
+def test_setup_again_installs_what_it_lacks(
+    machine: Machine, user: int, lost_first: str, lost_later: str, package: str
+) -> None:
+    machine.user(user)
+    machine.fakes.remove(*lost_first.split())
     machine.has("apt-get")
     machine.set_up_well()
     machine.calls()
     machine.user(0)
-
+    machine.fakes.remove(*lost_later.split())
     machine.set_up_well()
-
-    assert machine.calls()[0] == "install strace"
-
-
-def test_setup_after_lost_command_installs_it(machine: Machine) -> None:
-    machine.has("apt-get")
-    machine.set_up_well()
-    machine.calls()
-    machine.fakes.remove("svnserve")
-
-    machine.set_up_well()
-
-    assert machine.calls()[0] == "install subversion"
+    assert machine.calls()[0] == f"install {package}"
 
 
 def test_setup_with_old_hyperfine_builds_it(machine: Machine) -> None:
@@ -273,9 +207,7 @@ def test_setup_with_old_hyperfine_builds_it(machine: Machine) -> None:
     machine.calls()
     machine.hyperfine("1.12.0")
     machine.has("cargo", 'mkdir -p .tools/bin; cp "$PRIVATE/hyperfine" .tools/bin')
-
     machine.set_up_well()
-
     built = machine.calls()[0]
     assert built.startswith("cargo install --quiet --locked --root .tools --version 1.")
 
@@ -295,9 +227,7 @@ echo "private python $*" >>{machine.record}
 END
 chmod +x "$3/bin/python" """,
     )
-
     machine.set_up_well()
-
     calls = machine.calls()
     assert "python3 -m venv .tools/uv" in calls
     (pip,) = [call for call in calls if call.startswith("private python -m pip install")]
@@ -305,24 +235,32 @@ chmod +x "$3/bin/python" """,
     assert any(call.startswith("uv pip sync") for call in calls)
 
 
-def test_setup_without_package_index_fails(machine: Machine) -> None:
-    machine.has("uv", f'[[ $2 == sync ]] && {{ echo "dns error" >&2; exit 2; }}\n{UV}')
-
-    done = machine.set_up()
-
-    assert done.returncode == 1
-    assert "dns error" in done.stderr
-    assert done.stderr.count("could not fetch the Python tools") == 1
-    assert machine.set_up().returncode == 1
+OUT_OF_REACH = "echo the channel is out of reach >&2; exit 1"
+NO_INDEX = f'[[ $2 == sync ]] && {{ echo "dns error" >&2; exit 2; }}\n{UV}'
 
 
-def test_setup_with_invalid_package_list_fails(machine: Machine) -> None:
-    machine.packages.write_text("subversion perhaps svn # why\n")
-
-    done = machine.set_up()
-
-    assert done.returncode == 1
-    assert "subversion" in done.stderr and "not 'perhaps'" in done.stderr
+@pytest.mark.parametrize(
+    ("tool", "script", "package_list", "errors"),
+    [
+        ("conda", OUT_OF_REACH, "", ["is out of reach", "could not make the environment of envs"]),
+        ("uv", NO_INDEX, "", ["dns error", "could not fetch the Python tools"]),
+        ("", "", "subversion perhaps svn # why\n", ["subversion", "not 'perhaps'"]),
+    ],
+)
+def test_setup_failed_step_is_printed_each_time(
+    machine: Machine, tool: str, script: str, package_list: str, errors: list[str]
+) -> None:
+    if tool == "conda":
+        machine.user(1000)
+        machine.lacks_subversion()
+    if tool:
+        machine.has(tool, script)
+    if package_list:
+        machine.packages.write_text(package_list)
+    for _ in range(2):
+        done = machine.set_up()
+        assert done.returncode == 1
+        assert [done.stderr.count(error) > 0 for error in errors] == [True, True], done.stderr
 
 
 BUILD = """
@@ -334,27 +272,26 @@ cp "$PRIVATE"/{svn,svnadmin,svnserve} $prefix/bin
 """
 
 
-@pytest.mark.parametrize("tool", ["micromamba", "mamba", "conda", "pixi"])
-def test_make_conda_build_records_its_files(machine: Machine, tool: str) -> None:
+def make_build(machine: Machine) -> subprocess.CompletedProcess[str]:
     build = machine.checkout / "svn.yaml"
     build.write_text("channels: [conda-forge]\ndependencies: [subversion=1.15.0]\n")
-    machine.has(tool, BUILD)
     script = f"cd {machine.checkout}; envs/make_conda_build.sh svn.yaml results/builds/svn-1 record"
-
-    done = machine.fakes.run(
+    return machine.fakes.run(
         "bash", "-c", script, RECORD=str(machine.record), PRIVATE=str(machine.private)
     )
 
+
+@pytest.mark.parametrize("tool", ["micromamba", "mamba", "conda", "pixi"])
+def test_make_conda_build_records_its_files(machine: Machine, tool: str) -> None:
+    machine.has(tool, BUILD)
+    done = make_build(machine)
     assert done.returncode == 0, done.stderr
     assert len(machine.calls()) == (2 if tool == "pixi" else 1)
-    made = machine.checkout / "results/builds/svn-1"
-    assert (made / "bin/svn").exists()
-    recorded = (machine.checkout / "record").read_text()
-    assert re.findall(r"^[0-9a-f]{64}  (\S+)$", recorded, re.MULTILINE) == [
-        "bin/svn",
-        "bin/svnadmin",
-        "bin/svnserve",
-    ]
+    assert (machine.checkout / "results/builds/svn-1/bin/svn").exists()
+    recorded = re.findall(
+        r"^[0-9a-f]{64}  (\S+)$", (machine.checkout / "record").read_text(), re.MULTILINE
+    )
+    assert recorded == ["bin/svn", "bin/svnadmin", "bin/svnserve"]
 
 
 @pytest.mark.parametrize(
@@ -368,13 +305,9 @@ def test_make_conda_build_records_its_files(machine: Machine, tool: str) -> None
 def test_make_conda_build_failed_has_reason(
     machine: Machine, script: str | None, error: str
 ) -> None:
-    (machine.checkout / "svn.yaml").write_text("dependencies: [hello]\n")
     if script is not None:
         machine.has("conda", script)
-    command = (
-        f"cd {machine.checkout}; envs/make_conda_build.sh svn.yaml results/builds/svn-1 record"
-    )
-    done = machine.fakes.run("bash", "-c", command)
+    done = make_build(machine)
     assert done.returncode == 1 and error in done.stderr
     assert not (machine.checkout / "record").exists()
 
@@ -394,63 +327,116 @@ def test_setup_failed_gcc_warns_once(machine: Machine) -> None:
     assert not machine.library.exists() and "building" not in machine.set_up_well()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "my work",
-            "it's",
-            'q"q',
-            "d$HOME",
-            "[x]",
-            "{x}",
-            "a:b",
-            "b\\s",
-            "a;b",
-            "a&b",
-            "a|b",
-            "(p)",
-        ),
-        *("n\nl", "tail\n", "t\tb", "star*", "q?", "!x", "back`t`", "<x>", "\x1b[31m"),
-    ],
-)
+INVALID = ["my work", "it's", 'q"q', "d$HOME", "[x]", "{x}", "a:b", "b\\s", "a;b", "a&b", "a|b"]
+INVALID += ["(p)", "n\nl", "tail\n", "t\tb", "star*", "q?", "!x", "back`t`", "<x>", "\x1b[31m"]
+
+
+@pytest.mark.parametrize("name", INVALID)
 def test_setup_in_invalid_path_fails_before_installing(machine: Machine, name: str) -> None:
-    machine.checkout = machine.checkout.rename(machine.checkout.with_name(name))
-
-    done = machine.set_up()
-
-    assert done.returncode == 1
-    (error,) = done.stderr.splitlines()
-    assert "the path of the checkout has" in error and "\x1b" not in error
-    assert machine.calls() == []
-    assert not (machine.checkout / ".venv").exists()
+    target = machine.checkout.rename(machine.checkout.with_name(name))
+    link = machine.checkout
+    link.symlink_to(target)
+    for machine.checkout in (target, link):
+        done = machine.set_up()
+        assert done.returncode == 1
+        (error,) = done.stderr.splitlines()
+        assert "the path of the checkout has" in error and "\x1b" not in error
+        assert machine.calls() == [] and not (machine.checkout / ".venv").exists()
 
 
 @pytest.mark.parametrize("name", ["a=b", "-x", "ünïcode", "a,b@c%2Fd#~+", "-o=--x"])
 def test_setup_in_odd_path_calls_uv(machine: Machine, name: str) -> None:
     machine.checkout = machine.checkout.rename(machine.checkout.with_name(name))
     machine.set_up_well()
-    assert [call.split()[1] for call in machine.calls() if call.startswith("uv")] == ["venv", "pip"]
-    machine.set_up_well()
-    assert machine.calls() == []
-
-
-def test_setup_through_a_link_checks_its_target(machine: Machine) -> None:
-    target = machine.checkout.rename(machine.checkout.with_name("my work"))
-    machine.checkout.symlink_to(target)
-    assert machine.set_up().returncode == 1
-    assert machine.calls() == []
+    assert uv_commands(machine) == ["venv", "pip"]
 
 
 @pytest.mark.parametrize("home", ["/nonexistent", "/proc", ""])
-def test_setup_without_a_home_keeps_caches_in_the_checkout(machine: Machine, home: str) -> None:
+def test_setup_and_run_without_a_home_keep_caches_in_the_checkout(
+    machine: Machine, home: str
+) -> None:
     machine.fakes.add("uv", f"[[ $1 == --version ]] && exit\n{UV}echo cache=$UV_CACHE_DIR\nexit 1")
     done = machine.set_up(HOME=home)
     assert f"cache={machine.checkout}/.tools/caches/uv" in done.stderr
-
-
-@pytest.mark.parametrize("home", ["/nonexistent", "/proc", ""])
-def test_run_without_a_home_keeps_caches_in_the_checkout(machine: Machine, home: str) -> None:
     run = machine.checkout / "envs/run.sh"
     done = machine.fakes.run(run, "bash", "-c", 'echo "$XDG_CACHE_HOME"', HOME=home)
     assert done.stdout == f"{machine.checkout}/.snakemake/caches\n"
+
+
+# The script that root runs, in a private mount namespace whose /usr/sbin is empty.
+
+SCRIPT = Path(__file__).parents[2] / "envs/setup/install-debian-packages.sh"
+POLICY = "/usr/sbin/policy-rc.d"
+# Only root may have a mount namespace without a user namespace.
+UNSHARE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+# Reads the policy as a package's script does during its installation.
+APT_GET = f"""
+if [[ " $* " == *" install "* ]]; then
+    {POLICY} apache2 start; echo "policy says $?" >>"$RECORD"
+    [[ -z ${{BROKEN-}} ]] || {{ echo "E: Unable to correct problems" >&2; exit 100; }}
+fi
+"""
+
+
+@pytest.fixture
+def fakes(tmp_path: Path) -> Fakes:
+    if not shutil.which("unshare") or subprocess.call([*UNSHARE, "true"]):
+        pytest.skip("this machine gives its users no mount namespaces")
+    fakes = Fakes(tmp_path)
+    fakes.add("apt-get", APT_GET.replace("$RECORD", str(fakes.record)))
+    candidate = '[[ $2 == chromium ]] && echo "  Candidate: (none)" || echo "  Candidate: 1.14.2-4"'
+    fakes.add("apt-cache", candidate, silent=True)
+    return fakes
+
+
+def install(
+    fakes: Fakes, *packages: str, before: str = "true", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Install in a new namespace, and print the policy file that remains."""
+    script = f"""
+mount -t tmpfs none /usr/sbin
+export PATH={fakes.bin}
+{before}
+bash {SCRIPT} "$@" || status=$?
+cat {POLICY} 2>/dev/null || echo "no policy"
+exit "${{status-0}}"
+"""
+    argv = [*UNSHARE, "bash", "-c", script, "bash", *packages]
+    env = {"PATH": "/usr/bin:/bin", **environment}
+    return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
+
+
+def test_install_starts_no_service_and_leaves_unknown_packages_out(fakes: Fakes) -> None:
+    done = install(fakes, "subversion", "libapache2-mod-svn", "chromium")
+    assert done.returncode == 0, done.stderr
+    update, installed, policy = fakes.calls()
+    assert update.endswith(" update") and "sources have no chromium" in done.stderr
+    assert installed.endswith("install --yes --no-install-recommends subversion libapache2-mod-svn")
+    assert (policy, done.stdout) == ("policy says 101", "no policy\n")
+
+
+def test_install_keeps_policy_of_administrator(fakes: Fakes) -> None:
+    theirs = f"printf '#!/bin/sh\\nexit 104\\n' >{POLICY}; chmod +x {POLICY}"
+    done = install(fakes, "subversion", before=theirs)
+    assert fakes.calls()[-1] == "policy says 104"
+    assert done.stdout == "#!/bin/sh\nexit 104\n"
+
+
+def test_install_after_killed_install_removes_its_policy(fakes: Fakes) -> None:
+    # apt-get kills the script. The policy that remains must allow everything.
+    killed = f"""
+printf '#!/bin/bash\\nkill -9 $PPID\\n' >{fakes.bin}/killer; chmod +x {fakes.bin}/killer
+sed 's|^apt update.*|{fakes.bin}/killer|' {SCRIPT} >{fakes.bin}/install-debian-packages.sh
+bash {fakes.bin}/install-debian-packages.sh subversion 2>/dev/null
+{POLICY} apache2 start; echo "left behind: $?" >>{fakes.record}
+"""
+    done = install(fakes, "subversion", before=killed)
+    remaining, _, _, policy = fakes.calls()
+    assert (remaining, policy) == ("left behind: 0", "policy says 101")
+    assert done.stdout == "no policy\n"
+
+
+def test_install_failure_of_apt_get_is_printed(fakes: Fakes) -> None:
+    done = install(fakes, "subversion", BROKEN="yes")
+    assert done.returncode != 0 and done.stdout == "no policy\n"
+    assert "E: Unable to correct problems" in done.stderr

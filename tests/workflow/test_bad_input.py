@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -75,33 +73,25 @@ def test_repository_below_one_shard_skips_packed_cells(project: Project) -> None
     assert "46 revisions, fewer than a shard of 1000" in skips["pack"]
 
 
-@pytest.fixture
-def mount(project: Project) -> Iterator[Callable[[str], Path]]:
-    """A function that mounts a tmpfs with some options as the storage."""
-    path = project.path / "storage"
-
-    def make(options: str) -> Path:
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True)
-        return path
-
-    yield make
-    subprocess.run(["umount", path], check=True)
-
-
 @as_root
-def test_storage_too_small_is_refused_before_loading(
-    project: Project, mount: Callable[[str], Path]
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("size=3m,mode=755", "are needed for repositories and their copies"),
+        ("ro", "Read-only file system"),
+    ],
+)
+def test_storage_too_small_or_read_only_is_refused_before_loading(
+    project: Project, options: str, expected: str
 ) -> None:
-    storage = mount("size=3m,mode=755")
-    text = error(project, grid=GRID, copies=20)
-    assert "are needed for repositories and their copies" in text and str(storage) in text
+    storage = project.path / "storage"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", storage], check=True)
+    try:
+        text = error(project, grid=GRID, copies=20)
+    finally:
+        subprocess.run(["umount", storage], check=True)
+    assert expected in text and str(storage) in text
     assert not (project.path / "results" / "repositories" / "disk.json").exists()
-
-
-@as_root
-def test_storage_read_only_is_refused(project: Project, mount: Callable[[str], Path]) -> None:
-    mount("ro")
-    assert "Read-only file system" in error(project, grid=GRID)
 
 
 @as_root

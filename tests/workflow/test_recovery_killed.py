@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -18,7 +17,6 @@ from typing import Any
 import pytest
 
 from project import Project, make_project, measurements_of, needs, servers_of
-from vcsbench.plan.result_state import measured_recipe
 from vcsbench.run import workflow
 from vcsbench.storages.workdir import _prefix
 
@@ -130,11 +128,15 @@ def run_folders(project: Project) -> list[Path]:
 
 
 # A program that takes long and a word of its command line.
-MOMENTS = {
-    "load": ("svnadmin", "load"),
-    "verify": ("svnadmin", "verify"),
-    "cell": ("svn", "log"),
-}
+MOMENTS = {"load": ("svnadmin", "load"), "verify": ("svnadmin", "verify"), "cell": ("svn", "log")}
+
+
+def stopped_at(project: Project, moment: str, plain: bool = False) -> Run:
+    """Return a run that has reached a moment."""
+    begun = slow_program(project, *MOMENTS[moment])
+    run = Run(project, CELLS, plain=plain)
+    wait_for(begun.exists)
+    return run
 
 
 def slow(*values: Any) -> Any:
@@ -153,9 +155,7 @@ def cheap(first: Iterable[Any], second: Iterable[Any], keep: list[tuple[Any, Any
     cheap((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), MOMENTS, keep=[(signal.SIGINT, "cell")]),
 )
 def test_signal_ends_a_run_within_limit(tiny: Project, number: int, moment: str) -> None:
-    begun = slow_program(tiny, MOMENTS[moment][0], MOMENTS[moment][1])
-    run = Run(tiny, CELLS)
-    wait_for(begun.exists)
+    run = stopped_at(tiny, moment)
 
     assert run.interrupt(number) < LIMIT_S
 
@@ -180,9 +180,7 @@ def test_run_signal_while_snakemake_plans_prints_no_traceback(tiny: Project, num
 
 @pytest.mark.slow
 def test_second_ctrl_c_ends_a_run_within_limit(tiny: Project) -> None:
-    begun = slow_program(tiny, "svn", "log")
-    run = Run(tiny, CELLS)
-    wait_for(begun.exists)
+    run = stopped_at(tiny, "cell")
     os.killpg(run.pid, signal.SIGINT)
     time.sleep(0.1)
     assert run.interrupt(signal.SIGINT) < LIMIT_S
@@ -191,9 +189,7 @@ def test_second_ctrl_c_ends_a_run_within_limit(tiny: Project) -> None:
 
 @pytest.mark.parametrize("moment", [slow("load"), slow("verify"), "cell"])
 def test_ctrl_c_ends_snakemake_within_limit(tiny: Project, moment: str) -> None:
-    begun = slow_program(tiny, MOMENTS[moment][0], MOMENTS[moment][1])
-    run = Run(tiny, CELLS, plain=True)
-    wait_for(begun.exists)
+    run = stopped_at(tiny, moment, plain=True)
     assert run.interrupt(signal.SIGINT) < LIMIT_S + 2  # with the ends of Python and Snakemake
     assert run.returncode != 0 and servers_of(tiny) == []
     assert "the report is made of what there is" not in run.output()
@@ -203,9 +199,7 @@ def test_ctrl_c_ends_snakemake_within_limit(tiny: Project, moment: str) -> None:
 def test_snakemake_killed_ends_its_jobs_and_servers(
     tiny: Project, moment: str, plain: bool
 ) -> None:
-    begun = slow_program(tiny, MOMENTS[moment][0], MOMENTS[moment][1])
-    run = Run(tiny, CELLS, plain=plain)
-    wait_for(begun.exists)
+    run = stopped_at(tiny, moment, plain)
     os.kill(run.pid if plain else snakemake_of(tiny), signal.SIGKILL)
     # A plain Snakemake marks no processes.
     wait_for(lambda: not working(tiny) and servers_of(tiny) == [], 10)
@@ -285,20 +279,13 @@ def test_second_run_at_once_is_refused(tiny: Project) -> None:
 
 
 def test_clean_after_kill_leaves_nothing(tiny: Project) -> None:
-    begun = slow_program(tiny, "svn", "log")
-    run = Run(tiny, CELLS)
-    wait_for(begun.exists)
+    run = stopped_at(tiny, "cell")
     kill_all(tiny, run)
     assert run_folders(tiny)
-    clean(tiny)
+    assert tiny.tool("clean").returncode == 0
     assert not working(tiny) and servers_of(tiny) == [] and run_folders(tiny) == []
     assert not list((tiny.path / "storage").iterdir())
     assert not list((tiny.path / "scratch").iterdir())
-
-
-def clean(project: Project) -> None:
-    done = project.tool("clean")
-    assert done.returncode == 0, done.stdout
 
 
 def test_checkout_moved_keeps_results_and_removes_old_folder(project: Project) -> None:
@@ -325,44 +312,8 @@ def test_checkout_moved_keeps_results_and_removes_old_folder(project: Project) -
         try:
             done = after.measure(STUDY)
             assert done.returncode == 0 and after.exports() == exports, done.stdout
-            clean(after)
+            assert after.tool("clean").returncode == 0
         finally:
             project.path.mkdir()
         assert not old.exists()
         assert [path.name for path in storage.iterdir()] == ["mine"]
-
-
-@pytest.mark.slow
-def test_run_killed_at_random_moments_keeps_results(project: Project) -> None:
-    dice = random.Random(os.environ.get("VCSBENCH_SEED", "1"))
-    part = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow"}
-    project.configure(repositories=RUBY, rounds=2, copies=2, grid={STUDY: {"include": [part]}})
-    whole: dict[str, int] = {}
-    for _ in range(12):
-        run = Run(project)
-        # The first kills hit the preparation, the later ones cells, tables and the report.
-        with suppress(subprocess.TimeoutExpired):
-            run.wait(dice.uniform(1.5, 12))
-        victims = [run.pid, *in_session(run.pid), *workflow.run_processes(project.path)]
-        if dice.random() < 0.5:
-            victims = dice.sample(victims, dice.randrange(1, len(victims) + 1))
-        for pid in victims:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        with suppress(subprocess.TimeoutExpired):
-            run.wait(dice.uniform(0, 3))
-        kill_all(project, run)
-        after = project.exports()
-        assert {path: after.get(path) for path in whole} == whole
-        whole = {path: at for path, at in after.items() if is_whole(project, path)}
-    last = Run(project)
-    assert last.wait(400) == 0, last.output()
-    assert "Traceback" not in last.output() and not working(project) and not servers_of(project)
-    after = project.exports()
-    assert {path: after[path] for path in whole} == whole
-    contexts = (project.path / "results/cells").rglob("*.context.json")
-    assert len(after) == len([path for path in contexts if "empty" not in path.parts])
-
-
-def is_whole(project: Project, export: str) -> bool:
-    return measured_recipe(project.path / "results/cells" / export) is not None

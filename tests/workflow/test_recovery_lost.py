@@ -14,14 +14,8 @@ from project import Project, needs
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine")
 
 STUDY = "fsfs-san-2014"
-PART = {
-    "command": "log",
-    "ra": "svn",
-    "format": ["f6", "f7"],
-    "packing": "nopack",
-    "config": "slow",
-    "cache": "hot-os",
-}
+PART = {"command": "log", "ra": "svn", "packing": "nopack", "config": "slow", "cache": "hot-os"}
+PART |= {"format": ["f6", "f7"]}  # type: ignore[dict-item]
 RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
 CELL = "log/svn/ruby/f7/nopack/slow/hot-os/round1"
 EXPORT = f"results/cells/{STUDY}/{CELL}.json"
@@ -92,35 +86,28 @@ def measured_again(project: Project, before: dict[str, int]) -> int:
     return sum(before[path] != at for path, at in after.items())
 
 
-def test_run_after_removal_of_many_makes_these_again(after_run: Project) -> None:
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("export", "tables", "findings", "index"),
+        *(pytest.param((kind,), marks=pytest.mark.slow) for kind in KINDS),
+    ],
+)
+def test_run_after_removal_of_files_makes_these_again(
+    after_run: Project, kinds: tuple[str, ...]
+) -> None:
     exports, files = after_run.exports(), derived(after_run)
-    for kind in ("export", "tables", "findings", "index"):
+    for kind in kinds:
         remove(after_run, KINDS[kind][0])
-
     done = after_run.snakemake()
-
     assert done.returncode == 0, done.stdout
-    assert measured_again(after_run, exports) == 1
-    assert derived(after_run).keys() == files.keys()
-    assert (after_run.path / "reports/index.html").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_run_after_removal_of_a_kind_makes_it_again(after_run: Project, kind: str) -> None:
-    exports, files = after_run.exports(), derived(after_run)
-    name, cell_rounds = KINDS[kind]
-    remove(after_run, name)
-
-    done = after_run.snakemake()
-
-    assert done.returncode == 0, done.stdout
+    cell_rounds = sum(KINDS[kind][1] for kind in kinds)
     assert measured_again(after_run, exports) == cell_rounds
-    if cell_rounds == 0:
-        assert derived(after_run) == files
-    if "record" not in kind:
-        # A run that measures a cell makes the records of preparation again.
-        assert (after_run.path / name).exists()
+    assert derived(after_run).keys() == files.keys()
+    assert cell_rounds or derived(after_run) == files
+    # A run that measures a cell makes the records of preparation again.
+    made = [KINDS[kind][0] for kind in kinds if "record" not in kind]
+    assert [name for name in made if not (after_run.path / name).exists()] == []
 
 
 @pytest.mark.parametrize("word", ["-n", "--lint"])
@@ -137,9 +124,7 @@ def test_run_torn_metadata_of_snakemake_measures_nothing(after_run: Project) -> 
     for path in (after_run.path / ".snakemake" / "metadata").rglob("*"):
         if path.is_file():
             path.write_bytes(bytes(path.stat().st_size))
-
     done = after_run.snakemake()
-
     assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
     assert after_run.exports() == exports
     assert derived(after_run) == files
@@ -169,9 +154,7 @@ def test_run_damaged_label_of_a_copy_makes_copies_again(after_run: Project) -> N
     (label,) = (after_run.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.2.json")
     label.write_bytes(bytes(label.stat().st_size))
     target = EXPORT.replace("round1", "round3").replace("/f7/", "/f6/")
-
     done = after_run.snakemake(target, "--config", "rounds=3")
-
     assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
     assert re.search(r"[1-4] copies have vanished or were changed", done.stdout), done.stdout
     after = after_run.exports()

@@ -66,8 +66,8 @@ rule calls:
         "../../envs/subversion.yaml"
     threads: lambda wildcards: workflow.cores
     params:
-        code=code_of_module("run.call_counts"),
-        digest=lambda wildcards: PLAN.recipe(wildcards.study, wildcards.cell)["digest"],
+        code=script_code(WORKFLOW / "vcsbench" / "run" / "cell.py"),
+        digest=lambda wildcards: PLAN.counted(wildcards.study)[wildcards.cell].digest,
         recipe=lambda wildcards, output: PLAN.recipe_json(wildcards.study, wildcards.cell),
     shell:
-        "python -m vcsbench.run.call_counts {output:q} {params.recipe:q} 2> {log:q}"
+        "python -m vcsbench.run.cell --calls {params.recipe:q} {params.digest} {output:q} 2> {log:q}"

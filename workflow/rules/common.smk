@@ -49,11 +49,6 @@ def code_of(script):
     return script_code(WORKFLOW / "scripts" / f"{script}.py")
 
 
-def code_of_module(name):
-    """Return the digest of the code of a module that a rule runs, such as `run.call_counts`."""
-    return script_code(WORKFLOW / "vcsbench" / f"{name.replace('.', '/')}.py")
-
-
 def study_of(wildcards):
     """Return the study of a job as its file defines it."""
     return inputs.study_file(wildcards.study)

@@ -150,23 +150,27 @@ def baseline(options: argparse.Namespace, keys: Keys) -> int:
 
 def bundle(options: argparse.Namespace, keys: Keys) -> int:
     """Pack data, configuration and reports into bundles/NAME.tar.gz."""
-    from vcsbench.run.bundle import pack_main
+    from vcsbench.run.bundle import pack
 
-    return pack_main(options.name, _studies(keys))
+    path = pack(options.name, _studies(keys), ROOT)
+    size = path.stat().st_size / 2**20
+    print(f"packed {path} ({size:.1f} MiB). To import it: make import BUNDLE={path.name}")
+    return 0
 
 
 def import_bundle(options: argparse.Namespace, keys: Keys) -> int:
     """Check a bundle, unpack it into a folder of its own, and make its reports again."""
-    from vcsbench.run.bundle import import_main
+    from vcsbench.run import bundle
+    from vcsbench.run.workflow import provenance
 
-    return import_main(os.path.join(options.folder, options.bundle), options.name)
+    archive = Path(options.folder, options.bundle)
+    print("\n".join(bundle.import_bundle(archive, options.name, ROOT, provenance(ROOT, {}))))
+    return 0
 
 
 def clean(options: argparse.Namespace, keys: Keys) -> int:
     """Remove results/ and all that vcsbench made on the storages for this checkout."""
-    from vcsbench.run import commands
-
-    print("\n".join(commands.clean(_project(options, keys))))
+    print("\n".join(_project(options, keys).clean()))
     return 0
 
 

@@ -60,50 +60,40 @@ def environment_record(name: str, root: Path) -> str:
     return str(record)
 
 
+@dataclass(frozen=True)
 class _Reader:
-    def __init__(
-        self,
-        definitions: Mapping[str, BuildPlace | None],
-        root: Path,
-        where: Callable[[Keys], str],
-    ) -> None:
-        self.definitions = definitions
-        self.root = root
-        self.where = where
+    definitions: Mapping[str, BuildPlace | None]
+    root: Path
+    where: Callable[[Keys], str]
 
     def build(self, name: str) -> Build:
         definition, keys = self.definitions[name], ["builds", name]
-        client, server = _sides(definition)
-        if client is None and server is None:
+        sides = _sides(definition)
+        if not sides:
             programs, environments = self._place(keys, definition)
             return Build(programs, programs, environments)
         for key in ("prefix", "conda", "library_path"):
             if getattr(definition, key) is not None:
-                side = "server" if client is None else "client"
                 raise self._error(
                     keys,
-                    f"has `{side}` and `{key}`: a place is either for both sides or below "
+                    f"has `{min(sides)}` and `{key}`: a place is either for both sides or below "
                     f"`client` and `server`. Move it there.",
                 )
-        client_programs, of_client = self._side([*keys, "client"], client)
-        server_programs, of_server = self._side([*keys, "server"], server)
-        return Build(client_programs, server_programs, of_client | of_server)
+        client, client_environments = self._side([*keys, "client"], sides.get("client"))
+        server, server_environments = self._side([*keys, "server"], sides.get("server"))
+        return Build(client, server, client_environments | server_environments)
 
     def _side(self, keys: list[str], side: str | Side | None) -> tuple[Programs, dict[str, str]]:
         """Return the programs of a side: its own place, or the name of a build with one place."""
         if not isinstance(side, str):
             return self._place(keys, side)
         if side not in self.definitions:
-            raise self._error(
-                keys, f"{side!r} is not defined. Use one of {', '.join(self.definitions)}."
-            )
-        definition = self.definitions[side]
-        if any(_sides(definition)):
-            raise self._error(
-                keys,
-                f"{side!r} has different places for client and server. Use a place, or a build with one.",
-            )
-        return self._place(["builds", side], definition)
+            known = ", ".join(self.definitions)
+            raise self._error(keys, f"{side!r} is not defined. Use one of {known}.")
+        if _sides(self.definitions[side]):
+            text = f"{side!r} has different places for client and server. Use a place, or a build with one."
+            raise self._error(keys, text)
+        return self._place(["builds", side], self.definitions[side])
 
     def _place(
         self, keys: list[str], place: BuildPlace | Side | None
@@ -113,47 +103,42 @@ class _Reader:
         if place.prefix is not None and place.conda is not None:
             raise self._error(keys, "has both `prefix` and `conda`. Remove one of them.")
         if place.conda is not None:
-            return self._environment([*keys, "conda"], place.conda)
-        libraries = self._library_path([*keys, "library_path"], place.library_path or "")
+            return self._environment([*keys, "conda"], self._path(place.conda))
+        parts = [part for part in (place.library_path or "").split(":") if part]
+        libraries = ":".join(self._folder([*keys, "library_path"], part) for part in parts)
         if place.prefix is None:
             if libraries:
-                raise self._error(
-                    keys,
-                    "has `library_path` without `prefix`. Add the prefix (/usr for the system's programs).",
-                )
+                text = "has `library_path` without `prefix`. Add the prefix (/usr for the system's programs)."
+                raise self._error(keys, text)
             return Programs(), {}
-        keys = [*keys, "prefix"]
-        prefix = self._folder(keys, place.prefix)
+        prefix = self._folder([*keys, "prefix"], place.prefix)
         programs = Programs(prefix, libraries)
         known = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
         if not any(map(programs.find, known)) and not programs.mod_dav_svn:
             raise self._error(
-                keys,
+                [*keys, "prefix"],
                 f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
                 f"{' or '.join(PROGRAMS)}. Use the folder that was configured with --prefix.",
             )
         return programs, {}
 
-    def _library_path(self, keys: list[str], text: str) -> str:
-        return ":".join(self._folder(keys, part) for part in text.split(":") if part)
+    def _path(self, text: str) -> Path:
+        return Path(os.path.normpath(self.root / Path(text).expanduser()))
 
     def _folder(self, keys: list[str], text: str) -> str:
-        folder = os.path.normpath(self.root / Path(text).expanduser())
-        if not os.path.isdir(folder):
-            raise self._error(
-                keys, f"{folder}: no such folder. Build there first, or remove the build."
-            )
-        return folder
+        folder = self._path(text)
+        if not folder.is_dir():
+            text = f"{folder}: no such folder. Build there first, or remove the build."
+            raise self._error(keys, text)
+        return str(folder)
 
-    def _environment(self, keys: list[str], text: str) -> tuple[Programs, dict[str, str]]:
-        file = Path(os.path.normpath(self.root / Path(text).expanduser()))
+    def _environment(self, keys: list[str], file: Path) -> tuple[Programs, dict[str, str]]:
         if not file.is_file():
             raise self._error(keys, f"{file}: no such file. Use the file of a conda environment.")
         content = read_yaml(file)
         if not isinstance(content, Mapping) or not content.get("dependencies"):
-            raise self._error(
-                keys, f"{file}: has no `dependencies`. Use the file of a conda environment."
-            )
+            text = f"{file}: has no `dependencies`. Use the file of a conda environment."
+            raise self._error(keys, text)
         # Another content is another build, in another folder.
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
         name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
@@ -163,5 +148,6 @@ class _Reader:
         return UserError(f"{self.where(keys)}: `{dotted(keys)}`: {text}")
 
 
-def _sides(build: BuildPlace | None) -> tuple[str | Side | None, str | Side | None]:
-    return (build.client, build.server) if build else (None, None)
+def _sides(build: BuildPlace | None) -> dict[str, str | Side]:
+    sides = {"client": build.client, "server": build.server} if build else {}
+    return {name: side for name, side in sides.items() if side is not None}

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-import sys
 import tarfile
 import tempfile
 import zlib
@@ -31,11 +30,10 @@ from vcsbench.config.validation import check_yaml_size
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.files import read_json, write_bytes
-from vcsbench.modules import PACKAGE
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.report.setup_section import SHORT_COMMIT
-from vcsbench.run.provenance import Provenance, provenance
+from vcsbench.run.workflow import Provenance
 from vcsbench.sources import archives
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 
@@ -163,23 +161,17 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     archive.addfile(member, io.BytesIO(content))
 
 
-def pack_main(name: str, studies: Sequence[str]) -> int:
-    """Pack a bundle and print its path. Return the exit code."""
-    try:
-        path = pack(name, studies, Path.cwd())
-    except (UserError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    size = path.stat().st_size / 2**20
-    print(f"packed {path} ({size:.1f} MiB). To import it: make import BUNDLE={path.name}")
-    return 0
-
-
-def unpack(archive: Path, name: str, root: Path) -> tuple[Path, Manifest]:
+def unpack(
+    archive: Path,
+    name: str,
+    root: Path,
+    finish: Callable[[Path, Manifest], object] = lambda folder, manifest: None,
+) -> tuple[Path, Manifest]:
     """Unpack a bundle to opened/NAME below `root`, and return the folder and the manifest.
 
-    NAME is by default the archive's name. A refused bundle leaves nothing. Raise a UserError if the archive
-    is damaged, has a member or a name that it should not, or the folder exists.
+    NAME is by default the archive's name. `finish` completes the folder. A refused bundle leaves nothing.
+    Raise a UserError of one line if the archive is damaged, has a member or a name that it should not, cannot
+    be finished, or the folder exists.
     """
     name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
     if not NAME.fullmatch(name):
@@ -195,7 +187,7 @@ def unpack(archive: Path, name: str, root: Path) -> tuple[Path, Manifest]:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".opening-") as made:
             target = Path(made) / name
             target.mkdir()
-            manifest = _read(archive, target)
+            manifest = _read(archive, target, finish)
             shutil.move(target, folder)
     except BaseException:
         if is_new:
@@ -204,8 +196,8 @@ def unpack(archive: Path, name: str, root: Path) -> tuple[Path, Manifest]:
     return folder, manifest
 
 
-def _read(archive: Path, target: Path) -> Manifest:
-    """Write the files of an archive to `target`, check them, and return the manifest."""
+def _read(archive: Path, target: Path, finish: Callable[[Path, Manifest], object]) -> Manifest:
+    """Write the files of an archive to `target`, check and finish them, and return the manifest."""
     shown = one_line(archive)
     try:
         descriptor = open_regular(archive)
@@ -217,15 +209,19 @@ def _read(archive: Path, target: Path) -> Manifest:
         ):
             manifest = _extract(archives.read_members(stream), contained, shown)
         check_files(target, manifest["files"])
+        finish(target, manifest)
     except ArchiveError as error:
-        raise UserError(f"{shown}: cannot be read as a bundle: {error}") from None
+        message = f"cannot be read as a bundle: {error}"
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or one_line(error)
-        raise UserError(f"{shown}: cannot be read as a bundle: {reason}") from None
+        message = f"cannot be read as a bundle: {reason}"
     except UserError as error:
-        message = str(error)
-        raise UserError(message if message.startswith(shown) else f"{shown}: {message}") from None
-    return manifest
+        message = str(error).removeprefix(f"{shown}: ").replace(f"{target}/", "")
+    except Exception as error:  # a stranger's data may raise anything in the code of the page
+        message = f"this vcsbench cannot show it: {one_line(repr(error))}"
+    else:
+        return manifest
+    raise UserError(one_line(f"{shown}: {message}", 1000))
 
 
 def _extract(
@@ -376,9 +372,8 @@ def _check_study(study: Study, baselines: Iterable[object], where: str) -> None:
             raise UserError(f"{where}: '{one_line(name)}' is not a name of vcsbench.")
 
 
-def rebuild_pages(folder: Path, manifest: Manifest) -> list[Path]:
-    """Make the pages of an unpacked bundle again, and an index of them. Return their paths."""
-    pages = []
+def rebuild_pages(folder: Path, manifest: Manifest) -> None:
+    """Make the pages of an unpacked bundle again, and an index of them."""
     for study in manifest["studies"]:
         made_with = json.loads((folder / "results" / "page" / f"{study}.json").read_bytes())
         path = folder / "config" / "studies" / f"{study}.yaml"
@@ -388,29 +383,43 @@ def rebuild_pages(folder: Path, manifest: Manifest) -> list[Path]:
         page = folder / REBUILT / f"{study}.html"
         page.parent.mkdir(exist_ok=True)
         write_bytes(page, build_page(results).encode())
-        pages.append(page)
     index = folder / REBUILT / "index.html"
     write_bytes(index, build_index(read_entries(index.parent)).encode())
-    return [*pages, index]
 
 
-def describe_import(folder: Path, manifest: Manifest, here: Provenance) -> list[str]:
-    """Return lines about an imported bundle. `here` is the provenance of this vcsbench."""
-    lines = [f"{len(manifest['files'])} unchanged files in {folder}"]
-    for study in manifest["studies"]:
-        rebuilt = (folder / REBUILT / f"{study}.html").read_bytes()
-        theirs = folder / "reports" / f"{study}.html{UNTRUSTED}"
-        is_same = theirs.is_file() and rebuilt == theirs.read_bytes()
-        lines.append(f"{study}: rebuilt, {'the same page' if is_same else 'another page'}")
-        packed = read_json(folder / "results" / "provenance" / f"{study}.json")
-        if _version(packed) != _version(here) or not here["commit"]:
-            lines.append(
-                f"{study}: tables and findings were made by {_version(packed)}, the rebuilt page by "
-                f"{_version(here)}"
-            )
-        if not is_same:
-            lines.append(f"{study}: {theirs} is untrusted. It may run scripts: do not open it.")
-    return lines
+def import_bundle(archive: Path, name: str, root: Path, importer: Provenance) -> list[str]:
+    """Unpack a bundle like unpack(), rebuild its pages, and return lines about it.
+
+    `importer` is the provenance of this vcsbench.
+    """
+    notes: list[str] = []
+
+    def finish(folder: Path, manifest: Manifest) -> None:
+        rebuild_pages(folder, manifest)
+        for study in manifest["studies"]:
+            notes.extend(f"{study}: {note}" for note in _compare(folder, study, importer))
+
+    folder, manifest = unpack(archive, name, root, finish)
+    studies = manifest["studies"]
+    page = folder / REBUILT / f"{studies[0] if len(studies) == 1 else 'index'}.html"
+    files = f"{len(manifest['files'])} unchanged files in {folder}"
+    return [one_line(line, 1000) for line in (files, *notes, f"Report: {page}")]
+
+
+def _compare(folder: Path, study: str, importer: Provenance) -> Iterator[str]:
+    """Yield how the rebuilt page of a study differs from the packed one."""
+    theirs = Path("reports", f"{study}.html{UNTRUSTED}")
+    rebuilt, stored = folder / REBUILT / f"{study}.html", folder / theirs
+    is_same = stored.is_file() and rebuilt.read_bytes() == stored.read_bytes()
+    yield f"rebuilt, {'the same page' if is_same else 'another page'}"
+    packed = read_json(folder / "results" / "provenance" / f"{study}.json")
+    if _version(packed) != _version(importer) or not importer["commit"]:
+        yield (
+            f"tables and findings were made by {_version(packed)}, the rebuilt page by "
+            f"{_version(importer)}"
+        )
+    if not is_same:
+        yield f"{theirs} is untrusted. It may run scripts: do not open it."
 
 
 def _version(facts: Mapping[str, object]) -> str:
@@ -421,29 +430,3 @@ def _version(facts: Mapping[str, object]) -> str:
     commit = f", commit {commit}" if commit else ", unknown commit"
     changes = " with changes" if facts["changed"] else ""
     return f"vcsbench {one_line(facts['vcsbench'], 40)}{commit}{changes}"
-
-
-def import_main(archive: str, name: str) -> int:
-    """Import a bundle and return the exit code. A refused bundle leaves nothing."""
-    try:
-        parent = Path.cwd() / IMPORTED
-        is_new = not parent.exists()
-        folder, manifest = unpack(Path(archive), name, Path.cwd())
-        try:
-            pages = rebuild_pages(folder, manifest)
-            lines = describe_import(folder, manifest, provenance(PACKAGE.parent.parent, {}))
-        except BaseException:
-            shutil.rmtree(folder)
-            if is_new:
-                parent.rmdir()
-            raise
-    except (UserError, OSError) as error:
-        print(one_line(error, 1000), file=sys.stderr)
-        return 1
-    except Exception as error:  # a stranger's data may raise anything in the code of the page
-        reason = one_line(repr(error))
-        print(f"{one_line(archive)}: this vcsbench cannot show it: {reason}", file=sys.stderr)
-        return 1
-    print("\n".join(one_line(line, 1000) for line in lines))
-    print(f"Report: {pages[0] if len(pages) == 2 else pages[-1]}")
-    return 0

@@ -1,6 +1,7 @@
 """Measure a cell-round: python -m vcsbench.run.cell RECIPE ROUND ORDER SEED THRESHOLDS EXPORT.
 
-A recipe may demand a User Mode Linux guest. There, python -m vcsbench.run.cell --guest FOLDER measures.
+`--calls RECIPE DIGEST OUTPUT` counts the system calls of a cell in an untimed run. A recipe may demand a
+User Mode Linux guest: there, `--guest FOLDER` measures.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,24 +38,19 @@ if TYPE_CHECKING:
 
 # The time limit of a cell-round in a guest, in time limits of a run.
 GUEST_TIMES = 10
-GUEST = "--guest"
+CALLS, GUEST = "--calls", "--guest"
 
 
-def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
-    """Measure, and write the context and then the export. Return the exit code."""
+def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
+    """Run the job of a cell. Return the exit code, and print why it failed."""
     os.umask(0o022)  # the servers, which run as another user, read the files
-    context = Path(export).with_suffix(".context.json")
-    context.unlink(missing_ok=True)
     exit_on_signals()
     recipe: Recipe = json.loads(recipe_json)
     try:
+        # A namespace is entered before the first thread starts.
         enter_user_namespace(recipe)
         watch_parents()
-        exported, described = measure(recipe, int(number), judgement.unpack(thresholds))
-        described |= {"order": int(order), "seed": int(seed)}
-        described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
-        write_json(context, described)
-        write_bytes(export, exported)
+        job(recipe)
     except UserError as error:
         return fail(str(error), is_alone=writes_apart(recipe))
     except ParentGone:
@@ -62,8 +58,45 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
     except subprocess.CalledProcessError as error:
         return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
-        return _fail_by_os_error(recipe, error)
+        # shutil's Error has the reason only in its text.
+        reasons = [os.strerror(number) for number in FULL if os.strerror(number) in str(error)]
+        if not reasons:
+            subject = printable(error.filename or "the measurement")
+            return fail(f"{subject}: {error.strerror or error}.")
+        is_alone = writes_apart(recipe) and str(error.filename).startswith(recipe["targets"])
+        return fail(f"{error.filename or tempfile.gettempdir()}: {reasons[0]}", is_alone=is_alone)
     return 0
+
+
+def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
+    """Measure, and write the context and then the export. Return the exit code."""
+    context = Path(export).with_suffix(".context.json")
+    context.unlink(missing_ok=True)
+
+    def job(recipe: Recipe) -> None:
+        exported, described = measure(recipe, int(number), judgement.unpack(thresholds))
+        described |= {"order": int(order), "seed": int(seed)}
+        described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
+        write_json(context, described)
+        write_bytes(export, exported)
+
+    return run_job(recipe_json, job)
+
+
+def count_calls(recipe_json: str, digest: str, output: str) -> int:
+    """Count the system calls of a cell, and write them with a digest of its command, or why they cannot be
+    counted."""
+    from vcsbench.measure import syscalls
+
+    def job(recipe: Recipe) -> None:
+        with machine_lock(), run_folder(os.getcwd()) as folder:
+            calls = syscalls.count_calls(recipe, folder)
+        if calls["why_not"]:
+            print(calls["why_not"], file=sys.stderr)
+        cell = {"study": recipe["study"], "cell": recipe["cell"], "axes": recipe["axes"]}
+        write_json(output, {**cell, "digest": digest, **calls})
+
+    return run_job(recipe_json, job)
 
 
 def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> tuple[bytes, Context]:
@@ -145,27 +178,22 @@ def _measure_in_guest(
     sides = recipe["build"]["client"], recipe["build"]["server"]
     prefixes = [side["prefix"] for side in sides if side["prefix"]]
     reads = [recipe["storage"]["path"], scratch, *prefixes]
-    with _image(WorkDir(scratch, root), image_bytes) as image:
+    # The image is an empty file in RAM, in a folder that is named by this process.
+    images = WorkDir(scratch, root).make("targets") / str(os.getpid())
+    images.mkdir()
+    try:
+        image = images / "image"
+        image.touch()
+        os.truncate(image, image_bytes)
         guest.run(root, folder, command, image, limit_s, recipe.get("delay", ""), reads=reads)
+    finally:
+        shutil.rmtree(images)
     result_file = out / "result.json"
     result = json.loads(result_file.read_text()) if result_file.exists() else {}
     if "context" not in result:
         log = (out / "log").read_text()[-400:] if (out / "log").exists() else ""
         raise UserError(result.get("error") or f"the guest failed: {log}")
     return (out / "export.json").read_bytes(), result["context"]
-
-
-@contextmanager
-def _image(place: WorkDir, size: int) -> Iterator[Path]:
-    """Yield an empty file in RAM, in a folder that is named by this process."""
-    folder = place.make("targets") / str(os.getpid())
-    folder.mkdir()
-    try:
-        with (folder / "image").open("wb") as file:
-            file.truncate(size)
-        yield folder / "image"
-    finally:
-        shutil.rmtree(folder)
 
 
 def guest_main(out: str) -> int:
@@ -199,16 +227,6 @@ def writes_apart(recipe: Recipe) -> bool:
     return all(os.stat(folder).st_dev != device for folder in (os.getcwd(), tempfile.gettempdir()))
 
 
-def _fail_by_os_error(recipe: Recipe, error: OSError) -> int:
-    # shutil's Error has the reason only in its text.
-    reasons = [os.strerror(number) for number in FULL if os.strerror(number) in str(error)]
-    if not reasons:
-        subject = printable(error.filename or "the measurement")
-        return fail(f"{subject}: {error.strerror or error}.")
-    is_alone = writes_apart(recipe) and str(error.filename).startswith(recipe["targets"])
-    return fail(f"{error.filename or tempfile.gettempdir()}: {reasons[0]}", is_alone=is_alone)
-
-
 def fail(sentence: str, is_alone: bool = False) -> int:
     """Print why there is no result, and return the exit code.
 
@@ -227,7 +245,12 @@ def fail(sentence: str, is_alone: bool = False) -> int:
 
 
 if __name__ == "__main__":
-    code = guest_main(sys.argv[2]) if sys.argv[1] == GUEST else main(*sys.argv[1:])
+    if sys.argv[1] == CALLS:
+        code = count_calls(*sys.argv[2:])
+    elif sys.argv[1] == GUEST:
+        code = guest_main(*sys.argv[2:])
+    else:
+        code = main(*sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
     # To tear an interpreter down takes as long as to start it.

@@ -23,7 +23,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypedDict
 
-from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_bytes, write_json
 from vcsbench.plan.plan import Block, Plan, shares_of
 from vcsbench.plan.result_state import measured_recipe
@@ -67,8 +66,6 @@ class NodeWork:
     blocks: dict[str, list[str]]
     # Other files that the job makes.
     others: list[str]
-    seed: int
-    thresholds: dict[str, float]
     # An identifier of the run, the host that started it, and the merged configuration.
     run: str = ""
     head: str = ""
@@ -217,12 +214,14 @@ class Cluster:
         """`raw` is the merged configuration, which the nodes receive."""
         self.plan, self.raw, self.root = plan, raw, plan.root
         self.settings = plan.config.settings.cluster
-        folders = {f"storages.{n}": f for n, f in plan.config.settings.storages.items()}
-        for key, folder in {**folders, "scratch": plan.config.settings.scratch}.items():
+        folders: dict[tuple[str, ...], str] = {("scratch",): plan.config.settings.scratch}
+        folders |= {("storages", n): f for n, f in plan.config.settings.storages.items()}
+        for keys, folder in folders.items():
             if not os.path.isabs(folder):
-                raise UserError(
-                    f"{plan.config.where(key.split('.'))}: `{key}`: {folder!r} is a relative path. On a "
-                    f"cluster each node works in a folder of its own: use an absolute path."
+                raise plan.config.error(
+                    keys,
+                    f"{folder!r} is a relative path. On a cluster each node works in a folder of its own: "
+                    f"use an absolute path.",
                 )
         self.run = uuid.uuid4().hex[:12]
         nodes = self.settings.nodes
@@ -258,18 +257,11 @@ class Cluster:
             name = "/".join(self._blocks[cell.study, cell.path])
             exports.setdefault(name, []).extend(self.plan.exports_of(cell))
         paths = sorted((cell.study, cell.path) for cell in cells)
-        others = [
-            file
-            for study in sorted({study for study, _ in paths})
-            for path, file in self.plan.calls_of(study).items()
-            if (study, path) in paths
-        ]
+        calls = {study: self.plan.calls_of(study) for study, _ in paths}
         return NodeWork(
             digests={f"{study}/{path}": self.plan.digest(study, path) for study, path in paths},
             blocks=exports,
-            others=others,
-            seed=self.plan.config.settings.seed,
-            thresholds=self.plan.config.thresholds,
+            others=[calls[study][path] for study, path in paths if path in calls[study]],
         )
 
     def digest(self, job: str | int) -> str:

@@ -1,11 +1,10 @@
-"""The commands `show`, `measure` and `clean`, which work outside of the workflow."""
+"""The commands `show` and `measure`, which work outside of the workflow."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import shlex
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,8 @@ from vcsbench.measure.prepared_cell import STEPS, PreparedCell
 from vcsbench.measure.work import KINDS
 from vcsbench.plan.plan import Plan
 from vcsbench.run.cell import measure
-from vcsbench.run.cluster import clean_nodes
 from vcsbench.run.project import Project
-from vcsbench.run.workflow import checkout_lock, end_processes, remove_leftovers
-from vcsbench.storages.workdir import abandoned_workdirs, run_folder
+from vcsbench.storages.workdir import run_folder
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
@@ -89,37 +86,6 @@ def measure_once(project: Project, study: str, path: str, number: int) -> str:
         evidence = run["certificate"].items()
         lines += [f"  {key}: {value}" for key, value in evidence if value not in (None, "")]
     return "\n".join(lines)
-
-
-def clean(project: Project) -> list[str]:
-    """Remove all files of vcsbench for this checkout, and return a line for each removed folder.
-
-    These are its folders on storages, in the scratch folder and on nodes, the files of killed measurements,
-    results/, and the folders of checkouts that no longer exist. Raise a UserError during a run.
-    """
-    root = project.config.root
-    with checkout_lock(root):
-        end_processes(root)
-        lines = clean_nodes(root)
-        lines += remove_leftovers(root, [])
-        places = project.places()
-        abandoned = (gone for place in places for gone in abandoned_workdirs(place.storage))
-        for place in [*places, *abandoned]:
-            if place.path.exists():
-                place.remove()
-                lines.append(
-                    f"{place.path} remains: it has files that vcsbench did not make"
-                    if place.path.exists()
-                    else f"removed {place.path}"
-                )
-        results = root / "results"
-        if results.is_symlink():
-            lines.append(f"removed the link {results}; {results.resolve()} remains")
-            results.unlink()
-        elif results.exists():
-            shutil.rmtree(results)
-            lines.append(f"removed {results}")
-    return lines or ["there is nothing to remove"]
 
 
 def _recipe(project: Project, study: str, path: str) -> Recipe:

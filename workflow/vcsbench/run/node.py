@@ -26,20 +26,11 @@ from vcsbench.run.cluster import (
     make_node_folder,
     node_name,
 )
-from vcsbench.run.commands import clean
 from vcsbench.run.job import exit_on_signals
 from vcsbench.run.project import BLOCKS, Project
 from vcsbench.run.workflow import RUN_ROOT
 
-# The facts that all nodes of a class have in common, and their names.
-FACTS = {
-    "cpu": "processor",
-    "processors": "number of processors",
-    "memory_gib": "memory in GiB",
-    "kernel": "kernel",
-    "os": "system",
-}
-CLASS = f"{FOLDER}/class.json"
+CLASS = f"{FOLDER}/node-class.json"
 CONFIG = ".vcsbench/node.json"
 # Variables of the workflow that this job belongs to. The workflow on the node does not inherit them.
 NOT_INHERITED = (RUN_ROOT, "SNAKEMAKE_PROFILE")
@@ -79,7 +70,7 @@ def clean_node(folder: Path) -> int:
     """Remove the files of a node's folder on the node, and print their names. Return the exit code."""
     try:
         config = read_json(folder / CONFIG)
-        print("\n".join(clean(Project(config, folder, [folder / CONFIG]))) if config else "")
+        print("\n".join(Project(config, folder, [folder / CONFIG]).clean()) if config else "")
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
@@ -118,30 +109,27 @@ def _difference(root: Path, node: str, work: NodeWork, project: Project) -> str:
             reason = skipped[0] if skipped else "its programs, rights or storage differ"
             return f"it would measure {name} differently than the login node: {reason}"
     about = host()
+    # All nodes of a class have these in common.
     facts = {
-        "cpu": about["cpu"],
-        "processors": os.cpu_count(),
-        "memory_gib": round((about["memory_bytes"] or 0) / 2**30),
+        "processor": about["cpu"],
+        "number of processors": os.cpu_count(),
+        "memory in GiB": round((about["memory_bytes"] or 0) / 2**30),
         "kernel": about["kernel"],
-        "os": about["os"],
+        "system": about["os"],
     }
-    known = _class(root, node, facts)
-    for key, name in FACTS.items():
-        if known.get(key) != facts[key]:
-            return f"its {name} is {facts[key]}, but {known.get(key)} on {known['node']}"
-    return ""
-
-
-def _class(root: Path, node: str, facts: Mapping[str, object]) -> dict[str, object]:
-    """Return the facts of the first node. If several nodes start at once, one of them is the first."""
-    path = root / CLASS
-    if not path.exists():
-        mine = path.with_name(f".{node}.{path.name}.new")
+    record = root / CLASS
+    if not record.exists():
+        # If several nodes start at once, one of them defines the class.
+        mine = record.with_name(f".{node}.{record.name}.new")
         write_json(mine, {"node": node, **facts})
         with suppress(FileExistsError):
-            os.link(mine, path)
+            os.link(mine, record)
         mine.unlink()
-    return read_json(path)
+    known = read_json(record)
+    for name, fact in facts.items():
+        if known.get(name) != fact:
+            return f"its {name} is {fact}, but {known.get(name)} on {known['node']}"
+    return ""
 
 
 def _missing(folder: Path, work: NodeWork, found: Mapping[str, str], node: str) -> list[str]:

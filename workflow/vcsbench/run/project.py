@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -28,10 +29,17 @@ from vcsbench.modules import KINDS, is_kind
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL
 from vcsbench.prepare.repositories import PreparedRepositories
-from vcsbench.run.cluster import Cluster
+from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState
-from vcsbench.run.provenance import store_command
-from vcsbench.run.workflow import FAILED, OPTIONS, print_message, remove_leftovers
+from vcsbench.run.workflow import (
+    FAILED,
+    OPTIONS,
+    checkout_lock,
+    end_processes,
+    print_message,
+    store_command,
+)
+from vcsbench.storages import workdir
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 from vcsbench.subjects.tree_stores import STORES
@@ -167,9 +175,39 @@ class Project:
         folders += mounted_folders(self.config)
         return [WorkDir(folder, self.root) for folder in dict.fromkeys(folders)]
 
+    def clean(self) -> list[str]:
+        """Remove all files of vcsbench for this checkout, and return a line for each removed folder.
+
+        These are its folders on storages, in the scratch folder and on nodes, the files of killed
+        measurements, results/, and the folders of checkouts that no longer exist. Raise a UserError during
+        a run.
+        """
+        with checkout_lock(self.root):
+            end_processes(self.root)
+            lines = clean_nodes(self.root)
+            lines += [f"removed {path}" for path in workdir.remove_abandoned(self.root, [])]
+            places = self.places()
+            gone = (gone for place in places for gone in workdir.abandoned_workdirs(place.storage))
+            for place in (*places, *gone):
+                if place.path.exists():
+                    place.remove()
+                    lines.append(
+                        f"{place.path} remains: it has files that vcsbench did not make"
+                        if place.path.exists()
+                        else f"removed {place.path}"
+                    )
+            results = self.root / "results"
+            if results.is_symlink():
+                lines.append(f"removed the link {results}; {results.resolve()} remains")
+                results.unlink()
+            elif results.exists():
+                shutil.rmtree(results)
+                lines.append(f"removed {results}")
+        return lines or ["there is nothing to remove"]
+
     def begin(self) -> None:
         """Prepare a run before its first job."""
-        remove_leftovers(self.root, self.places())
+        workdir.remove_abandoned(self.root, self.places())
         if self.config.settings.measure == ALL:
             store_command(self.root, sys.argv[1:])
         if self.cluster:

@@ -8,27 +8,31 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import hashlib
+import json
 import os
 import pwd
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import time
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
-from vcsbench import processes
+from vcsbench import __version__, processes
 from vcsbench.errors import UserError
-from vcsbench.external import printable
 from vcsbench.files import read_json, write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, measured_recipe
 from vcsbench.run.job import clear_line
-from vcsbench.storages import filesystems, workdir
+from vcsbench.storages import filesystems
 from vcsbench.storages.filesystems import mount_of
-from vcsbench.storages.workdir import WorkDir
+from vcsbench.external import printable, without_password
 
 # vcsbench's folder in a checkout, with the lock, the host of the last run, and the options of this one.
 FOLDER = ".vcsbench"
@@ -56,6 +60,11 @@ READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "
 # Arguments with which Snakemake prints its own messages.
 VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
 
+# The command of the present or last run, and the environment variable with the command that the user typed.
+COMMAND, TYPED = f"{FOLDER}/command", "VCSBENCH_COMMAND"
+# The files and folders whose changes against the commit are listed.
+PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
+
 
 class Interrupted(BaseException):
     """A signal that ends the run was received."""
@@ -76,7 +85,10 @@ def run(
     if READ_ONLY.intersection(arguments):
         return snakemake.call({})
     try:
-        _handle_signals()
+        for number in SIGNALS:
+            # A run under nohup goes on when the terminal closes.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, _interrupt)
         with checkout_lock(root) as lock:
             _end_leftovers(root)
             snakemake.lock = lock
@@ -135,22 +147,22 @@ def last_result(root: Path) -> list[str]:
     return [str(path.relative_to(root)) for path in paths]
 
 
+@dataclass
 class Snakemake:
     """Snakemake with the options of a run. `lock` is the descriptor of the checkout's lock, or 0."""
 
-    def __init__(
-        self,
-        root: Path,
-        options: Mapping[str, object],
-        configfiles: Sequence[str],
-        arguments: Sequence[str],
-    ) -> None:
-        self.root, self.options = root, options
-        self.configfiles, self.arguments = list(configfiles), list(arguments)
-        self.lock, self.may_unlock = 0, False
-        # Snakemake finds the logger plugin by PYTHONPATH.
-        path = {RUN_ROOT: os.path.realpath(root), "PYTHONPATH": str(root / "workflow")}
-        self.environment = {**os.environ, **path}
+    root: Path
+    options: Mapping[str, object]
+    configfiles: Sequence[str]
+    arguments: Sequence[str]
+    lock: int = 0
+    may_unlock: bool = False
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment. Snakemake finds the logger plugin by PYTHONPATH."""
+        path = str(self.root / "workflow")
+        return {**os.environ, RUN_ROOT: os.path.realpath(self.root), "PYTHONPATH": path}
 
     def call(self, more: Mapping[str, object]) -> int:
         """Run Snakemake to its end and return the exit code. `more` are configuration keys of this call."""
@@ -213,13 +225,6 @@ class Snakemake:
         if self.lock:
             end_processes(self.root)
         return status if status >= 0 else 128 - status
-
-
-def _handle_signals() -> None:
-    for number in SIGNALS:
-        # A run under nohup goes on when the terminal closes.
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _interrupt)
 
 
 def _interrupt(number: int, _: types.FrameType | None) -> None:
@@ -314,14 +319,6 @@ def _user(uid: int) -> str:
         return f"user {uid}"
 
 
-def remove_leftovers(root: Path, places: Iterable[WorkDir]) -> list[str]:
-    """Remove the folders and files of killed measurements. Return a line for each.
-
-    Mounts need no removal: they are in the mount namespace of the killed process.
-    """
-    return [f"removed {path}" for path in workdir.remove_abandoned(root, places)]
-
-
 def _end_leftovers(root: Path) -> None:
     """End the processes of a killed run. Raise a UserError if a Snakemake of the user works here."""
     if number := end_processes(root):
@@ -340,12 +337,10 @@ def end_processes(root: Path) -> int:
     first = running = run_processes(root)
     processes.send(first, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
-    while running and time.monotonic() < deadline:
-        time.sleep(0.02)
-        running = run_processes(root)
-    # New ones may start while others end.
     while running:
-        processes.send(running, signal.SIGKILL)
+        # New ones may start while others end.
+        if time.monotonic() > deadline:
+            processes.send(running, signal.SIGKILL)
         time.sleep(0.02)
         running = run_processes(root)
     return len(first)
@@ -359,3 +354,60 @@ def run_processes(root: Path) -> list[int]:
 
 def _other_processes() -> set[int]:
     return {*processes.all_pids()} - {os.getpid(), *processes.ancestors()}
+
+
+class Provenance(TypedDict):
+    """The provenance of measurements; `commit` and `command` are "" if they are unknown.
+
+    `changed` are the files that differ from the commit. `config` is merged, without credentials in URLs.
+    """
+
+    vcsbench: str
+    commit: str
+    changed: list[str]
+    command: str
+    config_digest: str
+    config: dict[str, object]
+
+
+def store_command(root: Path, arguments: Sequence[str]) -> None:
+    """Store the command of the run: the typed one, or Snakemake with these arguments."""
+    command = os.environ.get(TYPED) or shlex.join(["snakemake", *arguments])
+    command = without_password(command)
+    with suppress(OSError):  # The provenance then has no command.
+        (root / COMMAND).parent.mkdir(exist_ok=True)
+        (root / COMMAND).write_text(command, encoding="utf-8")
+
+
+def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
+    """Return the provenance of measurements in a checkout."""
+    head = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
+    # A folder below another work tree is none.
+    is_tree = len(head) == 2 and Path(head[0]).resolve() == root.resolve()
+    status = ("status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
+    listed = _git(root, *status) if is_tree else ""
+    command = ""
+    with suppress(OSError):
+        command = (root / COMMAND).read_text(encoding="utf-8")
+    text = json.dumps(config, ensure_ascii=False, default=str)
+    public: dict[str, object] = json.loads(without_password(text))
+    # The order of keys does not matter.
+    ordered = json.dumps(public, sort_keys=True, ensure_ascii=False)
+    return {
+        "vcsbench": __version__,
+        "commit": head[1] if is_tree else "",
+        "changed": sorted(entry[3:] for entry in listed.split("\0") if entry),
+        "command": without_password(command),
+        "config_digest": hashlib.sha256(ordered.encode()).hexdigest(),
+        "config": public,
+    }
+
+
+def _git(root: Path, *arguments: str) -> str:
+    # The checkout may belong to another user than the one who measures, as root does.
+    command = ["git", "--no-optional-locks", "-c", "safe.directory=*", "-C", str(root), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""

@@ -1,10 +1,12 @@
-"""A disk that is full while a run measures: the run ends with one error and keeps valid results."""
+"""A disk that is full, or folders that cannot be written: one error, and valid results are kept."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from project import Project, fill, measurements_of, needs
 from vcsbench.plan.result_state import measured_recipe
 
 pytestmark = [
-    needs("svn", "svnserve", "hyperfine"),
+    needs("svn", "svnserve", "hyperfine", "setpriv"),
     pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system"),
 ]
 
@@ -22,17 +24,24 @@ PART = {"command": "log", "ra": "svn", "format": "f7", "packing": "nopack", "con
 RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
 
 
+@contextmanager
+def mounted(path: Path, options: str) -> Iterator[Path]:
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", path], check=True)
+
+
 @pytest.fixture
 def small(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A small disk for the temporary files of measurements."""
-    path = project.path / "small"
-    path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=1777", "tmpfs", path], check=True)
     project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
     project.prepare()
-    monkeypatch.setenv("TMPDIR", str(path))
-    yield path
-    subprocess.run(["umount", path], check=True)
+    with mounted(project.path / "small", "size=1m,mode=1777") as path:
+        monkeypatch.setenv("TMPDIR", str(path))
+        yield path
 
 
 def test_temporary_disk_full_ends_the_run_and_next_run_continues(
@@ -52,11 +61,8 @@ def test_temporary_disk_full_ends_the_run_and_next_run_continues(
 @pytest.fixture
 def disk(project: Project) -> Iterator[Path]:
     """A small disk of the user."""
-    path = project.path / "disk"
-    path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m,mode=755", "tmpfs", path], check=True)
-    yield path
-    subprocess.run(["umount", path], check=True)
+    with mounted(project.path / "disk", "size=40m,mode=755") as path:
+        yield path
 
 
 def incomplete_files(project: Project) -> list[Path]:
@@ -85,9 +91,7 @@ def test_results_on_full_disk_keep_whole_results_only(
     before = project.exports()
     assert len(before) == 1
     hog = fill(disk, leave)
-
     done = project.tool("run")
-
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     errors = [line for line in done.stdout.splitlines() if "ree some space" in line]
     assert any(str(project.path / "results") in line for line in errors), done.stdout
@@ -116,9 +120,7 @@ def test_output_on_full_storage_ends_the_run(project: Project, disk: Path) -> No
     )
     project.prepare()
     hog = fill(disk, 20_000)
-
     done = project.tool("run", measurements_of(STUDY))
-
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     (error, *_) = [line for line in done.stdout.splitlines() if line.startswith("svn exits")]
     assert str(disk) in error and "No space left on device" in error, error
@@ -129,3 +131,42 @@ def test_output_on_full_storage_ends_the_run(project: Project, disk: Path) -> No
     hog.unlink()
     again = project.tool("run", measurements_of(STUDY))
     assert again.returncode == 0 and len(project.exports()) == 2, again.stdout
+
+
+AS_NOBODY = ["setpriv", "--reuid", "nobody", "--clear-groups", "--"]
+
+
+def report(project: Project, *before: str) -> str:
+    """Return the output of `make report`, which fails."""
+    done = subprocess.run(
+        [*before, project.path / "vcsbench", "run", "--cores", "2"],
+        cwd=project.path,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    if "python: not found" in done.stdout:
+        pytest.skip("nobody cannot run this Python")
+    assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", ["results", ".snakemake"])
+def test_run_in_folder_of_another_user_is_refused(project: Project, name: str) -> None:
+    subprocess.run(["chown", "-R", "nobody", project.path], check=True)
+    (project.path / name).mkdir()  # root's
+    if subprocess.run([*AS_NOBODY, sys.executable, "-c", ""]).returncode != 0:
+        pytest.skip("nobody cannot run this Python")
+    output = report(project, *AS_NOBODY)
+    assert output.startswith(f"vcsbench: {project.path / name}: cannot be written.")
+    assert "belongs to root" in output and output.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["results", ".snakemake"])
+def test_run_in_read_only_folder_is_refused(project: Project, name: str) -> None:
+    with mounted(project.path / name, "size=1m,ro") as folder:
+        output = report(project)
+    assert f"vcsbench: {folder}" in output and "read-only" in output, output
+    assert output.count("\n") == 1
