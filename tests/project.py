@@ -122,6 +122,26 @@ class Project:
         return (self.path / "reports" / f"{study}.html").read_text()
 
 
+class Run(subprocess.Popen[str]):
+    """A run of `vcsbench run`, or of Snakemake (`plain`), in a session of its own."""
+
+    def __init__(
+        self, project: Project, *targets: str, environment: dict[str, str], plain: bool = False
+    ) -> None:
+        self.project, self.log = project, project.path / "output.txt"
+        command = project.command(*targets)
+        if not plain:
+            command[:3] = [str(project.path / "vcsbench"), "run"]
+        with self.log.open("w") as log:
+            files = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
+            own = {"cwd": project.path, "env": environment, "start_new_session": True}
+            super().__init__(command, text=True, **files, **own)  # type: ignore[call-overload]
+
+    def output(self) -> str:
+        """Return both streams."""
+        return self.log.read_text(errors="replace")
+
+
 def measurements_of(study: str) -> str:
     """Return the target that measures all cells of a study, without tables and reports."""
     return f"results/measurements/{study}.csv"

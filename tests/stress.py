@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
-from project import Project, fill, make_project, servers_of  # noqa: E402
+from project import Project, Run, fill, make_project, servers_of  # noqa: E402
 from vcsbench import processes  # noqa: E402
 from vcsbench.plan.result_state import measured_recipe  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
@@ -84,19 +84,14 @@ class Broken(Exception):
     """A check failed."""
 
 
-class Run(subprocess.Popen[str]):
-    """A run in a session of its own, with its output in a file."""
+class HitRun(Run):
+    """A run with a folder of its own for temporary files."""
 
     def __init__(self, project: Project, *targets: str) -> None:
-        self.log = project.path / "output.txt"
         self.began = time.monotonic()
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        command = [str(project.path / "vcsbench"), "run", *project.command(*targets)[3:]]
-        environment = {**os.environ, "PATH": path, "TMPDIR": str(project.path / "tmp")}
-        with self.log.open("w") as log:
-            files = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
-            own = {"cwd": project.path, "env": environment, "start_new_session": True}
-            super().__init__(command, text=True, **files, **own)
+        own = {"PATH": path, "TMPDIR": str(project.path / "tmp")}
+        super().__init__(project, *targets, environment={**os.environ, **own})
 
     def finish(self, who: str) -> int:
         """Wait for the end and return the exit code. Raises Broken for a traceback or no end."""
@@ -104,7 +99,7 @@ class Run(subprocess.Popen[str]):
             code = self.wait(RUN_LIMIT_S)
         except subprocess.TimeoutExpired:
             raise Broken(f"{who} does not end") from None
-        if "Traceback" in (output := self.log.read_text(errors="replace")):
+        if "Traceback" in (output := self.output()):
             raise Broken(f"{who} prints a traceback:\n{output[-4000:]}")
         return code
 
@@ -129,9 +124,9 @@ class Stress:
         self.durations: dict[str, float] = {}
         for remove in ("all", "cells", "reports"):
             self.remove(remove)
-            run = Run(project, *([MEASURED] if remove == "cells" else []))
+            run = HitRun(project, *([MEASURED] if remove == "cells" else []))
             if run.finish("the undisturbed run"):
-                raise RuntimeError(f"the undisturbed run fails:\n{run.log.read_text()}")
+                raise RuntimeError(f"the undisturbed run fails:\n{run.output()}")
             self.durations[remove] = time.monotonic() - run.began
         self.expected = summary(project)
 
@@ -156,7 +151,7 @@ class Stress:
         is_short = remove != "reports" and self.dice.random() < 0.85
         self.remove(remove)
         before = finished(self.project)
-        run = Run(self.project, *([MEASURED] if is_short else []))
+        run = HitRun(self.project, *([MEASURED] if is_short else []))
         moment_s = self.dice.uniform(0, self.durations[remove]) * (0.4 if fault.victim else 0.9)
         with suppress(subprocess.TimeoutExpired):
             run.wait(moment_s)
@@ -171,15 +166,15 @@ class Stress:
         self.check_ended()
         kept = finished(self.project)
         check_kept(before, kept, "the hit run")
-        again = Run(self.project, *([MEASURED] if is_short else []))
+        again = HitRun(self.project, *([MEASURED] if is_short else []))
         if code := again.finish("the next run"):
-            raise Broken(f"the next run ends with {code}:\n{again.log.read_text()[-4000:]}")
+            raise Broken(f"the next run ends with {code}:\n{again.output()[-4000:]}")
         check_kept(kept, finished(self.project), "the next run")
         self.check_ended()
         self.check_results(with_tables=not is_short)
         return is_hit
 
-    def strike(self, run: Run, fault: Fault) -> bool:
+    def strike(self, run: HitRun, fault: Fault) -> bool:
         """Send the signal of a fault to its victim as soon as there is one."""
         victims: list[int] = []
         while fault.victim and run.poll() is None and not (victims := run.find(fault.victim)):

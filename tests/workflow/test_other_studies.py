@@ -133,9 +133,7 @@ def test_load_with_lost_dump_makes_it_again(project: Project) -> None:
 @pytest.mark.slow
 @needs("svnadmin", "hyperfine")
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
-def test_load_on_full_storage_fails_its_cells_only(
-    project: Project,
-) -> None:
+def test_load_on_full_storage_fails_its_cells_only(project: Project) -> None:
     small = project.path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k,mode=755", "tmpfs", small], check=True)

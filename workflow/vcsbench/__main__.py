@@ -29,9 +29,8 @@ def main(arguments: list[str]) -> int:
     """Run the command line and return the exit code."""
     options, others = _parser().parse_known_args(arguments)
     if others and not options.forwards:
-        print(
-            f"vcsbench {options.action}: unknown arguments: {shlex.join(others)}", file=sys.stderr
-        )
+        unknown = shlex.join(others)
+        print(f"vcsbench {options.action}: unknown arguments: {unknown}", file=sys.stderr)
         return MISCONFIGURED
     options.others = [argument for argument in others if argument != "--"]
     os.environ["VCSBENCH_COMMAND"] = shlex.join(["vcsbench", *arguments])
@@ -42,7 +41,7 @@ def main(arguments: list[str]) -> int:
         os.chdir(ROOT)
         act: Callable[[argparse.Namespace, Keys], int] = options.act
         return act(options, keys)
-    except UserError as error:
+    except (UserError, OSError) as error:
         print(printable(str(error)), file=sys.stderr)
         return MISCONFIGURED if options.action == "doctor" else FAILED
     except KeyboardInterrupt:
@@ -57,8 +56,11 @@ def configuration(options: argparse.Namespace) -> Keys:
         keys["repository"] = given if "://" in given else os.path.abspath(given)
     if options.tree:
         os.environ["VCSBENCH_TREE"] = options.tree
-    if options.study:
-        keys["studies"] = options.study.replace(",", " ").split()
+    names = (options.study or "").replace(",", " ").split()
+    if names:
+        keys["studies"] = names
+    # For commands on results, no name stands for all.
+    options.studies = [name for name in names if name != "all"]
     if minutes := getattr(options, "minutes", None):
         if not MINUTES.fullmatch(minutes) or not float(minutes) > 0:
             raise UserError(
@@ -125,9 +127,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
     """Print what a cell does, step by step."""
     from vcsbench.run import commands
 
-    project = _project(options, keys)
-    cell = commands.find_cell(project.plan, options.cell)
-    print(commands.describe_cell(project, *cell, options.round))
+    print(commands.describe_cell(_project(options, keys), options.cell, options.round))
     return 0
 
 
@@ -135,9 +135,7 @@ def measure(options: argparse.Namespace, keys: Keys) -> int:
     """Measure a cell once and print it; keep no result."""
     from vcsbench.run import commands
 
-    project = _project(options, keys)
-    cell = commands.find_cell(project.plan, options.cell)
-    print(commands.measure_once(project, *cell, options.round))
+    print(commands.measure_once(_project(options, keys), options.cell, options.round))
     return 0
 
 
@@ -145,14 +143,14 @@ def baseline(options: argparse.Namespace, keys: Keys) -> int:
     """Save the results as a baseline."""
     from vcsbench.statistics.baselines import main as save
 
-    return save([options.name, *_studies(keys)])
+    return save([options.name, *options.studies])
 
 
 def bundle(options: argparse.Namespace, keys: Keys) -> int:
     """Pack data, configuration and reports into bundles/NAME.tar.gz."""
     from vcsbench.run.bundle import pack
 
-    path = pack(options.name, _studies(keys), ROOT)
+    path = pack(options.name, options.studies, ROOT)
     size = path.stat().st_size / 2**20
     print(f"packed {path} ({size:.1f} MiB). To import it: make import BUNDLE={path.name}")
     return 0
@@ -172,11 +170,6 @@ def clean(options: argparse.Namespace, keys: Keys) -> int:
     """Remove results/ and all that vcsbench made on the storages for this checkout."""
     print("\n".join(_project(options, keys).clean()))
     return 0
-
-
-def _studies(keys: Keys) -> list[str]:
-    """Return the studies of --study; none for all that have results."""
-    return [study for study in keys.get("studies", []) if study != "all"]
 
 
 def _project(options: argparse.Namespace, keys: Keys) -> Project:

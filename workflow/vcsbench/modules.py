@@ -23,11 +23,7 @@ PACKAGE = Path(__file__).parent
 CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
 # The module that measures every cell; and the folders of modules of which a recipe names one, by its key.
 ENTRY = "run.cell"
-KINDS = {
-    "input": "subjects",
-    "output": "subjects",
-    "program": "strategies",
-}
+KINDS = {"input": "subjects", "output": "subjects", "program": "strategies"}
 # Kinds whose class or function is in the module of another kind.
 SHARED_MODULES = {
     "strategies.copytree": "strategies.copying",

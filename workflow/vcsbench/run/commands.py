@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe
 
 
-def find_cell(plan: Plan, name: str) -> tuple[str, str]:
+def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
     """Return the study and the path of a cell. Raise a UserError with similar names if there is none."""
     known = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
     name = name.removeprefix("results/cells/").strip("/")
@@ -36,8 +36,9 @@ def find_cell(plan: Plan, name: str) -> tuple[str, str]:
     raise UserError(f"{name}: no such cell in the grid. {hint}")
 
 
-def describe_cell(project: Project, study: str, path: str, number: int) -> str:
+def describe_cell(project: Project, name: str, number: int) -> str:
     """Return the steps of a round of a cell as text."""
+    study, path = _find_cell(project.plan, name)
     recipe = _recipe(project, study, path)
     state = recipe["state"]
     with run_folder(project.config.root) as folder:
@@ -71,9 +72,9 @@ def describe_cell(project: Project, study: str, path: str, number: int) -> str:
     return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
 
 
-def measure_once(project: Project, study: str, path: str, number: int) -> str:
+def measure_once(project: Project, name: str, number: int) -> str:
     """Measure a round of a cell, and return its times, flags and evidence as text. Store no result."""
-    recipe = _recipe(project, study, path)
+    recipe = _recipe(project, *_find_cell(project.plan, name))
     exported, context = measure(recipe, number, project.config.thresholds)
     result = json.loads(exported)["results"][0]
     times = result.get("times") or [

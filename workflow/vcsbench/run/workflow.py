@@ -27,12 +27,12 @@ from typing import TypedDict
 
 from vcsbench import __version__, processes
 from vcsbench.errors import UserError
+from vcsbench.external import printable, without_password
 from vcsbench.files import read_json, write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, measured_recipe
 from vcsbench.run.job import clear_line
 from vcsbench.storages import filesystems
 from vcsbench.storages.filesystems import mount_of
-from vcsbench.external import printable, without_password
 
 # vcsbench's folder in a checkout, with the lock, the host of the last run, and the options of this one.
 FOLDER = ".vcsbench"
@@ -47,11 +47,7 @@ WRITTEN = (FOLDER, ".snakemake", "results", "reports")
 LOCAL = ("ext", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "tmpfs")
 # The environment variable of all processes of a run. It contains the path of the checkout.
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
-SIGNALS = {
-    signal.SIGINT: "Ctrl-C",
-    signal.SIGTERM: "SIGTERM",
-    signal.SIGHUP: "the terminal closed",
-}
+SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
 PR_SET_PDEATHSIG = 1
 # Time to end, before SIGKILL, for Snakemake and for processes that a killed run left.
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
