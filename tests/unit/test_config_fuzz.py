@@ -18,7 +18,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from vcsbench.config.configuration import load_config, merge
+from vcsbench.config.configuration import merge
 from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
@@ -106,10 +106,6 @@ def mutations(draw: st.DrawFn, content: Any) -> Any:
     return content
 
 
-def read_configuration(content: Any, folder: Path) -> None:
-    load_config(content, ROOT, [DEFAULT])
-
-
 def open_configuration(content: Any, folder: Path) -> None:
     """Read the configuration of a small grid as a run does, up to its plan."""
     Project(content, ROOT, [DEFAULT])
@@ -143,14 +139,12 @@ SMALL = {
     "builds": {"one": {"prefix": "/usr"}, "two": {"client": "one", "server": "one"}},
     "workload": {"log": 60, "export": 40},
 }
-READERS: dict[str, tuple[Callable[[Any, Path], None], Any]] = {
-    "configuration": (read_configuration, read_yaml(DEFAULT)),
-    "plan": (open_configuration, merge({**read_yaml(DEFAULT), "grid": {}}, SMALL)),
-    "study": (read_study, read_yaml(ROOT / f"config/studies/{STUDY}.yaml")),
-    "checks": (read_checks, {STUDY: read_yaml(FINDINGS)[STUDY]}),
+# A reader, the content that is mutated, and how often in short and in long.
+READERS: dict[str, tuple[Callable[[Any, Path], None], Any, int, int]] = {
+    "plan": (open_configuration, merge({**read_yaml(DEFAULT), "grid": {}}, SMALL), 30, 4000),
+    "study": (read_study, read_yaml(ROOT / f"config/studies/{STUDY}.yaml"), 60, 5000),
+    "checks": (read_checks, {STUDY: read_yaml(FINDINGS)[STUDY]}, 60, 5000),
 }
-
-
 QUIET = settings(
     **{"derandomize": True, "deadline": None, "database": None, "phases": (Phase.generate,)},
     suppress_health_check=list(HealthCheck),
@@ -159,7 +153,7 @@ QUIET = settings(
 
 def fuzz(reader: str, count: int, folder: Path) -> Counter[str]:
     """Run a reader on `count` mutations of its file and return the number of each result."""
-    read, seed = READERS[reader]
+    read, seed, *_ = READERS[reader]
     read(copy.deepcopy(seed), folder)
     counts: Counter[str] = Counter()
 
@@ -180,13 +174,12 @@ def fuzz(reader: str, count: int, folder: Path) -> Counter[str]:
     return counts
 
 
-COUNTS = {"configuration": 60, "plan": 15, "study": 60, "checks": 60}
-MANY = {"configuration": 5000, "plan": 2000, "study": 5000, "checks": 5000}
-
-
 @pytest.mark.parametrize(
     ("reader", "count"),
-    [*COUNTS.items(), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in MANY.items())],
+    [
+        *((name, short) for name, (_, _, short, _) in READERS.items()),
+        *(pytest.param(name, many, marks=pytest.mark.slow) for name, (*_, many) in READERS.items()),
+    ],
 )
 def test_mutated_configuration_raises_only_user_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, count: int
