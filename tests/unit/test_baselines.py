@@ -1,4 +1,4 @@
-"""Baselines: saved once, and compared only with the same settings on the same host."""
+"""Baselines: saved once, compared only with the same settings on the same host, and their history."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from unit.report_files import DEFINITIONS, default_study, make_files, order_of
 from unit.synthetic import FACTORS, SyntheticStudy, make_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, measurements, read_grid, write_frame
-from vcsbench.report.page import build_page
+from vcsbench.report.page import build_page, history_table
 from vcsbench.report.results import read_results
 from vcsbench.statistics import baseline_comparison, baselines
-from vcsbench.statistics.contract import CALL, STATISTICS
+from vcsbench.statistics.contract import CALL, DEFAULT_LIMITS, STATISTICS
 from vcsbench.statistics.estimates import ratio_interval, unpaired_ratio
 from vcsbench.statistics.findings import EvaluationContext, evaluate_expectations
 from vcsbench.statistics.noise import NO_NOISE
@@ -356,3 +356,74 @@ def test_page_has_baseline_table_and_changes(here: Path) -> None:
     withheld = [cell for cell in section.all("td") if cell.text == "left out"]
     assert len(withheld) == 1
     assert "timed another command line" in withheld[0].attributes["title"]
+
+
+DUPLICATES = {"noise": 0.01, "drift": 0.0, "twins": 1}
+SLOWER = {**FACTORS, "cache": {"cold": 3.0 * 1.3, "hot-os": 1.0}}
+
+
+def history_of(now: SyntheticStudy, *names: str) -> dict[str, Any]:
+    return baseline_comparison.history(names, STUDY, now.results, AXES, [], DEFAULT_LIMITS)
+
+
+def save(name: str, made: SyntheticStudy) -> None:
+    baselines.save(name, [STUDY], made.results)
+
+
+def test_history_has_times_by_date_and_calls_of_table(here: Path) -> None:
+    first = measure(here, "a", **DUPLICATES)
+    second = measure(here, "b", **DUPLICATES, seed=2, factors=SLOWER)
+    now = measure(here, "c", **DUPLICATES, seed=3, factors=SLOWER)
+    save("z-oldest", first)
+    save("a-second", second)
+    result = history_of(now, "a-second", "z-oldest")
+    assert [time["name"] for time in result["times"]] == ["z-oldest", "a-second", "now"]
+    assert [time["before"] for time in result["times"]] == ["", "z-oldest", "a-second"]
+    points = result["points"]
+    assert len({(p["time"], *(p[axis] for axis in AXES)) for p in points}) == len(points) == 3 * 8
+    slower = {(p["time"], p["cache"]) for p in points if p["call"] == "slower"}
+    assert slower == {("a-second", "cold")}
+    assert [time["calls"].get("slower", 0) for time in result["times"][1:]] == [4, 0]
+    assert all(p["low"] < p["value"] < p["high"] and p["line"] == 0 for p in points)
+
+
+def test_history_hosts_have_own_lines(here: Path) -> None:
+    save("here", measure(here, "a", **DUPLICATES))
+    elsewhere = measure(here, "b", **DUPLICATES, factors=SLOWER, host=lambda number: "other#bbbb")
+    save("there", elsewhere)
+    now = measure(here, "c", **DUPLICATES, factors=SLOWER, seed=3)
+    result = history_of(now, "here", "there")
+    times = {time["name"]: time for time in result["times"]}
+    assert times["there"]["before"] == "" and times["there"]["compared"] == 0
+    assert times["now"]["before"] == "here", "the latest of the same machine"
+    table = history_table(result)
+    assert table
+    assert table.rows[-1][4].startswith("4 slower")  # type: ignore[union-attr]
+    assert times["now"]["calls"]["slower"] == 4
+    assert {p["call"] for p in result["points"] if p["time"] == "there"} == {""}
+
+
+def test_history_changed_cell_starts_line(here: Path) -> None:
+    save("old", measure(here, "a", **DUPLICATES))
+    now = measure(here, "b", **DUPLICATES, factors=SLOWER)
+    edit(now, lambda context: context.update(argv_template="svn log of another kind"), "/svn/")
+    points = [p for p in history_of(now, "old")["points"] if p["time"] == "now"]
+    assert {p["ra"]: p["line"] for p in points} == {"svn": 1, "file": 0}
+    assert {p["call"] for p in points if p["ra"] == "svn"} == {""}
+
+
+def test_history_saved_current_runs_are_no_time(here: Path) -> None:
+    now = measure(here, "a", **DUPLICATES)
+    save("today", now)
+    result = history_of(now, "today")
+    assert [time["name"] for time in result["times"]] == ["today"]
+    assert result["points"] == [] and history_table(result) is None
+
+
+def test_history_unreadable_baseline_is_reported(here: Path) -> None:
+    save("good", measure(here, "a", **DUPLICATES))
+    save("bad", measure(here, "b", **DUPLICATES))
+    baselines.description_path("bad", STUDY).write_text("{")
+    result = history_of(measure(here, "c", **DUPLICATES, seed=2), "bad", "good")
+    assert [time["name"] for time in result["times"]] == ["good", "now"]
+    assert "baselines/bad" in result["unread"][0] and "is damaged" in result["unread"][0]

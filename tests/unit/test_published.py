@@ -24,6 +24,13 @@ def records(path):
         return list(csv.DictReader(file))
 
 
+def study_and_times(name):
+    """Return a study, and the printed times of its cells."""
+    study = load_study(CONFIG / "studies" / f"{name}.yaml")
+    numbers = records(PUBLISHED / study.published.numbers)
+    return study, {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
+
+
 def orders(axes, frame):
     """Return the values of each axis in the order of the study or of the frame."""
     return {
@@ -56,33 +63,21 @@ def bounds_of(row, compare, study, times):
     return 100 * (base_low / other_high - 1), 100 * (base_high / other_low - 1)
 
 
+SAN, SSD = STUDIES
+LOG, EXPORT = f"{SAN}-derived-log.csv", f"{SSD}-derived-export.csv"
 DERIVED = [
-    ("fsfs-san-2014-derived-log.csv", "fsfs-san-2014", "f6-vs-f7", ["packing"], "ra"),
-    ("fsfs-san-2014-derived-log.csv", "fsfs-san-2014", "nopack-vs-pack", ["format"], "ra"),
-    (
-        "fsfs-san-2014-derived-log.csv",
-        "fsfs-san-2014",
-        "http-vs-ra",
-        ["packing", "format"],
-        "candidate",
-    ),
-    ("fsfs-ssd-2014-derived-export.csv", "fsfs-ssd-2014", "f7-vs-f6", ["repo", "packing"], "ra"),
-    (
-        "fsfs-ssd-2014-derived-export.csv",
-        "fsfs-ssd-2014",
-        "pack-vs-nopack",
-        ["repo", "format"],
-        "ra",
-    ),
+    (LOG, SAN, "f6-vs-f7", ["packing"], "ra"),
+    (LOG, SAN, "nopack-vs-pack", ["format"], "ra"),
+    (LOG, SAN, "http-vs-ra", ["packing", "format"], "candidate"),
+    (EXPORT, SSD, "f7-vs-f6", ["repo", "packing"], "ra"),
+    (EXPORT, SSD, "pack-vs-nopack", ["repo", "format"], "ra"),
 ]
 
 
 @pytest.mark.parametrize(("file", "name", "table", "row_axes", "ra"), DERIVED)
 def test_table_has_published_percentages(tmp_path, file, name, table, row_axes, ra):
-    study = load_study(CONFIG / "studies" / f"{name}.yaml")
+    study, times = study_and_times(name)
     compare = study.tables[table]["compare"]
-    numbers = records(PUBLISHED / study.published.numbers)
-    times = {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
     published = [row for row in records(PUBLISHED / file) if row["table"] == table]
     others = ["command", "repo", "storage", "config", "cache"]
     keys = [key for key in others if key in published[0]]
@@ -105,13 +100,15 @@ def test_table_has_published_percentages(tmp_path, file, name, table, row_axes, 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_table_has_each_pair_of_published_times(tmp_path, name):
-    study = load_study(CONFIG / "studies" / f"{name}.yaml")
+    study, times = study_and_times(name)
     numbers = records(PUBLISHED / study.published.numbers)
-    times = {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
     for table, definition in study.tables.items():
         if not definition.get("published", True):
             continue
         rows = table_of(study, table, tmp_path)
+        empty = [*STATISTICS, *CALL]
+        assert list(rows[0])[-len(empty) :] == empty
+        assert not any(row[column] for row in rows for column in empty)
         if "compare" not in definition:
             metric = definition["metric"]
             want = {tuple(r[a] for a in study.axes): float(r[metric]) for r in numbers if r[metric]}
@@ -131,24 +128,10 @@ def test_table_has_each_pair_of_published_times(tmp_path, name):
             assert low < float(row["value"]) < high, row
 
 
-@pytest.mark.parametrize("name", STUDIES)
-def test_statistics_of_published_numbers_are_empty(tmp_path, name):
-    study = load_study(CONFIG / "studies" / f"{name}.yaml")
-    for table in study.tables:
-        for row in table_of(study, table, tmp_path):
-            empty = [*STATISTICS, *CALL]
-            assert list(row)[-len(empty) :] == empty
-            assert not any(row[name] for name in empty)
-
-
 def test_table_of_reversed_comparison_has_inverse_ratio(tmp_path):
-    study = load_study(CONFIG / "studies" / "fsfs-ssd-2014.yaml")
-    row = next(
-        row
-        for row in table_of(study, "f7-vs-f6", tmp_path)
-        if (row["command"], row["repo"], row["storage"], row["config"])
-        == ("load", "ruby", "ssd", "slow")
-    )
+    study, _ = study_and_times(SSD)
+    where = {"command": "load", "repo": "ruby", "storage": "ssd", "config": "slow"}
+    (row,) = (r for r in table_of(study, "f7-vs-f6", tmp_path) if where.items() <= r.items())
     assert (row["baseline"], row["candidate"]) == ("f7", "f6")
     assert (row["ra"], row["packing"], row["cache"]) == ("", "", "")
     assert float(row["value"]) == pytest.approx(100 * (91 / 89 - 1))
@@ -204,8 +187,8 @@ def test_table_by_run_has_a_column_for_runs(tmp_path):
     table = make_table(frame, "builds", {"compare": compare, "by": ["run"]}, order, [])
     assert table["run"].tolist() == ["1", "2", "10"]
     assert table["value"].tolist() == pytest.approx([10, 40, 50])
-    finding = {"id": "x", "statement": "y", "where": {"run": 10}, "compare": {**compare}}
-    finding["compare"]["candidate"] = "prototype"
+    finding = {"id": "x", "statement": "y", "where": {"run": 10}}
+    finding["compare"] = {**compare, "candidate": "prototype"}
     finding["expect"] = {"over": "median", "at_most": 2}
     rows = evaluate_findings([finding], list(order), frame, None, by=["run"])
     assert rows["published"][0] == pytest.approx(1.5)
@@ -218,12 +201,9 @@ def test_table_of_best_and_worst_published_runs(tmp_path):
     )
     frame = read_published([path], ["strategy"], ["statistic", "run"])
     order = {"strategy": ["naive", "cp"]}
-    found = {
-        reduce: make_table(frame, "t", {"metric": "elapsed_s", "reduce": reduce}, order, [])
-        for reduce in ("best", "worst")
-    }
-    assert found["best"]["value"].tolist() == [5.7, 2.1]
-    assert found["worst"]["value"].tolist() == [12.0]
+    for reduce, values in (("best", [5.7, 2.1]), ("worst", [12.0])):
+        table = make_table(frame, "t", {"metric": "elapsed_s", "reduce": reduce}, order, [])
+        assert table["value"].tolist() == values
     table = make_table(frame, "t", {"metric": "elapsed_s", "by": ["statistic"]}, order, [])
     assert table[["strategy", "statistic"]].values.tolist() == [
         *[["naive", "best"], ["cp", "best"], ["cp", "worst"]]

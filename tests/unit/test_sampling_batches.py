@@ -23,9 +23,13 @@ def batches(root: Path, blocks: dict[str, str] = BLOCKS) -> SamplingBatches:
     return SamplingBatches(STUDY, root, 5, blocks)
 
 
-def test_batches_without_decisions_have_first_rounds(tmp_path: Path) -> None:
+def test_batches_have_first_rounds_until_a_decision(tmp_path: Path) -> None:
     state = batches(tmp_path)
     assert state.rounds() == {"log/cold": 5, "log/hot": 5} and state.next == 2
+    write_decision(tmp_path, 2, cold=7, hot=5)
+    assert state.take() and state.next == 3
+    assert state.rounds() == {"log/cold": 7, "log/hot": 5}
+    assert state.rounds(1) == {"log/cold": 5, "log/hot": 5}
 
 
 def test_batches_last_decision_with_rounds_has_all(tmp_path: Path) -> None:
@@ -36,14 +40,6 @@ def test_batches_last_decision_with_rounds_has_all(tmp_path: Path) -> None:
     assert state.rounds() == {"log/cold": 8, "log/hot": 9}
     # With more minutes, a decision without rounds is made again.
     assert state.next == 4 and not state.take()
-
-
-def test_batches_take_reads_new_decision(tmp_path: Path) -> None:
-    state = batches(tmp_path)
-    write_decision(tmp_path, 2, cold=7, hot=5)
-    assert state.take() and state.next == 3
-    assert state.rounds() == {"log/cold": 7, "log/hot": 5}
-    assert state.rounds(1) == {"log/cold": 5, "log/hot": 5}
 
 
 def test_batches_changed_or_new_block_starts_again(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -64,37 +65,6 @@ class CellResult(NamedTuple):
     hosts: str
     flags: str
     work: str
-
-
-class SavedTime(TypedDict):
-    """A baseline, or the current results, in a history.
-
-    `before` is the name of the time that it is compared with, `compared` the number of cells with a call,
-    `calls` counts them, `changed` has the changed conditions.
-    """
-
-    name: str
-    first: str
-    last: str
-    vcsbench: str
-    hosts: list[str]
-    before: str
-    compared: int
-    calls: dict[str, int]
-    changed: list[str]
-
-
-class StudyHistory(TypedDict):
-    """The history of a study: baselines by date, and the current results if runs were added.
-
-    `points` has a record per cell and time: time, host, axes, value, low and high in seconds, call, ratio
-    with its interval, and line (numbers of one line are comparable). `unread` has a sentence per unreadable
-    baseline.
-    """
-
-    times: list[SavedTime]
-    points: list[dict[str, object]]
-    unread: list[str]
 
 
 @dataclass(frozen=True)
@@ -275,8 +245,14 @@ def history(
     order: Mapping[str, list[str]],
     block: Sequence[str],
     limits: Limits,
-) -> StudyHistory:
-    """Return the history of a study. A call compares with the time before on the same host."""
+) -> dict[str, list[Any]]:
+    """Return the history of a study: baselines by date, and the current results if runs were added.
+
+    `times` has a record per baseline: `before` is the latest earlier one of the same host, `compared` the
+    number of cells with a call, `calls` counts them, `changed` has the changed conditions. `points` has a
+    record per cell and time: value, low and high in seconds, the call against the time before, its ratio,
+    and line (numbers of one line are comparable). `unread` has a sentence per unreadable baseline.
+    """
     snapshots: list[MeasurementSet] = []
     unread = []
     for name in names:
@@ -289,9 +265,8 @@ def history(
     if not snapshots or not runs_since(snapshots[-1].frame, current.frame).empty:
         snapshots.append(current)
     axes = list(order)
-    times: list[SavedTime] = []
-    points: list[dict[str, object]] = []
-    lines: dict[Key, int] = {}
+    times, points = [], []
+    lines: Counter[Key] = Counter()
     for number, snapshot in enumerate(snapshots):
         hosts = snapshot.description["hosts"].keys()
         earlier = reversed(snapshots[:number])
@@ -306,10 +281,21 @@ def history(
         for pair in pairs:
             # A cell on another host, or with other settings or work, starts a new line.
             if pair.withheld.keys() - {SAME_RUNS}:
-                key = tuple(pair.axes[axis] for axis in axes)
-                lines[key] = lines.get(key, 0) + 1
+                lines[tuple(pair.axes[axis] for axis in axes)] += 1
         points += _points(snapshot, axes, calls, lines)
-        times.append(_time(snapshot, before, [row["call"] for row in calls.values()]))
+        description, words = snapshot.description, [row["call"] for row in calls.values()]
+        different = sorted(filter(is_difference, {*words}))
+        times.append(
+            {
+                **{key: description[key] for key in ("first", "last", "vcsbench")},
+                "name": snapshot.name,
+                "hosts": list(description["hosts"]),
+                "before": before.name if before else "",
+                "compared": len(words),
+                "calls": {word: words.count(word) for word in [*different, NOT_SHOWN, TOO_NOISY]},
+                "changed": baselines.changes(before.description, description) if before else [],
+            }
+        )
     return {"times": times, "points": points if len(times) > 1 else [], "unread": unread}
 
 
@@ -317,7 +303,7 @@ def _points(
     snapshot: MeasurementSet,
     axes: Sequence[str],
     calls: Mapping[Key, Mapping[Any, Any]],
-    lines: Mapping[Key, int],
+    lines: Counter[Key],
 ) -> list[dict[str, object]]:
     """Return a record per cell and host: geometric means over rounds."""
     rounds = by_round(snapshot.frame, axes, MEAN)
@@ -329,7 +315,7 @@ def _points(
             {
                 "time": snapshot.name,
                 "host": host,
-                "line": lines.get(tuple(key), 0),
+                "line": lines[tuple(key)],
                 **dict(zip(axes, key, strict=True)),
                 "value": mean.value,
                 "low": _number(mean.low),
@@ -343,21 +329,3 @@ def _points(
 
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _time(
-    snapshot: MeasurementSet, before: MeasurementSet | None, calls: Sequence[str]
-) -> SavedTime:
-    description = snapshot.description
-    words = [call for call in dict.fromkeys(calls) if is_difference(call)]
-    return {
-        "name": snapshot.name,
-        "first": description["first"],
-        "last": description["last"],
-        "vcsbench": description["vcsbench"],
-        "hosts": list(description["hosts"]),
-        "before": before.name if before else "",
-        "compared": len(calls),
-        "calls": {word: calls.count(word) for word in [*sorted(words), NOT_SHOWN, TOO_NOISY]},
-        "changed": baselines.changes(before.description, description) if before else [],
-    }
