@@ -31,12 +31,8 @@ COARSE, FINE = 1000, 0.5
 
 def configure(project: Project, **keys: Any) -> None:
     base: dict[str, Any] = {"repositories": RUBY, "copies": 1, "duplicates": 1, "grid": GRID}
-    base |= {
-        "rounds": None,
-        "minutes": 0.01,
-        "min_effect_pct": FINE,
-        "min_effect_pct_if_noisy": FINE,
-    }
+    base |= {"rounds": None, "minutes": 0.01}
+    base |= dict.fromkeys(("min_effect_pct", "min_effect_pct_if_noisy"), FINE)
     project.configure(**base | keys)
 
 
@@ -85,9 +81,6 @@ def test_budget_spent_still_measures_the_minimum_of_rounds(measured: Project) ->
     assert set(rounds(measured).values()) == {FIRST} and len(rounds(measured)) == 6
     (last,) = decisions(measured)
     assert last["why"] == "time is up" and not last["gives"] and last["spent_s"] > 0
-
-
-def test_budget_spent_has_nothing_to_do(measured: Project) -> None:
     assert "Nothing to be done" in measured.measure(STUDY).stdout
 
 

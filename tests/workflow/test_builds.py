@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,12 @@ def wrap(project: Project, build: str, name: str, text: str) -> Path:
     return program
 
 
+def configure(project: Project, builds: dict[str, Any], part: dict[str, Any], **keys: Any) -> None:
+    """Configure one round of a part of the grid with some builds."""
+    base = {"studies": [STUDY], "repositories": SMALL, "rounds": 1, "copies": 1}
+    project.configure(**base | keys, builds=builds, grid={STUDY: {"include": [part]}})
+
+
 def libraries() -> str:
     """Return the folder of the Subversion libraries of the system."""
     return str(next(Path("/usr/lib").glob("**/libsvn_subr-1.so.*")).parent)
@@ -52,22 +59,15 @@ def measured(shared_project: Project) -> Project:
     for name in ("svn", "svnserve"):
         wrap(shared_project, "wrapped", name, f'exec {shutil.which(name)} "$@"')
     wrapped = str(shared_project.path / "wrapped")
-    shared_project.configure(
-        studies=[STUDY],
-        repositories=SMALL,
-        rounds=1,
-        copies=1,
-        builds={
-            "system": {},
-            "again": {},
-            "no-libraries": {"prefix": "wrapped"},
-            "wrapped": {"prefix": wrapped, "library_path": libraries()},
-            "mixed": {"client": "wrapped", "server": "system"},
-        },
-        grid={
-            STUDY: {"include": [{**PART, "command": ["log", "null-log"], "ra": ["svn", "file"]}]}
-        },
-    )
+    builds = {
+        "system": {},
+        "again": {},
+        "no-libraries": {"prefix": "wrapped"},
+        "wrapped": {"prefix": wrapped, "library_path": libraries()},
+        "mixed": {"client": "wrapped", "server": "system"},
+    }
+    part = {**PART, "command": ["log", "null-log"], "ra": ["svn", "file"]}
+    configure(shared_project, builds, part)
     done = shared_project.snakemake(*TARGETS)
     assert done.returncode == 0, done.stdout
     return shared_project
@@ -138,14 +138,8 @@ def test_build_of_conda_is_made_once_and_measured(
     (tools / "micromamba").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     (project.path / "my.yaml").write_text("dependencies: [subversion=1.15.0]\n")
-    project.configure(
-        studies=[STUDY],
-        repositories=SMALL,
-        rounds=1,
-        copies=1,
-        builds={"system": {}, "conda": {"conda": "my.yaml"}},
-        grid={STUDY: {"include": [{**PART, "ra": ["svn", "http"]}]}},
-    )
+    builds = {"system": {}, "conda": {"conda": "my.yaml"}}
+    configure(project, builds, {**PART, "ra": ["svn", "http"]})
     done = project.snakemake(*TARGETS)
     assert done.returncode == 0, done.stdout
     (made,) = (p for p in (project.path / "results" / "builds").iterdir() if p.is_dir())
@@ -178,16 +172,10 @@ exit $code
 def compared(project: Project, rounds: int) -> dict[str, dict[str, str]]:
     """Return the rows of the comparison of builds by candidate."""
     builds = {name: {"prefix": name, "library_path": libraries()} for name in ("same", "slower")}
-    project.configure(
-        studies=[STUDY],
-        # A dump of just over a shard takes over half a second.
-        repositories={"ruby": {**SMALL["ruby"], "scale": 0.0222}},
-        rounds=rounds,
-        duplicates=1,  # without duplicates all comparisons are inconclusive
-        copies=1,
-        builds={"system": {}, **builds},
-        grid={STUDY: {"include": [{**PART, "command": "dump", "cache": "hot-svn"}]}},
-    )
+    # A dump of just over a shard takes over half a second. Without duplicates nothing is called.
+    keys = {"repositories": {"ruby": {**SMALL["ruby"], "scale": 0.0222}}, "duplicates": 1}
+    part = {**PART, "command": "dump", "cache": "hot-svn"}
+    configure(project, {"system": {}, **builds}, part, rounds=rounds, **keys)
     done = project.snakemake(TARGETS[1], timeout=1200)
     assert done.returncode == 0, done.stdout
     table = project.rows(f"tables/{STUDY}/first-vs-build.csv")
@@ -215,14 +203,8 @@ def test_build_slower_client_is_detected_and_equal_client_is_not(
 def test_build_of_another_release_runs_its_programs_over_each_access(
     trixie: Path, project: Project
 ) -> None:
-    project.configure(
-        studies=[STUDY],
-        repositories=SMALL,
-        rounds=1,
-        copies=1,
-        builds={"system": {}, "trixie": {"prefix": str(trixie)}},
-        grid={STUDY: {"include": [{**PART, "ra": ["svn", "http", "file"]}]}},
-    )
+    builds = {"system": {}, "trixie": {"prefix": str(trixie)}}
+    configure(project, builds, {**PART, "ra": ["svn", "http", "file"]})
     done = project.measure(STUDY)
     assert done.returncode == 0, done.stdout
     ran = [r for r in project.rows(f"measurements/{STUDY}.csv") if r["build"] == "trixie"]

@@ -261,16 +261,7 @@ def card_of(
 ) -> Card:
     """Return the card of a question; `axes` are the study's, `workload` has weight, name and where."""
     shown = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
-    weights, notes = _weights(cases, workload)
-    unanswered = Answer("", "", "", "", "")
-    settings = (unanswered, min_effect_pct, weights, missing)
-    card = Card(question, reference, shown, cases, *settings, notes=notes)
-    return replace(card, answer=card.answer_for({}))
-
-
-def _weights(cases: Sequence[Case], workload: Sequence[Row]) -> tuple[list[float], list[str]]:
-    """Return each case's weight, and a note for each part of the workload without a case."""
-    weights, notes = [0.0] * len(cases), []
+    weights, notes = [0.0] * len(cases) if workload else [], []
     for part in workload:
         matching = [i for i, c in enumerate(cases) if part["where"].items() <= c.where.items()]
         for i in matching:
@@ -278,7 +269,10 @@ def _weights(cases: Sequence[Case], workload: Sequence[Row]) -> tuple[list[float
         if not any(cases[i].is_decided for i in matching):
             share = f"{part['name']} ({part['weight']:g} %)"
             notes.append(f"Your workload's {share} has no result here.")
-    return (weights if workload else []), notes
+    unanswered = Answer("", "", "", "", "")
+    settings = (unanswered, min_effect_pct, weights, missing)
+    card = Card(question, reference, shown, cases, *settings, notes=notes)
+    return replace(card, answer=card.answer_for({}))
 
 
 def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str) -> Answer:

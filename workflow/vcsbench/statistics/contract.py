@@ -188,18 +188,6 @@ def is_expected(finding: FindingDefinition, value: float) -> bool:
     return low <= value <= high
 
 
-def rounds_needed(finding: FindingDefinition, measured: Estimate) -> float:
-    """Return the rounds after which the interval crosses no bound (infinite on a bound).
-
-    Intervals of ratios are symmetric as logarithms.
-    """
-    on: Callable[[float], float] = math.log if "compare" in finding else float
-    bounds = [bound for bound in _bounds(finding) if math.isfinite(bound) and bound > 0]
-    room = min((abs(on(measured.value) - on(bound)) for bound in bounds), default=math.inf)
-    half = (on(measured.high) - on(measured.low)) / 2
-    return math.ceil(measured.n * (half / room) ** 2) if room else math.inf
-
-
 def verdict_of(
     finding: FindingDefinition, measured: Estimate, limits: Limits
 ) -> tuple[str, list[Reason]]:
@@ -217,7 +205,12 @@ def verdict_of(
         return DIFFERS, [Reason("reversed")] if "compare" in finding and is_reversed else []
     if not measured.error > 0:
         return INCONCLUSIVE, [Reason("crosses-bound")]
-    needed = rounds_needed(finding, measured)
+    # Intervals of ratios are symmetric as logarithms.
+    on: Callable[[float], float] = math.log if "compare" in finding else float
+    bounds = [on(bound) for bound in (low, high) if math.isfinite(bound) and bound > 0]
+    room = min((abs(on(measured.value) - bound) for bound in bounds), default=math.inf)
+    half = (on(measured.high) - on(measured.low)) / 2
+    needed = math.ceil(measured.n * (half / room) ** 2) if room else math.inf
     if needed > MAX_ROUNDS:
         return INCONCLUSIVE, [Reason("on-bound")]
     return INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]
