@@ -25,7 +25,7 @@ needs_drop_caches = pytest.mark.skipif(not can_drop_caches(), reason="takes root
 def folder() -> Iterator[Path]:
     """A folder on a disk, not in memory."""
     with open_folder("/var/tmp") as path:
-        if counters.device_use(path) is None:
+        if counters.device_use(path)["device_reads"] is None:
             pytest.skip("/var/tmp has no block device of its own")
         yield path
 
@@ -153,9 +153,9 @@ def test_counters_device_write_and_flushes_are_counted(folder: Path) -> None:
             os.fsync(file.fileno())
     delta = counters.counters_between(before, counters.read_counters(folder))
     assert delta["device_write_bytes"] >= 3 * MIB
-    assert before.device
-    if before.device[3] is None:
+    flushes = before.counts["device_flushes"]
+    if flushes is None:
         pytest.skip("the kernel counts no flushes")
     # A device without a cache of its own never flushes.
     assert delta["device_flushes"] >= 0
-    assert before.device[3] > 0 or delta["device_flushes"] == 0
+    assert flushes > 0 or delta["device_flushes"] == 0

@@ -109,7 +109,7 @@ COUNTING = """
 import os, subprocess, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from vcsbench.measure.counters import network_output
+from vcsbench.measure.counters import counts_between, network_output
 nfs, path = Path(sys.argv[1]), Path(sys.argv[1], "file")
 path.write_bytes(os.urandom(8 << 20))
 found = network_output([Path("/")], [nfs])
@@ -119,9 +119,9 @@ def forget(file):
         os.fsync(opened)
         os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 def read(case):
-    before = found.read_counters()
+    before = found.counts()
     path.read_bytes()
-    seen = found.between(before, found.read_counters())
+    seen = counts_between(before, found.counts())
     print(case, *(seen[f"network_{name}read_bytes"] for name in ("", "storage_")))
 path.read_bytes()  # a client reads its own writes again
 read("kept")

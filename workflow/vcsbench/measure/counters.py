@@ -36,85 +36,74 @@ NFS_CLIENT = "/proc/net/rpc/nfs"
 TCP = "/proc/net/netstat"
 
 
-class DeviceUse(NamedTuple):
-    """Bytes read and written, reads (after merging), and flushes of block devices; None if not counted."""
-
-    read_bytes: int | None = None
-    write_bytes: int | None = None
-    reads: int | None = None
-    flushes: int | None = None
+# Numbers by the names of the evidence; None if the machine does not count them.
+Counts = dict[str, int | None]
 
 
 class Counters(NamedTuple):
-    """The machine's counters at one moment; None, or no entry, if it has no such counter.
+    """The machine's counters at one moment.
 
-    - `pressure`: microseconds in which tasks waited for cpu, memory and io.
-    - `throttled`: slowdowns of processors because of heat. `quota_us`: the time in which quotas held back
-      this control group and its ancestors.
-    - `device`: the use of the storage's block devices by all processes.
-    - `rpcs`: calls of this machine's NFS client. `delayed_acks`: TCP acknowledgements after a timeout
-      (docs/evidence.md).
+    `stalled_us` has the microseconds in which tasks waited for cpu, memory and io. `counts` has
+
+    - `device_...`: the use of the storage's block devices by all processes,
+    - `rpcs`: calls of this machine's NFS client,
+    - `delayed_acks`: TCP acknowledgements after a timeout (docs/evidence.md),
+    - `throttled`: slowdowns of processors because of heat,
+    - `quota_throttled_us`: the time in which quotas held back this control group and its ancestors.
     """
 
     moment_s: float
     ticks: tuple[int, ...]
-    swapped_in: int
-    swapped_out: int
-    pressure: dict[str, int]
-    throttled: int | None
-    quota_us: int | None
-    device: DeviceUse | None
-    rpcs: int | None = None
-    delayed_acks: int | None = None
+    stalled_us: Counts
+    counts: Counts
 
 
 def read_counters(*paths: Path) -> Counters:
     """Read the counters of the machine, and of the devices that hold the paths."""
-    swapped = _numbers("/proc/vmstat", ("pswpin", "pswpout"))
-    stalls = {resource: _stalled_us(resource) for resource in ("cpu", "memory", "io")}
+    swapped = _swapped_pages()
     return Counters(
         moment_s=time.monotonic(),
         ticks=tuple(int(n) for n in read("/proc/stat").split("\n", 1)[0].split()[1:]),
-        swapped_in=swapped.get("pswpin", 0),
-        swapped_out=swapped.get("pswpout", 0),
-        pressure={resource: us for resource, us in stalls.items() if us is not None},
-        throttled=_throttled(),
-        quota_us=kernel.throttled_us(),
-        device=device_use(*paths),
-        rpcs=_rpcs(),
-        delayed_acks=_delayed_acks(),
+        stalled_us={resource: _stalled_us(resource) for resource in ("cpu", "memory", "io")},
+        counts={
+            **device_use(*paths),
+            "rpcs": _rpcs(),
+            "delayed_acks": _delayed_acks(),
+            "swapped_in_pages": swapped.get("pswpin", 0),
+            "swapped_out_pages": swapped.get("pswpout", 0),
+            "throttled": _throttled(),
+            "quota_throttled_us": kernel.throttled_us(),
+        },
     )
+
+
+def counts_between(before: Counts, after: Counts) -> Counts:
+    """Return the differences of counts; None for those that are unknown before or after."""
+    return {name: _difference(number, after[name]) for name, number in before.items()}
+
+
+def _difference(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
 def counters_between(before: Counters, after: Counters) -> Evidence:
     """Return the evidence of the machine between two moments."""
     window_s = after.moment_s - before.moment_s
     ticks = [b - a for a, b in zip(before.ticks, after.ticks, strict=True)]
-    device = DeviceUse()
-    if before.device and after.device:
-        device = DeviceUse(*map(_difference, before.device, after.device))
     pressure = {
-        f"{resource}_pressure_pct": round(100e-6 * (us - before.pressure[resource]) / window_s, 2)
-        for resource, us in after.pressure.items()
-        if resource in before.pressure
+        f"{resource}_pressure_pct": round(100e-6 * us / window_s, 2)
+        for resource, us in counts_between(before.stalled_us, after.stalled_us).items()
+        if us is not None
     }
-    return {
+    evidence = {
         "window_s": round(window_s, 6),
-        "device_read_bytes": device.read_bytes,
-        "device_write_bytes": device.write_bytes,
-        "device_reads": device.reads,
-        "device_flushes": device.flushes,
-        "rpcs": _difference(before.rpcs, after.rpcs),
-        "delayed_acks": _difference(before.delayed_acks, after.delayed_acks),
         "busy_s": round(sum(ticks[i] for i in BUSY) * TICK_S, 3),
         "steal_s": round(ticks[STEAL] * TICK_S, 3),
         "steal_pct": round(100 * ticks[STEAL] / (sum(ticks[: STEAL + 1]) or 1), 2),
-        "swapped_in_pages": after.swapped_in - before.swapped_in,
-        "swapped_out_pages": after.swapped_out - before.swapped_out,
-        **cast("Evidence", pressure),
-        "throttled": _difference(before.throttled, after.throttled),
-        "quota_throttled_us": _difference(before.quota_us, after.quota_us),
+        **pressure,
+        **counts_between(before.counts, after.counts),
     }
+    return cast("Evidence", evidence)
 
 
 def machine_state() -> Evidence:
@@ -127,20 +116,20 @@ def machine_state() -> Evidence:
     }
 
 
-def device_use(*paths: Path) -> DeviceUse | None:
-    """Return the use of the block devices that hold paths, each counted once; None if there is none."""
+def device_use(*paths: Path) -> Counts:
+    """Return bytes, reads (after merging) and flushes of the devices that hold paths, each counted once."""
+    names = ("device_read_bytes", "device_write_bytes", "device_reads", "device_flushes")
     devices = {_device(path) for path in paths}
     folders = [f"/sys/dev/block/{os.major(n)}:{os.minor(n)}" for n in devices]
     stats = [numbers for folder in folders if (numbers := _device_numbers(folder))]
     if not stats:
-        return None
+        return dict.fromkeys(names)
     reads, sectors_read, sectors_written = (sum(numbers[i] for numbers in stats) for i in (0, 2, 6))
     # Flushes are counted for whole disks only.
     disks = {_whole_disk(folder) for folder in folders}
     flushes = [n[FLUSHES] for disk in disks if len(n := _device_numbers(disk)) > FLUSHES]
-    return DeviceUse(
-        sectors_read * 512, sectors_written * 512, reads, sum(flushes) if flushes else None
-    )
+    counts = (sectors_read * 512, sectors_written * 512, reads, sum(flushes) if flushes else None)
+    return dict(zip(names, counts, strict=True))
 
 
 def _device(path: Path) -> int:
@@ -190,13 +179,9 @@ def _throttled() -> int | None:
     return sum(int(read(file) or 0) for file in files) if files else None
 
 
-def _numbers(path: str, names: tuple[str, ...]) -> dict[str, int]:
-    pairs = (line.split()[:2] for line in read(path).splitlines() if line.startswith(names))
-    return {name: int(value) for name, value in pairs if name in names}
-
-
-def _difference(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else after - before
+def _swapped_pages() -> dict[str, int]:
+    lines = [line.split() for line in read("/proc/vmstat").splitlines() if line.startswith("pswp")]
+    return {name: int(value) for name, value in lines}
 
 
 def sync_seconds(path: Path) -> float:
@@ -228,13 +213,6 @@ EXPORTS = "/proc/fs/nfsd/exports"
 DIRECT_BYTES, PAGES = 2, 6
 
 
-class NetworkReads(NamedTuple):
-    """Bytes read so far from the server of a mount, and by it from its disk. None is unknown."""
-
-    from_server: int | None = None
-    from_storage: int | None = None
-
-
 class NetworkOutput(NamedTuple):
     """A network file system that a run writes to.
 
@@ -246,19 +224,15 @@ class NetworkOutput(NamedTuple):
     storage: tuple[Path, ...]
     has_input: bool
 
-    def read_counters(self) -> NetworkReads:
-        """Read the counters now."""
-        use = device_use(*self.storage) if self.storage else None
-        return NetworkReads(_read_from_server(self.mount), use.read_bytes if use else None)
+    def counts(self) -> Counts:
+        """Return the bytes read so far from the server of the mount, and by it from its disk."""
+        from_storage = device_use(*self.storage)["device_read_bytes"] if self.storage else None
+        from_server = _read_from_server(self.mount)
+        return {"network_read_bytes": from_server, "network_storage_read_bytes": from_storage}
 
-    def between(self, before: NetworkReads, after: NetworkReads) -> Evidence:
-        """Return the evidence of a run from the counters before and after it."""
-        return {
-            "network_filesystem": self.mount.filesystem,
-            "network_input": self.has_input,
-            "network_read_bytes": _difference(before.from_server, after.from_server),
-            "network_storage_read_bytes": _difference(before.from_storage, after.from_storage),
-        }
+    def facts(self) -> Evidence:
+        """Return the evidence of the mount itself."""
+        return {"network_filesystem": self.mount.filesystem, "network_input": self.has_input}
 
 
 def network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:

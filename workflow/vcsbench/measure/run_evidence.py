@@ -52,7 +52,7 @@ class Snapshot(NamedTuple):
     client: Usage
     own_cpu_s: float
     server: ServerUse
-    network: counters.NetworkReads
+    network: counters.Counts
 
 
 class EvidenceCollector:
@@ -131,7 +131,8 @@ class EvidenceCollector:
             **_io("client", after.client - before.client),
             **(self._server(before.server, after.server) if self.server else {}),
             **counters.counters_between(before.machine, after.machine),
-            **(self.network.between(before.network, after.network) if self.network else {}),
+            **(self.network.facts() if self.network else {}),
+            **cast("Evidence", counters.counts_between(before.network, after.network)),
             **cast("Evidence", {f"{side}_instructions": n for side, n in counts.items()}),
             "instructions_why_not": counters.why_no_instructions(),
         }
@@ -164,7 +165,7 @@ class EvidenceCollector:
             client=processes.usage(clients),
             own_cpu_s=time.process_time(),
             server=_server_use(self.server),
-            network=self.network.read_counters() if self.network else counters.NetworkReads(),
+            network=self.network.counts() if self.network else {},
         )
 
     def _residency(self, is_last: bool) -> Evidence:
