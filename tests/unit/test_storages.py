@@ -1,19 +1,317 @@
-"""Descriptions of storages from the system, and their configured folders."""
+"""Storages: their descriptions, the folder of vcsbench on each, and the boots of a guest."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import stat
 import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from socket import AF_UNIX, socket
 
 import pytest
 
+from project import ROOT, needs, open_folder
+from vcsbench import processes
+from vcsbench.errors import UserError
 from vcsbench.kernel import Memory
 from vcsbench.machine import Machine
+from vcsbench.prepare import loader
+from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.report.setup_section import output_locations
-from vcsbench.storages import filesystems
+from vcsbench.storages import filesystems, guest
 from vcsbench.storages.filesystems import Mount, lacks_journal, mount_of, why_never_cold
-from vcsbench.storages.workdir import WorkDir, resolve
+from vcsbench.storages.workdir import MARKER, WorkDir, abandoned_workdirs, owner_of, resolve
+from vcsbench.subjects import fsfs
+
+needs_guest = needs("mkfs.ext4", "taskset", "setpriv")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
+
+
+def refused(act: Callable[[], object], pattern: str) -> None:
+    with pytest.raises(UserError, match=pattern):
+        act()
+
+
+def refused_in_every_way(workdir: WorkDir) -> None:
+    for act in (workdir.make, lambda: workdir.remove("repositories"), lambda: workdir.remove()):
+        refused(act, "is in the way: vcsbench did not make it")
+
+
+@pytest.fixture
+def workdir(tmp_path: Path) -> WorkDir:
+    """The work folder of a checkout on a storage; neither exists."""
+    return WorkDir(tmp_path, tmp_path / "one")
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Iterator[Path]:
+    """A file of the user in a folder on the storage, which must stay."""
+    path = tmp_path / "mine" / "precious"
+    path.parent.mkdir()
+    path.write_text("mine")
+    yield path
+    assert path.read_text() == "mine"
+
+
+def test_workdir_of_a_checkout_keeps_other_files(workdir: WorkDir, precious: Path) -> None:
+    assert workdir.path != WorkDir(workdir.storage, workdir.storage / "two").path
+    (workdir.make("repositories") / "link").symlink_to(precious.parent)
+    workdir.remove("repositories")
+    assert (workdir.path / MARKER).exists()
+    (workdir.make("repositories") / "link").symlink_to(precious.parent)
+    (workdir.path / "notes").touch()
+    workdir.remove()
+    assert sorted(path.name for path in workdir.path.iterdir()) == [MARKER, "notes"]
+    (workdir.path / "notes").unlink()
+    workdir.remove()
+    assert not workdir.path.exists()
+
+
+@pytest.mark.parametrize("marker", [None, "{}", '{"owner": "/another/checkout"}'])
+def test_workdir_of_somebody_else_is_refused(workdir: WorkDir, marker: str | None) -> None:
+    (workdir.path / "repositories").mkdir(parents=True)
+    if marker:
+        (workdir.path / MARKER).write_text(marker)
+    refused_in_every_way(workdir)
+    assert sorted(path.name for path in workdir.path.iterdir())[-1] == "repositories"
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_workdir_replaced_by_a_link_is_refused(
+    workdir: WorkDir, precious: Path, is_made: bool
+) -> None:
+    target = precious.parent
+    if is_made:
+        workdir.make("repositories")
+        target = workdir.path.rename(workdir.storage / "elsewhere")
+    workdir.path.symlink_to(target)
+    refused_in_every_way(workdir)
+    assert (target / "repositories").is_dir() is is_made
+
+
+def test_workdir_link_inside_is_not_followed(workdir: WorkDir, precious: Path) -> None:
+    workdir.make()
+    (workdir.path / "repositories").symlink_to(precious.parent)
+    refused(lambda: workdir.make("repositories"), "it is a link")
+    refused(lambda: workdir.remove("repositories", precious.name), "it is a link")
+    workdir.remove()
+    assert not workdir.path.exists()
+
+
+def test_remove_folder_with_a_living_writer_is_removed(workdir: WorkDir) -> None:
+    made = workdir.make("loading", "ruby")
+    program = """if True:
+        import pathlib, sys, time
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            for number in range(2000):
+                try:
+                    pathlib.Path(sys.argv[1], str(number)).touch()
+                except FileNotFoundError:
+                    pathlib.Path(sys.argv[1]).mkdir()
+    """
+    writer = subprocess.Popen([sys.executable, "-c", program, made / "txn"])
+    while not list(made.glob("txn/*")):
+        assert writer.poll() is None
+    workdir.remove("loading", "ruby")
+    assert not made.exists()
+    writer.kill()
+    writer.wait()
+
+
+def test_remove_without_permission_raises(
+    workdir: WorkDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workdir.make("loading", "ruby")
+
+    def fail(path: Path) -> None:
+        raise PermissionError(1, "Operation not permitted", str(path))
+
+    monkeypatch.setattr(shutil, "rmtree", fail)
+    refused(lambda: workdir.remove("loading", "ruby"), "cannot be removed: Operation not permitted")
+
+
+@pytest.mark.parametrize("left", [{}, {f".{MARKER}.new": b"{"}, {MARKER: b""}, {MARKER: bytes(20)}])
+def test_workdir_with_unfinished_marker_is_adopted(
+    workdir: WorkDir, left: dict[str, bytes]
+) -> None:
+    for act in (workdir.remove, workdir.make):
+        workdir.path.mkdir()
+        for name, content in left.items():
+            (workdir.path / name).write_bytes(content)
+        act()
+    assert json.loads((workdir.path / MARKER).read_text()) == {"owner": workdir.owner}
+    workdir.remove()
+    assert list(workdir.storage.iterdir()) == []
+
+
+def test_make_on_missing_or_read_only_storage_raises(tmp_path: Path) -> None:
+    refused(WorkDir(tmp_path / "none", tmp_path).make, "is not a folder")
+    refused(WorkDir("/proc", tmp_path).make, r"cannot be made: .*name another folder in `storages`")
+
+
+@needs_root
+def test_remove_with_a_mount_inside_is_refused(workdir: WorkDir) -> None:
+    inside = workdir.make("repositories", "disk")
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inside], check=True)
+    try:
+        (inside / "precious").write_text("mine")
+        refused(workdir.remove, f"something is mounted at {inside}; unmount it")
+        assert (inside / "precious").exists()
+    finally:
+        subprocess.run(["umount", inside], check=True)
+    workdir.remove()
+    assert not workdir.path.exists()
+
+
+@needs_root
+def test_workdir_in_root_folder_changes_nothing_else(tmp_path: Path) -> None:
+    # An overlay as the root folder collects all changes.
+    upper, work, root = (tmp_path / name for name in ("upper", "work", "root"))
+    for folder in (upper, work, root):
+        folder.mkdir()
+    act = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from vcsbench.storages.workdir import WorkDir\n"
+        "place = WorkDir('/', '/checkout')\n"
+        "for name in ('repositories', 'loading'): (place.make(name) / 'file').write_text('x')\n"
+        "print(place.path)\n"
+        "if sys.argv[2] == 'remove': place.remove()\n"
+    )
+    script = (
+        f"set -e; mount -t overlay -o lowerdir=/,upperdir={upper},workdir={work} overlay {root}\n"
+        f"mount --bind /proc {root}/proc\n"
+        f'exec chroot {root} "$@"'
+    )
+    for then in ("keep", "remove"):
+        command = ["unshare", "--mount", "sh", "-c", script, "sh"]
+        python = [sys.executable, "-B", "-c", act, str(ROOT / "workflow"), then]
+        done = subprocess.run([*command, *python], capture_output=True, text=True)
+        if "overlay" in done.stderr:
+            pytest.skip(f"no overlay can be mounted here: {done.stderr}")
+        assert done.returncode == 0, done.stderr
+        changed = sorted(path.name for path in upper.iterdir())
+        assert changed == ([Path(done.stdout.strip()).name] if then == "keep" else []), changed
+
+
+def test_remove_stale_staging_keeps_used_folders(tmp_path: Path) -> None:
+    place = WorkDir(tmp_path, tmp_path)
+    for name in ("left", "finished"):
+        (place.make(loader.STAGING, name) / "file").write_text("x")
+    (tmp_path / "results" / "loaded").mkdir(parents=True)
+    record = {"path": str(place.path / loader.STAGING / "finished")}
+    (tmp_path / "results" / "loaded" / "finished.json").write_text(json.dumps(record))
+    with loader.staging_dir(place, "used") as into:
+        (into / "file").write_text("x")
+        loader.remove_stale_staging([place], tmp_path)
+        assert sorted(path.name for path in into.parent.iterdir()) == ["finished", "used"]
+    with pytest.raises(KeyError), loader.staging_dir(place, "failing") as into:
+        raise KeyError
+    assert not into.exists()
+    shutil.rmtree(tmp_path / "results")
+    loader.remove_stale_staging([place], tmp_path)
+    assert not list((place.path / loader.STAGING).iterdir())
+
+
+def command_as(uid: int | str, gid: int | str) -> list[str]:
+    return ["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--"]
+
+
+@pytest.fixture
+def storage() -> Iterator[Path]:
+    """A folder that all users can enter and write, like /var/tmp."""
+    with open_folder("/tmp") as path:
+        path.chmod(0o1777)
+        yield path
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o027, 0o077], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def can_read(user: list[str], *paths: Path) -> list[str]:
+    argv = [*user, "find", *paths, "-readable"]
+    return subprocess.run(argv, capture_output=True, text=True).stdout.splitlines()
+
+
+@needs_root
+def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(
+    storage: Path, umask: None
+) -> None:
+    place = WorkDir(storage, storage / "checkout")
+    repositories = place.make("repositories")
+    source = place.make("loading", "one") / "f7.nopack"
+    fsfs.create(source, "f7")
+    (source / "db" / "current").chmod(0o600)  # like a private repository
+    copying = CopyJob(source, repositories / "one.f7.nopack.1", fsfs.list_files(source))
+    copy_and_compare([copying], place.make("making"), 0, 1)
+    for user in (command_as(12345, 12345), command_as("nobody", "nogroup")):
+        assert can_read(user, place.path, repositories, copying.destination, source) == []
+    servers = command_as(*(processes.server_ids() or (0, 0)))
+    every = sorted([str(copying.destination), *map(str, copying.destination.rglob("*"))])
+    assert sorted(can_read(servers, copying.destination)) == every
+    place.check_protected()
+    assert processes.closed(repositories) is None
+
+
+def test_workdir_open_to_others_is_closed(storage: Path) -> None:
+    place = WorkDir(storage, storage / "checkout")
+    place.make("repositories")
+    place.path.chmod(0o755)
+    refused(place.check_protected, "all users would read the repository")
+    place.make()
+    assert stat.S_IMODE(place.path.stat().st_mode) == (0o750 if os.geteuid() == 0 else 0o700)
+
+
+def make_socket(path: Path) -> None:
+    with socket(AF_UNIX) as listener:
+        listener.bind(str(path))
+
+
+MARKERS = {
+    "pipe": os.mkfifo,
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "loop": lambda path: path.symlink_to(path),
+    "folder": Path.mkdir,
+    "socket": make_socket,
+    "large": lambda path: path.write_bytes(b" " * (1 << 20)),
+    "deep": lambda path: path.write_text("[" * 60_000),
+    "another type": lambda path: path.write_text('{"owner": ["x"]}'),
+}
+
+
+@pytest.mark.parametrize("kind", MARKERS)
+def test_workdir_with_invalid_marker_is_refused(storage: Path, kind: str) -> None:
+    place = WorkDir(storage, storage / "checkout")
+    place.path.mkdir()
+    MARKERS[kind](place.path / MARKER)
+    assert owner_of(place.path) == ""
+    refused_in_every_way(place)
+    assert abandoned_workdirs(storage) == []
+
+
+@needs_root
+def test_workdir_of_another_user_is_neither_read_nor_removed(storage: Path) -> None:
+    gone = storage / "no such checkout"
+    place = WorkDir(storage, gone)
+    place.path.mkdir()
+    (place.path / MARKER).write_text(json.dumps({"owner": str(gone)}))
+    assert [workdir.path for workdir in abandoned_workdirs(storage)] == [place.path]
+    os.chown(place.path, 12345, 12345)
+    (place.path / MARKER).unlink()
+    os.mkfifo(place.path / MARKER)
+    assert abandoned_workdirs(storage) == []
+    refused_in_every_way(place)
+
+
+# Descriptions
 
 
 def mounted(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:
@@ -118,3 +416,56 @@ def test_resolve_gives_one_path_per_folder(tmp_path: Path, configured: str) -> N
     assert place.storage == folder
     context = {"storage": {"name": "disk", "path": str(place.path)}, "targets": str(folder)}
     assert output_locations([context]) == [f"{folder}, the storage itself"]
+
+
+# Boots of a guest, with a script in place of its kernel
+
+PANIC = "Kernel panic - not syncing: Attempted to kill init!"
+
+
+class FakeGuest:
+    """A guest with a shell command for each boot, run in its `out`. The last one is repeated."""
+
+    def __init__(self, path: Path, *boots: str) -> None:
+        self.path = path
+        kernel = path / guest.TOOLS / "usr/bin/linux"
+        kernel.parent.mkdir(parents=True)
+        cases = " ".join(f"{number}) {command} ;;" for number, command in enumerate(boots, 1))
+        select = f"case $(wc -l <../boots) in\n{cases} *) {boots[-1]} ;;\nesac\n"
+        kernel.write_text(f"#!/bin/sh\ncd {path}/own/out; echo >>../boots\n{select}")
+        kernel.chmod(0o755)
+
+    def run(self) -> int:
+        folder = self.path / "own"
+        folder.mkdir()
+        with (folder / "image").open("wb") as file:
+            file.truncate(16 << 20)
+        return guest.run(self.path, folder, ["true"], folder / "image", 10)
+
+    @property
+    def boots(self) -> int:
+        return len((self.path / "own/boots").read_text())
+
+
+@needs_guest
+def test_run_after_kernel_panic_boots_again(tmp_path: Path) -> None:
+    booted = FakeGuest(tmp_path, f"echo '{PANIC}'", "echo 3 >code")
+    assert (booted.run(), booted.boots) == (3, 2)
+
+
+@needs_guest
+@pytest.mark.parametrize(
+    ("boot", "end", "boots"),
+    [
+        (f"echo '{PANIC}'; echo trace; echo of; echo calls", f"{PANIC}$", 2),
+        (f": >began; echo '{PANIC}'", f"{PANIC}$", 1),
+        ("echo 'no such device'", "no such device$", 1),
+    ],
+)
+def test_run_that_never_ends_well_is_user_error(
+    tmp_path: Path, boot: str, end: str, boots: int
+) -> None:
+    booted = FakeGuest(tmp_path, boot)
+    with pytest.raises(UserError, match=end):
+        booted.run()
+    assert booted.boots == boots

@@ -319,7 +319,17 @@ class NodeWriter:
     def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
         """Write changes of the tree at `line`; `origin` is its place before."""
         changes = [change for change in changes if self._has_node(change)]
-        self._refuse_damaged(changes)
+        added = set[bytes]()
+        for change in changes:
+            if change.new_mode in NO_NODE:
+                continue
+            check_path(change.path, self._objects.where)
+            if change.path in added:
+                raise UserError(
+                    f"{self._objects.where}: a tree is damaged: it has {printable(change.path)} twice. "
+                    "`git fsck` lists such trees."
+                )
+            added.add(change.path)
         self._delete(changes, line)
         copied = self._add_folders(changes, line, origin)
         files = [
@@ -337,20 +347,6 @@ class NodeWriter:
         if modes == (FOLDER, FOLDER):
             return change.source != change.path
         return any(mode not in NO_NODE for mode in modes)
-
-    def _refuse_damaged(self, changes: list[Change]) -> None:
-        """Refuse paths that no export can write, and two new entries of one name."""
-        added = set[bytes]()
-        for change in changes:
-            if change.new_mode in NO_NODE:
-                continue
-            check_path(change.path, self._objects.where)
-            if change.path in added:
-                raise UserError(
-                    f"{self._objects.where}: a tree is damaged: it has {printable(change.path)} twice. "
-                    "`git fsck` lists such trees."
-                )
-            added.add(change.path)
 
     def _path(self, line: bytes, path: bytes) -> bytes:
         name, reasons = dump_format.rename(path)
@@ -469,12 +465,17 @@ class RevisionWriter:
 
     def write(self, changes: Iterator[list[Change]]) -> Facts:
         """Write all revisions; `changes` has the changes of each commit, in order."""
-        for i in range(len(self._plan.commits)):
+        for i, commit in enumerate(self._plan.commits):
             self._write_commit(i, next(changes))
             for copy in self._plan.copies[i]:
-                self._write_copy(copy)
+                extra = {b"git:commit": self._plan.commits[copy.commit].name}
+                self._begin(self._message_of(copy.target), extra)
+                self._add_line(copy.path, self._place(copy.commit))
             for line in self._plan.ends[i]:
-                self._write_deletion(i, line)
+                name = line.path.rpartition(b"/")[2].decode("ascii")
+                message = self._message_of(commit.name)
+                self._begin(message._replace(text=f"Delete {name}, which is merged."), {})
+                self._out.write(dump_format.deletion(line.path))
         return self._facts()
 
     def _message_of(self, name: bytes) -> Message:
@@ -505,9 +506,9 @@ class RevisionWriter:
         self._begin(self._message_of(commit.name), properties)
         origin = Origin(line.path, self._number - 1)
         if i == line.first and line.path != TRUNK:
-            if commit.parents:
-                origin = self._place(commit.parents[0])
-            self._add_line(line.path, dump_format.copyfrom(*origin) if commit.parents else b"")
+            copied = self._place(commit.parents[0]) if commit.parents else None
+            self._add_line(line.path, copied)
+            origin = copied or origin
         self._nodes.write(changes, line.path, origin)
         self._revision_of[i] = self._number
 
@@ -515,24 +516,14 @@ class RevisionWriter:
         """Return the place of a commit's tree."""
         return Origin(self._plan.line_of(commit).path, self._revision_of[commit])
 
-    def _add_line(self, path: bytes, copyfrom: bytes) -> None:
+    def _add_line(self, path: bytes, origin: Origin | None) -> None:
         """Add a branch or tag, and the folders above it."""
         for folder in above(path):
             if folder not in self._folders:
                 self._folders.add(folder)
                 self._out.write(dump_format.directory(folder))
+        copyfrom = dump_format.copyfrom(*origin) if origin else b""
         self._out.write(dump_format.directory(path, origin=copyfrom))
-
-    def _write_copy(self, copy: Copy) -> None:
-        commit = self._plan.commits[copy.commit].name
-        self._begin(self._message_of(copy.target), {b"git:commit": commit})
-        self._add_line(copy.path, dump_format.copyfrom(*self._place(copy.commit)))
-
-    def _write_deletion(self, i: int, line: Line) -> None:
-        message = self._message_of(self._plan.commits[i].name)
-        name = line.path.rpartition(b"/")[2].decode("ascii")
-        self._begin(message._replace(text=f"Delete {name}, which is merged."), {})
-        self._out.write(dump_format.deletion(line.path))
 
     def _facts(self) -> Facts:
         """Return the number of revisions and the notes."""

@@ -29,7 +29,6 @@ from vcsbench.sources.git_history import (
     SUBMODULE,
     SUBMODULES,
     SYMLINK,
-    Commit,
     ConversionPlan,
     RevisionWriter,
     check_path,
@@ -204,13 +203,21 @@ class GitSource(Source):
     def _plan(self, git: Git) -> ConversionPlan:
         tip = self._commit(git).encode("ascii")
         trunk = Ref(self._branch.encode(), tip, tip)
-        if self._history == FIRST_PARENT:
-            return ConversionPlan(_list_commits(git, "--first-parent", [tip]), [trunk], [])
-        full = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
-        branches = [r for r in git.branches() if full not in (HEADS + r.name, REMOTES + r.name)]
-        tags = git.tags()
-        tips = [ref.commit for ref in (trunk, *branches, *tags)]
-        return ConversionPlan(_list_commits(git, "--date-order", tips), [trunk, *branches], tags)
+        branches, tags = [trunk], list[Ref]()
+        order = f"--{FIRST_PARENT}"
+        if self._history == WHOLE:
+            order = "--date-order"
+            full = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
+            branches += [
+                ref for ref in git.branches() if full not in (HEADS + ref.name, REMOTES + ref.name)
+            ]
+            tags = git.tags()
+        words = ("--reverse", "--no-show-signature", "--encoding=none", "--format=%H %T %ct %P")
+        tips = dict.fromkeys(ref.commit for ref in (*branches, *tags))
+        with _lines(tips) as stdin, git.start("log", "--stdin", *words, order, stdin=stdin) as log:
+            commits = read_commits(log.stdout)
+            log.finish()
+        return ConversionPlan(commits, branches, tags)
 
     def tree(self, loaded: Path | None = None) -> str:
         """Return trunk."""
@@ -224,19 +231,6 @@ def _lines(lines: Iterable[bytes]) -> Iterator[BinaryIO]:
         file.writelines(line + b"\n" for line in lines)
         file.seek(0)
         yield file
-
-
-def _list_commits(git: Git, order: str, tips: list[bytes]) -> list[Commit]:
-    with (
-        _lines(dict.fromkeys(tips)) as starts,
-        git.start(
-            "log", "--stdin", "--reverse", "--no-show-signature", "--encoding=none",
-            "--format=%H %T %ct %P", order, stdin=starts,
-        ) as log,
-    ):  # fmt: skip
-        commits = read_commits(log.stdout)
-        log.finish()
-    return commits
 
 
 class TreeEntry(NamedTuple):

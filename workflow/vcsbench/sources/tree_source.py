@@ -164,7 +164,12 @@ def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list
             elif stat.S_ISREG(state.st_mode):
                 write_file(path, at)
             else:
-                _write_link(path, at, counts)
+                target, is_link = _read_target(path, counts)
+                if is_link:
+                    os.symlink(target, at)
+                    shutil.copystat(path, at, follow_symlinks=False)
+                else:
+                    Path(os.fsdecode(at)).write_bytes(target)
         # A folder gets its mode and time last, because it may be read-only.
         for path, at in reversed(folders):
             shutil.copystat(path, at)
@@ -175,15 +180,6 @@ def _copy_file(path: str, at: bytes) -> None:
     with open(open_regular(path, follow_links=False), "rb") as file, open(at, "xb") as copy:
         shutil.copyfileobj(file, copy)
     shutil.copystat(path, at, follow_symlinks=False)
-
-
-def _write_link(path: str, at: bytes, counts: Counter[str]) -> None:
-    target, is_link = _read_target(path, counts)
-    if is_link:
-        os.symlink(target, at)
-        shutil.copystat(path, at, follow_symlinks=False)
-    else:
-        Path(os.fsdecode(at)).write_bytes(target)
 
 
 def _notes(counts: Counter[str]) -> list[str]:
