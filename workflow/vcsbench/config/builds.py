@@ -95,9 +95,7 @@ class _Reader:
             raise self._error(keys, text)
         return self._place(["builds", side], self.definitions[side])
 
-    def _place(
-        self, keys: list[str], place: BuildPlace | Side | None
-    ) -> tuple[Programs, dict[str, str]]:
+    def _place(self, keys: list[str], place: Side | None) -> tuple[Programs, dict[str, str]]:
         if place is None:
             return Programs(), {}
         if place.prefix is not None and place.conda is not None:

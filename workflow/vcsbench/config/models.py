@@ -102,19 +102,11 @@ class RepositorySettings(Model):
 class Side(Model):
     """The place of a client or of a server."""
 
-    prefix: Text | None = key(None, "The folder that the side was installed in.")
-    conda: Text | None = key(None, "A conda environment file.")
-    library_path: str | None = key(None, "LD_LIBRARY_PATH for its programs.")
-
-
-class BuildPlace(Model):
-    """One value of the axis `build`."""
-
     prefix: Text | None = key(
         None,
-        "The folder that the build was installed in, absolute or relative to the checkout. Programs are "
-        "in bin or sbin, libraries in lib, mod_dav_svn.so in libexec, modules or lib/apache2/modules. "
-        "Without an httpd of its own, this machine's httpd loads the module.",
+        "The folder that it was installed in, absolute or relative to the checkout. Programs are in bin or "
+        "sbin, libraries in lib, mod_dav_svn.so in libexec, modules or lib/apache2/modules. Without an "
+        "httpd of its own, this machine's httpd loads the module.",
     )
     conda: Text | None = key(
         None,
@@ -123,9 +115,14 @@ class BuildPlace(Model):
     )
     library_path: str | None = key(
         None,
-        "LD_LIBRARY_PATH for the build's programs, folders separated by colons. The runs of a build that "
-        "loads Subversion's libraries from elsewhere than these and its prefix leave the tables.",
+        "LD_LIBRARY_PATH for its programs, folders separated by colons. The runs of a build that loads "
+        "Subversion's libraries from elsewhere than these and its prefix leave the tables.",
     )
+
+
+class BuildPlace(Side):
+    """One value of the axis `build`: a place of both sides, or one of each."""
+
     client: Text | Side | None = key(
         None,
         "The client's place, or the name of the build that has the client. A side that is left out has "
