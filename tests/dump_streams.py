@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from vcsbench.sources import dump_format
+from vcsbench.sources.dump_format import copyfrom
+from vcsbench.sources.dump_format import deletion as deleted
+from vcsbench.sources.dump_format import directory as folder
+
+__all__ = ["deleted", "folder"]
 DATE = b"2005-05-05T05:05:05.000000Z"
 VERSION = b"SVN-fs-dump-format-version: 2\n\n"
 UUID = b"UUID: 2f0cb5c1-9a62-4c55-8f6a-0d3c7a7a0001\n\n"
 
 
 def block(properties: Mapping[bytes, bytes], deleted: tuple[bytes, ...] = ()) -> bytes:
-    parts = [b"K %d\n%s\nV %d\n%s\n" % (len(k), k, len(v), v) for k, v in properties.items()]
-    parts += [b"D %d\n%s\n" % (len(k), k) for k in deleted]
-    return b"".join(parts) + b"PROPS-END\n"
+    end = b"".join(b"D %d\n%s\n" % (len(key), key) for key in deleted) + dump_format.END
+    return dump_format.property_block(properties).removesuffix(dump_format.END) + end
 
 
 def lengths(properties: bytes, text: bytes | None = None) -> bytes:
@@ -22,20 +27,11 @@ def lengths(properties: bytes, text: bytes | None = None) -> bytes:
 
 
 def revision(number: int, properties: Mapping[bytes, bytes] | None = None) -> bytes:
-    data = block({b"svn:date": DATE} if properties is None else properties)
-    return b"Revision-number: %d\n%s\n%s\n" % (number, lengths(data), data)
-
-
-def folder(path: bytes, more: bytes = b"") -> bytes:
-    return b"Node-path: %s\nNode-kind: dir\nNode-action: add\n%s\n\n" % (path, more)
+    return dump_format.revision(number, {b"svn:date": DATE} if properties is None else properties)
 
 
 def copied(path: bytes, origin: bytes, at: int) -> bytes:
-    return folder(path, b"Node-copyfrom-rev: %d\nNode-copyfrom-path: %s\n" % (at, origin))
-
-
-def deleted(path: bytes) -> bytes:
-    return b"Node-path: %s\nNode-action: delete\n\n\n" % path
+    return folder(path, copyfrom(origin, at))
 
 
 def file(

@@ -113,20 +113,6 @@ def test_create_today_leaves_the_file_of_svnadmin(tmp_path: Path) -> None:
         assert fsfs.mismatch(theirs, fmt, "nopack") == ""
 
 
-@needs_svnadmin
-@pytest.mark.parametrize(("fmt", "fewest", "most"), [("f6", 0, 0), ("f6-today", 11, 40)])
-def test_f6_stores_no_directory_as_delta_and_f6_today_does(
-    fmt: str, fewest: int, most: int, tmp_path: Path
-) -> None:
-    path = tmp_path / "repository"
-    fsfs.create(path, fmt)
-    for number in range(40):
-        url = f"{path.as_uri()}/trunk/folder{number}"
-        subprocess.run(["svn", "mkdir", "-q", "--parents", "-m", "", url], check=True)
-    deltas = sum(b"DELTA " in file.read_bytes() for file in (path / "db/revs/0").iterdir())
-    assert fewest <= deltas <= most
-
-
 SHARING_OFF = {"enable-rep-sharing": "false"}
 LEVEL = "[deltification]\ncompression-level = 9\n# compression = lz4\n"
 

@@ -33,7 +33,6 @@ from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, read_dump
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources import Source
-from vcsbench.sources.svn_source import revision_bytes
 
 pytestmark = needs("svnadmin", "svn", "svnserve", "svnrdump")
 
@@ -254,15 +253,6 @@ def test_svn_odd_names_are_detected_and_loaded(
     source = svn_source(name, tree="trunk")
     source.check()
     assert source.write(io.BytesIO()).revisions == 1
-
-
-@pytest.mark.parametrize("shards", [1, 3, 20, 100])
-def test_revision_bytes_are_estimated_from_a_sample_of_shards(tmp_path: Path, shards: int) -> None:
-    for shard in range(shards):
-        (tmp_path / f"{shard}").mkdir()
-        for number in range(4):
-            (tmp_path / f"{shard}" / f"{number}").write_bytes(b"x" * 25)
-    assert revision_bytes(tmp_path) == 100 * shards
 
 
 def test_dump_work_is_the_same_in_all_formats_and_other_for_other_content(tmp_path: Path) -> None:

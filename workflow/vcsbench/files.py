@@ -136,10 +136,12 @@ def _digest(files: Sequence[tuple[str, Path]]) -> str:
 
 
 def writes_tree(recipe: Recipe) -> bool:
-    """Return True if a cell writes the tree of its repository to a disk."""
-    if recipe["output"] in ("target", "targets"):
-        return "{tree}" in recipe["argv"]
-    return recipe["output"] in ("working_copy", "built_tree")
+    """Return True if a cell, or its preparation, writes the tree of its repository to a disk."""
+    if recipe["output"] in ("target", "targets") and "{tree}" in recipe["argv"]:
+        return True
+    return not {"working_copy", "tree", "built_tree"}.isdisjoint(
+        (recipe["input"], recipe["output"])
+    )
 
 
 def why_not_on_disk(recipe: Recipe, long_names: int) -> str:

@@ -45,7 +45,7 @@ LONGEST_HELD = 64 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
 # So many names that no file system can hold are followed, in memory.
-LONG_NAMES = 1000
+LONG_NAMES = 100
 BYPASS = "--bypass-prop-validation"
 # svnadmin ignores lines between records that begin with one of these.
 _BLANK = b" \t\r\n"
@@ -64,6 +64,7 @@ class DumpReader:
       last record.
     - `has_tree`: True if the history ends with a folder at `tree`, False if not, and None if that depends on
       the content of a copied folder. Then the loaded repository decides.
+    - `oddities`: the number of each kind that facts() notes, with its first one in `_first`.
     - `long_names`: paths at its end with a name that no file system can hold, but none in copied folders.
     """
 
@@ -102,8 +103,7 @@ class DumpReader:
         self._has_restarted = False
         # Bytes that were read and not yet passed on.
         self._raw: list[bytes] = []
-        # For notes: the number and the first one of each oddity.
-        self._counts: Counter[str] = Counter()
+        self.oddities: Counter[str] = Counter()
         self._first: dict[str, str] = {}
 
     @property
@@ -111,16 +111,16 @@ class DumpReader:
         """Return the number of revisions so far, without revision 0."""
         return len(self.numbers)
 
-    @property
-    def bogus_dates(self) -> int:
-        """Return the number of revisions so far whose date Subversion cannot read."""
-        return self._counts["dates"]
-
     def run(self, records: int = sys.maxsize, size: int = sys.maxsize) -> None:
         """Read at most so many records and bytes. Raise UserError with the place of the first fault."""
         self._size = size
         try:
-            self._begin_stream()
+            line = self._line()
+            self._pass_on()
+            key, colon, value = line.removesuffix(b"\n").partition(b":")
+            if not colon or key != FORMAT or not line.endswith(b"\n"):
+                raise self.wrong("it does not begin with its format's version")
+            self._set_format(value)
             for _ in range(records):
                 if not (headers := self._headers()):
                     self.is_whole = True
@@ -135,12 +135,12 @@ class DumpReader:
 
     def facts(self) -> Facts:
         """Return the number of revisions, notes, and the options that svnadmin load needs."""
-        counts, first, notes = self._counts, self._first, []
-        kinds = [kind for kind in ("files and folders", "revisions") if counts[kind]]
-        if kinds:
+        counts, first, notes = self.oddities, self._first, []
+        if counts["bypass"]:
+            kinds = ("files and folders", "revisions")
+            of = " and ".join(f"{counts[kind]} of {kind}" for kind in kinds if counts[kind])
             notes.append(
-                f"svnadmin load needs {BYPASS} for {sum(counts[kind] for kind in kinds)} properties "
-                f"({' and '.join(f'{counts[kind]} of {kind}' for kind in kinds)}), first for "
+                f"svnadmin load needs {BYPASS} for {counts['bypass']} properties ({of}), first for "
                 f"{first['bypass']}."
             )
         if counts["dates"]:
@@ -197,14 +197,6 @@ class DumpReader:
             self._raw.clear()
 
     # Headers
-
-    def _begin_stream(self) -> None:
-        line = self._line()
-        self._pass_on()
-        key, colon, value = line.removesuffix(b"\n").partition(b":")
-        if not colon or key != FORMAT or not line.endswith(b"\n"):
-            raise self.wrong("it does not begin with its format's version")
-        self._set_format(value)
 
     def _set_format(self, value: bytes) -> None:
         version = parse_number(value, dump_format.NUMBERS[FORMAT])
@@ -339,7 +331,7 @@ class DumpReader:
             self.has_tree = None if action != b"delete" and COPY_PATH in headers else False
 
     def _count(self, what: str, first: str) -> None:
-        self._counts[what] += 1
+        self.oddities[what] += 1
         self._first.setdefault(what, first)
 
     # Properties
@@ -366,7 +358,7 @@ class DumpReader:
         if has_text_behind and read > length:
             raise self.wrong(_WRONG_LENGTH)
         if read != length and not has_text_behind:
-            self._counts["lengths"] += 1
+            self.oddities["lengths"] += 1
         if DATE in block and not dump_format.is_date(block[DATE]):
             # The record is written without its date, which svnadmin verify refuses.
             del block[DATE]
@@ -422,11 +414,9 @@ class DumpReader:
             if not dump_format.is_date(value):
                 self._count("dates", f"revision {self._revision}: {quoted(value)}")
         elif dump_format.needs_bypass(name, value):
-            self._counts["revisions" if is_revision else "files and folders"] += 1
+            self.oddities["revisions" if is_revision else "files and folders"] += 1
             place = "" if is_revision else f" of {quoted(headers[NODE])}"
-            self._first.setdefault(
-                "bypass", f"{name.decode('latin-1')}{place} in revision {self._revision}"
-            )
+            self._count("bypass", f"{name.decode('latin-1')}{place} in revision {self._revision}")
 
     def _text(self, length: int, headers: Mapping[bytes, bytes]) -> None:
         if self.offset + length > self._size:

@@ -120,37 +120,36 @@ class DumpSource(Source):
         return 0 if compression(self._path) else self._path.stat().st_size
 
     @cached_property
-    def _sample(self) -> DumpReader:
-        """The reader of the file's first records, which are all of a small file."""
-        with opened(self._path) as file:
+    def _sample(self) -> DumpReader | None:
+        """The reader of the file's first records, which are all of a small file; None if it has none."""
+        reader = None
+        # write() reports errors.
+        with suppress(OSError, UserError, *DAMAGED), opened(self._path) as file:
             reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK, texts="skip")
-            with suppress(UserError):  # write() reports it
-                reader.run(SAMPLE_RECORDS, self._size() or SAMPLE_BYTES)
+            reader.run(SAMPLE_RECORDS, self._size() or SAMPLE_BYTES)
         return reader
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
         """Estimate from the first records."""
-        exact = self._size()
+        exact, sample = self._size(), self._sample
         size = exact or COMPRESSED_FACTOR * self._path.stat().st_size
-        try:
-            sample = self._sample
-        except (OSError, UserError, *DAMAGED):  # write() reports it
-            return SizeEstimate(1, int(size * REPOSITORY_FACTOR))
-        revisions = sample.revisions
-        if sample.is_whole:
+        revisions = sample.revisions if sample else 1
+        if sample and sample.is_whole:
             size = exact or sample.offset
-        elif sample.offset:
+        elif sample and sample.offset:
             revisions = revisions * max(size, sample.offset) // sample.offset
         return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 
     def long_names(self) -> int:
         """Return the number of long names if the first records are all of the file, otherwise 0."""
         sample, tree = self._sample, self._tree
+        if not sample or not sample.is_whole:
+            return 0
         if tree is None:
             tree = TRUNK if sample.has_tree else ""
         above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
-        return sum(p.startswith(above) for p in sample.long_names) if sample.is_whole else 0
+        return sum(path.startswith(above) for path in sample.long_names)
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it is truncated or corrupt.
@@ -167,7 +166,7 @@ class DumpSource(Source):
         if self._tree and reader.has_tree is False:
             raise self._options.no_tree(self._path, self._tree)
         with opened(self._path) as file:
-            if reader.bogus_dates:
+            if reader.oddities["dates"]:
                 DumpReader(str(self._path), file, out=out, texts="read").run()
             else:
                 shutil.copyfileobj(file, out, CHUNK)
