@@ -15,6 +15,7 @@ from vcsbench.advice.cards import (
     Answer,
     Card,
     Effect,
+    Situation,
     axis_label,
     case_label,
     factor,
@@ -30,16 +31,8 @@ from vcsbench.metrics import metric_in
 from vcsbench.report import charts
 from vcsbench.report.results import Results, Rows, grouped_by, unique, varying
 from vcsbench.report.table_sections import TableSection
+from vcsbench.statistics import contract
 from vcsbench.statistics.baselines import table_name
-from vcsbench.statistics.contract import (
-    DIFFERS,
-    INCONCLUSIVE,
-    NOT_MEASURED,
-    REPRODUCED,
-    TOO_SMALL,
-    read_reasons,
-    values_of,
-)
 
 # Axes of the study that are no part of "My case": a reader does not have them, but does them.
 NOT_PICKED = ("cache", "clients", "build")
@@ -98,18 +91,6 @@ class Overview(NamedTuple):
 
     columns: Sequence[tuple[str, str]]
     rows: Sequence[tuple[str, str, Sequence[Square]]]
-
-
-class SituationRow(NamedTuple):
-    """A line of the table of situations, as text; `where` is for the filter."""
-
-    where: Where
-    label: str
-    best: str
-    time: str
-    gain: str
-    equal: str
-    note: str
 
 
 def card_views(cards: Sequence[Card]) -> list[CardView]:
@@ -243,29 +224,15 @@ def _square(card: Card, cases: Sequence[Case]) -> Square:
     return Square(text, style, f"faster in {len(gains)} of {len(cases)} cases")
 
 
-def situation_rows(results: Results) -> list[SituationRow]:
-    """Return the best choice in each situation, as text."""
+def situations_of(results: Results) -> list[tuple[str, Where, Situation]]:
+    """Return each situation with its label, and the axis values for the filter of the page."""
     situations = results.advice.situations
     shown = varying([situation.where for situation in situations], results.order)
-    rows = []
-    for situation in situations:
-        notes = [f"{situation.why_not}."] if situation.why_not else []
-        for axes, reason in situation.other_work:
-            notes.append(f"Not compared: {_choice(axes)} ({reason}).")
-        row = SituationRow(
-            where=_present(situation.where),
-            label=case_label(situation.where, shown),
-            best=_choice(situation.best),
-            time=seconds(situation.seconds) if situation.seconds else "",
-            gain=factor(situation.gain) if situation.gain else "",
-            equal="; ".join(map(_choice, situation.equal)),
-            note=" ".join(notes),
-        )
-        rows.append(row)
-    return rows
+    return [(case_label(s.where, shown), _present(s.where), s) for s in situations]
 
 
-def _choice(axes: Where) -> str:
+def choice(axes: Where) -> str:
+    """Return the labels of a combination: `f7, packed`."""
     return ", ".join(value_label(axis, value) for axis, value in axes.items())
 
 
@@ -294,7 +261,7 @@ class FindingView:
     @property
     def rank(self) -> int:
         """Return the place on the page: reversed, differing, inconclusive, reproduced, the rest."""
-        order = [DIFFERS, TOO_SMALL, INCONCLUSIVE, REPRODUCED]
+        order = [contract.DIFFERS, contract.TOO_SMALL, contract.INCONCLUSIVE, contract.REPRODUCED]
         return 0 if self.news else [*order, self.verdict].index(self.verdict) + 1
 
 
@@ -322,7 +289,7 @@ def finding_views(
         view = FindingView(
             id=row["id"],
             statement=row["statement"],
-            verdict=row["verdict"] or NOT_MEASURED,
+            verdict=row["verdict"] or contract.NOT_MEASURED,
             expected=expected,
             published=published,
             measured=measured,
@@ -351,7 +318,7 @@ def _reasons(why: str) -> list[str]:
     """
     return [
         f"{sentence}. To test: {test}" if test else sentence
-        for sentence, test in read_reasons(why)
+        for sentence, test in contract.read_reasons(why)
         if not sentence.startswith("reversed: ") and (test or not sentence.startswith("scale: "))
     ]
 
@@ -408,7 +375,9 @@ def _anchor(where: Row, section: TableSection) -> str:
 def _overlap(where: Row, other: Row) -> bool:
     """Return True if both select a common value of each axis that they share."""
     shared = where.keys() & other.keys()
-    return all({*values_of(where[axis])} & {*values_of(other[axis])} for axis in shared)
+    return all(
+        {*contract.values_of(where[axis])} & {*contract.values_of(other[axis])} for axis in shared
+    )
 
 
 def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:

@@ -24,21 +24,13 @@ from vcsbench.report.results import (
     values_in,
     varying,
 )
-from vcsbench.statistics.contract import (
-    NOT_SHOWN,
-    TOO_NOISY,
-    TOO_SMALL,
-    is_difference,
-    is_exact,
-    keys_of,
-    matches_cell,
-)
+from vcsbench.statistics import contract
 
 # Marks of a number for its flags, in order. Deviations are hidden until the reader asks for them.
 MARKS = {"same-binaries": "=", "low-n": "?"}
 DEVIATIONS = {"outlier-20": "‡", "outlier-10": "†"}
 # Marks of a comparison without a difference, before the marks of its flags.
-CALL_MARKS = {NOT_SHOWN: "≈", TOO_NOISY: "~", TOO_SMALL: "s"}
+CALL_MARKS = {contract.NOT_SHOWN: "≈", contract.TOO_NOISY: "~", contract.TOO_SMALL: "s"}
 ABSENT = {
     "skipped": ("n/a", "cannot be measured here"),
     "failed": ("failed", "no round has a result"),
@@ -340,11 +332,13 @@ def measured_points(definition: Row, rows: Rows, expected: Sequence[ExpectedRow]
     """Return a point for each row of a measured table and for each expected row that it lacks."""
     names = list(expected[0].keys) if expected else []
     # A table with `by` has several rows of a cell.
-    measured = grouped_by(rows, lambda row: tuple(row[name] for name in names or keys_of(row)))
+    measured = grouped_by(
+        rows, lambda row: tuple(row[name] for name in names or contract.keys_of(row))
+    )
     found: list[tuple[ExpectedRow, Row | None]] = []
     for place in expected:
         found += [(place, row) for row in measured.pop(tuple(place.keys.values()), [None])]
-    found += [(ExpectedRow(keys_of(row)), row) for of in measured.values() for row in of]
+    found += [(ExpectedRow(contract.keys_of(row)), row) for of in measured.values() for row in of]
     return [
         _numbered(definition, row, place)
         if row is not None and words.is_number(row["value"])
@@ -360,12 +354,12 @@ def _numbered(definition: Row, row: Row, expected: ExpectedRow) -> Point:
     notes += [*_interval_notes(row), *expected.failures]
     if flags:
         notes.append(f"flagged {words.enumeration(flags)}")
-    mark = "" if is_exact(row) else CALL_MARKS.get(row.get("call", ""), "")
+    mark = "" if contract.is_exact(row) else CALL_MARKS.get(row.get("call", ""), "")
     is_small = compares and outcome_of(row) == SMALL
     if is_small:
-        mark = CALL_MARKS[TOO_SMALL]
+        mark = CALL_MARKS[contract.TOO_SMALL]
         notes.append("mostly start-up")
-    differs = is_difference(row.get("call", "")) and not is_small
+    differs = contract.is_difference(row.get("call", "")) and not is_small
     return replace(
         numbered_point(definition, row, "measured", differs),
         mark=mark + "".join(sign for flag, sign in MARKS.items() if flag in flags),
@@ -380,15 +374,15 @@ def _numbered(definition: Row, row: Row, expected: ExpectedRow) -> Point:
 def numbered_point(definition: Row, row: Row, kind: str, differs: bool) -> Point:
     """Return a point with a number; only differences have a colour."""
     if not definition.get("compare"):
-        return Point(keys_of(row), kind, row["value"])
+        return Point(contract.keys_of(row), kind, row["value"])
     value = 100 * (row["ratio"] - 1) if has_interval(row) else float(row["value"])
     colour = colour_of(value, metric_in(definition).gain) if differs else "same"
-    return Point(keys_of(row), kind, value, text=words.percentage(value), colour=colour)
+    return Point(contract.keys_of(row), kind, value, text=words.percentage(value), colour=colour)
 
 
 def _absent(expected: ExpectedRow, row: Row | None) -> Point:
     """Return a point without a number, with the reason in its title."""
-    keys = keys_of(row) if row else expected.keys
+    keys = contract.keys_of(row) if row else expected.keys
     if expected.skip:
         title = f"not measured: {expected.skip}"
         return Point(keys, "skipped", text=ABSENT["skipped"][0], title=title)
@@ -408,7 +402,7 @@ def _interval_notes(row: Row) -> list[str]:
     n = [f"n = {row['n']:.0f}"] if words.is_number(row["n"]) else []
     if not has_interval(row):
         return [", ".join(["no interval", *n])] if words.is_number(row["ratio"]) else n
-    if is_exact(row):
+    if contract.is_exact(row):
         return [f"{percent(row['ratio'])} %, exact: all rounds count the same", *n, row["call"]]
     interval = f"95 % interval {percent(row['low'])} to {percent(row['high'])} %"
     text = ", ".join([f"{percent(row['ratio'])} %", interval, *n])
@@ -429,7 +423,7 @@ def expected_rows(
     failed = grouped_by(failures, lambda failure: failure["cell"])
     runs = grouped_by(measurements, lambda run: run["cell"])
     where = definition.get("where", {})
-    selected = [cell for cell in originals(grid) if matches_cell(cell, where)]
+    selected = [cell for cell in originals(grid) if contract.matches_cell(cell, where)]
     expected = []
     for keys, cells in _rows_of_grid(definition.get("compare") or {}, axes, selected):
         names = tuple(cell["cell"] for cell in cells)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import PICTOGRAMS, axis_label, value_label
+from vcsbench.advice.cards import PICTOGRAMS, axis_label, factor, seconds, value_label
 from vcsbench.advice.decision import Row
 from vcsbench.axes import axis_of
 from vcsbench.metrics import metric_in
@@ -76,9 +76,16 @@ def render(template: str, model: Mapping[str, object]) -> str:
     )
     scripts = [(ASSETS / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     style = (ASSETS / "style.css").read_text(encoding="utf-8")
-    labels = {"label": value_label, "pictograms": PICTOGRAMS, "words": words}
+    labels = {"label": value_label, "choice": answers.choice, "factor": factor, "seconds": seconds}
     template_ = environment.get_template(template)
-    return template_.render(**model, **labels, style=style, script="\n".join(scripts))
+    return template_.render(
+        **model,
+        **labels,
+        pictograms=PICTOGRAMS,
+        words=words,
+        style=style,
+        script="\n".join(scripts),
+    )
 
 
 def pack(content: Mapping[str, object]) -> str:
@@ -129,7 +136,7 @@ def page_of(results: Results) -> dict[str, Any]:
             results.expectations, results.checks, study.tables, tables
         ),
         "scaled": {name: of for name, of in setup.scales.items() if of < scale},
-        "situations": answers.situation_rows(results),
+        "situations": answers.situations_of(results),
         "less_work": results.advice.less_work,
         "min_effect": f"{results.advice.min_effect_pct:g} %",
         "tables": tables,
@@ -292,15 +299,6 @@ class StudyFindings(NamedTuple):
     findings: Sequence[Row]
 
 
-class StudyVerdicts(NamedTuple):
-    """The verdicts on a study's findings by its report; `file` is "" without a report."""
-
-    study: StudyFindings
-    file: str
-    findings: Sequence[Row]
-    counts: str
-
-
 class Entry(NamedTuple):
     """A report: the name of its file and the facts in its head."""
 
@@ -348,7 +346,7 @@ def read_entries(folder: Path) -> list[Entry]:
 def build_index(entries: Sequence[Entry], studies: Iterable[StudyFindings] = ()) -> str:
     """Return the index as text: the reports, and the verdicts on the findings of all studies."""
     by_study = {entry.facts["study"]: entry for entry in entries}
-    verdicts = []
+    verdicts: list[dict[str, Any]] = []
     for study in studies:
         entry = by_study.get(study.name)
         known = {row["id"]: row for row in json.loads(entry.facts["findings"])} if entry else {}
@@ -357,13 +355,13 @@ def build_index(entries: Sequence[Entry], studies: Iterable[StudyFindings] = ())
             {**unknown, "statement": f["statement"], **known.get(f["id"], {})}
             for f in study.findings
         ]
-        file = entry.file if entry else ""
-        verdicts.append(StudyVerdicts(study, file, rows, verdict_counts(rows)))
-    findings = [finding for of in verdicts for finding in of.findings]
+        of = {"study": study, "file": entry.file if entry else "", "findings": rows}
+        verdicts.append({**of, "counts": verdict_counts(rows)})
+    findings = [finding for of in verdicts for finding in of["findings"]]
     model = {
         "entries": entries,
         "studies": verdicts,
-        "measured": sum(bool(of.file) for of in verdicts),
+        "measured": sum(bool(of["file"]) for of in verdicts),
         "all": len(findings),
         "counts": verdict_counts(findings),
     }

@@ -17,23 +17,8 @@ from vcsbench.evidence.flags import FLAGS
 from vcsbench.evidence.same_work import by_reason
 from vcsbench.metrics import Metric, metric_in, metric_of, names
 from vcsbench.plan.grid import originals
-from vcsbench.report.grids import (
-    ABSENT,
-    COLOUR_STEPS,
-    Grid,
-    Layout,
-    Point,
-    colour_of,
-    expected_rows,
-    has_interval,
-    layout_of,
-    make_grids,
-    matching,
-    measured_points,
-    numbered_point,
-    percent,
-    with_numbers,
-)
+from vcsbench.report import grids
+from vcsbench.report.grids import Grid, Layout, Point
 from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in
 from vcsbench.statistics.contract import TOO_NOISY, is_exact
 
@@ -141,20 +126,22 @@ def table_sections(results: Results, distances: Mapping[str, Sequence[str]]) -> 
 
 def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]) -> TableSection:
     study, definition = results.study, results.study.tables[name]
-    layout, rows = layout_of(definition, results.order), results.tables.get(name, [])
+    layout, rows = grids.layout_of(definition, results.order), results.tables.get(name, [])
     metric, compare = metric_in(definition), definition.get("compare")
-    expected = expected_rows(
+    expected = grids.expected_rows(
         definition, list(study.axes), results.grid, results.failures, results.measurements
     )
-    points = measured_points(definition, rows, expected)
+    points = grids.measured_points(definition, rows, expected)
     published = [
-        numbered_point(definition, row, "published", True)
+        grids.numbered_point(definition, row, "published", True)
         for row in results.published.get(name, [])
         if words.is_number(row["value"])
     ]
 
     def grids_of(points: Sequence[Point]) -> list[Grid]:
-        return make_grids(points if compare else with_numbers(points, layout, metric.unit), layout)
+        return grids.make_grids(
+            points if compare else grids.with_numbers(points, layout, metric.unit), layout
+        )
 
     # An exact metric without a counter has the same reason in all places.
     reasons = {point.reason for point in points if point.kind != "skipped"}
@@ -162,9 +149,9 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
     pairs = _pairs([] if missing else points, published, grids_of, layout, study)
     shown = sum(p.kind == "published" for x in pairs if x.published for p in x.published.points)
     reduced = [
-        numbered_point(definition, {**row, "ratio": None}, "measured", False)
+        grids.numbered_point(definition, {**row, "ratio": None}, "measured", False)
         for row in rows
-        if compare and has_interval(row) and words.is_number(row["value"])
+        if compare and grids.has_interval(row) and words.is_number(row["value"])
     ]
     commands = {study.command_name(row) for row in rows}
     return TableSection(
@@ -203,7 +190,9 @@ def _pairs(
     pairs = []
     for grid in grids_of(measured):
         same = theirs.get(tuple(grid.of.values()), [])
-        near = matching(same, grid.points, layout, study.axes_of("repositories")) if same else []
+        near = (
+            grids.matching(same, grid.points, layout, study.axes_of("repositories")) if same else []
+        )
         shown = any(point.kind == "published" for point in near)
         pairs.append(SideBySide(grid.title, grid, grids_of(near)[0] if shown else None))
     return pairs
@@ -236,10 +225,10 @@ def _legend(definition: Row) -> Legend | None:
         return None
     metric = metric_in(definition)
     left, right = (f"{side} {metric.words[0]}" for side in _sides(definition))
-    steps = [*(1 / f for f in reversed(COLOUR_STEPS)), *COLOUR_STEPS]
+    steps = [*(1 / f for f in reversed(grids.COLOUR_STEPS)), *grids.COLOUR_STEPS]
     deviations = [100 * (step - 1) for step in steps]
-    swatches = [(colour_of(d, metric.gain), words.percentage(d)) for d in deviations]
-    swatches.insert(len(COLOUR_STEPS), ("", ""))
+    swatches = [(grids.colour_of(d, metric.gain), words.percentage(d)) for d in deviations]
+    swatches.insert(len(grids.COLOUR_STEPS), ("", ""))
     return Legend(left, swatches[:: metric.gain], right)
 
 
@@ -250,7 +239,7 @@ def _key(points: Sequence[Point], compares: bool) -> list[tuple[str, str]]:
     key = [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
     key += [PER_CENT, ("grey", "no difference is called")] if compares else [BAR]
     key.append(("·", "not in the grid, or not published"))
-    key += [text for kind, text in ABSENT.items() if kind in kinds]
+    key += [text for kind, text in grids.ABSENT.items() if kind in kinds]
     if any(point.deviation for point in points):
         key.append(("† ‡", "a run is over 10 or 20 % from its cell's median (shown on request)"))
     return key
@@ -366,7 +355,7 @@ def number_sentences(point: Point, definition: Row) -> list[str]:
         reduction = definition.get("reduce", "median")
         return [f"{words.with_unit(row['value'], metric.unit)}, the {reduction} over {rounds}."]
     quotient = f"{metric.quantity} {_sides(definition)[0]} ÷ {metric.quantity} {row['candidate']}"
-    if not has_interval(row):
+    if not grids.has_interval(row):
         return [f"{quotient}: {point.text} %, over {rounds}; too few for an interval."]
     call = row.get("call")
     calls = [f"Call: {call}."] if call else []
@@ -379,7 +368,9 @@ def number_sentences(point: Point, definition: Row) -> list[str]:
     if call == TOO_NOISY and not row["low"] <= 1 <= row["high"]:
         sentences.append(CORRECTED)
     if words.is_number(row.get("detectable")):
-        sentences.append(f"The smallest detectable difference is {percent(row['detectable'])} %.")
+        sentences.append(
+            f"The smallest detectable difference is {grids.percent(row['detectable'])} %."
+        )
     return sentences
 
 

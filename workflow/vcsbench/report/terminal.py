@@ -24,15 +24,7 @@ from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.plan.result_state import NOTHING
 from vcsbench.report.results import read_records
-from vcsbench.statistics.contract import (
-    ALL_DECIDED,
-    DIFFERS,
-    INCONCLUSIVE,
-    REPRODUCED,
-    TIME_IS_UP,
-    TOO_SMALL,
-    UNREACHABLE,
-)
+from vcsbench.statistics import contract
 
 COLUMNS = 80
 # An argument of a run that measures nothing.
@@ -40,15 +32,15 @@ MEASURE_NOTHING = f"measure={NOTHING}"
 # Widths of the question and the answer.
 _QUESTION, _ANSWER = 12, 10
 _VERDICTS = {
-    REPRODUCED: "reproduced",
-    DIFFERS: "differ",
-    INCONCLUSIVE: "inconclusive",
-    TOO_SMALL: TOO_SMALL,
+    contract.REPRODUCED: "reproduced",
+    contract.DIFFERS: "differ",
+    contract.INCONCLUSIVE: "inconclusive",
+    contract.TOO_SMALL: contract.TOO_SMALL,
 }
 _ENDED = {
-    ALL_DECIDED: "The run ended because all comparisons are answered.",
-    TIME_IS_UP: "The run ended because its {minutes} were over.",
-    UNREACHABLE: "The run ended because more rounds cannot answer the rest.",
+    contract.ALL_DECIDED: "The run ended because all comparisons are answered.",
+    contract.TIME_IS_UP: "The run ended because its {minutes} were over.",
+    contract.UNREACHABLE: "The run ended because more rounds cannot answer the rest.",
 }
 
 
