@@ -99,11 +99,10 @@ def settings_of(study: Study, frame: Any) -> AdviceSettings:
 
 
 def _values(study: Study, frame: Any) -> dict[str, list[str]]:
-    """Return the values of each axis, from the study or the frame."""
-    return {
-        axis: given if isinstance(given, list) else [v for v in frame[axis].unique() if v]
-        for axis, given in study.axes.items()
-    }
+    return order_of(
+        study,
+        {axis: [v for v in frame[axis].unique() if v] for axis in study.axes if axis in frame},
+    )
 
 
 def _write_tables(study: Study, frame: Any, folder: Path) -> list[Any]:

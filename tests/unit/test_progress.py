@@ -6,20 +6,15 @@ import io
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import snakemake_logger_plugin_vcsbench as console
-from project import needs
 from snakemake_logger_plugin_vcsbench import Console, Job, RunProgress
 from vcsbench import progress
-from vcsbench.prepare import verify
-from vcsbench.prepare.loader import load_source
-from vcsbench.sources import open_source
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
@@ -79,36 +74,6 @@ def test_read_stages_adds_up_stages_of_one_name(log: Path) -> None:
     verify, pack = progress.read_stages(log)
     assert (verify.done, verify.total, verify.seconds) == (40, 200, 9.0)
     assert (pack.done, pack.total) == (1, 2)
-
-
-@needs("svnadmin")
-def test_load_reports_all_of_its_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended: list[progress.Stage] = []
-    real = progress.stage
-
-    @contextmanager
-    def recorded(*words: Any, **more: Any) -> Iterator[progress.Stage]:
-        with real(*words, **more) as at:
-            yield at
-            ended.append(next(each for each in progress.running if each.stage is at).update())
-
-    monkeypatch.setattr(progress, "stage", recorded)
-    definition = {"source": "generated", "profile": "ruby", "scale": 0.001, "seed": 1}
-    facts = load_source(
-        open_source("ruby", definition), [["f7", "nopack"], ["f7", "pack"]], tmp_path
-    )
-    verify.verify_all(tmp_path)
-
-    names = [stage.name for stage in ended]
-    assert sorted(names) == ["copying", "loading", "packing", "verifying", "verifying"]
-    loading = ended[0]
-    copying, _, packing, *verified = sorted(ended, key=lambda stage: stage.name)
-    metadata, whole = sorted(verified, key=lambda stage: stage.done)
-    assert metadata.total == facts["revisions"] and metadata.done > 0
-    for stage in (loading, whole):
-        assert stage.done == stage.total == facts["revisions"] > 40
-    assert copying.done == copying.total - 1 > 2 * facts["revisions"]
-    assert packing.done == packing.total == 0  # no shard is full
 
 
 def measure(run: RunProgress, number: int, at: float, has_failed: bool = False) -> str:

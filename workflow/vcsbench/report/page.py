@@ -26,7 +26,6 @@ from vcsbench.report.quality_section import quality_of
 from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, varying
 from vcsbench.report.setup_section import Setup, citation_of, distances_of, setup_of
 from vcsbench.report.table_sections import (
-    Download,
     PlainTable,
     details,
     download,
@@ -150,7 +149,12 @@ def page_of(results: Results) -> dict[str, Any]:
         "remarks": remarks,
         "quality": quality,
         "limits": _limits(results, setup),
-        "raw": _raw_download(results),
+        "raw": download(
+            results,
+            f"measurements/{study.name}.csv",
+            f"{study.name}-measurements.csv.gz",
+            is_packed=True,
+        ),
         "packed_details": pack(details(results, tables)) if measured else "",
         "glossary": _glossary(results),
         "citation": citation,
@@ -277,15 +281,6 @@ def history_table(history: Row) -> PlainTable | None:
         rows.append((time["name"], period, hosts, before, calls, changed))
     heads = ["Saved", "Measured", "Host", "Compared with", "Comparisons", "Changed"]
     return PlainTable("Saved baselines", heads, rows) if len(rows) > 1 else None
-
-
-def _raw_download(results: Results) -> Download | None:
-    """Return every timed run as a compressed file inside the page."""
-    path = f"measurements/{results.study.name}.csv"
-    if path not in results.texts:
-        return None
-    content = gzip.compress(results.texts[path].encode(), 9, mtime=0)
-    return download(path, "application/gzip", content, f"{results.study.name}-measurements.csv.gz")
 
 
 # The index

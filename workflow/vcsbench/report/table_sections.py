@@ -5,6 +5,7 @@ behind each measured number, which the page unpacks when the number is chosen.
 from __future__ import annotations
 
 import base64
+import gzip
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, median
@@ -58,8 +59,13 @@ class Download(NamedTuple):
     name: str
 
 
-def download(path: str, kind: str, content: bytes, name: str) -> Download:
-    """Return the file at a path below the results, of a MIME type, with its content under another name."""
+def download(results: Results, path: str, name: str, is_packed: bool = False) -> Download | None:
+    """Return a file of the results as a link next to the page, and as data inside it; None without it."""
+    if path not in results.texts:
+        return None
+    content, kind = results.texts[path].encode(), "text/csv;charset=utf-8"
+    if is_packed:
+        content, kind = gzip.compress(content, 9, mtime=0), "application/gzip"
     data = base64.b64encode(content).decode()
     return Download(f"../results/{path}", f"data:{kind};base64,{data}", name)
 
@@ -165,7 +171,7 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         withheld=by_reason((p.reason, p.keys) for p in points if p.reason and not missing),
         not_measured=missing,
         nothing_published="" if published else _nothing_published(results, name),
-        download=_csv_download(results, f"tables/{study.name}/{name}.csv"),
+        download=download(results, f"tables/{study.name}/{name}.csv", f"{study.name}-{name}.csv"),
         notes=[
             *results.notes.get(name, ()),
             *(text for command, of in distances.items() if command in commands for text in of),
@@ -253,14 +259,6 @@ def _nothing_published(results: Results, name: str) -> str:
     if results.study.tables[name].get("published") is False:
         return "The study published nothing for this table."
     return "The published table does not exist yet. Run: make published-tables"
-
-
-def _csv_download(results: Results, path: str) -> Download | None:
-    """Return the CSV file of a table as a link next to the page, and as data inside it."""
-    if path not in results.texts:
-        return None
-    name = path.partition("/")[2].replace("/", "-")
-    return download(path, "text/csv;charset=utf-8", results.texts[path].encode(), name)
 
 
 # The details behind each measured number
