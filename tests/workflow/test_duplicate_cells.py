@@ -75,7 +75,8 @@ def test_tables_have_originals_only_with_duplicate_sd(measured: Project) -> None
     for row in table:
         assert 1 <= float(row["n"]) <= 2, row  # a busy machine makes runs invalid
         assert row["call"] in ("faster", "slower", NOT_SHOWN, TOO_NOISY), row
-        assert float(row["error"]) > float(row["twin_sd"]) >= 0, row
+        if float(row["n"]) == 2:  # a single round has no error
+            assert float(row["error"]) > float(row["twin_sd"]) >= 0, row
         assert "no-duplicates" not in row["flags"].split()
 
 
