@@ -35,9 +35,7 @@ Tables = dict[str, TableDefinition]
 class Wildcards(Protocol):
     """The wildcards of a job with a study."""
 
-    @property
-    def study(self) -> str:
-        """Return the name of the study."""
+    study: str
 
 
 class PublishedMetadata(TypedDict):
