@@ -97,6 +97,7 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
         ({"minutes": None}, ["`minutes` and `rounds` are missing"]),
         ({"minutes": 0}, ["`minutes`"]),
         ({"minutes": {"otherwise": 5}}, ["`minutes.otherwise`", "It is now `default`"]),
+        ({"": "disk"}, ["`` is not a key here. The keys are"]),
         ({"storagee": "disk"}, ["mine.yaml", "`storagee`", "Did you mean `storage`"]),
         ({"repositories": {"ruby": REPOSITORY}}, ["`repositories.ruby.profle`", "`profile`?"]),
         ({"rounds": "five"}, ["mine.yaml", "`rounds`", "'five' must be a whole number"]),

@@ -21,11 +21,7 @@ from vcsbench.config.validation import fields_of, is_model
 
 README = Path("config", "README.md")
 _TABLE = re.compile(r"(<!-- keys of (\w+) -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
-_MODELS: dict[str, type[BaseModel]] = {
-    "Settings": Settings,
-    "StudyFile": StudyFile,
-    "Finding": Finding,
-}
+_MODELS: dict[str, type[BaseModel]] = {m.__name__: m for m in (Settings, StudyFile, Finding)}
 
 
 def with_tables(text: str) -> str:

@@ -232,7 +232,7 @@ def _similar(keys: Keys, model: object) -> str:
     """Return the new name of an old key, a similar key, or all keys."""
     fields = _fields_at(keys[:-1], model)
     for name, field in fields.items():
-        if str(keys[-1]) == former_name(field):
+        if keys[-1] and str(keys[-1]) == former_name(field):
             return f"It is now `{name}`: rename it."
     known = sorted(map(str, fields))
     close = difflib.get_close_matches(str(keys[-1]), known, 1)
