@@ -280,51 +280,37 @@ def test_fewest_calls_uses_three_calls_per_file(tree: Path, tmp_path: Path) -> N
     if why := missing(STUDY.commands["fewest calls"]) or not programs.path_of("strace"):
         pytest.skip(f"not installed: {why or 'strace'}")
     pack = templates(tree, "pack", tmp_path / "storage").store_record()["path"]
-    log = tmp_path / "log"
-    names = "open,openat,write,close,mkdir,symlink,link,mknod,mknodat,chdir"
-    target = str(tmp_path / "built")
-    argv = ["strace", "-qq", "-e", f"trace={names}", "-o", str(log), f"{programs.BUILT}/build_tree"]
-    subprocess.run([*argv, pack, target], check=True)
-    calls = log.read_text().splitlines()
-    own = calls[next(n for n, line in enumerate(calls) if line.startswith("chdir")) + 1 :]
+    log, target = tmp_path / "log", str(tmp_path / "built")
+    names = "trace=open,openat,write,close,mkdir,symlink,link,mknod,mknodat,chdir"
+    argv = ["strace", "-qq", "-e", names, "-o", log, f"{programs.BUILT}/build_tree", pack, target]
+    subprocess.run(argv, check=True)
+    _, _, calls = log.read_text().partition("\nchdir")
     state = list(tree.rglob("*"))
     files = [p for p in state if p.is_file() and not p.is_symlink() and p.stat().st_size]
-    others = len(state) - len(files)
     # One of the two names of a file is made as a link.
-    assert len(own) == 3 * (len(files) - 1) + others + 1
+    assert calls.count("\n") - 1 == 3 * (len(files) - 1) + len(state) - len(files) + 1
 
 
-def inspect_head(definition: dict[str, Any], tmp_path: Path) -> dict[str, int | str]:
-    """Check out the youngest tree of a source and inspect it."""
-    head = open_source("mine", definition).head()
-    path, private = tmp_path / "head", tmp_path / "private"
-    private.mkdir()
-    checkout_head(head, path, private, shutil.which("svn") or "")
-    return inspect_built_tree(path, NEUTRAL)
-
-
-@needs("git")
-def test_checkout_head_of_git_has_committed_tree(tree: Path, tmp_path: Path) -> None:
-    git = ["git", "-C", str(tree), "-c", "user.name=x", "-c", "user.email=x@y"]
+@needs("git", "svn", "svnadmin")
+@pytest.mark.parametrize("kind", ["git", "svn"])
+def test_checkout_head_has_the_committed_tree(kind: str, tree: Path, tmp_path: Path) -> None:
     (tree / ".gitattributes").write_text("run.sh export-ignore\n")
     (tree / "folder" / "below" / "ends\r").unlink()
-    for words in (["init", "-q"], ["add", "-f", "-A"], ["commit", "-q", "-m", "x"]):
-        subprocess.run([*git, *words], check=True)
-    before = inspect_built_tree(tree, NEUTRAL)
-    (tree / "text").write_text("changed, and not committed\n")
-    assert inspect_head({"source": "git", "path": str(tree)}, tmp_path) == before
-
-
-@needs("svn", "svnadmin")
-def test_checkout_head_of_subversion_has_trunk(tree: Path, tmp_path: Path) -> None:
-    (tree / "folder" / "below" / "ends\r").unlink()
-    repository = tmp_path / "repository"
-    subprocess.run(["svnadmin", "create", repository], check=True)
-    url = f"file://{repository}/trunk"
-    subprocess.run(["svn", "import", "-q", "--no-ignore", "-m", "x", tree, url], check=True)
-    assert inspect_head({"source": "svn", "path": str(repository)}, tmp_path) == inspect_built_tree(
-        tree, NEUTRAL
-    )
+    before, repository = inspect_built_tree(tree, NEUTRAL), tree
+    if kind == "git":
+        git = ["git", "-C", str(tree), "-c", "user.name=x", "-c", "user.email=x@y"]
+        for words in (["init", "-q"], ["add", "-f", "-A"], ["commit", "-q", "-m", "x"]):
+            subprocess.run([*git, *words], check=True)
+        (tree / "text").write_text("changed, and not committed\n")
+    else:
+        repository = tmp_path / "repository"
+        subprocess.run(["svnadmin", "create", repository], check=True)
+        url = f"file://{repository}/trunk"
+        subprocess.run(["svn", "import", "-q", "--no-ignore", "-m", "x", tree, url], check=True)
+    head = open_source("mine", {"source": kind, "path": str(repository)}).head()
+    (tmp_path / "private").mkdir()
+    checkout_head(head, tmp_path / "head", tmp_path / "private", shutil.which("svn") or "")
+    assert inspect_built_tree(tmp_path / "head", NEUTRAL) == before
 
 
 def test_same_work_of_unchecked_work_is_refused() -> None:

@@ -56,21 +56,8 @@ def commit(copy: Path) -> None:
     subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{copy}/new"], check=True)
 
 
-def hook(copy: Path) -> None:
-    (copy / "hooks/start-commit").write_text("#!/bin/sh\nexit 1\n")
-
-
-CHANGES: list[Callable[[Path], object]] = [
-    lambda copy: (copy / "db/revs/0/17").unlink(),
-    flip,
-    lambda copy: os.truncate(copy / "db/revs/0/17", 10),
-    lambda copy: (copy / "db/revs/0/17").open("ab").write(b"x"),
-    lambda copy: (copy / "db/revs/0/17").chmod(0o000),
-    lambda copy: (copy / "conf/svnserve.conf").write_text("[general]\nanon-access = none\n"),
-    commit,
-    hook,
-    shutil.rmtree,
-]
+# Other changes are those of tests/unit/test_state.py.
+CHANGES: list[Callable[[Path], object]] = [flip, commit, shutil.rmtree]
 
 
 @pytest.mark.slow

@@ -156,46 +156,28 @@ def test_client_settings_without_effect_fail_their_cells(project: Project) -> No
 
 @pytest.mark.slow
 @makes("tmpfs")
-def test_filesystem_full_fails_its_cell_only(project: Project) -> None:
-    small = project.path / "small"
+def test_filesystems_of_the_user_keep_their_files_and_may_be_full(project: Project) -> None:
+    small, folder = project.path / "small", project.path / "user"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], check=True)
-    try:
-        configure(
-            project,
-            {**PLAIN, "command": "checkout", "filesystem": ["tmpfs", "tiny"]},
-            filesystems={"tmpfs": "make", "tiny": str(small)},
-        )
-        assert project.tool("run", "measured").returncode != 0
-        found = reasons(project)
-        assert {cell.split("/")[2] for cell in found} == {"tiny"}
-        assert all("No space left" in why for why in found.values()), found
-        assert not list(small.rglob("*.svn*"))
-        assert len(project.exports()) == 2
-    finally:
-        subprocess.run(["umount", small], check=True)
-
-
-@pytest.mark.slow
-@makes("tmpfs")
-def test_filesystem_of_the_user_keeps_its_files(project: Project) -> None:
-    folder = project.path / "user"
     folder.mkdir()
     (folder / "file").write_text("mine")
-    configure(
-        project,
-        {
-            **PLAIN,
-            "command": ["checkout", "update-1000"],
-            "filesystem": "home",
-            "sqlite_locking": "default",
-        },
-        filesystems={"home": str(folder)},
-    )
-    done = project.measure(STUDY)
-    assert done.returncode == 0, done.stdout
-    assert (folder / "file").read_text() == "mine"
-    assert not list(folder.rglob("wc.db"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], check=True)
+    try:
+        part = {**PLAIN, "sqlite_locking": "default"}
+        configure(
+            project,
+            {**part, "command": ["checkout", "update-1000"], "filesystem": "home"},
+            {**part, "command": "checkout", "filesystem": ["tmpfs", "tiny"]},
+            filesystems={"tmpfs": "make", "tiny": str(small), "home": str(folder)},
+        )
+        assert project.tool("run", "measured").returncode != 0
+        ((cell, why),) = reasons(project).items()
+        assert cell.split("/")[2] == "tiny" and "No space left" in why
+        assert not list(small.rglob("*.svn*"))
+        assert len(project.exports()) == 3
+    finally:
+        subprocess.run(["umount", small], check=True)
+    assert (folder / "file").read_text() == "mine" and not list(folder.rglob("wc.db"))
     context = project.context(STUDY, "checkout/large/home/off/default/stored/-")
     assert context["working_copy"]["filesystem"]["made"] is False
 
