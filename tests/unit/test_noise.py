@@ -81,27 +81,29 @@ def test_with_error_pair_uses_variances_of_cells():
     assert (wild.low, wild.error) == (judged.low, judged.error)
 
 
-def test_with_error_two_blocks_use_own_rounds():
+def test_with_error_uses_own_rounds_of_two_blocks_and_of_exact_and_single_rounds():
     noise = noise_of(made_up(), AXES, BLOCK)
-    judged = noise.with_error(OWN, [(key("c0"), key("c1"))])
+    blocks = [(key("c0"), key("c1"))]
+    judged = noise.with_error(OWN, blocks)
     assert judged.error**2 == pytest.approx(OWN.error**2 + noise.duplicates.variance)
-    assert NO_NOISE.with_error(OWN, [(key("c0"), key("c1"))]).error == pytest.approx(OWN.error)
-
-
-def test_with_error_exact_is_exact_and_one_round_has_no_interval():
-    noise = replace(noise_of(made_up(), AXES, BLOCK), duplicates=Variance(0.0))
-    pair = [(key(number=0), key(number=1))]
-    exact = noise.with_error(ratio_interval([math.log(2)] * 5), pair)
+    assert NO_NOISE.with_error(OWN, blocks).error == pytest.approx(OWN.error)
+    equal, pair = replace(noise, duplicates=Variance(0.0)), [(key(number=0), key(number=1))]
+    exact = equal.with_error(ratio_interval([math.log(2)] * 5), pair)
     assert (exact.low, exact.high, exact.error) == (pytest.approx(2), pytest.approx(2), 0)
-    one = noise.with_error(ratio_interval([math.log(2)]), pair)
+    one = equal.with_error(ratio_interval([math.log(2)]), pair)
     assert (one.value, math.isnan(one.error)) == (pytest.approx(2), True)
 
 
-def averaged(frame, noise):
-    """Return the log ratios of svn and http over all formats of c0."""
+def mean_logs(frame, axis, first, second):
+    """Return the log ratios of two values of an axis over all cells of c0, by round."""
     logs = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
-    logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack("ra")
-    d = (logs["svn"] - logs["http"]).groupby("round").mean()
+    logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack(axis)
+    return (logs[first] - logs[second]).groupby("round").mean()
+
+
+def averaged(frame, noise):
+    """Return the ratio of svn and http over all formats of c0."""
+    d = mean_logs(frame, "ra", "svn", "http")
     pairs = [(key(number=i), key(ra="http", number=i)) for i in range(8)]
     return noise.with_error(ratio_interval(d, len(pairs)), pairs)
 
@@ -124,10 +126,8 @@ def test_with_error_shared_drift_does_not_average_out():
     noise = noise_of(frame, AXES, BLOCK)
     assert noise.averages.variance * 2 > noise_of(made_up(), AXES, BLOCK).averages.variance
     pairs = [(key(ra=ra, number=0), key(ra=ra, number=1)) for ra in ("svn", "http")]
-    logs = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
-    logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack("format")
-    d = (logs["f0"] - logs["f1"]).groupby("round").mean()
-    judged = noise.with_error(ratio_interval(d, 2), pairs)
+    logs = mean_logs(frame, "format", "f0", "f1")
+    judged = noise.with_error(ratio_interval(logs, 2), pairs)
     independent = noise.with_error(OWN, [pairs[0]]).error * math.sqrt(6 / 8) / math.sqrt(2)
     assert judged.error > 1.15 * independent
 

@@ -109,33 +109,23 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
                 f"{csv_path(name, study)}: the file exists, and a baseline is never overwritten. "
                 f"Use another NAME, or remove the file."
             )
-        measured.append((study, *_measured(folder / f"{study}.csv", study, results)))
-    return [_write(name, *parts) for parts in measured]
-
-
-def _measured(path: Path, study: str, results: Path) -> tuple[bytes, Description]:
-    """Return the bytes of a study's measurements, and their description."""
-    try:
-        content = path.read_bytes()
-    except OSError:
-        content = b""
-    rows = list(csv.DictReader(content.decode().splitlines()))
-    if not rows:
-        raise UserError(f"{path}: the study has not been measured. Run `make report` first.")
-    rounds = [(row["cell"], int(float(row["round"])), row["started_at"]) for row in rows]
-    return content, describe(study, rounds, results)
-
-
-def _write(name: str, study: str, content: bytes, description: Description) -> str:
-    path = csv_path(name, study)
-    path.parent.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{study}.csv"
+        content = path.read_bytes() if path.is_file() else b""
+        rows = list(csv.DictReader(content.decode().splitlines()))
+        if not rows:
+            raise UserError(f"{path}: the study has not been measured. Run `make report` first.")
+        rounds = [(row["cell"], int(float(row["round"])), row["started_at"]) for row in rows]
+        measured.append((study, content, describe(study, rounds, results)))
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    write_json(description_path(name, study), {"saved_at": now, **description})
-    write_bytes(path, content)
-    return (
-        f"saved {path}: {len(description['cells'])} cells in {description['rounds']} rounds, "
-        f"measured on {', '.join(description['hosts'])}"
-    )
+    sentences = []
+    for study, content, about in measured:
+        path = csv_path(name, study)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(description_path(name, study), {"saved_at": now, **about})
+        write_bytes(path, content)
+        size = f"{len(about['cells'])} cells in {about['rounds']} rounds"
+        sentences.append(f"saved {path}: {size}, measured on {', '.join(about['hosts'])}")
+    return sentences
 
 
 def describe(study: str, rounds: Iterable[tuple[str, int, str]], results: Path) -> Description:
