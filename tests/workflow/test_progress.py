@@ -100,4 +100,4 @@ def test_run_failed_cell_prints_reason_and_log(ran: tuple[Project, str]) -> None
     assert done.returncode == 1
     assert "svnserve: invalid option: --no-such-option" in done.stdout
     assert f"results/logs/cells/{STUDY}/{cell('svn')}/round1.log" in done.stdout
-    assert "Traceback" not in done.stdout and "python -m vcsbench" not in done.stdout
+    assert "Traceback" not in done.stdout and "RuleException" not in done.stdout
