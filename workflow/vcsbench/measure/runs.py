@@ -183,7 +183,8 @@ class Hyperfine:
 class Captured(NamedTuple):
     """The fingerprint of a run, its I/O as the kernel counts it, its peak memory, and its libraries.
 
-    `peak_bytes` and `libraries` (of Subversion) are None if the kernel allows no tracing.
+    `peak_bytes` is None if the kernel allows no tracing, `libraries` also if the run loads none of
+    Subversion's.
     """
 
     work: Fingerprint
@@ -241,8 +242,7 @@ def capture(
         output = " ".join(processes.last_lines(log, 3)) or "it printed no error"
         ended = processes.how_it_ended(process.returncode)
         raise UserError(f"{os.path.basename(argv[0])} {ended}: {output}")
-    libraries = mapped_libraries(tracer.maps) if tracer.maps else None
-    return Captured(work, io, tracer.peak_bytes, libraries)
+    return Captured(work, io, tracer.peak_bytes, mapped_libraries(tracer.maps) or None)
 
 
 class _Watchdog(threading.Thread):
@@ -333,7 +333,7 @@ def _ptrace(request: int, pid: int, data: int) -> bool:
 def client_libraries(
     argv: Sequence[str], environment: Mapping[str, str], log: Path
 ) -> list[str] | None:
-    """Run a command untimed, and return its libraries of Subversion. None if that fails."""
+    """Run a command untimed, and return its libraries of Subversion; None if they are unknown."""
     with suppress(UserError):
         return capture(argv, "", discard_output, environment, log, LIBRARIES_LIMIT_S).libraries
     return None
