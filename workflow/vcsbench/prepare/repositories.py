@@ -66,28 +66,28 @@ class PreparedRepositories:
 
     def formats(self, repo: str) -> list[list[str]]:
         """Return the pairs of format and packing that a repository is loaded in."""
-        pairs = {tuple(pair) for pairs in self._pairs(repo).values() for pair in pairs}
+        variants = [v for variants in self.needed.values() for v in variants if v.repo == repo]
+        pairs = sorted({(variant.format, variant.packing) for variant in variants})
         # A dump file needs one repository.
-        return [list(pair) for pair in sorted(pairs)] or [["f7", "nopack"]]
+        return [list(pair) for pair in pairs] or [["f7", "nopack"]]
 
     def storages_needing(self, repo: str) -> dict[str, list[list[str]]]:
         """Return the pairs of format and packing of a repository, by the folder of each storage."""
-        return {self.folders[storage]: pairs for storage, pairs in self._pairs(repo).items()}
+        pairs = {
+            storage: [[v.format, v.packing] for v in variants if v.repo == repo]
+            for storage, variants in self.needed.items()
+        }
+        return {
+            self.folders[storage]: of_storage for storage, of_storage in pairs.items() if of_storage
+        }
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
         """Return the other storages with copies of the same repositories, by repository."""
+        others = [other for other in self.storages if other != storage]
         return {
-            repo: [other for other in self._pairs(repo) if other != storage]
+            repo: [other for other in others if repo in self.repositories(other)]
             for repo in self.repositories(storage)
         }
-
-    def _pairs(self, repo: str) -> dict[str, list[list[str]]]:
-        pairs: dict[str, list[list[str]]] = {}
-        for storage, variants in self.needed.items():
-            for variant in variants:
-                if variant.repo == repo:
-                    pairs.setdefault(storage, []).append([variant.format, variant.packing])
-        return pairs
 
     @cache  # noqa: B019 - one instance
     def copies_token(self, storage: str) -> str:
