@@ -120,7 +120,7 @@ def test_client_leaving_out_work_is_detected(project: Project) -> None:
     page = project.page(STUDY)
     assert "other work" in page and reason in page
     other_work = {
-        situation["where"]["command"]: [cell["axes"]["format"] for cell in situation["other_work"]]
+        situation["where"]["command"]: [axes["format"] for axes, _ in situation["other_work"]]
         for situation in project.json(f"advice/{STUDY}.json")["situations"]
     }
     assert other_work["export"] == ["f7"] and other_work["log"] == ["f8"]
