@@ -262,3 +262,16 @@ def test_advise_with_a_reduced_table_only_compares_each_cell_itself(
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], questions)
     advice = advise(settings, frame, [({**DEFINITION, **more}, [])])
     assert (advice.cards[0].answer.kind, advice.cards[0].answer.value) == (rule.VALUE, "f7")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "average"), [(1.0, "no difference shown on average"), (0.8, "1.3x slower on average")]
+)
+def test_advise_on_builds_names_a_side_only_if_the_interval_excludes_1(
+    tmp_path: Path, ratio: float, average: str
+) -> None:
+    frame = frame_of(tmp_path, factors={"format": {"f7": 1 / ratio}}, twins=1)
+    question = CardQuestion("format", "Build?", aggregate=True)
+    settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], [question])
+    (line, *_) = advise(settings, frame).cards[0].lines
+    assert line.startswith(f"f7 against f6: {average} (factor ")

@@ -59,6 +59,7 @@ class Checkout:
         shutil.copytree(ROOT / "envs", self.folder / "envs")
         (self.folder / "envs/setup.sh").write_text("#!/bin/bash\n")
         shutil.copytree(ROOT / "workflow/vcsbench", self.folder / "workflow/vcsbench")
+        shutil.copytree(ROOT / "config", self.folder / "config")
         for file in ("Makefile", "vcsbench"):
             shutil.copy2(ROOT / file, self.folder)
         self.snakemake = self.fakes.bin / "snakemake"
@@ -260,7 +261,10 @@ def test_report_prints_path_of_its_page(checkout: Checkout) -> None:
     assert failed.returncode == 2
     assert f"earlier run: {reports}/fsfs-san-2014.html\n" in failed.stdout
     (reports / "server-prototype-2010.html").touch()
-    assert checkout.make("report").stdout.endswith(f"Report: {reports}/index.html\n")
+    of_both = checkout.make("report", "STUDY=fsfs-san-2014,server-prototype-2010")
+    assert of_both.stdout.endswith(f"Report: {reports}/index.html\n")
+    # The page of another study, which an earlier run measured, is not this run's.
+    assert checkout.make("report").stdout.endswith(f"Report: {reports}/fsfs-san-2014.html\n")
 
 
 def test_show_cell_is_one_argument(checkout: Checkout) -> None:

@@ -94,8 +94,9 @@ def test_command_of_a_run_continues_it(environment: dict[str, str], expected: st
 
 def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path: Path) -> None:
     (tmp_path / "advice").mkdir()
-    (tmp_path / "advice" / "one.json").write_bytes(ADVICE.dump_json(Advice([packing()])))
-    (found,) = read_summaries(tmp_path)
+    for study in ("one", "of-an-earlier-run"):
+        (tmp_path / "advice" / f"{study}.json").write_bytes(ADVICE.dump_json(Advice([packing()])))
+    (found,) = read_summaries(tmp_path, ["one", "without-results"])
     assert found.study == "one" and lines([found])[0].startswith("Format?")
 
 
@@ -104,4 +105,4 @@ def test_read_summaries_with_advice_of_another_version_names_the_file(tmp_path: 
     path.parent.mkdir()
     path.write_text('{"cards": [{"answer": "yes"}]}')
     with pytest.raises(UserError, match=str(path)):
-        read_summaries(tmp_path)
+        read_summaries(tmp_path, ["own-repository"])

@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments)
     if not options.dry_run and status < 128:
-        _print_report(status, began)
+        _print_report(status, began, _studies_of_run(options, keys))
     return status
 
 
@@ -173,30 +173,49 @@ def clean(options: argparse.Namespace, keys: Keys) -> int:
 
 
 def _project(options: argparse.Namespace, keys: Keys) -> Project:
+    from vcsbench.run.project import Project
+
+    config, files = _configuration(options, keys)
+    return Project(config, ROOT, files)
+
+
+def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:
+    """Return the merged configuration, and the files that it was read from."""
     from vcsbench.config.configuration import merge
     from vcsbench.config.validation import read_mapping
-    from vcsbench.run.project import Project
 
     files = [ROOT / "config" / "config.yaml", *map(Path, options.configfiles)]
     config: Keys = {}
     for file in files:
         config = merge(config, read_mapping(file))
-    return Project({**config, **keys}, ROOT, files)
+    return {**config, **keys}, files
 
 
-def _print_report(status: int, began: float) -> None:
-    """Print the answers of the report and its path, or the path of the index of several reports."""
-    reports = [path for path in sorted(Path("reports").glob("*.html")) if path.stem != "index"]
+def _studies_of_run(options: argparse.Namespace, keys: Keys) -> list[str]:
+    """Return the studies that a run measured; none if the run refused its configuration."""
+    from vcsbench.config.configuration import load_config
+
+    try:
+        config, files = _configuration(options, keys)
+        return [*load_config(config, ROOT, files).studies]
+    except UserError:
+        return []
+
+
+def _print_report(status: int, began: float, studies: Sequence[str]) -> None:
+    """Print the answers on studies and the path of their report, or of the index of several reports."""
+    reports = [Path("reports", f"{study}.html") for study in studies]
+    reports = [report for report in reports if report.exists()]
     if not reports:
         return
-    report = reports[0] if len(reports) == 1 else Path("reports/index.html")
+    report = reports[0] if len(studies) == 1 else Path("reports/index.html")
     if status and (not report.exists() or report.stat().st_mtime < began):
         print(f"The report was not written. That of an earlier run: {report.resolve()}")
         return
     from vcsbench.report.terminal import lines, read_summaries
 
     try:
-        print("\n".join(lines(read_summaries(Path("results")), os.environ)))
+        print("\n".join(lines(read_summaries(Path("results"), studies), os.environ)))
     except UserError as error:  # The page has the answers too.
         print(f"vcsbench: {error}", file=sys.stderr)
     print(f"Report: {report.resolve()}", flush=True)

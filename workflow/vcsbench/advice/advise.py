@@ -158,6 +158,8 @@ def _with_aggregate(
         if math.isfinite(mean.value):
             direction = "faster" if mean.value >= 1 else "slower"
             size = f"{factor(max(mean.value, 1 / mean.value))} {direction} on average"
+            if mean.low <= 1 <= mean.high:
+                size = "no difference shown on average"
             effect = f"{size} (factor {mean.low:.2f} to {mean.high:.2f}), {effect}"
         lines.append(f"{candidate} against {sides[0]}: {effect}.")
         kind, short = (EQUAL, "no difference") if equal else (UNDECIDED, "undecided")

@@ -184,13 +184,15 @@ def command_of(environment: Mapping[str, str]) -> str:
     return " ".join(["make report", *parts])
 
 
-def read_summaries(results: Path) -> list[StudySummary]:
-    """Return a summary of each study with advice below the folder `results`.
+def read_summaries(results: Path, studies: Sequence[str]) -> list[StudySummary]:
+    """Return a summary of each of the studies with advice below the folder `results`.
 
     Raises UserError if another version of vcsbench wrote the advice.
     """
     summaries = []
-    for path in sorted((results / "advice").glob("*.json")):
+    for path in (results / "advice" / f"{study}.json" for study in studies):
+        if not path.exists():
+            continue
         try:
             advice = ADVICE.validate_json(path.read_bytes())
         except ValidationError as error:
