@@ -314,23 +314,6 @@ def test_own_repository_tree_goes_with_kinds_that_have_one(places: Path) -> None
 
 @pytest.mark.parametrize(
     ("path", "why"),
-    [
-        (".", "is neither a Subversion repository, nor a git repository"),
-        ("nothing", "no such file or folder"),
-        ("", "is empty"),
-        ("svn://example.org/x", r"svn://example\.org/x: is a URL; .* `url`"),
-    ],
-)
-def test_detect_unusable_path_gives_the_reason(
-    path: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=why):
-        sources.detect(path)
-
-
-@pytest.mark.parametrize(
-    ("path", "why"),
     [("x" * 5000, "File name too long"), ("a\0b", "null"), ("~no-such-user/x", "home")],
 )
 @pytest.mark.parametrize("kind", ["git", "svn", "dump"])
@@ -342,14 +325,21 @@ def test_detect_impossible_path_is_refused(path: str, why: str, kind: str) -> No
         sources.open_source("mine", {"source": kind, "path": path})
 
 
-def test_detect_working_copy_and_folder_in_a_repository_are_named(
-    template: Path, tmp_path: Path
+def test_detect_unusable_path_gives_the_reason(
+    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run("svn", "checkout", "-q", f"file://{template}", tmp_path / "work")
-    with pytest.raises(UserError, match="working copy"):
-        sources.detect(str(tmp_path / "work"))
-    with pytest.raises(UserError, match=f"lies in the Subversion repository {template}"):
-        sources.detect(str(template / "db/revs"))
+    monkeypatch.chdir(tmp_path)
+    run("svn", "checkout", "-q", f"file://{template}", "work")
+    for path, why in {
+        ".": "is neither a Subversion repository, nor a git repository",
+        "nothing": "no such file or folder",
+        "": "is empty",
+        "svn://example.org/x": r"svn://example\.org/x: is a URL; .* `url`",
+        "work": "is a working copy",
+        f"{template}/db/revs": f"lies in the Subversion repository {template}",
+    }.items():
+        with pytest.raises(UserError, match=why):
+            sources.detect(path)
 
 
 # Repositories at URLs
@@ -447,16 +437,10 @@ def test_svn_url_root_as_tree_is_written_and_other_paths_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("url", "options", "key"),
-    [
-        ("ftp://example.org/x", {}, "url"),
-        ("svn.example.org/x", {}, "url"),
-        ("https://example.org/x", {"path": "/srv/x"}, "path"),
-        ("https://example.org/x", {"tree": 5}, "tree"),
-    ],
+    "wrong",
+    [{"url": "ftp://example.org/x"}, {"url": "svn.example.org/x"}, {"path": "/srv/x"}, {"tree": 5}],
 )
-def test_svn_url_wrong_definitions_name_the_key(
-    url: str, options: dict[str, object], key: str
-) -> None:
+def test_svn_url_wrong_definitions_name_the_key(wrong: dict[str, object]) -> None:
+    (key,) = wrong
     with pytest.raises(UserError, match=rf"config/config\.yaml: repositories\.far\.{key}: "):
-        url_source(url, **options)
+        sources.open_source("far", {"source": "svn", "url": "https://example.org/x", **wrong})
