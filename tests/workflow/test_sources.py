@@ -49,7 +49,7 @@ def measure(project: Project, *targets: str, grid: object = (PART,), **keys: obj
     project.configure(rounds=1, copies=1, grid=grids, **keys)
     done = project.snakemake(*targets)
     assert PASSWORD not in done.stdout
-    return "" if done.returncode == 0 else done.stdout
+    return "" if done.returncode == 0 else done.stdout or "it printed nothing"
 
 
 @pytest.fixture
@@ -85,7 +85,8 @@ def test_password_of_a_url_is_in_no_file_of_a_run(project: Project, address: str
     keys = {"repositories": {"far": source}, "grid": grid}
     project.configure(repositories={"far": source}, rounds=1, copies=1)
     before = files_with(PASSWORD, project.path)
-    assert measure(project, **keys) == ""
+    output = measure(project, **keys)
+    assert not output, output
     assert files_with(PASSWORD, project.path) == before
     page = project.page(STUDY)
     assert address in page
@@ -106,7 +107,8 @@ def test_old_repository_with_a_bogus_date_and_a_long_name_is_measured(
     # The names in a repository are known after it was loaded.
     commands = {"dump": ("log", "export"), "repository": ("log",)}[kind]
     grid = [{**PART, "command": command} for command in commands]
-    assert measure(project, grid=grid, repository=str(path)) == ""
+    output = measure(project, grid=grid, repository=str(path))
+    assert not output, output
     page = project.page(STUDY)
     assert "svnadmin load needs --bypass-prop-validation" in page
     assert "first revision 1:" in page
@@ -123,7 +125,8 @@ def test_report_lists_losses_of_a_git_conversion(project: Project) -> None:
         Commit({b"a": (FILE, b"3\n")}, seconds=999_999_000),
     ]
     path = make_git(project.path / "git", commits)
-    assert measure(project, repository=str(path)) == ""
+    output = measure(project, repository=str(path))
+    assert not output, output
     page = project.page(STUDY)
     for note in (
         "Submodules left out: 1",
