@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -328,6 +328,10 @@ class _Tee:
         for load in self.loads:
             load.pipe.write(data)
         return len(data)
+
+    def writelines(self, parts: Iterable[bytes]) -> None:
+        for data in parts:
+            self.write(data)
 
     def flush(self) -> None:
         for load in self.loads:
