@@ -102,7 +102,11 @@ def make_study(
     rows = _with_twins([(cell, point, skip(point)) for cell, point in _points(values)], twins)
     measured = [(cell, point) for cell, point, why in rows if not why]
     study = SyntheticStudy(name, root / "results", values, rounds, [cell for cell, _ in measured])
-    _write_grid(study.grid, values, rows)
+    study.grid.parent.mkdir(parents=True, exist_ok=True)
+    with study.grid.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["cell", *values, "skip"])
+        writer.writerows([cell, *point.values(), why] for cell, point, why in rows)
     for number in range(1, rounds + 1):
         for cell, point in measured:
             if (cell, number) in failed:
@@ -154,16 +158,6 @@ def _points(axes: Mapping[str, list[str]]) -> list[tuple[str, dict[str, str]]]:
     return list(points.items())
 
 
-def _write_grid(
-    path: Path, axes: Mapping[str, list[str]], rows: list[tuple[str, dict[str, str], str]]
-) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["cell", *axes, "skip"])
-        writer.writerows([cell, *point.values(), why] for cell, point, why in rows)
-
-
 def _write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content), encoding="utf-8")
@@ -176,23 +170,21 @@ def _fail(study: SyntheticStudy, cell: str, number: int) -> None:
 
 
 def _export(times: list[float], schema: int) -> dict[str, Any]:
-    if schema == 2:
-        measured = {"measurements": [_measurement(t) for t in times]}
-        return {"schema_version": 2, "results": [measured]}
-    mean = sum(times) / len(times)
-    codes = [0] * len(times)
-    result = {"times": times, "user": 0.5 * mean, "system": 0.1 * mean, "exit_codes": codes}
-    return {"results": [result]}
-
-
-def _measurement(elapsed: float) -> dict[str, Any]:
-    return {
-        "time_wall_clock": {"value": elapsed, "unit": "second"},
-        "time_user": {"value": 0.5 * elapsed, "unit": "second"},
-        "time_system": {"value": 0.1 * elapsed, "unit": "second"},
-        "memory_peak_resident": {"value": 12e6, "unit": "byte"},
-        "exit_code": 0,
-    }
+    if schema == 1:
+        mean, codes = sum(times) / len(times), [0] * len(times)
+        result = {"times": times, "user": 0.5 * mean, "system": 0.1 * mean, "exit_codes": codes}
+        return {"results": [result]}
+    measured = [
+        {
+            "time_wall_clock": {"value": elapsed, "unit": "second"},
+            "time_user": {"value": 0.5 * elapsed, "unit": "second"},
+            "time_system": {"value": 0.1 * elapsed, "unit": "second"},
+            "memory_peak_resident": {"value": 12e6, "unit": "byte"},
+            "exit_code": 0,
+        }
+        for elapsed in times
+    ]
+    return {"schema_version": 2, "results": [{"measurements": measured}]}
 
 
 HOST = {"kernel": "6.1.0", "cpu": "A processor", "cores": 2, "memory_bytes": 4 << 30}

@@ -34,6 +34,13 @@ def test_faked_cell_round_counts_as_measured(rows: ModuleType, tmp_path: Path) -
     assert measured_recipe(tmp_path / "round1.json") == ("s", "log/f7", "d")
 
 
+def test_aggregation_runs_rules_of_the_workflow_again(rows: ModuleType) -> None:
+    option, *again = importlib.import_module("aggregation").AGAIN
+    rules = "".join(path.read_text() for path in (BENCHMARKS.parent / "workflow").rglob("*.smk"))
+    assert option == "--forcerun" and again
+    assert all(f"rule {name}:" in rules for name in again)
+
+
 def test_stress_run_follows_the_names_of_the_workflow() -> None:
     import stress
 
