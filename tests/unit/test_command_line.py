@@ -263,6 +263,8 @@ def test_report_prints_path_of_its_page(checkout: Checkout) -> None:
     (reports / "server-prototype-2010.html").touch()
     of_both = checkout.make("report", "STUDY=fsfs-san-2014,server-prototype-2010")
     assert of_both.stdout.endswith(f"Report: {reports}/index.html\n")
+    chosen = checkout.make("report", "ARGS=--config studies=[server-prototype-2010]")
+    assert chosen.stdout.endswith(f"Report: {reports}/server-prototype-2010.html\n")
     # The page of another study, which an earlier run measured, is not this run's.
     assert checkout.make("report").stdout.endswith(f"Report: {reports}/fsfs-san-2014.html\n")
 

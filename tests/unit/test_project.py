@@ -57,6 +57,8 @@ TAPE = {"storage": ["disk", "tape"]}
         ({}, {"work": "guess"}, LOG, [f"{OWN}: `commands.log.work`: no kind 'guess'"]),
         ({}, {"work": "text"}, LOG, ["`commands.log.work`: no kind 'text'", "called `stdout`"]),
         ({}, {"input": "tea"}, LOG, [f"{OWN}: `commands.log.input`: no kind 'tea'"]),
+        # A module of several strategies is none.
+        ({}, {"program": "copying"}, LOG, ["no kind 'copying'", "copytree, naive, rename"]),
         ({}, {"work": "tree"}, LOG, [f"{OWN}: `commands.log.work`: 'tree' inspects the output"]),
         ({}, {"steps": {"prepare": ["pray"]}}, LOG, ["`commands.log.steps`: no step 'pray'"]),
         (LOCAL, {}, {"command": "log"}, ["needs the axes repo, format, packing", "has no format"]),

@@ -193,9 +193,15 @@ def test_capture_has_libraries_of_wrapped_program(tmp_path: Path) -> None:
 
 
 def test_client_libraries_of_static_and_missing_programs_are_unknown(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    assert client_libraries(["sleep", "0.1"], os.environ, log) is None
-    assert client_libraries(["/no/such/svn"], os.environ, log) is None
+    assert client_libraries(["/no/such/svn"], os.environ, tmp_path) is None
+    assert client_libraries(["sleep", "0.1"], os.environ, tmp_path) == []
+
+
+def test_client_libraries_of_a_failing_command_are_those_of_its_traced_run(tmp_path: Path) -> None:
+    traced = run_traced(tmp_path, "svn", "--version", "--quiet").libraries
+    assert traced
+    # Exports fail like this if the output of the timed run still exists.
+    assert client_libraries(["svn", "info", "/no/such/folder"], os.environ, tmp_path) == traced
 
 
 def test_capture_peak_excludes_memory_of_parent(tmp_path: Path) -> None:

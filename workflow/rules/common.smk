@@ -15,6 +15,7 @@ os.environ.update(PYTHONPATH=str(WORKFLOW))
 from vcsbench.config.configuration import workload_of
 from vcsbench.errors import UserError
 from vcsbench.modules import code_digest, script_code
+from vcsbench.plan.recipe import call_digest
 from vcsbench.run import inputs
 from vcsbench.run.project import open_project
 from vcsbench.statistics.contract import Limits

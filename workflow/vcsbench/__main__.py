@@ -193,13 +193,29 @@ def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[
 
 def _studies_of_run(options: argparse.Namespace, keys: Keys) -> list[str]:
     """Return the studies that a run measured; none if the run refused its configuration."""
+    from yaml import YAMLError
+
     from vcsbench.config.configuration import load_config
 
     try:
-        config, files = _configuration(options, keys)
+        config, files = _configuration(options, {**keys, **_snakemake_keys(options.others)})
         return [*load_config(config, ROOT, files).studies]
-    except UserError:
+    except (UserError, YAMLError):
         return []
+
+
+def _snakemake_keys(arguments: Sequence[str]) -> Keys:
+    """Return the keys of Snakemake's arguments `--config KEY=VALUE ...`."""
+    from yaml import safe_load
+
+    keys, is_key = {}, False
+    for argument in arguments:
+        if argument.startswith("-"):
+            is_key = argument in ("--config", "-C")
+        elif is_key:
+            name, _, value = argument.partition("=")
+            keys[name] = safe_load(value)
+    return keys
 
 
 def _print_report(status: int, began: float, studies: Sequence[str]) -> None:
@@ -216,7 +232,7 @@ def _print_report(status: int, began: float, studies: Sequence[str]) -> None:
 
     try:
         print("\n".join(lines(read_summaries(Path("results"), studies), os.environ)))
-    except UserError as error:  # The page has the answers too.
+    except (UserError, OSError) as error:  # The page has the answers too.
         print(f"vcsbench: {error}", file=sys.stderr)
     print(f"Report: {report.resolve()}", flush=True)
 

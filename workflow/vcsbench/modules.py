@@ -36,6 +36,8 @@ SHARED_MODULES = {
     "subjects.targets": "subjects.target",
     "subjects.fresh_repository": "subjects.target",
 }
+# Modules of these folders that are no kind themselves.
+NO_KINDS = frozenset(["__init__", "__main__", "copying", "fsfs", "tree_stores"])
 # A call in a file that imports the files next to it by name.
 _BY_NAME = re.compile(rb"\bimport_module\(")
 # An import statement: the module and the names, or the module alone.
@@ -61,9 +63,13 @@ def file_of(module: str) -> Path:
     return Path(_file_of(module))
 
 
-def is_kind(folder: str, name: str) -> bool:
-    """Return True if a folder of KINDS has a module of this name."""
-    return name.isidentifier() and file_of(_kind(folder, name)).exists()
+def kinds_of(folder: str) -> list[str]:
+    """Return the names of the kinds in a folder of KINDS: its modules, and those that share a module."""
+    files = {path.stem for path in (PACKAGE / folder).glob("*.py")} - NO_KINDS
+    shared = {
+        name for of, _, name in (key.partition(".") for key in SHARED_MODULES) if of == folder
+    }
+    return sorted(name for name in files | shared if name.isidentifier())
 
 
 def kind_module(folder: str, name: str) -> str:

@@ -282,7 +282,7 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
         return Answer(kind, "", kind, "No case of this question was measured.", kind)
     if kind == UNDECIDED:
         reasons = [pair.outcome for case in cases for pair in case.pairs[:1]]
-        most = max({*reasons}, key=reasons.count)
+        most = max(dict.fromkeys(reasons), key=reasons.count)  # the first of equal numbers
         text = f"{most} in {reasons.count(most)} of {len(cases)} cases"
         return Answer(kind, "", kind, f"{text}.".capitalize(), text)
     if kind == EQUAL:

@@ -193,8 +193,8 @@ def _check_compare(compare: SidesDefinition, place: str) -> None:
 class Glossary(Model):
     """config/words.yaml: the meanings of words in reports."""
 
-    axes: dict[str, dict[str, Text]] = key({}, "The meanings of values, by axis.")
-    others: dict[str, Text] = key({}, "The meanings of other words of the reports.")
+    axes: dict[str, dict[str, Text]] = key(MISSING, "The meanings of values, by axis.")
+    others: dict[str, Text] = key(MISSING, "The meanings of other words of the reports.")
 
     def of(self, axis: str, value: str) -> str:
         """Return the meaning of a value; "" if it has none."""

@@ -341,7 +341,8 @@ class Settings(Model):
         "The time limit of a run, from the preparation to the report. All studies share it evenly; or "
         "give it by study, with `default` for the others. `make report MINUTES=30` sets it. Each cell "
         "gets `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go where they "
-        "answer most (docs/running.md). On a cluster, `rounds` counts instead.",
+        "answer most (docs/running.md). On a cluster, each cell has `rounds` rounds, or "
+        "`thresholds.min_rounds`.",
     )
     rounds: int | None = key(
         None,
@@ -434,7 +435,7 @@ class Settings(Model):
     )
     expectations: Annotated[list[Text], AfterValidator(unique)] = key(
         [],
-        "Files with expectations of your own, below the checkout; `check` fails if one does not hold.",
+        "Files with expectations of your own, relative to the checkout; `check` fails if one does not hold.",
     )
     baselines: Annotated[list[Name], AfterValidator(unique)] = key(
         [],

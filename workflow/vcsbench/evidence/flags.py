@@ -84,7 +84,7 @@ FLAGS: dict[str, Flag] = {
         "Client or server had loaded Subversion's libraries from outside the folders of their build.",
         "Install the build with a run path (rpath), or give it a `library_path` in `builds`.", INVALID_RUN),
     "libraries-unknown": Flag(
-        "The client's libraries are unknown: it is static, or the kernel allows no tracing.",
+        "The client's libraries are unknown: it is static, or its C library is not glibc.",
         "Make sure that the build is the one that its name says."),
     "same-binaries": Flag("Both builds have the same binaries: this is an A/A comparison.",
         "Read its differences as noise. To compare two builds, correct `builds`."),

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -275,11 +276,23 @@ class CellRound:
     def _rerun(self) -> str:
         """Run the command again, untimed, and return how it ended and its last errors."""
         self.cell.reset_output()
+        argv, limit_s = self.cell.argv, self.recipe["time_limit_s"]
+        name = os.path.basename(argv[0])
         try:
-            self._run_untimed(is_read=False)
-        except UserError as error:
-            return str(error)
-        return f"{os.path.basename(self.cell.argv[0])} succeeds"
+            with open(self.cell.stdin or os.devnull, "rb") as given:
+                done = subprocess.run(
+                    argv,
+                    stdin=given,
+                    capture_output=True,
+                    env=self.cell.environment,
+                    timeout=limit_s,
+                )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"{name} failed: {error}"
+        if done.returncode == 0:
+            return f"{name} succeeds"
+        errors = printable(done.stderr).strip().splitlines()[-3:]
+        return f"{name} {processes.how_it_ended(done.returncode)}: {' '.join(errors)}"
 
     def _details(self) -> str:
         """Return more details of a failed run: a full file system, and the end of the server's log."""
@@ -405,8 +418,8 @@ def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
     if not name.startswith("svn"):
         libraries = None
     elif libraries is None:
-        idle, log = cell.idle_command or cell.command, cell.folder / "libraries.log"
-        libraries = client_libraries(idle, cell.environment, log)
+        idle = cell.idle_command or cell.command
+        libraries = client_libraries(idle, cell.environment, cell.folder)
     client = _build_side(program, cell.versions[name], cell.client, libraries)
     server, server_side = cell.server, None
     if server and server.pid:

@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
-from vcsbench.measure.work import Fingerprint, discard_output
+from vcsbench.measure.work import Fingerprint
 from vcsbench.programs import Programs
 
 # A hook of hyperfine: it asks this process to do its work, and waits for the answer. It is a shell command
@@ -91,10 +91,11 @@ class Hyperfine:
         Return "", or the last output of hyperfine if it failed. Its processes hold the descriptor `lock`
         open. Raise the error of a hook, ParentGone, or UserError if a run took longer than `limit_s`.
         """
+        command = self._command(argv, stdin, runs)
         began, self.hooks_s = time.monotonic(), 0.0
         with self.log.open("wb") as output:
             process = subprocess.Popen(
-                processes.with_pdeathsig(self._command(argv, stdin, runs)),
+                processes.with_pdeathsig(command),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,
@@ -331,12 +332,26 @@ def _ptrace(request: int, pid: int, data: int) -> bool:
 
 
 def client_libraries(
-    argv: Sequence[str], environment: Mapping[str, str], log: Path
+    argv: Sequence[str], environment: Mapping[str, str], folder: Path
 ) -> list[str] | None:
-    """Run a command untimed, and return its libraries of Subversion; None if they are unknown."""
-    with suppress(UserError):
-        return capture(argv, "", discard_output, environment, log, LIBRARIES_LIMIT_S).libraries
-    return None
+    """Run a command untimed, and return the libraries of Subversion that its loader reports below `folder`.
+
+    The command may fail, and the kernel may allow no tracing. Return None without a report: the program is
+    static, or its C library is not glibc.
+    """
+    debug = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(folder / "loaded")}
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(
+            argv,
+            env={**environment, **debug},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=LIBRARIES_LIMIT_S,
+        )
+    # One file per process: the shell of a wrapper has one, too.
+    texts = [path.read_text(errors="replace") for path in folder.glob("loaded.*")]
+    lines = [line for text in texts for line in text.splitlines() if "calling init: " in line]
+    return mapped_libraries("\n".join(lines)) if lines else None
 
 
 def server_libraries(pid: int) -> list[str]:
@@ -346,5 +361,5 @@ def server_libraries(pid: int) -> list[str]:
 
 
 def mapped_libraries(maps: str) -> list[str]:
-    """Return the libraries of Subversion in /proc/PID/maps."""
+    """Return the libraries of Subversion at the ends of lines, as in /proc/PID/maps."""
     return sorted({os.path.realpath(path) for path in set(LIBRARY.findall(maps))})

@@ -12,7 +12,7 @@ from statistics import mean, median
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.decision import Row
+from vcsbench.advice.decision import Row, compares_times
 from vcsbench.config.study import Study
 from vcsbench.evidence.flags import FLAGS
 from vcsbench.evidence.same_work import by_reason
@@ -179,7 +179,9 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         axes=layout.axes,
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
-        key=_key(points, bool(compare)),
+        key=_key(
+            points, bool(compare), bool(compare) and compares_times(definition, compare["axis"])
+        ),
     )
 
 
@@ -238,12 +240,16 @@ def _legend(definition: Row) -> Legend | None:
     return Legend(left, swatches[:: metric.gain], right)
 
 
-def _key(points: Sequence[Point], compares: bool) -> list[tuple[str, str]]:
-    """Return the key of a table: each mark and each sign that its points show, with its meaning."""
+def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple[str, str]]:
+    """Return the key of a table: each mark and each sign that its points show, with its meaning.
+
+    `has_cards`: cards print its numbers, as factors.
+    """
     marks = {mark for point in points for mark in point.mark}
     kinds = {point.kind for point in points}
     key = [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
-    key += [PER_CENT, ("grey", "no difference is called")] if compares else [BAR]
+    key += [PER_CENT] if has_cards else []
+    key += [("grey", "no difference is called")] if compares else [BAR]
     key.append(("·", "not in the grid, or not published"))
     key += [text for kind, text in grids.ABSENT.items() if kind in kinds]
     if any(point.deviation for point in points):
@@ -282,6 +288,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
             "spent": [_short(value) for value in _times(rows)],
             "counted": [_short(_median(value)) for value in values],
             "evidence": evidence_sentences(rows),
+            "rounds": len({run["round"] for run in rows}),
             "runs": [start, len(rows)],
         }
         start += len(rows)

@@ -209,7 +209,10 @@ def _read(archive: Path, target: Path, finish: Callable[[Path, Manifest], object
         ):
             manifest = _extract(archives.read_members(stream), contained, shown)
         check_files(target, manifest["files"])
-        finish(target, manifest)
+        try:
+            finish(target, manifest)
+        except OSError as error:  # of this machine, such as a full disk
+            raise UserError(f"{error.filename or target}: {error.strerror}") from None
     except ArchiveError as error:
         message = f"cannot be read as a bundle: {error}"
     except (OSError, EOFError, zlib.error) as error:

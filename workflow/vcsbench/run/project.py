@@ -25,7 +25,7 @@ from vcsbench.external import split_credentials
 from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import STEPS
 from vcsbench.measure.work import KINDS as WORK_KINDS
-from vcsbench.modules import KINDS, is_kind
+from vcsbench.modules import KINDS, kinds_of
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL
 from vcsbench.prepare.repositories import PreparedRepositories
@@ -300,10 +300,10 @@ def _check_commands(study: Study) -> None:
         key = f"config/studies/{study.name}.yaml: `commands.{name}"
         for field, folder in KINDS.items():
             kind = getattr(command, field, None)
-            if kind and not is_kind(folder, kind):
+            if kind and kind not in kinds_of(folder):
                 raise UserError(
-                    f"{key}.{field}`: no kind {kind!r}. Use a file name of "
-                    f"workflow/vcsbench/{folder.replace('.', '/')}."
+                    f"{key}.{field}`: no kind {kind!r}. Use one of {', '.join(kinds_of(folder))}, or add a "
+                    f"file to workflow/vcsbench/{folder}."
                 )
         if (command.store or "") not in STORES:
             raise UserError(
