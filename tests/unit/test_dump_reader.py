@@ -279,3 +279,16 @@ def test_reader_follows_the_tree(tree: str, records: bytes, exists: bool | None)
     reader = DumpReader("it", io.BytesIO(HEAD + revision(1) + records), tree=tree)
     reader.run()
     assert reader.has_tree is exists
+
+
+@pytest.mark.parametrize("is_of_text", [True, False])
+def test_reader_skips_contents_beyond_its_limit(is_of_text: bool) -> None:
+    large = b"x" * (3 << 20)
+    node = file(b"a", large) if is_of_text else file(b"a", properties={b"p": large})
+    stream = io.BytesIO(BASE + node)
+    with pytest.raises(UserError):
+        DumpReader("dump", stream, texts="skip").run(1_000, 1 << 20)
+    assert stream.tell() < len(BASE) + 1_000
+    reader = DumpReader("dump", stream := io.BytesIO(BASE + node), texts="skip")
+    reader.run(1_000, 1 << 30)
+    assert reader.is_whole and reader.offset == len(BASE + node)

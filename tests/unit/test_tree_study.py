@@ -31,6 +31,7 @@ from vcsbench.sources import open_source
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
+from vcsbench.subjects import remove_incomplete
 from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features
 from vcsbench.subjects.tree_stores import STORES
 
@@ -269,7 +270,7 @@ def test_templates_lost_or_changed_are_made_again(tree: Path, tmp_path: Path) ->
     (copy.parent / "making-of-one-that-was-killed").mkdir()
     assert Path(these.store_record()["path"]).read_bytes() == whole
     assert inspect_built_tree(Path(these.source_record()["path"]), NEUTRAL) == complete
-    these.remove_incomplete()
+    remove_incomplete(copy.parent)
     assert not list(copy.parent.glob("making-*"))
     before = copy.stat().st_ino
     these.source_record()

@@ -262,7 +262,11 @@ def signal_of(code: int | None) -> str:
 def how_it_ended(code: int | None) -> str:
     """Describe an exit code (signal_of)."""
     name = signal_of(code)
-    memory = " (the kernel does that when memory runs out)" if name == "SIGKILL" else ""
+    memory = (
+        " (the kernel does that when memory runs out: free some memory, and run again)"
+        if name == "SIGKILL"
+        else ""
+    )
     return f"was ended by {name}{memory}" if name else f"exits with {code}"
 
 

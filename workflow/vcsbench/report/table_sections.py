@@ -160,6 +160,7 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         if compare and grids.has_interval(row) and words.is_number(row["value"])
     ]
     commands = {study.command_name(row) for row in rows}
+    has_cards = bool(compare and compares_times(definition, str(compare.get("axis"))))
     return TableSection(
         name=name,
         anchor=f"table-{words.slug(name)}",
@@ -179,9 +180,7 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         axes=layout.axes,
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
-        key=_key(
-            points, bool(compare), bool(compare) and compares_times(definition, compare["axis"])
-        ),
+        key=_key(points, bool(compare), has_cards),
     )
 
 

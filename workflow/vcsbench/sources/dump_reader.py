@@ -80,14 +80,14 @@ class DumpReader:
     ) -> None:
         """`name` is the source in errors. Records go to `out`, without dates that Subversion cannot read.
 
-        `texts`: compare them with their checksums, read them only, or skip them where the stream can seek.
+        `texts`: compare them with their checksums, read them only, or skip all contents.
         """
         self._name = name
         self._stream = stream
         self._out = out
         self._tree = tree.encode(errors="surrogateescape")
         self._checks_texts = texts == "check"
-        self._skips_texts = texts == "skip" and stream.seekable()
+        self._skips_contents = texts == "skip"
         self._remedy = remedy
         self.numbers, self.offsets = array("Q"), array("Q")
         self.offset = 0
@@ -268,6 +268,9 @@ class DumpReader:
         whole = number_of(headers, CONTENT) or properties + text
         if properties + text > whole:
             raise self.wrong("the parts of a record are longer than the record")
+        if self._skips_contents:
+            self._skip(whole)
+            return
         if whole and self._format == 1 and not headers.keys() & {PROPERTIES, TEXT}:
             properties = self._properties(headers, whole, has_text_behind=True)
         elif properties:
@@ -418,13 +421,19 @@ class DumpReader:
             place = "" if is_revision else f" of {quoted(headers[NODE])}"
             self._count("bypass", f"{name.decode('latin-1')}{place} in revision {self._revision}")
 
+    def _skip(self, length: int) -> None:
+        if self.offset + length > self._size:
+            raise self.wrong(_TRUNCATED)
+        if self._stream.seekable():
+            self._stream.seek(length, os.SEEK_CUR)
+            self.offset += length
+        else:
+            for _ in self._content(length):
+                pass
+
     def _text(self, length: int, headers: Mapping[bytes, bytes]) -> None:
         if self.offset + length > self._size:
             raise self.wrong(_TRUNCATED)
-        if self._skips_texts:
-            self._stream.seek(length, os.SEEK_CUR)
-            self.offset += length
-            return
         # The checksums of a delta belong to the resulting text: svnadmin load checks them.
         is_delta = headers.get(b"Text-delta") == b"true"
         digests = {}

@@ -146,6 +146,8 @@ class DumpSource(Source):
         sample, tree = self._sample, self._tree
         if not sample or not sample.is_whole:
             return 0
+        if tree is None and sample.has_tree is None:
+            return 0  # a copy decides it
         if tree is None:
             tree = TRUNK if sample.has_tree else ""
         above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")

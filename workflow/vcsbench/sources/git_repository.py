@@ -470,14 +470,15 @@ class Git:
 
     def packed_bytes(self) -> int:
         """Return the size of a repository's own objects, without those that it borrows."""
-        files = (self._common / "objects").glob("*/*")
-        return sum(
-            file.stat().st_size
-            for file in files
-            if file.is_file()
-            and file.parent.name != "info"
-            and file.suffix not in (".idx", ".rev", ".bitmap")
-        )
+        objects = self._common / "objects"
+        with _readable(objects):
+            return sum(
+                file.stat().st_size
+                for file in objects.glob("*/*")
+                if file.is_file()
+                and file.parent.name != "info"
+                and file.suffix not in (".idx", ".rev", ".bitmap")
+            )
 
 
 def _quoted(value: str) -> str:

@@ -158,6 +158,12 @@ def make_template(
     return record
 
 
+def remove_incomplete(folder: Path) -> None:
+    """Remove what killed processes left in a folder of templates."""
+    for path in folder.glob(f"{TEMPORARY_PREFIX}*"):
+        remove_path(path)
+
+
 def _sizes(path: Path) -> TreeRecord:
     """Return entries (1 for a file), approximate bytes on disk, and bytes of content."""
     status = [os.lstat(path)]

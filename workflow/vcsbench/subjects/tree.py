@@ -26,11 +26,11 @@ from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import next_directory
 from vcsbench.storages.workdir import WorkDir, remove_path, resolve
 from vcsbench.subjects import (
-    TEMPORARY_PREFIX,
     FilesystemSubject,
     Subject,
     Words,
     make_template,
+    remove_incomplete,
     tree_stores,
 )
 from vcsbench.subjects.fsfs import run_client
@@ -101,7 +101,7 @@ class Tree(FilesystemSubject):
             return 0
         if self.repository:
             self.repository.check()
-        self.templates.remove_incomplete()
+        remove_incomplete(self.templates.workdir.make(FOLDER))
         self.templates.idle_store()
         size = self.templates.source_record()["bytes"] + self.templates.store_record()["bytes"]
         return self.filesystem.size_for(size)
@@ -233,11 +233,6 @@ class TreeTemplates:
         self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
         identity = recipe["repository"]["identity"]
         self.name = hashlib.sha256(identity.encode()).hexdigest()[:16]
-
-    def remove_incomplete(self) -> None:
-        """Remove temporary folders of killed processes."""
-        for path in self.workdir.make(FOLDER).glob(f"{TEMPORARY_PREFIX}*"):
-            remove_path(path)
 
     def source_record(self) -> TreeRecord:
         """Return the record of the tree. A tree that was changed is made again."""

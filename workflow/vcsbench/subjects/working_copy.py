@@ -19,7 +19,7 @@ from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import ExtentsUnsupportedError, disk_usage
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects import FilesystemSubject, Words, make_template
+from vcsbench.subjects import FilesystemSubject, Words, make_template, remove_incomplete
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
 
@@ -72,6 +72,7 @@ class WorkingCopy(FilesystemSubject):
             first = max(min(2, youngest), first)
         self.revisions = (first, youngest)
         self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
+        remove_incomplete(self.templates.workdir.make(FOLDER))
         self.counterpart = self.templates.export(youngest)
         if self.behind is not None:
             # A relocation does not change keywords in files that no update changes.
