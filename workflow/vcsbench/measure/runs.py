@@ -34,6 +34,7 @@ HOOK = (
 LIBRARY = re.compile(r"(/\S*/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/\s]*)$", re.MULTILINE)
 LIBRARIES_LIMIT_S = 60
 TRACER_LIMIT_S = 2.0
+CHILD_LIMIT_S = 2.0
 
 
 class ParentGone(Exception):
@@ -223,6 +224,7 @@ def capture(
     watchdog.start()
     try:
         work = read_output(process.stdout)
+        watchdog.output_ended.set()
         watchdog.join()  # ends with the process
         # Before waitid, which would take the tracer's stops for the end. A child that stays is not awaited.
         tracer.join(TRACER_LIMIT_S)
@@ -230,6 +232,7 @@ def capture(
         # The process has ended, but the kernel still has its counters.
         io = processes.io_counts([process.pid])
     finally:
+        watchdog.output_ended.set()
         process.stdout.close()
         _kill_group(process.pid)
         tracer.join(TRACER_LIMIT_S)
@@ -256,13 +259,15 @@ class _Watchdog(threading.Thread):
         self.watched = list(watched)
         self.limit_s = limit_s
         self.is_late = self.is_parent_gone = False
+        self.output_ended = threading.Event()
 
     def run(self) -> None:
         """Wait for the first of: its end, the end of a watched process, the time limit."""
         ready = select.select([self.process, *self.watched], [], [], self.limit_s)[0]
         self.is_parent_gone = any(fd in ready for fd in self.watched)
         self.is_late = not ready
-        if self.is_late or self.is_parent_gone:
+        # A child that stays may hold the output open.
+        if self.is_late or self.is_parent_gone or not self.output_ended.wait(CHILD_LIMIT_S):
             _kill_group(self.pid)
         os.close(self.process)
 
