@@ -71,7 +71,7 @@ class Results:
     provenance: Row = field(default_factory=dict)
     history: Row = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
-    glossary: Glossary = field(default_factory=Glossary)
+    glossary: Glossary = field(default_factory=lambda: Glossary(axes={}, others={}))
     own_repository: str = ""
     repository_notes: Sequence[str] = ()
     moved: Sequence[str] = ()
