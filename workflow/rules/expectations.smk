@@ -13,7 +13,7 @@ rule history:
         "../../envs/python.yaml"
     params:
         code=code_of("expectations"),
-        task="history",
+        task="write_history",
         names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
         order=order_of,
         block=lambda wildcards: study_of(wildcards).block,
@@ -41,7 +41,7 @@ rule expectations:
         "../../envs/python.yaml"
     params:
         code=code_of("expectations"),
-        task="judge",
+        task="judge_findings",
         axes=inputs.axes,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
@@ -62,7 +62,7 @@ rule checks:
         "../../envs/python.yaml"
     params:
         code=code_of("expectations"),
-        task="join",
+        task="join_checks",
         of_other_studies=EXPECTATIONS.of_other_studies(),
     script:
         "../scripts/expectations.py"

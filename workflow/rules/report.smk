@@ -48,7 +48,7 @@ rule report:
         "../../envs/python.yaml"
     params:
         code=code_of("report"),
-        task="report",
+        task="write_page",
         templates=code_digest(TEMPLATES),
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         order=order_of,
@@ -70,7 +70,7 @@ rule index:
         "../../envs/python.yaml"
     params:
         code=code_of("report"),
-        task="index",
+        task="write_index",
         templates=code_digest(TEMPLATES),
         studies=inputs.studies_with_findings(),
     script:

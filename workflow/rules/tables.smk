@@ -18,7 +18,7 @@ rule noise:
         "../../envs/python.yaml"
     params:
         code=code_of("tables"),
-        task="noise",
+        task="describe_noise",
         axes=inputs.axes,
         block=lambda wildcards: study_of(wildcards).block,
         variance_group=lambda wildcards: study_of(wildcards).variance_group,
@@ -48,7 +48,7 @@ rule tables:
         "../../envs/python.yaml"
     params:
         code=code_of("tables"),
-        task="tables",
+        task="compare_measured",
         definitions=lambda wildcards: inputs.table_definitions(
             wildcards, PROJECT.environment, False
         ),
@@ -72,7 +72,7 @@ rule published_tables:
         "../../envs/python.yaml"
     params:
         code=code_of("tables"),
-        task="published",
+        task="compare_published",
         definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.environment, True),
         order=order_of,
         by=inputs.group_columns,

@@ -64,4 +64,6 @@ def history() -> None:
 
 
 with job_log(snakemake.log[0]):
-    {"judge": judge, "join": join, "history": history}[snakemake.params.task]()
+    {"judge_findings": judge, "join_checks": join, "write_history": history}[
+        snakemake.params.task
+    ]()

@@ -12,7 +12,7 @@ from vcsbench.run.job import job_log
 snakemake: Any
 
 
-def report() -> None:
+def write_page() -> None:
     """Write the page of a study, and the params that it is made with."""
     study = load_study(snakemake.input.study)
     definitions = Path(snakemake.input.definitions)
@@ -23,7 +23,7 @@ def report() -> None:
     write_text(snakemake.output.page, build_page(results))
 
 
-def index() -> None:
+def write_index() -> None:
     """Write the index of the pages next to it."""
     path = Path(snakemake.output[0])
     studies = [StudyFindings(*study) for study in snakemake.params.studies]
@@ -31,4 +31,4 @@ def index() -> None:
 
 
 with job_log(snakemake.log[0]):
-    {"report": report, "index": index}[snakemake.params.task]()
+    {"write_page": write_page, "write_index": write_index}[snakemake.params.task]()

@@ -24,7 +24,7 @@ def tables() -> None:
     params, folder = snakemake.params, Path(snakemake.output[0])
     folder.mkdir(parents=True)
     limits, scatter = Limits(**params.limits), math.nan
-    if params.task == "published":
+    if params.task == "compare_published":
         numbers = list(snakemake.input.numbers)
         frame = read_published(numbers, list(params.order), params.by, **params.metadata)
     else:
@@ -33,7 +33,7 @@ def tables() -> None:
     made = make_tables(frame, params.definitions, params.order, params.block, limits, scatter)
     for name, table in made.items():
         write_frame(table, folder / f"{name}.csv")
-    for name in [] if params.task == "published" else params.baselines:
+    for name in [] if params.task == "compare_published" else params.baselines:
         compare(folder, name, limits)
 
 
@@ -58,4 +58,4 @@ def noise() -> None:
 
 
 with job_log(snakemake.log[0]):
-    noise() if snakemake.params.task == "noise" else tables()
+    noise() if snakemake.params.task == "describe_noise" else tables()

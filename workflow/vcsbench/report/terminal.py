@@ -92,11 +92,14 @@ def budget_sentences(account: Row) -> Iterator[str]:
         return
     effect, done = f"{account['min_effect_pct']:g} %", different + equal
     yield (
-        f"{done} of {words.count_of(all_, 'comparison')} are answered: {different} differ, "
-        f"{equal} show no difference of {effect}. {all_ - done} are undecided."
+        f"{done} of {words.count_of(all_, 'comparison')} are answered: {different} show a difference, "
+        f"{equal} none of {effect}. {all_ - done} are undecided."
     )
     if noisy := account.get("noisy"):
-        yield f"Runs scatter by {noisy['scatter_pct']:.0f} % here, so only differences of {effect} count."
+        yield (
+            f"Runs scatter by {noisy['scatter_pct']:.0f} % here, so equal means less than {effect}. "
+            f"A smaller difference is called only where it is certain."
+        )
     if duplicates := account.get("twins_sd"):
         percent = f"{100 * math.expm1(duplicates):.1f} %"
         yield f"Duplicates differ by {percent} beyond their scatter. Every error includes that."
