@@ -166,6 +166,14 @@ def test_decide_with_a_workload_takes_the_smallest_weighted_mean() -> None:
     assert "export (10 %)" in note
 
 
+def test_decide_does_not_count_mostly_start_up_against_a_value() -> None:
+    small = row(3.0, "too small to compare", candidate="f8")
+    found = cases(row(2.0), small, row(1.5, cache="hot-os", candidate="f8"))
+    decision = rule.decide(found, "f6", 10)
+    # In the first case f8 is not slower than f7 by anything that counts.
+    assert (decision.kind, decision.value, decision.worst["f8"]) == (rule.VALUE, "f8", 1.0)
+
+
 def test_cases_restricted_to_values_leave_out_the_others() -> None:
     (case,) = cases(row(2.0), row(9.0, candidate="f8"), values=["f6", "f7"])
     assert set(case.costs) == {"f6", "f7"}

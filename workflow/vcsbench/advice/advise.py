@@ -160,7 +160,7 @@ def _with_aggregate(
             size = f"{factor(max(mean.value, 1 / mean.value))} {direction} on average"
             if mean.low <= 1 <= mean.high:
                 size = "no difference shown on average"
-            effect = f"{size} (factor {mean.low:.2f} to {mean.high:.2f}), {effect}"
+            effect = f"{size} (factor {mean.low:.3f} to {mean.high:.3f}), {effect}"
         lines.append(f"{candidate} against {sides[0]}: {effect}.")
         kind, short = (EQUAL, "no difference") if equal else (UNDECIDED, "undecided")
         if better or worse:

@@ -2,7 +2,8 @@
 
 The regret of a value in a case is its time divided by the best time there. With a workload the rule takes
 the smallest weighted mean of the logarithms of the regrets. A value that a case lacks, or that is too noisy
-there, counts as the reference, which stays if the user changes nothing.
+there, counts as the reference, which stays if the user changes nothing. One that is mostly start-up there
+has no regret.
 """
 
 from __future__ import annotations
@@ -100,6 +101,11 @@ class Case:
 
     def regret(self, value: str, reference: str) -> float:
         """Return the time of a value divided by the best time of the case, at least 1."""
+        small = {
+            side for p in self.pairs if p.outcome == SMALL for side in (p.baseline, p.candidate)
+        }
+        if value in small - self.costs.keys():
+            return 1.0  # Mostly start-up: the case decides nothing against it.
         return self.costs.get(value, self.costs.get(reference, 1.0))
 
 

@@ -126,7 +126,7 @@ SEPARATOR, TO_TEST = "; ", " (to test: "
 SENTENCES = {
     "low-n": "low n: {rounds}",
     "crosses-bound": "interval: crosses a bound",
-    "needs-rounds": "interval: crosses a bound, about {needed:.0f} rounds decide, {n} measured",
+    "needs-rounds": "interval: crosses a bound, `rounds: {needed:.0f}` decides, {n} measured",
     "on-bound": "interval: crosses a bound, and the value lies on it",
     "reversed": "reversed: the other value is better",
     "no-metric": "no metric: {metric} was not measured",
