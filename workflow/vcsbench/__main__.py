@@ -42,7 +42,10 @@ def main(arguments: list[str]) -> int:
         act: Callable[[argparse.Namespace, Keys], int] = options.act
         return act(options, keys)
     except (UserError, OSError) as error:
-        print(printable(str(error)), file=sys.stderr)
+        message = str(error)
+        if isinstance(error, OSError) and error.filename:
+            message = f"{error.filename}: {error.strerror}. Fix that and run again."
+        print(printable(message), file=sys.stderr)
         return MISCONFIGURED if options.action == "doctor" else FAILED
     except KeyboardInterrupt:
         return INTERRUPTED

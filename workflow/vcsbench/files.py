@@ -36,8 +36,9 @@ def write_bytes(path: str | Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
-    except OSError:
+    except OSError as error:
         new.unlink(missing_ok=True)
+        error.filename = error.filename or str(path)  # a full file system has none
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:

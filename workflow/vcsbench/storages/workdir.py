@@ -209,6 +209,8 @@ def _remove_while_written(path: Path) -> None:
         try:
             remove_path(path)
         except OSError as error:
+            if error.errno == errno.EROFS:
+                raise  # The caller names the storage and the remedy.
             is_busy = error.errno in (errno.ENOTEMPTY, errno.ENOENT)
             if not is_busy or time.monotonic() > deadline:
                 raise UserError(
