@@ -10,7 +10,7 @@ import yaml
 
 from project import needs
 from vcsbench import __version__
-from vcsbench.run.workflow import provenance, store_command
+from vcsbench.run.provenance import provenance, store_command
 
 ROOT = Path(__file__).parents[2]
 

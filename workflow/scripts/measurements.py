@@ -16,7 +16,7 @@ from vcsbench.evidence.run_columns import read_calls
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import recorded_recipe
 from vcsbench.run.job import job_log
-from vcsbench.run.workflow import provenance
+from vcsbench.run.provenance import provenance
 
 snakemake: Any
 

@@ -33,7 +33,7 @@ from vcsbench.files import read_json, write_bytes
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.report.setup_section import SHORT_COMMIT
-from vcsbench.run.workflow import Provenance
+from vcsbench.run.provenance import Provenance
 from vcsbench.sources import archives
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 

@@ -31,13 +31,13 @@ from vcsbench.plan.result_state import ALL
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState
+from vcsbench.run.provenance import store_command
 from vcsbench.run.workflow import (
     FAILED,
     OPTIONS,
     checkout_lock,
     end_processes,
     print_message,
-    store_command,
 )
 from vcsbench.storages import workdir
 from vcsbench.storages.workdir import WorkDir

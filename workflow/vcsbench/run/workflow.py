@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import hashlib
-import json
 import os
 import pwd
-import shlex
 import signal
 import socket
 import subprocess
@@ -23,11 +20,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
 
-from vcsbench import __version__, processes
+from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.external import printable, without_password
+from vcsbench.external import printable
 from vcsbench.files import read_json, write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, measured_recipe
 from vcsbench.run.job import clear_line
@@ -55,11 +51,6 @@ SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report"}
 # Arguments with which Snakemake prints its own messages.
 VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
-
-# The command of the present or last run, and the environment variable with the command that the user typed.
-COMMAND, TYPED = f"{FOLDER}/command", "VCSBENCH_COMMAND"
-# The files and folders whose changes against the commit are listed.
-PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 
 
 class Interrupted(BaseException):
@@ -350,60 +341,3 @@ def run_processes(root: Path) -> list[int]:
 
 def _other_processes() -> set[int]:
     return {*processes.all_pids()} - {os.getpid(), *processes.ancestors()}
-
-
-class Provenance(TypedDict):
-    """The provenance of measurements; `commit` and `command` are "" if they are unknown.
-
-    `changed` are the files that differ from the commit. `config` is merged, without credentials in URLs.
-    """
-
-    vcsbench: str
-    commit: str
-    changed: list[str]
-    command: str
-    config_digest: str
-    config: dict[str, object]
-
-
-def store_command(root: Path, arguments: Sequence[str]) -> None:
-    """Store the command of the run: the typed one, or Snakemake with these arguments."""
-    command = os.environ.get(TYPED) or shlex.join(["snakemake", *arguments])
-    command = without_password(command)
-    with suppress(OSError):  # The provenance then has no command.
-        (root / COMMAND).parent.mkdir(exist_ok=True)
-        (root / COMMAND).write_text(command, encoding="utf-8")
-
-
-def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
-    """Return the provenance of measurements in a checkout."""
-    head = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
-    # A folder below another work tree is none.
-    is_tree = len(head) == 2 and Path(head[0]).resolve() == root.resolve()
-    status = ("status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
-    listed = _git(root, *status) if is_tree else ""
-    command = ""
-    with suppress(OSError):
-        command = (root / COMMAND).read_text(encoding="utf-8")
-    text = json.dumps(config, ensure_ascii=False, default=str)
-    public: dict[str, object] = json.loads(without_password(text))
-    # The order of keys does not matter.
-    ordered = json.dumps(public, sort_keys=True, ensure_ascii=False)
-    return {
-        "vcsbench": __version__,
-        "commit": head[1] if is_tree else "",
-        "changed": sorted(entry[3:] for entry in listed.split("\0") if entry),
-        "command": without_password(command),
-        "config_digest": hashlib.sha256(ordered.encode()).hexdigest(),
-        "config": public,
-    }
-
-
-def _git(root: Path, *arguments: str) -> str:
-    # The checkout may belong to another user than the one who measures, as root does.
-    command = ["git", "--no-optional-locks", "-c", "safe.directory=*", "-C", str(root), *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
