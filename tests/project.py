@@ -7,9 +7,11 @@ import csv
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -181,6 +183,30 @@ def open_folder(above: str) -> Iterator[Path]:
         yield path
     finally:
         shutil.rmtree(path)
+
+
+@contextmanager
+def serve_with_password(repository: Path, user: str, password: str) -> Iterator[str]:
+    """Serve a folder by svnserve, and `repository` in it to one user. Yield the address of the folder."""
+    (repository / "conf/svnserve.conf").write_text(
+        "[general]\nanon-access = none\npassword-db = passwd\n"
+    )
+    (repository / "conf/passwd").write_text(f"[users]\n{user} = {password}\n")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    argv = ["svnserve", "-d", "--foreground", "-T", "-r", repository.parent]
+    argv += ["--listen-host", "127.0.0.1", "--listen-port", str(port)]
+    with subprocess.Popen(argv) as server:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            server.terminate()
 
 
 def servers_of(project: Project) -> list[str]:

@@ -7,9 +7,6 @@ import json
 import os
 import re
 import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,7 +24,7 @@ from git_histories import (
     run,
     write_and_load,
 )
-from project import needs
+from project import needs, serve_with_password
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, read_dump
@@ -353,22 +350,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterat
     """Serve repositories that only a user with a password may read. Yield the address of their folder."""
     root = tmp_path_factory.mktemp("served")
     path = shutil.copytree(repository, root / "repository")
-    (path / "conf/svnserve.conf").write_text(
-        "[general]\nanon-access = none\npassword-db = passwd\n"
-    )
-    (path / "conf/passwd").write_text(f"[users]\n{USER} = {PASSWORD}\n")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    argv = ["svnserve", "-d", "--foreground", "-T", "-r", root]
-    with subprocess.Popen([*argv, "--listen-host", "127.0.0.1", "--listen-port", str(port)]) as it:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
-        yield f"127.0.0.1:{port}"
-        it.terminate()
+    with serve_with_password(path, USER, PASSWORD) as address:
+        yield address
 
 
 @pytest.fixture

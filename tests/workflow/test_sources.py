@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,7 @@ import pytest
 
 from dump_streams import DATE, HEAD, copied, deleted, file, folder, revision
 from git_histories import FILE, SUBMODULE, Commit, make_git
-from project import Project, measurements_of, needs
+from project import Project, measurements_of, needs, serve_with_password
 from vcsbench.config.validation import read_yaml
 from vcsbench.formats import FormatFile, read_format
 
@@ -56,19 +54,8 @@ def measure(project: Project, *targets: str, grid: object = (PART,), **keys: obj
 def address(tmp_path: Path) -> Iterator[str]:
     """Serve a repository to a user with a password. Yield its address."""
     path = create(tmp_path / "repository")
-    (path / "conf/svnserve.conf").write_text(
-        "[general]\nanon-access = none\npassword-db = passwd\n"
-    )
-    (path / "conf/passwd").write_text(f"[users]\nbob = {PASSWORD}\n")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    argv = ["svnserve", "-d", "--foreground", "-T", "-r", tmp_path]
-    argv += ["--listen-host", "127.0.0.1", "--listen-port", str(port)]
-    with subprocess.Popen(argv) as server:
-        time.sleep(0.5)
-        yield f"127.0.0.1:{port}/repository"
-        server.terminate()
+    with serve_with_password(path, "bob", PASSWORD) as server:
+        yield f"{server}/repository"
 
 
 def files_with(secret: str, folder: Path) -> list[str]:
