@@ -50,8 +50,8 @@ class Environment:
         Taken from its last load, or from what its source shows without one.
         """
         source = self.sources[repo]
-        if source.kind not in ("dump", "svn"):
-            return 0  # The conversion of all others shortens names.
+        if not source.keeps_long_names:
+            return 0
         record = read_json(self.root / "results" / "loaded" / f"{repo}.json")
         if record.get("identity") == source.identity():
             return int(record.get("long_names", 0))

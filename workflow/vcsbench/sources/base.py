@@ -86,6 +86,8 @@ class Source(Protocol):
     """
 
     kind: str
+    # The conversion of most sources shortens names that no file system can hold.
+    keeps_long_names: bool = False
     # The name of the progress stage.
     doing: str = "loading"
 

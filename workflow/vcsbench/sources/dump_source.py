@@ -90,6 +90,7 @@ class DumpSource(Source):
     """A dump file, plain or compressed, of format 1 to 3, with or without deltas."""
 
     kind = "dump"
+    keeps_long_names = True
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where)

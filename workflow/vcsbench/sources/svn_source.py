@@ -149,6 +149,7 @@ class SvnSource(Source):
     """A local repository."""
 
     kind = "svn"
+    keeps_long_names = True
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where)
@@ -300,6 +301,7 @@ class SvnUrlSource(Source):
     connect to it."""
 
     kind = "svn"
+    keeps_long_names = True
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where)
