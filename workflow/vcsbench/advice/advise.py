@@ -106,8 +106,9 @@ def advise(
     for question in settings.questions:
         axis = question.axis
         compared = [table for table in tables if compares_times(table[0], axis)]
-        measured = [value for value in settings.order[axis] if value in {*frame[axis]}]
-        if not compared and len(measured) > 1:
+        present = set() if compared else {*frame[axis]}
+        measured = [value for value in settings.order[axis] if value in present]
+        if len(measured) > 1:
             first, *others = measured
             definition: TableDefinition = {
                 "compare": {"axis": axis, "baseline": first, "candidates": others}

@@ -88,6 +88,12 @@ class Case:
         least = min(logs.values(), default=0.0)
         return {value: math.exp(log - least) for value, log in logs.items()}
 
+    @cached_property
+    def small(self) -> set[str]:
+        """Return the values without a decided comparison that are mostly start-up in one."""
+        pairs = [pair for pair in self.pairs if pair.outcome == SMALL]
+        return {side for p in pairs for side in (p.baseline, p.candidate)} - self.costs.keys()
+
     @property
     def is_decided(self) -> bool:
         """Return True if the case counts for a recommendation."""
@@ -101,11 +107,8 @@ class Case:
 
     def regret(self, value: str, reference: str) -> float:
         """Return the time of a value divided by the best time of the case, at least 1."""
-        small = {
-            side for p in self.pairs if p.outcome == SMALL for side in (p.baseline, p.candidate)
-        }
-        if value in small - self.costs.keys():
-            return 1.0  # Mostly start-up: the case decides nothing against it.
+        if value in self.small:
+            return 1.0  # The case decides nothing against it.
         return self.costs.get(value, self.costs.get(reference, 1.0))
 
 

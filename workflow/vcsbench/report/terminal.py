@@ -206,9 +206,7 @@ def read_summaries(results: Path, studies: Sequence[str]) -> list[StudySummary]:
             read_records(results / name / f"{path.stem}.csv")
             for name in ("findings", "grid", "failures")
         )
-        account, verdicts = (
-            read_json(results / "budget" / path.name),
-            [f["verdict"] for f in findings],
-        )
+        account = read_json(results / "budget" / path.name)
+        verdicts = [row["verdict"] for row in findings]
         summaries.append(StudySummary(path.stem, advice, account, verdicts, grid, failures))
     return summaries
