@@ -1,7 +1,5 @@
 """Small dump streams, built record by record with any oddities."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from vcsbench.sources import dump_format

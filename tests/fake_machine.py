@@ -1,7 +1,5 @@
 """A checkout on a machine of stand-in programs, for the tests of envs/setup.sh."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from subprocess import CompletedProcess

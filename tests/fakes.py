@@ -1,7 +1,5 @@
 """A private PATH with stand-ins for programs that record their calls."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

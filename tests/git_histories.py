@@ -1,7 +1,5 @@
 """Git repositories to convert, and readers of the resulting Subversion repositories."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Copies of the workflow for the tests that run it."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import json
@@ -137,7 +135,7 @@ class Run(subprocess.Popen[str]):
         with self.log.open("w") as log:
             files = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
             own = {"cwd": project.path, "env": environment, "start_new_session": True}
-            super().__init__(command, text=True, **files, **own)  # type: ignore[call-overload]
+            super().__init__(command, text=True, **files, **own)
 
     def output(self) -> str:
         """Return both streams."""

@@ -3,8 +3,6 @@
 Print each file group with its share of stilted phrases and long sentences, and exit with 1 above a limit.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Repositories with small shards, so that a few revisions can be packed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

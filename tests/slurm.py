@@ -1,7 +1,5 @@
 """A Slurm with two nodes on this machine. Daemons and sockets are private; only CONFIGURATION is not."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

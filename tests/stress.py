@@ -13,8 +13,6 @@ without a victim and full disks without an error do not count. After each hit:
 Prints a line for each hit, then the counts. The exit code is 0 if all hits are clean. Needs root.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

@@ -1,7 +1,5 @@
 """A page in a headless Chromium, and scripts that use it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The page in a real browser: picks, details, filters, keyboard, small windows, accessibility, print."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shlex
@@ -10,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from browser.driver import Visit, browse, drive, needs_chromium, visit
+from browser.driver import browse, drive, needs_chromium, visit
 from unit.report_files import default_grid, make_files, write_page
 
 pytestmark = needs_chromium
@@ -27,26 +25,24 @@ setInterval(() => {
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(tmp_path_factory):
     """The report of a completely measured study with duplicates."""
     return write_page(make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1))
 
 
 @pytest.fixture(scope="module")
-def measured(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def measured(page, tmp_path_factory):
     path = tmp_path_factory.mktemp("measured") / page.name
     path.write_text(page.read_text().replace("</body>\n</html>", f"{MEASURE}</body></html>"))
     return path
 
 
 @pytest.fixture(scope="module")
-def visited(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Visit:
+def visited(measured, tmp_path_factory):
     return visit(measured, tmp_path_factory.mktemp("desktop"))
 
 
-def test_page_loads_without_errors_or_requests_and_fits_a_desktop(
-    visited: Visit, measured: Path, tmp_path: Path
-) -> None:
+def test_page_loads_without_errors_or_requests_and_fits_a_desktop(visited, measured, tmp_path):
     assert visited.errors == [] and "data-error" not in visited.root
     assert [url for url in visited.requests if url != measured.as_uri()] == []
     assert int(visited.root["data-toowide"]) <= 0
@@ -58,7 +54,7 @@ def test_page_loads_without_errors_or_requests_and_fits_a_desktop(
 
 
 @pytest.mark.slow
-def test_page_fits_a_small_window(measured: Path, tmp_path: Path) -> None:
+def test_page_fits_a_small_window(measured, tmp_path):
     assert int(visit(measured, tmp_path, width=400).root["data-toowide"]) <= 0
 
 
@@ -83,7 +79,7 @@ def pick(axis: str, value: str) -> str:
     """
 
 
-def test_picks_change_cards_cases_tables_and_address(page: Path, tmp_path: Path) -> None:
+def test_picks_change_cards_cases_tables_and_address(page, tmp_path):
     before = drive(page, tmp_path, CARD)
     seen = drive(page, tmp_path, pick("ra", "svn") + CARD)
     assert {*before["rows"]} == {*before["cells"]} == {"http", "svn", "file"}
@@ -97,7 +93,7 @@ def test_picks_change_cards_cases_tables_and_address(page: Path, tmp_path: Path)
     assert drive(page, tmp_path, back + CARD) == {**before, "hash": ""}
 
 
-def test_details_of_a_number_have_its_runs_and_commands(page: Path, tmp_path: Path) -> None:
+def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
     seen = drive(
         page,
         tmp_path,
@@ -130,14 +126,14 @@ def test_details_of_a_number_have_its_runs_and_commands(page: Path, tmp_path: Pa
         assert text in opened["text"], text
 
 
-def test_command_quotes_the_repository_for_a_shell(page: Path, tmp_path: Path) -> None:
+def test_command_quotes_the_repository_for_a_shell(page, tmp_path):
     cell = "log/http/ruby/f6/nopack/slow/cold"
     steps = f"known.of.own = `/srv/it's mine`; return commandsOf(['{cell}'])[0][1];"
     words = shlex.split(drive(page, tmp_path, steps))
     assert words == ["make", "show", f"CELL={cell}", "REPO=/srv/it's mine", "STUDY=fsfs-san-2014"]
 
 
-def test_keys_move_in_a_grid_and_open_a_number(page: Path, tmp_path: Path) -> None:
+def test_keys_move_in_a_grid_and_open_a_number(page, tmp_path):
     seen = drive(
         page,
         tmp_path,
@@ -164,7 +160,7 @@ return { same: cells.filter((cell) => cell.classList.contains("same")).length, a
 """
 
 
-def test_filter_shows_differences_only_and_marks_on_request(page: Path, tmp_path: Path) -> None:
+def test_filter_shows_differences_only_and_marks_on_request(page, tmp_path):
     plain = drive(page, tmp_path, FILTER)
     differs = drive(page, tmp_path, FILTER, anchor="#&only=differs")
     assert (differs["same"], plain["marks"]) == (0, 0) and 0 < differs["all"] < plain["all"]
@@ -173,9 +169,7 @@ def test_filter_shows_differences_only_and_marks_on_request(page: Path, tmp_path
     assert marked["all"] == plain["all"]
 
 
-def test_sort_orders_rows_by_a_column_and_the_published_grid_with_them(
-    page: Path, tmp_path: Path
-) -> None:
+def test_sort_orders_rows_by_a_column_and_the_published_grid_with_them(page, tmp_path):
     seen = drive(
         page,
         tmp_path,
@@ -200,7 +194,7 @@ def test_sort_orders_rows_by_a_column_and_the_published_grid_with_them(
         assert group == sorted(group, reverse=True)
 
 
-def test_copy_has_the_shown_numbers(page: Path, tmp_path: Path) -> None:
+def test_copy_has_the_shown_numbers(page, tmp_path):
     steps = """
     const figure = all("#table-elapsed .measured").find(seen);
     figure.querySelector(".copy").click();
@@ -215,7 +209,7 @@ def test_copy_has_the_shown_numbers(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_visit_of_a_page_with_requests_lists_them(tmp_path: Path) -> None:
+def test_visit_of_a_page_with_requests_lists_them(tmp_path):
     page = tmp_path / "page.html"
     page.write_text("<html><body><img src='http://example.invalid/x.png'></body></html>")
     assert "http://example.invalid/x.png" in visit(page, tmp_path).requests
@@ -252,9 +246,7 @@ def axe() -> str:
 @pytest.mark.skipif(AXE is None, reason="no axe here (envs/setup.sh --test)")
 @pytest.mark.parametrize(("options", "dark"), [((), False), ((DARK,), True)])
 @pytest.mark.parametrize("opened", ["", OPEN])
-def test_page_in_axe_has_no_serious_violation(
-    page: Path, tmp_path: Path, options: tuple[str, ...], dark: bool, opened: str
-) -> None:
+def test_page_in_axe_has_no_serious_violation(page, tmp_path, options, dark, opened):
     found = drive(page, tmp_path, LOOK.replace("OPEN", opened), "", axe(), *options)
     assert found["passed"] > 10
     assert found["dark"] is dark
@@ -262,7 +254,7 @@ def test_page_in_axe_has_no_serious_violation(
 
 
 @pytest.mark.slow
-def test_page_printed_has_3_to_60_sheets(page: Path, tmp_path: Path) -> None:
+def test_page_printed_has_3_to_60_sheets(page, tmp_path):
     pdf = tmp_path / "page.pdf"
     browse(page.as_uri(), tmp_path, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))

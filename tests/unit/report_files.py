@@ -1,7 +1,5 @@
 """All files of a synthetic run that the report reads, and its page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

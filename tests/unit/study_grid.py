@@ -1,7 +1,5 @@
 """Grids of the studies in the default configuration, or of parts of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Synthetic results of a study with known ratios, in the files of a run."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

@@ -1,10 +1,7 @@
 """The decision rule and the words of its answers, on the rows of tables with known ratios."""
 
-from __future__ import annotations
-
 import itertools
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,7 +51,7 @@ def card(*rows: dict[str, Any], axis: str = "format", **options: Any) -> Card:
     return card_of(question, rows[0]["baseline"], AXES, found, 10.0, workload)
 
 
-def test_answer_with_one_small_loss_is_the_value_with_the_smallest_worst_regret() -> None:
+def test_answer_with_one_small_loss_is_the_value_with_the_smallest_worst_regret():
     made = card(row(2.9), row(0.926, cache="hot-os", command="export"))
     decision = rule.decide(made.cases, "f6", 10)
     assert (decision.kind, decision.value) == (rule.VALUE, "f7")
@@ -67,14 +64,12 @@ def test_answer_with_one_small_loss_is_the_value_with_the_smallest_worst_regret(
     ("loss", "effect", "kind"),
     [(1.09, 10, rule.VALUE), (1.11, 10, rule.DEPENDS), (1.14, 15, rule.VALUE)],
 )
-def test_decide_with_losses_on_both_sides_depends_above_the_smallest_effect(
-    loss: float, effect: float, kind: str
-) -> None:
+def test_decide_with_losses_on_both_sides_depends_above_the_smallest_effect(loss, effect, kind):
     found = cases(row(2.0), row(1 / loss, cache="hot-os"))
     assert rule.decide(found, "f6", effect).kind == kind
 
 
-def test_answer_with_three_values_counts_each_case_once() -> None:
+def test_answer_with_three_values_counts_each_case_once():
     # f7 is faster than f6 and slower than f8 in one case; another case lacks it.
     best = {"call": "faster", "candidate": "f8"}
     rows = [row(2.0), row(2.1, **best), row(1.0, cache="hot-os"), row(1.05, cache="hot-svn")]
@@ -86,7 +81,7 @@ def test_answer_with_three_values_counts_each_case_once() -> None:
     assert (len(slower.gains), slower.slower, slower.equal) == (0, 1, 1)
 
 
-def test_decide_that_depends_returns_the_simplest_rule() -> None:
+def test_decide_that_depends_returns_the_simplest_rule():
     grid = itertools.product(("log", "export"), ("http", "svn"), ("cold", "hot-os", "hot-svn"))
     cells = [dict(zip(("command", "ra", "cache"), values, strict=True)) for values in grid]
     is_better = [(cell["command"], cell["cache"]) == ("log", "cold") for cell in cells]
@@ -111,9 +106,7 @@ def test_decide_that_depends_returns_the_simplest_rule() -> None:
         ({"call": ""}, "too few rounds"),
     ],
 )
-def test_outcome_of_a_row_follows_its_call_and_its_fixed_share(
-    change: dict[str, Any], outcome: str
-) -> None:
+def test_outcome_of_a_row_follows_its_call_and_its_fixed_share(change, outcome):
     assert outcome_of({**row(3.0, "faster"), **change}) == outcome
 
 
@@ -138,23 +131,21 @@ START_UP = row(0.2, "slower", cache="hot-svn", fixed_share=0.8)
         ),
     ],
 )
-def test_decide_uses_decided_cases_alone(
-    rows: list[dict[str, Any]], kind: str, value: str, decided: int
-) -> None:
+def test_decide_uses_decided_cases_alone(rows, kind, value, decided):
     decision = rule.decide(cases(*rows) if rows else [], "f6", 10)
     assert (decision.kind, decision.value, decision.decided) == (kind, value, decided)
     if value == "f7" and decided == 1:
         assert decision.worst["f7"] == 1.0 and decision.cases == 3
 
 
-def test_cases_of_two_tables_chain_their_values() -> None:
+def test_cases_of_two_tables_chain_their_values():
     second = {"compare": {"axis": "format", "baseline": "f7", "candidates": ["f8"]}}
     later = {**row(1.5), "baseline": "f7", "candidate": "f8"}
     (case,) = cases_of("format", [(DEFINITION, [row(2.0)]), (second, [later])], AXES)
     assert case.costs == {"f6": pytest.approx(3.0), "f7": pytest.approx(1.5), "f8": 1.0}
 
 
-def test_decide_with_a_workload_takes_the_smallest_weighted_mean() -> None:
+def test_decide_with_a_workload_takes_the_smallest_weighted_mean():
     rows = (row(1.5), row(0.5, command="export"))
     parts = [("log", 90), ("export", 10)]
     workload = [{"name": n, "weight": w, "where": {"command": n}} for n, w in parts]
@@ -166,7 +157,7 @@ def test_decide_with_a_workload_takes_the_smallest_weighted_mean() -> None:
     assert "export (10 %)" in note
 
 
-def test_decide_does_not_count_mostly_start_up_against_a_value() -> None:
+def test_decide_does_not_count_mostly_start_up_against_a_value():
     small = row(3.0, "too small to compare", candidate="f8")
     found = cases(row(2.0), small, row(1.5, cache="hot-os", candidate="f8"))
     decision = rule.decide(found, "f6", 10)
@@ -174,12 +165,12 @@ def test_decide_does_not_count_mostly_start_up_against_a_value() -> None:
     assert (decision.kind, decision.value, decision.worst["f8"]) == (rule.VALUE, "f8", 1.0)
 
 
-def test_cases_restricted_to_values_leave_out_the_others() -> None:
+def test_cases_restricted_to_values_leave_out_the_others():
     (case,) = cases(row(2.0), row(9.0, candidate="f8"), values=["f6", "f7"])
     assert set(case.costs) == {"f6", "f7"}
 
 
-def test_answer_for_a_reader_gives_the_factor_and_the_times_of_his_case() -> None:
+def test_answer_for_a_reader_gives_the_factor_and_the_times_of_his_case():
     times = {("log", "http", fmt, "nopack", "cold"): t for fmt, t in (("f6", 0.5), ("f7", 0.2))}
     made = card(row(2.4), row(6.9, ra="svn"), times=times)
     case = made.cases[0]
@@ -192,13 +183,13 @@ def test_answer_for_a_reader_gives_the_factor_and_the_times_of_his_case() -> Non
 
 
 @pytest.mark.parametrize(("ratio", "short"), [(2.0, "yes"), (0.5, "no")])
-def test_answer_to_a_yes_or_no_question(ratio: float, short: str) -> None:
+def test_answer_to_a_yes_or_no_question(ratio, short):
     question = CardQuestion("format", "Upgrade?", yes_value="f7")
     assert card(row(ratio), question=question).answer.short == short
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_answer_sentence_has_at_most_25_words(seed: int) -> None:
+def test_answer_sentence_has_at_most_25_words(seed):
     grid = itertools.product(
         ("log", "export"), ("http", "svn", "file"), ("cold", "hot-os", "hot-svn")
     )
@@ -210,7 +201,7 @@ def test_answer_sentence_has_at_most_25_words(seed: int) -> None:
     assert len(answer.sentence.split()) <= 25, answer.sentence
 
 
-def test_missing_values_have_their_main_reason_and_their_number() -> None:
+def test_missing_values_have_their_main_reason_and_their_number():
     grid = [
         {"cell": f"{fmt}/{n}", "format": fmt, "skip": why}
         for fmt, why in (("f6", ""), ("f7", ""), ("f8", "old svnadmin"))
@@ -225,7 +216,7 @@ def test_missing_values_have_their_main_reason_and_their_number() -> None:
     ]
 
 
-def test_card_survives_json_and_markdown_has_its_answer() -> None:
+def test_card_survives_json_and_markdown_has_its_answer():
     made = card(row(2.0), row(0.97, "no difference shown", cache="hot-os"))
     advice = Advice([made], less_work=["less"])
     again = ADVICE.validate_json(ADVICE.dump_json(advice))
@@ -248,11 +239,11 @@ def test_card_survives_json_and_markdown_has_its_answer() -> None:
         ([1.08, 1.081], "8 %"),
     ],
 )
-def test_factors_below_1_2_are_percentages(ratios: list[float], text: str) -> None:
+def test_factors_below_1_2_are_percentages(ratios, text):
     assert factors(ratios) == text
 
 
-def test_labels_are_words_of_the_reader() -> None:
+def test_labels_are_words_of_the_reader():
     assert seconds(0.4711) == "0.47 s" and seconds(0.0312) == "0.031 s"
     where = {"command": "log", "ra": "http", "packing": "nopack", "cache": "cold"}
     assert case_label(where, ["command", "ra", "cache"]) == "cold log over http"
@@ -262,9 +253,7 @@ def test_labels_are_words_of_the_reader() -> None:
 
 
 @pytest.mark.parametrize("more", [{"reduce": "best"}, {"by": ["run"]}])
-def test_advise_with_a_reduced_table_only_compares_each_cell_itself(
-    tmp_path: Path, more: dict[str, Any]
-) -> None:
+def test_advise_with_a_reduced_table_only_compares_each_cell_itself(tmp_path, more):
     frame = frame_of(tmp_path, factors={"format": {"f7": 0.5}}, twins=1)
     questions = [CardQuestion("format", "Which?")]
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], questions)
@@ -275,9 +264,7 @@ def test_advise_with_a_reduced_table_only_compares_each_cell_itself(
 @pytest.mark.parametrize(
     ("ratio", "average"), [(1.0, "no difference shown on average"), (0.8, "1.3x slower on average")]
 )
-def test_advise_on_builds_names_a_side_only_if_the_interval_excludes_1(
-    tmp_path: Path, ratio: float, average: str
-) -> None:
+def test_advise_on_builds_names_a_side_only_if_the_interval_excludes_1(tmp_path, ratio, average):
     frame = frame_of(tmp_path, factors={"format": {"f7": 1 / ratio}}, twins=1)
     question = CardQuestion("format", "Build?", aggregate=True)
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], [question])

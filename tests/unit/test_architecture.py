@@ -4,8 +4,6 @@ Imports that only a type checker reads (`if TYPE_CHECKING:`) count here, and not
 (vcsbench.modules). No code uses a private name of a dependency, patches one, or reads Snakemake's files.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess
@@ -46,7 +44,7 @@ def tree_of(file: Path) -> ast.Module:
 
 def is_for_types(node: ast.AST) -> bool:
     is_name = isinstance(node, ast.If) and isinstance(node.test, ast.Name)
-    return is_name and node.test.id == "TYPE_CHECKING"  # type: ignore[attr-defined]
+    return is_name and node.test.id == "TYPE_CHECKING"
 
 
 def imported(node: ast.AST, types: bool) -> Iterator[str]:
@@ -107,31 +105,31 @@ def circle(edges: Iterable[tuple[str, str]]) -> list[str]:
     return []
 
 
-def test_folders_are_all_ordered() -> None:
+def test_folders_are_all_ordered():
     assert {folder_of(name_of(file)) for file in FILES} - {""} == set(FOLDERS)
 
 
-def test_imports_are_from_earlier_folders() -> None:
+def test_imports_are_from_earlier_folders():
     assert [edge for edge in edges() if not is_allowed(*edge)] == []
 
 
-def test_imports_of_modules_have_no_circle() -> None:
+def test_imports_of_modules_have_no_circle():
     assert circle(edges()) == []
 
 
-def test_imports_of_folders_have_no_circle() -> None:
+def test_imports_of_folders_have_no_circle():
     assert circle((folder_of(a), folder_of(b)) for a, b in edges() if folder_of(a)) == []
 
 
 @pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_modules_imports_equal_those_of_python(file: Path) -> None:
+def test_modules_imports_equal_those_of_python(file):
     paths = imports(file, types=False)
     packages = chain.from_iterable(path.parents for path in paths)
     inits = {path / "__init__.py" for path in packages if path.is_relative_to(PACKAGE)}
     assert set(modules.imports(file)) == paths | (inits if paths else set())
 
 
-def test_classes_have_unique_names() -> None:
+def test_classes_have_unique_names():
     files: dict[str, list[str]] = {}
     for file in FILES:
         for node in ast.walk(tree_of(file)):
@@ -221,11 +219,11 @@ def misused_names(source: str) -> Iterator[str]:
         ("from vcsbench.files import x\nx.a = 1\nself.b = 1", []),
     ],
 )
-def test_misused_names_finds_them(source: str, misused: list[str]) -> None:
+def test_misused_names_finds_them(source, misused):
     assert list(misused_names(source)) == misused
 
 
-def test_code_misuses_no_name_of_other_modules() -> None:
+def test_code_misuses_no_name_of_other_modules():
     found = {
         (str(path.relative_to(ROOT)), name)
         for path in SOURCES
@@ -236,7 +234,7 @@ def test_code_misuses_no_name_of_other_modules() -> None:
     assert [path.name for path in RULES if re.search(r"\._[a-z]", path.read_text())] == []
 
 
-def test_code_uses_no_way_around_an_interface() -> None:
+def test_code_uses_no_way_around_an_interface():
     found = [
         (path.name, match[0])
         for path in [*RULES, *SOURCES]
@@ -247,7 +245,7 @@ def test_code_uses_no_way_around_an_interface() -> None:
     assert found == []
 
 
-def test_snakefile_is_a_short_table_of_contents() -> None:
+def test_snakefile_is_a_short_table_of_contents():
     lines = (ROOT / "Snakefile").read_text().splitlines()
     assert len(lines) <= 60
     included = [line.split("/")[-1].strip('"') for line in lines if line.startswith("include:")]
@@ -255,7 +253,7 @@ def test_snakefile_is_a_short_table_of_contents() -> None:
     assert not [path.name for path in RULES if re.search(r"^\s+run:", path.read_text(), re.M)]
 
 
-def test_modules_of_the_rules_import_no_heavy_library() -> None:
+def test_modules_of_the_rules_import_no_heavy_library():
     program = "import sys; import vcsbench.run.project;"
     program += "print(*sorted({'pandas', 'numpy', 'scipy', 'jinja2'} & {*sys.modules}))"
     done = subprocess.run(

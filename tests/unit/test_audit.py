@@ -1,11 +1,8 @@
 """Copies are checked against their metadata, their path, and the repository itself."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,7 +66,7 @@ class Prepared(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
+def loaded(tmp_path_factory):
     """The record of a source that was loaded in each variant."""
     into = tmp_path_factory.mktemp("loaded")
     with small_shards():
@@ -78,7 +75,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, obje
 
 
 @pytest.fixture
-def prepared(loaded: dict[str, dict[str, object]], tmp_path: Path) -> Prepared:
+def prepared(loaded, tmp_path):
     prepared = Prepared(WorkDir(tmp_path, tmp_path / "checkout"), loaded)
     prepared.make()
     return prepared
@@ -93,9 +90,7 @@ SWAPS = [
 
 
 @pytest.mark.parametrize(("left", "right"), SWAPS)
-def test_copies_swapped_with_metadata_are_rebuilt(
-    prepared: Prepared, left: Copy, right: Copy
-) -> None:
+def test_copies_swapped_with_metadata_are_rebuilt(prepared, left, right):
     prepared.swap(left, right)
     missing = prepared.missing()
     assert set(missing) == {(variant.name, number) for variant, number in (left, right)}
@@ -108,9 +103,7 @@ def test_copies_swapped_with_metadata_are_rebuilt(
 
 
 @pytest.mark.parametrize(("left", "right"), SWAPS[:3])
-def test_copies_swapped_below_valid_metadata_are_rebuilt(
-    prepared: Prepared, left: Copy, right: Copy
-) -> None:
+def test_copies_swapped_below_valid_metadata_are_rebuilt(prepared, left, right):
     """Whoever moves metadata may also write it. The repository itself shows its format and packing."""
     labels = [read_metadata(prepared.path(*copy)) for copy in (left, right)]
     prepared.swap(left, right)
@@ -121,7 +114,7 @@ def test_copies_swapped_below_valid_metadata_are_rebuilt(
     assert set(prepared.missing()) == {(variant.name, number) for variant, number in (left, right)}
 
 
-def test_check_copy_moved_from_another_storage_is_refused(prepared: Prepared) -> None:
+def test_check_copy_moved_from_another_storage_is_refused(prepared):
     moved = prepared.place.path.rename(prepared.place.path.with_name("moved"))
     expected = f"of copy 1 of {PLAIN.name}, made as {prepared.place.path}/"
     with pytest.raises(UserError, match=expected):
@@ -168,9 +161,7 @@ def rename_format(copy: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("same_state", [False, True])
-def test_copy_changed_is_rebuilt(
-    prepared: Prepared, change: Callable[[Path], object], why: str, same_state: bool
-) -> None:
+def test_copy_changed_is_rebuilt(prepared, change, why, same_state):
     copy = prepared.path(PLAIN, 1)
     change(copy)
     if same_state and why != UNWRITTEN:  # no time or size shows the change
@@ -184,15 +175,13 @@ def test_copy_changed_is_rebuilt(
     prepared.make()
 
 
-def test_check_copy_sound_copy_has_its_metadata_and_opens_few_files(
-    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_copy_sound_copy_has_its_metadata_and_opens_few_files(prepared, monkeypatch):
     opened = []
     real = Path.open
 
     def spy(self: Path, *rest: object, **more: object) -> object:
         opened.append(self.name)
-        return real(self, *rest, **more)  # type: ignore[call-overload]
+        return real(self, *rest, **more)
 
     for variant in VARIANTS:
         with monkeypatch.context() as patch:
@@ -205,7 +194,7 @@ def test_check_copy_sound_copy_has_its_metadata_and_opens_few_files(
         assert fsfs.read_shape(prepared.path(variant, 2)).packed == label["packed_shards"]
 
 
-def test_check_copy_changed_other_source_or_gone_is_refused(prepared: Prepared) -> None:
+def test_check_copy_changed_other_source_or_gone_is_refused(prepared):
     (prepared.path(NEWER, 1) / "db/uuid").write_text("x")
     assert prepared.missing() == {(NEWER.name, 1): "something changed in db"}
     with pytest.raises(UserError, match="made from another source"):

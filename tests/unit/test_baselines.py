@@ -1,7 +1,5 @@
 """Baselines: saved once, compared only with the same settings on the same host, and their history."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil
@@ -41,7 +39,7 @@ Change = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -97,7 +95,7 @@ def compare(before: SyntheticStudy, now: SyntheticStudy) -> tuple[pd.DataFrame, 
     return table, baseline_comparison.baseline_notes(*sides, pairs)
 
 
-def test_baseline_table_has_columns_and_welch_ratio(here: Path) -> None:
+def test_baseline_table_has_columns_and_welch_ratio(here):
     before = measure(here, "a", noise=0.05, drift=0.0)
     changes = {"noise": 0.01, "rounds": 7, "factors": {"cache": {"cold": 3.6}}}
     now = measure(here, "b", drift=0.0, seed=2, **changes)
@@ -123,7 +121,7 @@ def test_baseline_table_has_columns_and_welch_ratio(here: Path) -> None:
     assert any("are unchanged" in note for note in notes)
 
 
-def test_baseline_table_uses_larger_noise_of_days(here: Path) -> None:
+def test_baseline_table_uses_larger_noise_of_days(here):
     """The duplicates of one day differ by 2 %, of the other by 8 %. One has no duplicates of cold cells."""
 
     def with_twins(name: str, factor: float, caches: list[str], **options: Any) -> SyntheticStudy:
@@ -150,7 +148,7 @@ def test_baseline_table_uses_larger_noise_of_days(here: Path) -> None:
     assert set(quieter["call"]) == {"slower"}
 
 
-def test_unpaired_ratio_is_wider_than_paired_under_drift() -> None:
+def test_unpaired_ratio_is_wider_than_paired_under_drift():
     rng = np.random.default_rng(1)
     drift = np.linspace(0, 1, 6)
     sides = drift + rng.normal(0, 0.01, 6), drift + rng.normal(0, 0.01, 6)
@@ -177,9 +175,7 @@ def test_unpaired_ratio_is_wider_than_paired_under_drift() -> None:
         (lambda c: c["host"].update(name="other#bbbb"), "log/", "hosts-differ", ""),
     ],
 )
-def test_baseline_table_withholds_changed_cells(
-    here: Path, change: Change, part: str, flag: str, reason: str
-) -> None:
+def test_baseline_table_withholds_changed_cells(here, change, part, flag, reason):
     before, now = measure(here, "a"), measure(here, "b", change=change, part=part)
     table, notes = compare(before, now)
     changed = table["flags"].str.contains(flag)
@@ -192,7 +188,7 @@ def test_baseline_table_withholds_changed_cells(
     assert any(note.startswith(f"{n} of 8 cells are not compared") for note in notes)
 
 
-def test_baseline_table_compares_changed_conditions(here: Path) -> None:
+def test_baseline_table_compares_changed_conditions(here):
     def upgrade(context: dict[str, Any]) -> None:
         context["versions"]["svn"] = "1.14.5"
         context["host"]["kernel"] = "6.12"
@@ -206,7 +202,7 @@ def test_baseline_table_compares_changed_conditions(here: Path) -> None:
         assert part in changed
 
 
-def test_baseline_table_unsaved_cell_has_flag(here: Path) -> None:
+def test_baseline_table_unsaved_cell_has_flag(here):
     skip = lambda axes: "not then" if axes["cache"] == "cold" else ""  # noqa: E731
     table, _ = compare(measure(here, "a", skip=skip), measure(here, "b"))
     is_cold = table["cache"] == "cold"
@@ -214,7 +210,7 @@ def test_baseline_table_unsaved_cell_has_flag(here: Path) -> None:
     assert table["value"].isna().tolist() == is_cold.tolist()
 
 
-def test_baseline_table_excludes_saved_runs(here: Path) -> None:
+def test_baseline_table_excludes_saved_runs(here):
     """Up-to-date cells are not measured again; further rounds are compared with the saved ones."""
     made = measure(here, "a", rounds=7, noise=0.0, drift=0.0, factors={})
     path, frame = frame_path(made), read_frame(made)
@@ -234,7 +230,7 @@ def test_baseline_table_excludes_saved_runs(here: Path) -> None:
     assert table["value"].to_numpy() == pytest.approx(-50)
 
 
-def test_save_never_overwrites_baseline(here: Path) -> None:
+def test_save_never_overwrites_baseline(here):
     made = measure(here, "a")
     (line,) = baselines.save("old", [], made.results)
     path = Path(f"baselines/old/{STUDY}.csv")
@@ -259,9 +255,7 @@ def test_save_never_overwrites_baseline(here: Path) -> None:
         ("old", ["../../x"], "no such study"),
     ],
 )
-def test_save_impossible_is_user_error(
-    here: Path, name: str, studies: list[str], expected: str
-) -> None:
+def test_save_impossible_is_user_error(here, name, studies, expected):
     made = measure(here, "a")
     with pytest.raises(UserError, match=expected):
         baselines.save(name, studies, made.results)
@@ -293,9 +287,7 @@ def verdict(before: SyntheticStudy, now: SyntheticStudy, over: str = "min") -> A
 @pytest.mark.parametrize(
     ("factor", "expected"), [(1.0, ("holds", "yes")), (1.1, ("differs", "no"))]
 )
-def test_evaluate_expectations_baseline_has_verdict(
-    here: Path, factor: float, expected: tuple[str, str]
-) -> None:
+def test_evaluate_expectations_baseline_has_verdict(here, factor, expected):
     sides = (
         measure(here, name, seed=seed, factors={"cache": {"cold": cold}}, **QUIET)
         for name, seed, cold in (("a", 1, 3.0), ("b", 2, 3.0 * factor))
@@ -306,7 +298,7 @@ def test_evaluate_expectations_baseline_has_verdict(
     assert row["measured"] == pytest.approx(1 / factor, rel=0.02)
 
 
-def test_evaluate_expectations_baseline_excludes_like_table(here: Path) -> None:
+def test_evaluate_expectations_baseline_excludes_like_table(here):
     before = measure(here, "a", **QUIET)
     other = measure(here, "b", host=lambda number: "workstation#bbbb", **QUIET)
     row = verdict(before, other)
@@ -322,7 +314,7 @@ def test_evaluate_expectations_baseline_excludes_like_table(here: Path) -> None:
     assert rows["why"][0].startswith("no baseline: old ")
 
 
-def test_evaluate_expectations_least_has_bonferroni_interval(here: Path) -> None:
+def test_evaluate_expectations_least_has_bonferroni_interval(here):
     """The interval of the least ratio of unchanged cells contains 1 in 95 % of the cases."""
     rng = np.random.default_rng(1)
     missed, trials = 0, 200
@@ -336,7 +328,7 @@ def test_evaluate_expectations_least_has_bonferroni_interval(here: Path) -> None
     assert missed / trials < 0.05
 
 
-def test_page_has_baseline_table_and_changes(here: Path) -> None:
+def test_page_has_baseline_table_and_changes(here):
     before = measure(here, "a")
     now = make_files(here / "b", axes=AXES, host=lambda number: HOST, seed=2)
     edit(now, lambda c: c["versions"].update(svn="1.14.5"))
@@ -370,7 +362,7 @@ def save(name: str, made: SyntheticStudy) -> None:
     baselines.save(name, [STUDY], made.results)
 
 
-def test_history_has_times_by_date_and_calls_of_table(here: Path) -> None:
+def test_history_has_times_by_date_and_calls_of_table(here):
     first = measure(here, "a", **DUPLICATES)
     second = measure(here, "b", **DUPLICATES, seed=2, factors=SLOWER)
     now = measure(here, "c", **DUPLICATES, seed=3, factors=SLOWER)
@@ -387,7 +379,7 @@ def test_history_has_times_by_date_and_calls_of_table(here: Path) -> None:
     assert all(p["low"] < p["value"] < p["high"] and p["line"] == 0 for p in points)
 
 
-def test_history_hosts_have_own_lines(here: Path) -> None:
+def test_history_hosts_have_own_lines(here):
     save("here", measure(here, "a", **DUPLICATES))
     elsewhere = measure(here, "b", **DUPLICATES, factors=SLOWER, host=lambda number: "other#bbbb")
     save("there", elsewhere)
@@ -398,12 +390,12 @@ def test_history_hosts_have_own_lines(here: Path) -> None:
     assert times["now"]["before"] == "here", "the latest of the same machine"
     table = history_table(result)
     assert table
-    assert table.rows[-1][4].startswith("4 slower")  # type: ignore[union-attr]
+    assert table.rows[-1][4].startswith("4 slower")
     assert times["now"]["calls"]["slower"] == 4
     assert {p["call"] for p in result["points"] if p["time"] == "there"} == {""}
 
 
-def test_history_changed_cell_starts_line(here: Path) -> None:
+def test_history_changed_cell_starts_line(here):
     save("old", measure(here, "a", **DUPLICATES))
     now = measure(here, "b", **DUPLICATES, factors=SLOWER)
     edit(now, lambda context: context.update(argv_template="svn log of another kind"), "/svn/")
@@ -412,7 +404,7 @@ def test_history_changed_cell_starts_line(here: Path) -> None:
     assert {p["call"] for p in points if p["ra"] == "svn"} == {""}
 
 
-def test_history_saved_current_runs_are_no_time(here: Path) -> None:
+def test_history_saved_current_runs_are_no_time(here):
     now = measure(here, "a", rounds=7, **DUPLICATES)
     frame = read_frame(now)
     write_frame(frame[frame["round"] < 6], frame_path(now))
@@ -427,7 +419,7 @@ def test_history_saved_current_runs_are_no_time(here: Path) -> None:
     assert {point["line"] for point in points} == {0}
 
 
-def test_history_unreadable_baseline_is_reported(here: Path) -> None:
+def test_history_unreadable_baseline_is_reported(here):
     save("good", measure(here, "a", **DUPLICATES))
     save("bad", measure(here, "b", **DUPLICATES))
     baselines.description_path("bad", STUDY).write_text("{")

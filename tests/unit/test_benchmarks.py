@@ -1,10 +1,7 @@
 """The rows of the benchmarks, and their faked results."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -14,19 +11,19 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture
-def rows(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def rows(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     return importlib.import_module("rows")
 
 
-def test_row_has_both_figures_and_their_ratio(rows: ModuleType) -> None:
+def test_row_has_both_figures_and_their_ratio(rows):
     assert str(rows.Row("it", 0.2, 0.25, "s", "limit")) == "| it | 0.200 s | limit 0.250 s | 0.80 |"
     assert (
         str(rows.Row("it", 3000, 1000, "/s", "peer")) == "| it | 3,000 /s | peer 1,000 /s | 3.00 |"
     )
 
 
-def test_faked_cell_round_counts_as_measured(rows: ModuleType, tmp_path: Path) -> None:
+def test_faked_cell_round_counts_as_measured(rows, tmp_path):
     """Otherwise the workflow measures it again, and the benchmark takes hours."""
     faked = importlib.import_module("faked")
     context = {"study": "s", "cell": "log/f7", "recipe_digest": "d", "export_sha256": "of another"}
@@ -34,14 +31,14 @@ def test_faked_cell_round_counts_as_measured(rows: ModuleType, tmp_path: Path) -
     assert measured_recipe(tmp_path / "round1.json") == ("s", "log/f7", "d")
 
 
-def test_aggregation_runs_rules_of_the_workflow_again(rows: ModuleType) -> None:
+def test_aggregation_runs_rules_of_the_workflow_again(rows):
     option, *again = importlib.import_module("aggregation").AGAIN
     rules = "".join(path.read_text() for path in (BENCHMARKS.parent / "workflow").rglob("*.smk"))
     assert option == "--forcerun" and again
     assert all(f"rule {name}:" in rules for name in again)
 
 
-def test_stress_run_follows_the_names_of_the_workflow() -> None:
+def test_stress_run_follows_the_names_of_the_workflow():
     import stress
 
     assert len(stress.FAULTS) >= 10

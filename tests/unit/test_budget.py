@@ -1,7 +1,5 @@
 """The rounds of a run with minutes: precision, allocation, and reasons to stop."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd
@@ -56,7 +54,7 @@ HALF = t_quantile(DEGREES, 1 - ALPHA)
         (needed(3.0, 0.001, twin_sd=math.nan), math.inf),  # without duplicates nothing is called
     ],
 )
-def test_comparison_rounds_follow_widths_and_sizes(rounds: float, expected: float) -> None:
+def test_comparison_rounds_follow_widths_and_sizes(rounds, expected):
     assert rounds == expected
 
 
@@ -91,15 +89,13 @@ def spent(**seconds: float) -> TimeBreakdown:
         (["a+b 3", "b 1"], {"a": 10, "b": 5}, 100, {"a": 3, "b": 3}),
     ],
 )
-def test_allocate_gives_rounds_where_they_decide_most(
-    comparisons: list[str], round_s: dict[str, float], seconds: float, rounds: dict[str, int]
-) -> None:
+def test_allocate_gives_rounds_where_they_decide_most(comparisons, round_s, seconds, rounds):
     pairs = [text.split() for text in comparisons]
     made = [comparison(block, float(more)) for block, more in pairs]
     assert allocate(made, round_s, seconds) == rounds
 
 
-def test_undecided_over_time_counts_by_table() -> None:
+def test_undecided_over_time_counts_by_table():
     parts = (("a", 1, "x"), ("a", 4, "y"), ("a", math.inf, "y"), ("b", 2, "x"))
     comparisons = [comparison(*part) for part in parts]
     comparisons.append(comparison("a", 3, "x", NOT_SHOWN))  # is decided already
@@ -113,9 +109,7 @@ def test_undecided_over_time_counts_by_table() -> None:
     ("more", "left_s", "why"),
     [([0, 0], 900, ALL_DECIDED), ([4, 0], 5, TIME_IS_UP), ([math.inf, 0], 900, UNREACHABLE)],
 )
-def test_allocate_rounds_without_rounds_has_reason(
-    more: list[float], left_s: float, why: str
-) -> None:
+def test_allocate_rounds_without_rounds_has_reason(more, left_s, why):
     comparisons = [comparison("a", rounds) for rounds in more]
     assert allocate_rounds(comparisons, spent(a=50), left_s) == ({}, why)
 
@@ -125,9 +119,7 @@ def test_allocate_rounds_without_rounds_has_reason(
     # A batch takes half of the time, but a minute or one round at least.
     [(50, 600, 30), (50, 70, 6), (2000, 600, 1)],
 )
-def test_allocate_rounds_batch_takes_half_of_time(
-    spent_s: float, left_s: float, rounds: int
-) -> None:
+def test_allocate_rounds_batch_takes_half_of_time(spent_s, left_s, rounds):
     batch = allocate_rounds([comparison("a", 100)], spent(a=spent_s), left_s)
     assert batch == ({"a": rounds}, "")
 
@@ -146,7 +138,7 @@ def table_comparisons(error: float, *commands: str, limits: Limits = LIMITS) -> 
     ("scatter", "wide", "pct"),
     [(0.07, 15, 15), (0.07, 12, 12), (0.05, 15, 10), (math.nan, 15, 10), (0.07, 5, 10)],
 )
-def test_allocate_rounds_noisy_machine_needs_fewer(scatter: float, wide: float, pct: float) -> None:
+def test_allocate_rounds_noisy_machine_needs_fewer(scatter, wide, pct):
     limits = Limits(min_effect_pct=10, min_effect_pct_if_noisy=wide).on_machine(scatter)
     narrow = math.log1p(pct / 100) / BOTH
     more = math.ceil(5 * (0.06 / narrow) ** 2) - 5

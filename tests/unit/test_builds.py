@@ -1,11 +1,8 @@
 """Builds: their folders, what they lack, the digests of their programs, and the libraries they load."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,7 +30,7 @@ LOG, NULL_LOG = "{svn} log {url}", "{svnbench} null-log {url}"
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder():
     """A folder that the servers' user can enter."""
     with open_folder("/var/tmp") as path:
         yield path
@@ -66,7 +63,7 @@ def read(root: Path, **definitions: Any) -> dict[str, Build]:
     return read_builds(places, root, lambda _keys: "my.yaml")
 
 
-def test_read_builds_sides_have_configured_prefixes(folder: Path) -> None:
+def test_read_builds_sides_have_configured_prefixes(folder):
     wrapper(folder / "a", "svn", "svnserve")
     builds = read(
         folder,
@@ -97,16 +94,14 @@ def test_read_builds_sides_have_configured_prefixes(folder: Path) -> None:
         ({"conda": "empty.yaml"}, "has no `dependencies`"),
     ],
 )
-def test_read_builds_invalid_is_user_error(
-    tmp_path: Path, definition: dict[str, Any], expected: str
-) -> None:
+def test_read_builds_invalid_is_user_error(tmp_path, definition, expected):
     (tmp_path / "empty.yaml").write_text("channels: [conda-forge]\n")
     with pytest.raises(UserError, match=r"^my\.yaml: `builds\.[^\n]*$") as caught:
         read(tmp_path, x=definition, y={"client": {"prefix": "/usr"}})
     assert expected in str(caught.value)
 
 
-def test_read_builds_conda_folder_depends_on_content(tmp_path: Path) -> None:
+def test_read_builds_conda_folder_depends_on_content(tmp_path):
     file = tmp_path / "svn.yaml"
     file.write_text("dependencies: [subversion=1.15.0]\n")
     builds = read(tmp_path, x={"conda": "svn.yaml"}, again={"conda": "svn.yaml"})
@@ -117,7 +112,7 @@ def test_read_builds_conda_folder_depends_on_content(tmp_path: Path) -> None:
     assert builds["x"].environments == {Path(prefix).name: str(file)}
 
 
-def test_why_lacking_names_missing_program(folder: Path) -> None:
+def test_why_lacking_names_missing_program(folder):
     build = read(folder, x={"prefix": str(wrapper(folder, "svn", "svnserve"))})["x"]
     machine = Machine()
     assert why_lacking(build, machine, LOG, "svnserve") == ""
@@ -128,16 +123,14 @@ def test_why_lacking_names_missing_program(folder: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root: others' servers run as themselves")
-def test_why_lacking_prefix_closed_to_server_user(folder: Path) -> None:
+def test_why_lacking_prefix_closed_to_server_user(folder):
     build = read(folder, x={"prefix": str(wrapper(folder, "svn", "svnserve"))})["x"]
     folder.chmod(0o700)
     assert f"nobody, who cannot enter {folder}" in why_lacking(build, Machine(), LOG, "svnserve")
     assert why_lacking(build, Machine(), LOG, "") == ""
 
 
-def test_why_lacking_conda_build_needs_conda_and_has_no_httpd(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_why_lacking_conda_build_needs_conda_and_has_no_httpd(folder, monkeypatch):
     (folder / "svn.yaml").write_text("dependencies: [subversion=1.15.0]\n")
     build = read(folder, x={"conda": "svn.yaml"})["x"]
     monkeypatch.setenv("PATH", str(folder / "bin"))
@@ -150,7 +143,7 @@ def test_why_lacking_conda_build_needs_conda_and_has_no_httpd(
     assert digests(build, LOG, "svnserve") == {}
 
 
-def test_digests_changed_side_leaves_other_side(folder: Path) -> None:
+def test_digests_changed_side_leaves_other_side(folder):
     a, b = wrapper(folder / "a", "svn", "svnserve"), wrapper(folder / "b", "svn", "svnserve")
     library = b / "lib" / "libsvn_fs-1.so.0"
     library.parent.mkdir()
@@ -172,7 +165,7 @@ def test_digests_changed_side_leaves_other_side(folder: Path) -> None:
         check_unchanged(second, build.client, build.server)
 
 
-def test_digest_of_wrapper_includes_wrapped_program(tmp_path: Path) -> None:
+def test_digest_of_wrapper_includes_wrapped_program(tmp_path):
     real = tmp_path / "real"
     real.write_bytes(b"one")
     before = digest(str(script(tmp_path, "svn", f'exec {real} "$@"')))
@@ -181,7 +174,7 @@ def test_digest_of_wrapper_includes_wrapped_program(tmp_path: Path) -> None:
     assert digest(str(tmp_path / "bin" / "svn")) != before != ""
 
 
-def test_programs_environment_has_only_configured_library_path() -> None:
+def test_programs_environment_has_only_configured_library_path():
     inherited = {"PATH": "/bin", "LD_LIBRARY_PATH": "/elsewhere"}
     assert Programs().environment(inherited) == inherited
     assert Programs("/x").environment(inherited) == {"PATH": "/bin"}
@@ -192,7 +185,7 @@ def test_programs_environment_has_only_configured_library_path() -> None:
 
 
 @pytest.fixture
-def served(folder: Path) -> Path:
+def served(folder):
     """A folder for a server, with an empty repository."""
     (folder / "run").mkdir()
     (folder / "root").mkdir()
@@ -208,7 +201,7 @@ def make_server(served: Path, command: str) -> Server:
 
 
 @needs("svn", "svnserve", "svnadmin")
-def test_server_of_wrapper_and_loader_answers_and_shows_libraries(served: Path) -> None:
+def test_server_of_wrapper_and_loader_answers_and_shows_libraries(served):
     """A build with its own C library has a wrapper that runs the loader, which runs the program."""
     loader = "/lib64/ld-linux-x86-64.so.2"
     if not os.path.exists(loader):
@@ -227,7 +220,7 @@ def test_server_of_wrapper_and_loader_answers_and_shows_libraries(served: Path) 
 
 
 @needs("svnserve", "svnadmin")
-def test_server_of_wrapper_without_exec_is_refused(served: Path) -> None:
+def test_server_of_wrapper_without_exec_is_refused(served):
     server = make_server(served, f'{shutil.which("svnserve")} "$@"\nexit 0')
     try:
         with pytest.raises(UserError, match="`exec"):
@@ -252,20 +245,18 @@ OWN, MIXED = ["/x/lib/libsvn_fs-1.so"], ["/x/lib/libsvn_fs-1.so", "/usr/lib/libs
         (None, ["/x"], ["libraries-unknown"]),
     ],
 )
-def test_build_flags_follow_places_of_libraries(
-    libraries: list[str] | None, places: list[str], flags: list[str]
-) -> None:
+def test_build_flags_follow_places_of_libraries(libraries, places, flags):
     client = {"program": "/x/bin/svn", "version": "1", "places": places, "libraries": libraries}
     build = {"name": "x", "client": client, "server": None}
     assert run_columns.build_flags({"build": build}) == flags
 
 
-def test_build_flags_without_build_are_none_and_other_libraries_are_invalid() -> None:
+def test_build_flags_without_build_are_none_and_other_libraries_are_invalid():
     assert run_columns.build_flags({}) == []
     assert is_invalid("other-libraries")
 
 
-def test_same_binaries_flags_build_compared_with_itself() -> None:
+def test_same_binaries_flags_build_compared_with_itself():
     ran = pd.DataFrame(
         [
             *(("log", "system", "1"), ("log", "again", "1"), ("log", "trunk", "2")),
@@ -291,8 +282,8 @@ def test_same_binaries_flags_build_compared_with_itself() -> None:
     ],
 )
 def test_resolved_tables_have_builds_of_configuration_or_study(
-    axis: Any, baseline: str, candidates: Any, expected: list[str]
-) -> None:
+    axis, baseline, candidates, expected
+):
     compare = {"axis": "build", "baseline": baseline, "candidates": candidates}
     table = {"compare": compare, "rows": [], "columns": []}
     study = Study("s", "S", "", {"build": axis}, {"t": table})

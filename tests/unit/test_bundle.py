@@ -1,7 +1,5 @@
 """Bundles: packed, imported by another checkout and rendered again. Damaged and hostile ones are refused."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
@@ -33,7 +31,7 @@ Change = Callable[[dict[str, bytes]], None]
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory):
     """Return a checkout with the results and the report of a small study."""
     root = tmp_path_factory.mktemp("measured")
     made = make_files(root, axes=AXES)
@@ -51,7 +49,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def packed(root: Path) -> Path:
+def packed(root):
     return bundle.pack("january", [], root)
 
 
@@ -69,7 +67,7 @@ def at(name: str) -> str:
 
 def members_of(packed: Path) -> dict[str, bytes]:
     with tarfile.open(packed) as archive:
-        return {m.name: archive.extractfile(m).read() for m in archive}  # type: ignore[union-attr]
+        return {m.name: archive.extractfile(m).read() for m in archive}
 
 
 def write_archive(members: dict[str, bytes], path: Path) -> Path:
@@ -92,7 +90,7 @@ def pack_again(members: dict[str, bytes], path: Path, **more: Any) -> Path:
 
 
 def import_bundle(archive: Path, root: Path) -> list[str]:
-    return bundle.import_bundle(archive, "", root, HERE)  # type: ignore[arg-type]
+    return bundle.import_bundle(archive, "", root, HERE)
 
 
 def error_of(archive: Path, root: Path) -> str:
@@ -106,7 +104,7 @@ def error_of(archive: Path, root: Path) -> str:
     return text
 
 
-def test_import_has_the_same_files_and_page(root: Path, packed: Path, tmp_path: Path) -> None:
+def test_import_has_the_same_files_and_page(root, packed, tmp_path):
     before = files_of(root)
     lines = import_bundle(packed, tmp_path)
     folder = tmp_path / "opened" / "january"
@@ -122,12 +120,12 @@ def test_import_has_the_same_files_and_page(root: Path, packed: Path, tmp_path: 
 
 
 @pytest.fixture
-def copy(root: Path, tmp_path: Path) -> Path:
+def copy(root, tmp_path):
     shutil.copytree(root, tmp_path / "copy")
     return tmp_path / "copy"
 
 
-def test_pack_is_reproducible_and_overwrites_nothing(packed: Path, copy: Path) -> None:
+def test_pack_is_reproducible_and_overwrites_nothing(packed, copy):
     content = packed.read_bytes()
     assert bundle.pack("january", [STUDY], copy).read_bytes() == content
     with (copy / "results" / "grid" / f"{STUDY}.csv").open("a") as file:
@@ -145,9 +143,7 @@ def test_pack_is_reproducible_and_overwrites_nothing(packed: Path, copy: Path) -
         ("b", [], rf"{STUDY}\.yaml: no such file"),
     ],
 )
-def test_pack_unsuitable_name_or_study_is_refused(
-    copy: Path, name: str, studies: list[str], expected: str
-) -> None:
+def test_pack_unsuitable_name_or_study_is_refused(copy, name, studies, expected):
     (copy / "config" / "studies" / f"{STUDY}.yaml").unlink()
     with pytest.raises(UserError, match=expected):
         bundle.pack(name, studies, copy)
@@ -188,15 +184,13 @@ def climb(members: dict[str, bytes]) -> None:
     ],
     ids=range(8),
 )
-def test_unpack_changed_archive_is_refused(
-    packed: Path, tmp_path: Path, change: Change, expected: str
-) -> None:
+def test_unpack_changed_archive_is_refused(packed, tmp_path, change, expected):
     change(members := members_of(packed))
     archive = write_archive(members, tmp_path / "other.tar.gz")
     assert expected in error_of(archive, tmp_path)
 
 
-def test_unpack_link_is_refused(packed: Path, tmp_path: Path) -> None:
+def test_unpack_link_is_refused(packed, tmp_path):
     path = tmp_path / "other.tar"
     path.write_bytes(gzip.decompress(packed.read_bytes()))
     with tarfile.open(path, "a") as archive:
@@ -208,7 +202,7 @@ def test_unpack_link_is_refused(packed: Path, tmp_path: Path) -> None:
     assert "'vcsbench-bundle/link' does not belong" in error_of(whole, tmp_path)
 
 
-def test_unpack_sparse_member_is_refused(packed: Path, tmp_path: Path) -> None:
+def test_unpack_sparse_member_is_refused(packed, tmp_path):
     plain = bytearray(gzip.decompress(packed.read_bytes()))
     second = plain.index(at("").encode(), 512)
     plain[second + 156 : second + 157] = b"S"
@@ -220,9 +214,7 @@ def test_unpack_sparse_member_is_refused(packed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 10, 5000, -100, None])
-def test_unpack_incomplete_or_missing_archive_is_refused(
-    packed: Path, tmp_path: Path, size: int | None
-) -> None:
+def test_unpack_incomplete_or_missing_archive_is_refused(packed, tmp_path, size):
     path = tmp_path / "half.tar.gz"
     if size is not None:
         path.write_bytes(packed.read_bytes()[:size])
@@ -239,9 +231,7 @@ def test_unpack_incomplete_or_missing_archive_is_refused(
         ({"commit": ""}, "by vcsbench 0.1.0, unknown commit"),
     ],
 )
-def test_import_names_another_version(
-    packed: Path, tmp_path: Path, change: dict[str, Any], expected: str
-) -> None:
+def test_import_names_another_version(packed, tmp_path, change, expected):
     importer: Any = {**HERE, **change}
     line = bundle.import_bundle(packed, "again", tmp_path, importer)[2]
     assert "were made by vcsbench 0.1.0, commit aaaaaaaaaaaa," in line and expected in line
@@ -274,9 +264,7 @@ HOSTILE: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_import_hostile_bundle_is_one_line_and_leaves_nothing(
-    case: str, packed: Path, tmp_path: Path
-) -> None:
+def test_import_hostile_bundle_is_one_line_and_leaves_nothing(case, packed, tmp_path):
     files, more = HOSTILE[case]
     members = members_of(packed) | {at(name): content for name, content in files.items()}
     archive = tmp_path / "a.tar.gz"
@@ -288,7 +276,7 @@ def test_import_hostile_bundle_is_one_line_and_leaves_nothing(
     assert os.listdir(tmp_path) == ["a.tar.gz"]
 
 
-def test_import_foreign_page_is_stored_with_another_ending(packed: Path, tmp_path: Path) -> None:
+def test_import_foreign_page_is_stored_with_another_ending(packed, tmp_path):
     members = members_of(packed)
     page = f"reports/{STUDY}.html"
     hostile = {**HERE, "vcsbench": "\x1b[2J\n9", "commit": "\x9b2J"}
@@ -304,7 +292,7 @@ def test_import_foreign_page_is_stored_with_another_ending(packed: Path, tmp_pat
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="no node here (Debian: nodejs)")
-def test_page_command_pasted_into_a_shell_runs_nothing_of_a_cell_name(tmp_path: Path) -> None:
+def test_page_command_pasted_into_a_shell_runs_nothing_of_a_cell_name(tmp_path):
     script = (Path(bundle.__file__).parents[2] / "report/script/detail.js").read_text()
     functions = script[script.index("// Quotes an argument") : script.index("function drawn(")]
     cells = ["x$(touch A)", "x'$(touch B)'", "x`touch C`", "x\ntouch D\n", 'x"; touch E; "']
@@ -362,9 +350,7 @@ def fuzzed(dice: random.Random, packed: Path, path: Path) -> Path:
 
 
 @pytest.mark.parametrize("cases", [40, pytest.param(2000, marks=pytest.mark.slow)])
-def test_import_damaged_bundles_are_read_or_refused(
-    packed: Path, tmp_path: Path, cases: int
-) -> None:
+def test_import_damaged_bundles_are_read_or_refused(packed, tmp_path, cases):
     dice, read, errors = random.Random(cases), 0, []
     home = tmp_path / "home"
     for _ in range(cases):

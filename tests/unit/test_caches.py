@@ -1,9 +1,6 @@
 """Page cache and device of real files: resident shares, eviction, counted reads and writes, cold runs."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +19,7 @@ needs_drop_caches = pytest.mark.skipif(not can_drop_caches(), reason="takes root
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder():
     """A folder on a disk, not in memory."""
     with open_folder("/var/tmp") as path:
         if counters.device_use(path)["device_reads"] is None:
@@ -45,7 +42,7 @@ def share(folder: Path) -> float | None:
 
 
 @needs("vmtouch")
-def test_clear_caches_evict_makes_files_cold_until_read(folder: Path) -> None:
+def test_clear_caches_evict_makes_files_cold_until_read(folder):
     (folder / "below").mkdir()
     (folder / "below" / "large").write_bytes(os.urandom(3 * MIB))
     (folder / "small").write_bytes(b"x" * 700)
@@ -61,12 +58,12 @@ def test_clear_caches_evict_makes_files_cold_until_read(folder: Path) -> None:
     assert residency.pages_bytes == 3 * MIB + 4096
 
 
-def test_resident_reads_no_file(folder: Path) -> None:
+def test_resident_reads_no_file(folder):
     os.close(evicted_file(folder / "file"))
     assert [share(folder), share(folder)] == [0.0, 0.0]
 
 
-def test_cachestat_and_mincore_count_the_same_pages(folder: Path) -> None:
+def test_cachestat_and_mincore_count_the_same_pages(folder):
     length = 3 * MIB + 100
     descriptor = evicted_file(folder / "file", length)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # no reading ahead
@@ -81,7 +78,7 @@ def test_cachestat_and_mincore_count_the_same_pages(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["{}", "{}/file"])
-def test_resident_many_files_samples_evenly_over_folders(folder: Path, name: str) -> None:
+def test_resident_many_files_samples_evenly_over_folders(folder, name):
     for number in range(10):
         path = folder / name.format(number)
         path.parent.mkdir(exist_ok=True)
@@ -94,7 +91,7 @@ def test_resident_many_files_samples_evenly_over_folders(folder: Path, name: str
 
 
 @needs_drop_caches
-def test_resident_by_names_queries_cached_names_only(folder: Path) -> None:
+def test_resident_by_names_queries_cached_names_only(folder):
     for name in ("read", "unread"):
         (folder / name).mkdir()
         for number in range(3):
@@ -113,28 +110,26 @@ def test_resident_by_names_queries_cached_names_only(folder: Path) -> None:
     assert plain and (plain.share, plain.pages_bytes) == (residency.share, residency.pages_bytes)
 
 
-def test_has_cached_names_unsupported_is_false(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_has_cached_names_unsupported_is_false(folder, monkeypatch):
     assert not caches.has_cached_names(Path("/proc/self"))
     monkeypatch.setattr(caches, "OPENAT2", 100_000)
     assert not caches.has_cached_names(folder)
 
 
 @pytest.mark.parametrize("skip", [False, True])
-def test_cold_state_skip_client_warmup_leaves_client_untouched(skip: bool) -> None:
+def test_cold_state_skip_client_warmup_leaves_client_untouched(skip):
     config = SimpleNamespace(settings=SimpleNamespace(skip_client_warmup=skip))
     environment: Any = SimpleNamespace(config=config)
     assert ("touch-client" in AXIS.part("cold", environment)["state"]["prepare"]) is not skip
 
 
-def test_cold_state_clears_caches_while_server_is_stopped() -> None:
+def test_cold_state_clears_caches_while_server_is_stopped():
     expected = ["stop-server", "sync", "clear-caches", "start-server"]
     assert [step for step in STATES["cold"]["prepare"] if step in expected] == expected
 
 
 @needs_drop_caches
-def test_counters_device_read_is_counted(folder: Path) -> None:
+def test_counters_device_read_is_counted(folder):
     descriptor = evicted_file(folder / "file")
     machine, process = counters.read_counters(folder), processes.usage([os.getpid()])
     assert len(os.read(descriptor, 3 * MIB)) == 3 * MIB
@@ -144,7 +139,7 @@ def test_counters_device_read_is_counted(folder: Path) -> None:
     assert (processes.usage([os.getpid()]) - process).read_bytes == 3 * MIB
 
 
-def test_counters_device_write_and_flushes_are_counted(folder: Path) -> None:
+def test_counters_device_write_and_flushes_are_counted(folder):
     before = counters.read_counters(folder)
     with (folder / "file").open("wb") as file:
         for _ in range(3):

@@ -1,7 +1,5 @@
 """A round of a cell: the template of its command, warm-up runs, and the cache of discarded runs."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
@@ -36,7 +34,7 @@ def cell_round(folder: Path, script: str, warmup: int) -> CellRound:
     return round_
 
 
-def test_discarded_run_is_stored_without_reads_of_this_process(tmp_path: Path) -> None:
+def test_discarded_run_is_stored_without_reads_of_this_process(tmp_path):
     attempt: Any = cell_round(tmp_path, "echo text", warmup=0)
     attempt.state["first"] = []
     attempt.has_discarded_run, attempt.discarded_run = True, {}
@@ -49,7 +47,7 @@ def test_discarded_run_is_stored_without_reads_of_this_process(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_warm_up_run_killed_names_command_and_signal(tmp_path: Path, number: int) -> None:
+def test_warm_up_run_killed_names_command_and_signal(tmp_path, number):
     script = (
         f'echo >> "{tmp_path}/runs"; [ $(wc -l < "{tmp_path}/runs") -lt {number} ] || kill -TERM $$'
     )
@@ -58,7 +56,7 @@ def test_warm_up_run_killed_names_command_and_signal(tmp_path: Path, number: int
     assert (tmp_path / "runs").read_text() == number * "\n"
 
 
-def test_warm_up_runs_first_one_is_read(tmp_path: Path) -> None:
+def test_warm_up_runs_first_one_is_read(tmp_path):
     attempt = cell_round(tmp_path, f'echo >> "{tmp_path}/runs"; echo text', warmup=2)
     attempt._set_up()
     assert (tmp_path / "runs").read_text() == "\n\n"
@@ -66,7 +64,7 @@ def test_warm_up_runs_first_one_is_read(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def recipe(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("storage", "copy1", "copy2"):
         (tmp_path / name).mkdir()
@@ -79,7 +77,7 @@ def cache_of(recipe: dict[str, Any], copy: str = "copy1", **other: str) -> Disca
     return DiscardedRunCache(recipe | other, subject)
 
 
-def test_discarded_run_is_stored_per_command_and_copy(recipe: dict[str, Any]) -> None:
+def test_discarded_run_is_stored_per_command_and_copy(recipe):
     assert cache_of(recipe).read() == {}
     cache_of(recipe).write(RUN)
     assert cache_of(recipe).read() == RUN
@@ -92,14 +90,14 @@ def test_discarded_run_is_stored_per_command_and_copy(recipe: dict[str, Any]) ->
         assert other.read() == {}
 
 
-def test_discarded_run_of_recreated_copy_is_unknown(recipe: dict[str, Any], tmp_path: Path) -> None:
+def test_discarded_run_of_recreated_copy_is_unknown(recipe, tmp_path):
     cache_of(recipe).write(RUN)
     (tmp_path / "copy1").rename(tmp_path / "old")
     (tmp_path / "copy1").mkdir()
     assert cache_of(recipe).read() == {}
 
 
-def test_discarded_run_expires_unless_renewed(recipe: dict[str, Any]) -> None:
+def test_discarded_run_expires_unless_renewed(recipe):
     cache = cache_of(recipe)
     cache.write(RUN)
     assert cache.file
@@ -113,7 +111,7 @@ def test_discarded_run_expires_unless_renewed(recipe: dict[str, Any]) -> None:
     assert not cache.file.exists()
 
 
-def test_discarded_run_truncated_file_is_ignored(recipe: dict[str, Any]) -> None:
+def test_discarded_run_truncated_file_is_ignored(recipe):
     cache = cache_of(recipe)
     cache.write(RUN)
     assert cache.file
@@ -140,10 +138,10 @@ WORDS = {
         ("x {odd}", ["x", "a b 'c"]),
     ],
 )
-def test_fill_template_has_values_as_whole_arguments(template: str, argv: list[str]) -> None:
+def test_fill_template_has_values_as_whole_arguments(template, argv):
     assert fill_template(template, WORDS) == argv
 
 
-def test_fill_template_unknown_word_raises() -> None:
+def test_fill_template_unknown_word_raises():
     with pytest.raises(UserError, match=r"\{revision\}"):
         fill_template("{svn} log {revision}", WORDS)

@@ -1,7 +1,5 @@
 """The provenance of results: the code, the configuration and the command; and the citation file."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path
@@ -16,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @needs("git")
-def test_provenance_has_the_commit_and_the_changed_files(tmp_path: Path) -> None:
+def test_provenance_has_the_commit_and_the_changed_files(tmp_path):
     def git(*arguments: str) -> str:
         who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
         command = ["git", "-C", str(tmp_path), *who, *arguments]
@@ -40,7 +38,7 @@ def test_provenance_has_the_commit_and_the_changed_files(tmp_path: Path) -> None
     assert provenance(tmp_path / "below", {})["commit"] == "", "of another work tree"
 
 
-def test_provenance_quotes_the_command_and_has_no_secret(tmp_path: Path) -> None:
+def test_provenance_quotes_the_command_and_has_no_secret(tmp_path):
     (tmp_path / ".snakemake").mkdir()
     config = {"repository": "svn://me:word@host/a", "minutes": 15}
     store_command(tmp_path, ["--config", "repository=svn://me:word@host/a b"])
@@ -55,7 +53,7 @@ def test_provenance_quotes_the_command_and_has_no_secret(tmp_path: Path) -> None
     )
 
 
-def test_citation_file_has_this_version() -> None:
+def test_citation_file_has_this_version():
     record = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert record["cff-version"] == "1.2.0" and record["type"] == "software"
     assert record["message"] and record["title"] and record["authors"]

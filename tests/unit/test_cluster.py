@@ -1,7 +1,5 @@
 """A run on a cluster, without one: the work of jobs, their nodes, and collected results."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -47,7 +45,7 @@ def make_cluster(root: Path, **over: Any) -> Cluster:
     st.dictionaries(st.tuples(st.just("s"), st.text("abc", min_size=1)), st.integers(1, 50)),
     st.integers(1, 5),
 )
-def test_shares_of_blocks_are_even(sizes: dict[tuple[str, str], int], count: int) -> None:
+def test_shares_of_blocks_are_even(sizes, count):
     shares = shares_of(sizes, count, {})
     assert shares.keys() == sizes.keys()
     load = Counter(dict.fromkeys(range(1, count + 1), 0))
@@ -57,7 +55,7 @@ def test_shares_of_blocks_are_even(sizes: dict[tuple[str, str], int], count: int
     assert max(load.values()) - min(load.values()) <= max(sizes.values(), default=0)
 
 
-def test_shares_of_known_blocks_stay() -> None:
+def test_shares_of_known_blocks_stay():
     before = shares_of({("s", "a"): 9, ("s", "b"): 1}, 2, {})
     after = shares_of({("s", "a"): 9, ("s", "b"): 1, ("s", "c"): 30}, 2, before)
     assert {block: after[block] for block in before} == before
@@ -66,7 +64,7 @@ def test_shares_of_known_blocks_stay() -> None:
     assert set(shares_of({("s", "a"): 9, ("s", "b"): 1}, 1, before).values()) == {1}
 
 
-def test_work_of_jobs_divides_whole_blocks_with_duplicates(tmp_path: Path) -> None:
+def test_work_of_jobs_divides_whole_blocks_with_duplicates(tmp_path):
     run = make_cluster(tmp_path)
     works = [run.work(number) for number in (1, 2)]
     cells = [set(work.digests) for work in works]
@@ -85,7 +83,7 @@ def test_work_of_jobs_divides_whole_blocks_with_duplicates(tmp_path: Path) -> No
         )
 
 
-def test_digest_of_job_changes_only_with_its_own_cells(tmp_path: Path) -> None:
+def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):
     run = make_cluster(tmp_path)
     run.write()
     before = [run.digest(number) for number in (1, 2)]
@@ -98,7 +96,7 @@ def test_digest_of_job_changes_only_with_its_own_cells(tmp_path: Path) -> None:
         assert (after.digest(number) == before[number - 1]) == (number not in changed)
 
 
-def test_jobs_are_sent_to_their_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_are_sent_to_their_nodes(tmp_path, monkeypatch):
     run = make_cluster(tmp_path)
     programs = Fakes(tmp_path)
     programs.add("sinfo", 'case "$*" in *n2*) echo "down*" ;; *) echo idle ;; esac')
@@ -119,7 +117,7 @@ def test_jobs_are_sent_to_their_nodes(tmp_path: Path, monkeypatch: pytest.Monkey
     assert named.constraint == {}
 
 
-def test_node_prepares_for_its_own_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_prepares_for_its_own_blocks(tmp_path, monkeypatch):
     run = make_cluster(tmp_path)
     assert Project(run.raw, tmp_path, [DEFAULT]).repositories.all_repositories()
     block = next(iter(run.work(1).blocks))
@@ -140,7 +138,7 @@ def write_result(folder: Path, export: str, digest: str, host: str) -> None:
     path.with_suffix(".context.json").write_text(json.dumps(context))
 
 
-def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path: Path) -> None:
+def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path):
     exports = {
         block: [f"results/cells/{STUDY}/{block}/round{n}.json" for n in (1, 2)] for block in "ab"
     }
@@ -173,7 +171,7 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def on_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def on_node(tmp_path, monkeypatch):
     """Start a run in a folder, and be the node n1."""
     make_cluster(tmp_path).write()
     monkeypatch.chdir(tmp_path)
@@ -190,13 +188,7 @@ def on_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPat
         ({"processor": "Z80"}, "n2: .*: its processor is .*, but Z80 on n1"),
     ],
 )
-def test_node_of_another_class_is_rejected(
-    tmp_path: Path,
-    on_node: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    known: dict[str, Any],
-    expected: str,
-) -> None:
+def test_node_of_another_class_is_rejected(tmp_path, on_node, capsys, known, expected):
     on_node.setattr(node, "_run", lambda *_: None)
     # The first node defines the class. It measures nothing, and the job fails.
     assert node.main("1", "record") == 1
@@ -215,9 +207,7 @@ def test_node_of_another_class_is_rejected(
 
 
 @pytest.mark.usefixtures("on_node")
-def test_node_with_other_programs_is_rejected(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_node_with_other_programs_is_rejected(tmp_path, capsys):
     path = tmp_path / "results" / "cluster" / "job1.work.json"
     work = json.loads(path.read_text())
     name = min(work["digests"])
@@ -227,15 +217,13 @@ def test_node_with_other_programs_is_rejected(
     assert f"it would measure {name} differently" in capsys.readouterr().err
 
 
-def test_node_that_started_the_run_measures_nothing(
-    on_node: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_node_that_started_the_run_measures_nothing(on_node, capsys):
     on_node.delenv("SLURMD_NODENAME")
     assert node.main("1", "record") == 1
     assert "the run was started on this node" in capsys.readouterr().err
 
 
-def test_node_folder_is_a_checkout_with_results_of_its_own(tmp_path: Path) -> None:
+def test_node_folder_is_a_checkout_with_results_of_its_own(tmp_path):
     for name in ("workflow", "results", "nodes", ".snakemake"):
         (tmp_path / name).mkdir()
     (tmp_path / "Snakefile").touch()
@@ -250,9 +238,7 @@ def test_node_folder_is_a_checkout_with_results_of_its_own(tmp_path: Path) -> No
     assert reflink_library(folder) == reflink_library(tmp_path) == library
 
 
-def test_clean_nodes_without_scheduler_keeps_other_nodes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_clean_nodes_without_scheduler_keeps_other_nodes(tmp_path, monkeypatch):
     (tmp_path / "workflow").symlink_to(ROOT / "workflow")
     run = make_cluster(tmp_path, scratch=str(tmp_path), storages={"disk": str(tmp_path)})
     run.write()
@@ -272,6 +258,6 @@ def test_clean_nodes_without_scheduler_keeps_other_nodes(
     assert any(line.startswith("n2: not removed. On the node, run env PYTHON") for line in lines)
 
 
-def test_cluster_relative_storage_is_refused(tmp_path: Path) -> None:
+def test_cluster_relative_storage_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"`storages.disk`: 'here' is a relative path"):
         make_cluster(tmp_path, storages={"disk": "here"})

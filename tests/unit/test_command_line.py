@@ -1,7 +1,5 @@
 """The command-line tool: values reach Snakemake byte for byte; locks, leftover processes and exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -10,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -112,7 +110,7 @@ def is_alive(process: int) -> bool:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Iterator[Checkout]:
+def checkout(tmp_path):
     checkout = Checkout(tmp_path)
     yield checkout
     for process in checkout.started:
@@ -128,7 +126,7 @@ PATHS += ("/srv/project #2", "/a\nb", "/a{b}[c]%2F@é=", "1e3", "-x", "it's", "n
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_report_repository_reaches_snakemake_byte_for_byte(checkout: Checkout, path: str) -> None:
+def test_report_repository_reaches_snakemake_byte_for_byte(checkout, path):
     done = checkout.make("report", f"REPO={path}")
     assert done.returncode == 0, done.stderr
     ((words, options),) = checkout.calls()
@@ -144,15 +142,13 @@ KEYS = {"repository": "svn://host/a b", "studies": ["one", "two"], "minutes": 7.
 @pytest.mark.parametrize(
     ("flags", "keys"), [(FLAGS, KEYS), (["--report-only"], {"measure": "nothing"})]
 )
-def test_run_flags_reach_snakemake_as_options(
-    checkout: Checkout, flags: list[str], keys: dict[str, Any]
-) -> None:
+def test_run_flags_reach_snakemake_as_options(checkout, flags, keys):
     checkout.run(*flags)
     ((_, options),) = checkout.calls()
     assert options == keys
 
 
-def test_report_arguments_reach_snakemake_in_order(checkout: Checkout) -> None:
+def test_report_arguments_reach_snakemake_in_order(checkout):
     arguments = "ARGS=--config rounds=2 --forcerun cell --configfile a.yaml -- all"
     checkout.make("report", "CORES=1", "REPO=/r", arguments)
     ((words, _),) = checkout.calls()
@@ -173,14 +169,12 @@ MINUTES = ["ten", "-3", "0", "0.0", "08", "5m", "1e3", "1 2", "nan"]
         (("plan", "--minuts=3"), "--minuts=3"),
     ],
 )
-def test_vcsbench_unusable_argument_is_refused(
-    checkout: Checkout, arguments: tuple[str, ...], error: str
-) -> None:
+def test_vcsbench_unusable_argument_is_refused(checkout, arguments, error):
     done = checkout.fakes.run(checkout.folder / "vcsbench", *arguments)
     assert done.returncode in (1, 2) and error in done.stderr and not checkout.calls()
 
 
-def test_run_after_kill_ends_leftovers_and_unlocks(checkout: Checkout) -> None:
+def test_run_after_kill_ends_leftovers_and_unlocks(checkout):
     job = checkout.killed()
     checkout.calls()
     (checkout.folder / "snakemakes-lock").touch()
@@ -194,9 +188,7 @@ def test_run_after_kill_ends_leftovers_and_unlocks(checkout: Checkout) -> None:
 
 
 @pytest.mark.parametrize("host", [socket.gethostname(), "elsewhere"])
-def test_lock_of_another_host_is_this_hosts_on_local_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
-) -> None:
+def test_lock_of_another_host_is_this_hosts_on_local_disk(tmp_path, monkeypatch, host):
     (tmp_path / workflow.STATE).parent.mkdir()
     (tmp_path / workflow.STATE).write_text(json.dumps({"host": host}))
     assert workflow.is_last_host_here(tmp_path)
@@ -205,14 +197,14 @@ def test_lock_of_another_host_is_this_hosts_on_local_disk(
     assert workflow.is_last_host_here(tmp_path) is (host != "elsewhere")
 
 
-def test_run_leaves_processes_of_other_checkouts(checkout: Checkout, tmp_path: Path) -> None:
+def test_run_leaves_processes_of_other_checkouts(checkout, tmp_path):
     job = Checkout(tmp_path / "other").killed()
     assert checkout.run("--cores", "1").returncode == 0
     assert is_alive(job)
     os.kill(job, signal.SIGKILL)
 
 
-def test_run_snakemake_started_by_hand_is_refused(checkout: Checkout) -> None:
+def test_run_snakemake_started_by_hand_is_refused(checkout):
     by_hand = subprocess.Popen([checkout.snakemake, "work"], cwd=checkout.folder)
     try:
         wait_for((checkout.folder / "job.pid").exists)
@@ -226,14 +218,14 @@ def test_run_snakemake_started_by_hand_is_refused(checkout: Checkout) -> None:
 
 
 @pytest.mark.parametrize("argument", ["-n", "--dry-run", "--lint"])
-def test_run_only_looks_takes_no_lock(checkout: Checkout, argument: str) -> None:
+def test_run_only_looks_takes_no_lock(checkout, argument):
     checkout.start("work")
     checkout.calls()
     assert checkout.run(argument).returncode == 0
     assert len(checkout.calls()) == 1
 
 
-def test_run_failed_jobs_makes_report_of_results(checkout: Checkout) -> None:
+def test_run_failed_jobs_makes_report_of_results(checkout):
     results = checkout.folder / "results/cells/s/log"
     results.mkdir(parents=True)
     (results / "round1.context.json").touch()
@@ -244,12 +236,12 @@ def test_run_failed_jobs_makes_report_of_results(checkout: Checkout) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["fail", "refuse"])
-def test_run_without_results_calls_snakemake_once(checkout: Checkout, outcome: str) -> None:
+def test_run_without_results_calls_snakemake_once(checkout, outcome):
     assert checkout.run(outcome).returncode == 3
     assert len(checkout.calls()) == 1
 
 
-def test_report_prints_path_of_its_page(checkout: Checkout) -> None:
+def test_report_prints_path_of_its_page(checkout):
     reports = checkout.folder / "reports"
     reports.mkdir()
     assert checkout.make("report").stdout == ""
@@ -269,14 +261,14 @@ def test_report_prints_path_of_its_page(checkout: Checkout) -> None:
     assert checkout.make("report").stdout.endswith(f"Report: {reports}/fsfs-san-2014.html\n")
 
 
-def test_show_cell_is_one_argument(checkout: Checkout) -> None:
+def test_show_cell_is_one_argument(checkout):
     checkout.fakes.add("python", 'printf "%s|" "$PYTHONPATH" "$@"', silent=True)
     done = checkout.make("show", "CELL=log/http/my repo's/f6")
     ours = checkout.folder / "workflow"
     assert done.stdout == f"{ours}|-m|vcsbench|show|--|log/http/my repo's/f6|"
 
 
-def test_vcsbench_exit_code_is_its_own(checkout: Checkout) -> None:
+def test_vcsbench_exit_code_is_its_own(checkout):
     checkout.fakes.add("python", "exit 1")
     assert checkout.fakes.run(checkout.folder / "vcsbench", "doctor").returncode == 1
     assert checkout.make("doctor").returncode == 2

@@ -1,14 +1,11 @@
 """The configuration: valid files are read, an invalid one is a UserError of one line with file and key."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 import yaml
-from pydantic import BaseModel
 
 from project import needs
 from vcsbench.config import definitions, study, validation
@@ -60,12 +57,8 @@ def error_of(tmp_path: Path, **over: Any) -> str:
     ],
 )
 def test_load_config_valid_keys_have_studies_rounds_and_minutes(
-    tmp_path: Path,
-    keys: dict[str, Any],
-    studies: list[str] | None,
-    rounds: int | None,
-    minutes: list[int | None] | None,
-) -> None:
+    tmp_path, keys, studies, rounds, minutes
+):
     config = configured(tmp_path, **keys)
     assert studies is None or list(config.studies) == studies
     assert config.settings.rounds == rounds
@@ -74,7 +67,7 @@ def test_load_config_valid_keys_have_studies_rounds_and_minutes(
     assert config.minutes == (None if rounds else sum(of_studies))
 
 
-def test_load_config_full_repositories_are_of_one_study(tmp_path: Path) -> None:
+def test_load_config_full_repositories_are_of_one_study(tmp_path):
     full = configured(tmp_path, **read_yaml(ROOT / "config" / "full.yaml"))
     assert {n for n, r in full.repositories.items() if "studies" not in r} == {"ruby", "bsd"}
     published = set(read_yaml(DEFAULT)["grid"]) - {"own-repository"}
@@ -82,7 +75,7 @@ def test_load_config_full_repositories_are_of_one_study(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("keys", "rounds"), [({}, 5), ({"rounds": 9}, 9)])
-def test_load_config_elsewhere_has_fewest_rounds(keys: dict[str, int], rounds: int) -> None:
+def test_load_config_elsewhere_has_fewest_rounds(keys, rounds):
     config = load_config({**read_yaml(DEFAULT), **keys}, ROOT, [DEFAULT], elsewhere=True)
     assert config.settings.rounds == rounds and config.least_rounds == 5
     assert config.minutes is None
@@ -113,14 +106,12 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
         ({"workload": {"jump": 100}}, ["`workload`: no study measures the command jump"]),
     ],
 )
-def test_load_config_invalid_names_file_key_and_remedy(
-    tmp_path: Path, keys: dict[str, Any], expected: list[str]
-) -> None:
+def test_load_config_invalid_names_file_key_and_remedy(tmp_path, keys, expected):
     text = error_of(tmp_path, **keys)
     assert [part for part in expected if part not in text] == [], text
 
 
-def test_load_config_minutes_by_study_must_name_each_study() -> None:
+def test_load_config_minutes_by_study_must_name_each_study():
     def loaded(**keys: Any) -> Any:
         return load_config({**read_yaml(DEFAULT), **keys}, ROOT, [DEFAULT])
 
@@ -131,7 +122,7 @@ def test_load_config_minutes_by_study_must_name_each_study() -> None:
         loaded(studies={"repository": ["own-repository"]})
 
 
-def test_load_config_study_without_commands_is_error(tmp_path: Path) -> None:
+def test_load_config_study_without_commands_is_error(tmp_path):
     studies = tmp_path / "config" / "studies"
     studies.mkdir(parents=True)
     definition = read_yaml(ROOT / "config" / "studies" / f"{SSD}.yaml")
@@ -141,9 +132,7 @@ def test_load_config_study_without_commands_is_error(tmp_path: Path) -> None:
         load_config({**read_yaml(DEFAULT), "studies": ["old"]}, tmp_path, [DEFAULT])
 
 
-def test_load_config_unusable_names_of_folders_are_errors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_load_config_unusable_names_of_folders_are_errors(tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(b"/srv/\xff".decode(errors="surrogateescape"))
     assert "is not UTF-8" in error_of(tmp_path, scratch=str(tmp_path / "link"))
     monkeypatch.setattr("tempfile.tempdir", "/srv/a\nb")
@@ -152,13 +141,13 @@ def test_load_config_unusable_names_of_folders_are_errors(
 
 @needs("git")
 @pytest.mark.parametrize(("folder", "name"), [("My repo", "My-repo"), ("ruby.git", "ruby-own")])
-def test_own_repository_has_free_name_of_its_folder(tmp_path: Path, folder: str, name: str) -> None:
+def test_own_repository_has_free_name_of_its_folder(tmp_path, folder, name):
     subprocess.run(["git", "init", "-q", "--bare", tmp_path / folder], check=True)
     assert list(own_repository(str(tmp_path / folder), {"ruby": {}})) == [name]
 
 
 @pytest.mark.parametrize("path", ["/does/not/exist", "/etc/passwd", "/usr"])
-def test_own_repository_missing_path_is_error(path: str) -> None:
+def test_own_repository_missing_path_is_error(path):
     with pytest.raises(UserError, match=path):
         own_repository(path, {})
 
@@ -179,7 +168,7 @@ def test_own_repository_missing_path_is_error(path: str) -> None:
         *(("expectations", r'["a\0b"]'), ("\x1b[2J", "1")),
     ],
 )
-def test_validate_value_out_of_bounds_or_with_nul_names_key(key: str, value: str) -> None:
+def test_validate_value_out_of_bounds_or_with_nul_names_key(key, value):
     content = {**read_yaml(DEFAULT), key: yaml.safe_load(value)}
     with pytest.raises(UserError, match=r"^my\.yaml: [^\n\x1b]*$") as caught:
         validate(content, Settings, lambda keys: "my.yaml")
@@ -201,14 +190,12 @@ def bomb(levels: int) -> str:
         "a: [1\nb: 2",
     ],
 )
-def test_parse_yaml_hostile_text_is_user_error(text: str) -> None:
+def test_parse_yaml_hostile_text_is_user_error(text):
     with pytest.raises(UserError, match=r"^my\.yaml: [^\n]*$"):
         parse_yaml(text, "my.yaml")
 
 
-def test_read_yaml_large_file_is_user_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_read_yaml_large_file_is_user_error(tmp_path, monkeypatch):
     monkeypatch.setattr(validation, "YAML_BYTES", 100)
     path = tmp_path / "large.yaml"
     path.write_text("#" * 101)
@@ -216,7 +203,7 @@ def test_read_yaml_large_file_is_user_error(
         read_yaml(path)
 
 
-def test_user_error_is_escaped_and_limited() -> None:
+def test_user_error_is_escaped_and_limited():
     assert str(UserError("k\x1b[2J\u202e\x9b")) == r"k\x1b[2J\u202e\x9b"
     assert len(str(UserError("x" * 70_000))) < 5000
 
@@ -246,9 +233,7 @@ RENAMED = [
 
 
 @pytest.mark.parametrize(("model", "place", "new"), RENAMED)
-def test_validate_former_key_names_the_new_one(
-    model: type[BaseModel], place: tuple[str, ...], new: str
-) -> None:
+def test_validate_former_key_names_the_new_one(model, place, new):
     content: object = "x"
     for key in reversed(place):
         content = {key: content}
@@ -258,18 +243,18 @@ def test_validate_former_key_names_the_new_one(
     assert str(caught.value) == text
 
 
-def test_models_have_all_former_names() -> None:
+def test_models_have_all_former_names():
     assert len(RENAMED) == 52
 
 
-def test_config_readme_has_generated_tables_and_each_default_key() -> None:
+def test_config_readme_has_generated_tables_and_each_default_key():
     text = (ROOT / README).read_text()
     assert text.count("<!-- keys of ") == 3
     assert with_tables(text) == text, "run `python -m vcsbench.config.documentation`"
     assert [key for key in read_yaml(DEFAULT) if f"| `{key}` |" not in text] == []
 
 
-def test_thresholds_are_defaults_of_the_model() -> None:
+def test_thresholds_are_defaults_of_the_model():
     assert Settings.model_fields["thresholds"].default.model_dump() == THRESHOLDS
 
 
@@ -283,5 +268,5 @@ def test_thresholds_are_defaults_of_the_model() -> None:
         (definitions.BoundsDefinition, definitions.Expected),
     ],
 )
-def test_definition_has_keys_of_model(definition: Any, model: Any) -> None:
+def test_definition_has_keys_of_model(definition, model):
     assert definition.__annotations__.keys() == model.model_fields.keys()

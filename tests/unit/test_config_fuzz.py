@@ -3,8 +3,6 @@
 The long run prints its counts: python -m pytest -s -m slow tests/unit/test_config_fuzz.py
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import traceback
@@ -181,9 +179,7 @@ def fuzz(reader: str, count: int, folder: Path) -> Counter[str]:
         *(pytest.param(name, many, marks=pytest.mark.slow) for name, (*_, many) in READERS.items()),
     ],
 )
-def test_mutated_configuration_raises_only_user_errors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, count: int
-) -> None:
+def test_mutated_configuration_raises_only_user_errors(tmp_path, monkeypatch, reader, count):
     monkeypatch.chdir(ROOT)
     counts = fuzz(reader, count, tmp_path)
     print(reader, dict(counts))

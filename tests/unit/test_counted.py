@@ -1,7 +1,5 @@
 """Counts of bytes, calls and instructions: columns with reasons, tables, findings, advice and the report."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -98,9 +96,7 @@ def missing_of(columns: dict[str, Any]) -> dict[str, str]:
         ({"client_instructions": 5}, "tmpfs", (None, 10, 2, 5), {"device_bytes": ON_TMPFS}),
     ],
 )
-def test_count_columns_have_number_or_reason(
-    more: dict[str, Any], filesystem: str, expected: tuple[Any, ...], missing: dict[str, str]
-) -> None:
+def test_count_columns_have_number_or_reason(more, filesystem, expected, missing):
     context = {"storage": {"filesystem": filesystem}}
     columns = run_columns.count_columns({**CERTIFICATE, **more}, context)
     assert tuple(columns[name] for name in run_columns.OF_SIDES) == expected
@@ -116,16 +112,14 @@ def test_count_columns_have_number_or_reason(
         ({}, "ext4", run_columns.BEFORE),
     ],
 )
-def test_count_columns_without_device_have_reason(
-    seen: dict[str, None], filesystem: str, why: str
-) -> None:
+def test_count_columns_without_device_have_reason(seen, filesystem, why):
     run = {key: value for key, value in CERTIFICATE.items() if not key.startswith("device")}
     columns = run_columns.count_columns({**run, **seen}, {"storage": {"filesystem": filesystem}})
     for name in ("written_bytes", "flushes"):
         assert columns[name] is None and missing_of(columns)[name].startswith(why)
 
 
-def test_count_columns_sum_needs_both_sides() -> None:
+def test_count_columns_sum_needs_both_sides():
     served = {**CERTIFICATE, "server_kind": "svnserve"}
     server = {"server_read_bytes": 30, "server_rchar": 40, "server_syscr": 50}
     columns = run_columns.count_columns({**served, **server}, {})
@@ -148,7 +142,7 @@ def recipe(cell: str, **other: Any) -> dict[str, Any]:
     return {**RECIPE, "cell": cell, "digest": cell, **other}
 
 
-def test_call_counts_cells_that_differ_in_cache_share() -> None:
+def test_call_counts_cells_that_differ_in_cache_share():
     hot = recipe("log/hot", axes={"command": "log", "cache": "hot"}, state={}, runs=6)
     counts = call_counts([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
     assert counts["log/cold"] == counts["log/hot"]
@@ -163,13 +157,13 @@ def side(**counts: int) -> dict[str, int]:
     return {**dict.fromkeys(run_columns.CALL_COLUMNS, 0), **counts}
 
 
-def test_call_columns_are_sum_of_both_sides() -> None:
+def test_call_columns_are_sum_of_both_sides():
     calls = {"client": side(reads=3), "server": side(reads=4, seeks=1), "why_not": ""}
     columns = run_columns.call_columns(calls, "")
     assert (columns["reads"], columns["seeks"]) == (7, 1) and "not_counted" not in columns
 
 
-def test_call_columns_without_counts_have_reason() -> None:
+def test_call_columns_without_counts_have_reason():
     other = json.dumps({"flushes": "tmpfs"})
     columns = run_columns.call_columns({"client": None, "why_not": "no strace"}, other)
     reasons = missing_of(columns)
@@ -179,7 +173,7 @@ def test_call_columns_without_counts_have_reason() -> None:
     assert nothing["reads"] == run_columns.NOT_COUNTED
 
 
-def test_read_calls_of_other_recipe_has_reason(tmp_path: Path) -> None:
+def test_read_calls_of_other_recipe_has_reason(tmp_path):
     file = tmp_path / "x.json"
     file.write_text(json.dumps({"cell": "log/cold", "digest": "old", "client": side(reads=1)}))
 
@@ -194,7 +188,7 @@ def test_read_calls_of_other_recipe_has_reason(tmp_path: Path) -> None:
 # Tables, findings and the report
 
 
-def test_count_columns_old_results_have_reason(tmp_path: Path) -> None:
+def test_count_columns_old_results_have_reason(tmp_path):
     # They have what the device read, and neither calls nor instructions.
     measured = frame(tmp_path, lambda axes, number: {})
     assert measured["device_bytes"].notna().all() and measured["read_calls"].isna().all()
@@ -203,7 +197,7 @@ def test_count_columns_old_results_have_reason(tmp_path: Path) -> None:
     assert set(table(measured, CALLS)["withheld"]) == {run_columns.BEFORE}
 
 
-def test_table_constant_counts_called_by_ratio(tmp_path: Path) -> None:
+def test_table_constant_counts_called_by_ratio(tmp_path):
     made = table(frame(tmp_path, rounds=2), DEVICE)
     assert set(made["cache"]) == {"cold"}, "the table is about these"
     ratios = made.groupby("format")["ratio"].unique().map(list).to_dict()
@@ -218,7 +212,7 @@ def test_table_constant_counts_called_by_ratio(tmp_path: Path) -> None:
     assert once["low"].isna().all() and all("low-n" in flags for flags in once["flags"])
 
 
-def test_table_varying_counts_have_interval(tmp_path: Path) -> None:
+def test_table_varying_counts_have_interval(tmp_path):
     made = table(frame(tmp_path, twins=1), CALLS).set_index("ra")
     assert (made.loc["file", "low"] == made.loc["file", "high"]).all()
     varying = made.loc["svn"]
@@ -229,7 +223,7 @@ def test_table_varying_counts_have_interval(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("much", "call"), [(1.009, NOT_SHOWN), (0.992, NOT_SHOWN), (1.02, "reads less")]
 )
-def test_table_counts_within_1_pct_are_equal(tmp_path: Path, much: float, call: str) -> None:
+def test_table_counts_within_1_pct_are_equal(tmp_path, much, call):
     def counts(axes: dict[str, str], number: int) -> dict[str, Any]:
         return {"client_read_bytes": int(MIB * (1 if axes["packing"] == "pack" else much))}
 
@@ -239,7 +233,7 @@ def test_table_counts_within_1_pct_are_equal(tmp_path: Path, much: float, call: 
 FINDING = {"statement": "Packed, less is read.", "expect": {"over": "min", "at_least": 1.9}}
 
 
-def test_finding_on_count(tmp_path: Path) -> None:
+def test_finding_on_count(tmp_path):
     compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
     ratio = {**FINDING, "id": "x", "where": COLD, "compare": {**compare, "metric": "device_mib"}}
     level = {**FINDING, "id": "y", "where": {**COLD, "packing": "nopack"}, "level": "device_mib"}
@@ -252,7 +246,7 @@ def test_finding_on_count(tmp_path: Path) -> None:
     assert rows["why"]["z"] == f"not counted: {NO_COUNTER}"
 
 
-def test_less_work_counts_cases_of_both_directions(tmp_path: Path) -> None:
+def test_less_work_counts_cases_of_both_directions(tmp_path):
     measured = frame(tmp_path)
     tables = [(d, records(table(measured, d))) for d in (DEVICE, CALLS)]
     read, calls = less_work(tables, 10)
@@ -266,7 +260,7 @@ def records(made: pd.DataFrame) -> list[dict[Any, Any]]:
     return rows
 
 
-def test_page_has_count_tables_or_reason(tmp_path: Path) -> None:
+def test_page_has_count_tables_or_reason(tmp_path):
     measured = frame(tmp_path)
     level = {"metric": "device_mib", "where": COLD, "rows": ["ra", "format"]}
     level |= {"columns": ["packing"]}

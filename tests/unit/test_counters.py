@@ -4,8 +4,6 @@ Page faults stand for instructions, which not every machine counts: both are ope
 same way.
 """
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os
@@ -15,8 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -37,7 +33,7 @@ for page in range(int(sys.argv[1])):
 """
 
 
-def test_usage_includes_ended_children(tmp_path: Path) -> None:
+def test_usage_includes_ended_children(tmp_path):
     (tmp_path / "file").write_bytes(b"x" * 5 * MIB)
     before = processes.usage([os.getpid()])
     subprocess.run(["cat", tmp_path / "file"], stdout=subprocess.DEVNULL, check=True)
@@ -48,7 +44,7 @@ def test_usage_includes_ended_children(tmp_path: Path) -> None:
     assert processes.ended_children([os.getpid()]) > 0
 
 
-def test_usage_includes_running_descendants() -> None:
+def test_usage_includes_running_descendants():
     child = f"{BURN}\nprint(1, flush=True)\ninput()"
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     argv, pipe = [sys.executable, "-c", program], subprocess.PIPE
@@ -59,13 +55,13 @@ def test_usage_includes_running_descendants() -> None:
         process.communicate(b"\n")
 
 
-def test_can_read_io_of_unreadable_process_is_false(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_can_read_io_of_unreadable_process_is_false(monkeypatch):
     assert processes.can_read_io(os.getpid())
     monkeypatch.setattr(processes, "read", lambda path: "")
     assert not processes.can_read_io(os.getpid())
 
 
-def test_family_has_children_of_other_threads() -> None:
+def test_family_has_children_of_other_threads():
     started: list[subprocess.Popen[bytes]] = []
     done = threading.Event()
 
@@ -94,7 +90,7 @@ while :; do wait $!; done
 """
 
 
-def test_end_kills_children_that_ignore_sigterm() -> None:
+def test_end_kills_children_that_ignore_sigterm():
     with subprocess.Popen(["sh", "-c", WAITS], stdout=subprocess.PIPE) as server:
         assert server.stdout and server.stdout.readline() == b"started\n"
         children = processes.family(server.pid)[1:]
@@ -104,7 +100,7 @@ def test_end_kills_children_that_ignore_sigterm() -> None:
     assert not any(processes.command_line(pid) for pid in children)
 
 
-def test_counters_delayed_acks_are_counted(tmp_path: Path) -> None:
+def test_counters_delayed_acks_are_counted(tmp_path):
     """An answer carries the acknowledgement; without an answer, TCP delays it by 40 ms."""
     before = counters.read_counters(tmp_path)
     if before.counts["delayed_acks"] is None:
@@ -125,7 +121,7 @@ def test_counters_delayed_acks_are_counted(tmp_path: Path) -> None:
     assert counters.counters_between(before, counters.read_counters(tmp_path))["delayed_acks"] >= 3
 
 
-def test_counters_busy_time_is_counted(tmp_path: Path) -> None:
+def test_counters_busy_time_is_counted(tmp_path):
     before, began = counters.read_counters(tmp_path), time.monotonic()
     while time.monotonic() - began < 0.3:
         pass
@@ -134,7 +130,7 @@ def test_counters_busy_time_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def faults(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def faults(monkeypatch):
     monkeypatch.setattr(counters, "EVENT", PAGE_FAULTS)
     counters.why_no_instructions.cache_clear()
     if counters.why_no_instructions():
@@ -147,7 +143,7 @@ def run_touch(pages: int) -> None:
     subprocess.run([sys.executable, "-c", TOUCH, str(pages)], check=True)
 
 
-def test_count_instructions_separates_sides_and_closes_counters(faults: None) -> None:
+def test_count_instructions_separates_sides_and_closes_counters(faults):
     before = len(os.listdir("/proc/self/fd"))
     clients = []
     with subprocess.Popen(["sleep", "60"]) as server:
@@ -163,9 +159,7 @@ def test_count_instructions_separates_sides_and_closes_counters(faults: None) ->
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_count_instructions_includes_running_threads(
-    faults: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_count_instructions_includes_running_threads(faults, monkeypatch):
     started, go = threading.Event(), threading.Event()
 
     def touch() -> None:
@@ -184,7 +178,7 @@ def test_count_instructions_includes_running_threads(
     assert count and 3000 <= count < 6000
 
 
-def test_count_instructions_of_ended_process_is_unknown(faults: None) -> None:
+def test_count_instructions_of_ended_process_is_unknown(faults):
     with subprocess.Popen(["true"]) as process:
         process.wait()
     assert counters.count_instructions({"server": [process.pid]})["server"].end() is None
@@ -198,9 +192,7 @@ def test_count_instructions_of_ended_process_is_unknown(faults: None) -> None:
         (errno.EPERM, "counters may not be read: that takes root, CAP_PERFMON"),
     ],
 )
-def test_count_instructions_refused_has_reason_and_no_counters(
-    number: int, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_count_instructions_refused_has_reason_and_no_counters(number, reason, monkeypatch):
     def refuse(_thread: int) -> int:
         raise OSError(number, os.strerror(number))
 
@@ -213,7 +205,7 @@ def test_count_instructions_refused_has_reason_and_no_counters(
         counters.why_no_instructions.cache_clear()
 
 
-def test_instruction_counter_that_was_shared_is_unknown() -> None:
+def test_instruction_counter_that_was_shared_is_unknown():
     reading, writing = os.pipe()
     os.write(writing, b"".join(n.to_bytes(8, sys.byteorder) for n in (1000, 20, 10)))
     os.close(writing)
@@ -238,7 +230,7 @@ def mount(kind: str = "nfs4", address: str = "127.0.0.1") -> Mount:
 
 
 @pytest.fixture
-def nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def nfs(tmp_path, monkeypatch):
     """Write the two files of the kernel and replace the mount of each path."""
     (tmp_path / "mountstats").write_text(STATISTICS)
     (tmp_path / "a folder").mkdir()
@@ -252,7 +244,7 @@ def nfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(nfs: Path) -> None:
+def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(nfs):
     network = counters.network_output([nfs], [nfs])
     assert network and network.has_input and network.storage == (nfs / "a folder",)
     assert network.counts()["network_read_bytes"] == 4096 + 25 * mmap.PAGESIZE
@@ -270,9 +262,7 @@ def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(nfs: Path)
         ("ext4", "", None),
     ],
 )
-def test_network_output_has_disk_of_local_server_only(
-    nfs: Path, monkeypatch: pytest.MonkeyPatch, kind: str, address: str, is_here: bool | None
-) -> None:
+def test_network_output_has_disk_of_local_server_only(nfs, monkeypatch, kind, address, is_here):
     monkeypatch.setattr(counters, "mount_of", lambda path: mount(kind, address))
     network = counters.network_output([], [nfs])
     assert (network and bool(network.storage)) is is_here

@@ -1,7 +1,5 @@
 """The dump reader accepts and refuses the same odd dumps as `svnadmin load`."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess
@@ -171,7 +169,7 @@ def load(stream: bytes, path: Path, *options: str) -> int:
 
 
 @pytest.mark.parametrize("name", LOADED)
-def test_reader_loads_what_svnadmin_loads(tmp_path: Path, name: str) -> None:
+def test_reader_loads_what_svnadmin_loads(tmp_path, name):
     stream, revisions = LOADED[name]
     out = io.BytesIO()
     reader = read(stream, out)
@@ -182,9 +180,7 @@ def test_reader_loads_what_svnadmin_loads(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [(b"22", b"21"), (b"22", b"31")])
-def test_reader_notes_blocks_of_properties_with_another_length(
-    tmp_path: Path, old: bytes, new: bytes
-) -> None:
+def test_reader_notes_blocks_of_properties_with_another_length(tmp_path, old, new):
     stream = BASE + folder(b"a", PROPERTIES % (22, 22) + block({b"a": b"b"}))
     stream = stream.replace(b"-length: " + old, b"-length: " + new)
     facts = read(stream).facts()
@@ -199,7 +195,7 @@ def test_reader_notes_blocks_of_properties_with_another_length(
         *(BASE + file(b"trunk/f", properties=properties) for properties in BYPASSED_OF_FILES),
     ],
 )
-def test_reader_notes_properties_that_need_the_bypass(tmp_path: Path, stream: bytes) -> None:
+def test_reader_notes_properties_that_need_the_bypass(tmp_path, stream):
     facts = read(stream).facts()
     assert (facts.revisions, len(facts.notes), facts.load_options) == (1, 1, [BYPASS])
     assert load(stream, tmp_path / "without") != 0
@@ -207,7 +203,7 @@ def test_reader_notes_properties_that_need_the_bypass(tmp_path: Path, stream: by
 
 
 @pytest.mark.parametrize("date", BOGUS_DATES)
-def test_reader_leaves_out_dates_that_svnadmin_verify_refuses(tmp_path: Path, date: bytes) -> None:
+def test_reader_leaves_out_dates_that_svnadmin_verify_refuses(tmp_path, date):
     properties = {b"svn:log": b"a", b"svn:date": date, b"svn:author": b"b"}
     stream = HEAD + revision(1, properties) + folder(b"trunk")
     assert load(stream, tmp_path / "without") != 0
@@ -222,7 +218,7 @@ def test_reader_leaves_out_dates_that_svnadmin_verify_refuses(tmp_path: Path, da
 
 
 @pytest.mark.parametrize("name", [*REFUSED, *REFUSED_BY_US])
-def test_reader_refuses_damage_that_svnadmin_may_load(tmp_path: Path, name: str) -> None:
+def test_reader_refuses_damage_that_svnadmin_may_load(tmp_path, name):
     stream = {**REFUSED, **REFUSED_BY_US}[name]
     with pytest.raises(UserError, match=r"^it: .* of the stream\)"):
         read(stream)
@@ -230,7 +226,7 @@ def test_reader_refuses_damage_that_svnadmin_may_load(tmp_path: Path, name: str)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_reader_refuses_hostile_streams_in_one_line(name: str) -> None:
+def test_reader_refuses_hostile_streams_in_one_line(name):
     with pytest.raises(UserError) as caught:
         read(HOSTILE[name])
     assert len(str(caught.value)) < 400
@@ -247,7 +243,7 @@ def test_reader_refuses_hostile_streams_in_one_line(name: str) -> None:
         BASE + b" ",
     ],
 )  # fmt: skip
-def test_reader_holds_little_memory(begin: bytes, tmp_path: Path) -> None:
+def test_reader_holds_little_memory(begin, tmp_path):
     (tmp_path / "large").write_bytes(begin)
     os.truncate(tmp_path / "large", 64 << 20)  # zeros follow
     with (tmp_path / "large").open("rb") as stream, open(os.devnull, "wb") as out:
@@ -275,14 +271,14 @@ def test_reader_holds_little_memory(begin: bytes, tmp_path: Path) -> None:
         ("p/trunk", folder(b"p"), False),
     ],
 )
-def test_reader_follows_the_tree(tree: str, records: bytes, exists: bool | None) -> None:
+def test_reader_follows_the_tree(tree, records, exists):
     reader = DumpReader("it", io.BytesIO(HEAD + revision(1) + records), tree=tree)
     reader.run()
     assert reader.has_tree is exists
 
 
 @pytest.mark.parametrize("is_of_text", [True, False])
-def test_reader_skips_contents_beyond_its_limit(is_of_text: bool) -> None:
+def test_reader_skips_contents_beyond_its_limit(is_of_text):
     large = b"x" * (3 << 20)
     node = file(b"a", large) if is_of_text else file(b"a", properties={b"p": large})
     stream = io.BytesIO(BASE + node)

@@ -1,7 +1,5 @@
 """Dump files as sources: whole and damaged, plain and compressed, and mutated streams."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
@@ -34,7 +32,7 @@ DUMPS = {"2": [], "3": ["--deltas"]}
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def repository(tmp_path_factory):
     """Twenty revisions of a text and a binary file that change, with a copy and a deletion."""
     path = tmp_path_factory.mktemp("dump") / "repository"
     run("svnadmin", "create", path)
@@ -56,7 +54,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def dumps(repository: Path) -> dict[str, bytes]:
+def dumps(repository):
     """The dump in each format."""
     return {fmt: run("svnadmin", "dump", "-q", *words, repository) for fmt, words in DUMPS.items()}
 
@@ -88,9 +86,7 @@ def refused(path: Path) -> str:
 
 @pytest.mark.parametrize("fmt", DUMPS)
 @pytest.mark.parametrize("how", COMPRESSIONS)
-def test_dump_write_any_compression_makes_the_same_repository(
-    dumps: dict[str, bytes], tmp_path: Path, how: str, fmt: str
-) -> None:
+def test_dump_write_any_compression_makes_the_same_repository(dumps, tmp_path, how, fmt):
     path = tmp_path / "history"  # a name without an ending
     path.write_bytes(compressed(dumps[fmt], how))
     source = dump_source(path)
@@ -108,12 +104,12 @@ def test_dump_write_any_compression_makes_the_same_repository(
     assert re.sub(uuid, b"", again, count=1) == re.sub(uuid, b"", dumps["2"], count=1)
 
 
-def test_dump_write_part_of_history_counts_its_revisions(repository: Path, tmp_path: Path) -> None:
+def test_dump_write_part_of_history_counts_its_revisions(repository, tmp_path):
     (tmp_path / "part").write_bytes(run("svnadmin", "dump", "-q", "-r", "11:20", repository))
     assert write_and_load(dump_source(tmp_path / "part"), tmp_path / "copy").revisions == 10
 
 
-def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_path: Path) -> None:
+def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_path):
     path = tmp_path / "it.dump"
     path.write_bytes(
         BASE + file(b"trunk/f", b"x\n\nRevision-number: 99999999999\n\n") + revision(2)
@@ -122,7 +118,7 @@ def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_pat
     assert (estimate.revisions, estimate.repository_bytes) == (2, path.stat().st_size // 4)
 
 
-def test_dump_identity_changes_with_the_file(tmp_path: Path) -> None:
+def test_dump_identity_changes_with_the_file(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(BASE)
     before = dump_source(path).identity()
@@ -133,9 +129,7 @@ def test_dump_identity_changes_with_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", COMPRESSIONS)
 @pytest.mark.parametrize("part", [0.3, 0.7, 0.99])
-def test_dump_write_truncated_file_names_the_place(
-    dumps: dict[str, bytes], tmp_path: Path, how: str, part: float
-) -> None:
+def test_dump_write_truncated_file_names_the_place(dumps, tmp_path, how, part):
     whole = compressed(dumps["2"], how)
     path = tmp_path / "cut"
     path.write_bytes(whole[: int(part * len(whole))])
@@ -180,9 +174,7 @@ def test_dump_write_truncated_file_names_the_place(
         ("3", b"\nSVN\0", b"\nXYZ\0", "a delta does not begin as one"),
     ],
 )
-def test_dump_write_corrupt_file_names_the_place(
-    dumps: dict[str, bytes], tmp_path: Path, fmt: str, old: bytes, new: bytes, reason: str
-) -> None:
+def test_dump_write_corrupt_file_names_the_place(dumps, tmp_path, fmt, old, new, reason):
     path = tmp_path / "corrupt"
     before, _, after = dumps[fmt].partition(old)
     assert after, "the dump contains the old text"
@@ -193,9 +185,7 @@ def test_dump_write_corrupt_file_names_the_place(
 
 
 @pytest.mark.parametrize("how", ["gz", "xz", pytest.param("zst", marks=needs("zstd"))])
-def test_dump_write_corrupt_compressed_file_is_refused(
-    dumps: dict[str, bytes], tmp_path: Path, how: str
-) -> None:
+def test_dump_write_corrupt_compressed_file_is_refused(dumps, tmp_path, how):
     whole = bytearray(compressed(dumps["2"], how))
     for at in (len(whole) // 2, len(whole) - 3):  # within, and its checksum
         broken = whole.copy()
@@ -227,9 +217,7 @@ def test_dump_write_corrupt_compressed_file_is_refused(
         (b"\n" + BASE, "begins with a blank line: remove"),
     ],
 )
-def test_dump_check_and_detect_other_content_is_refused_with_the_remedy(
-    tmp_path: Path, content: bytes, what: str
-) -> None:
+def test_dump_check_and_detect_other_content_is_refused_with_the_remedy(tmp_path, content, what):
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(UserError, match=rf"repositories\.mine\.path: {path} {what}"):
@@ -239,9 +227,7 @@ def test_dump_check_and_detect_other_content_is_refused_with_the_remedy(
     refused(path)
 
 
-def test_dump_check_unusable_path_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dump_check_unusable_path_is_refused(tmp_path, monkeypatch):
     (tmp_path / "zstd").write_bytes(b"\x28\xb5\x2f\xfd")
     monkeypatch.setenv("PATH", "/nonexistent")
     for name, why in {"none": "does not", "": "is no file", "zstd": "the program zstd is"}.items():
@@ -265,9 +251,7 @@ COPIED = BASE + folder(b"a") + revision(2) + copied(b"b", b"a", 1)
     ],
     ids=["moved", "late", "file", "text", "replaced", "given"],
 )
-def test_dump_and_svn_tree_is_that_of_the_youngest_revision(
-    tmp_path: Path, stream: bytes, tree: str | None, exported: str
-) -> None:
+def test_dump_and_svn_tree_is_that_of_the_youngest_revision(tmp_path, stream, tree, exported):
     (tmp_path / "it.dump").write_bytes(stream)
     options = {} if tree is None else {"tree": tree}
     source = dump_source(tmp_path / "it.dump", **options)
@@ -281,8 +265,8 @@ def test_dump_and_svn_tree_is_that_of_the_youngest_revision(
     [*((MOVED, tree, False) for tree in ("trunk", "nowhere", "p/none")), (COPIED, "b/none", True)],
 )
 def test_dump_tree_that_is_gone_is_refused_before_loading_if_known(
-    tmp_path: Path, stream: bytes, tree: str, is_loaded: bool
-) -> None:
+    tmp_path, stream, tree, is_loaded
+):
     (tmp_path / "it.dump").write_bytes(stream)
     source = dump_source(tmp_path / "it.dump", tree=tree)
     with pytest.raises(UserError, match=r"\.tree: .*TREE="):
@@ -310,8 +294,8 @@ REASON = "of more than 255 bytes, so no file system can hold its tree"
     ids=["file", "folder", "utf-8", "255", "elsewhere", "deleted", "copied"],
 )
 def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
-    tmp_path: Path, records: bytes, in_history: int, in_tree: int
-) -> None:
+    tmp_path, records, in_history, in_tree
+):
     path = tmp_path / "mine"
     path.write_bytes(BASE + records)
     facts = load_source(dump_source(path), [("f8", "nopack")], tmp_path)
@@ -344,9 +328,7 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
         (("repository", ""), "svn log {url}", False),
     ],
 )
-def test_cell_that_writes_long_names_is_refused(
-    subjects: tuple[str, str], argv: str, is_refused: bool
-) -> None:
+def test_cell_that_writes_long_names_is_refused(subjects, argv, is_refused):
     recipe: Any = dict(zip(("input", "output"), subjects, strict=True), argv=argv)
     recipe["repository"] = {"name": "it"}
     assert why_not_on_disk(recipe, 3) == f"it has 3 names {REASON}" * is_refused
@@ -373,9 +355,7 @@ BITS = (0, 1, 2, 3, 4, 6, 7)
 @pytest.mark.parametrize(
     ("seed", "cases"), [(1, 3), *(pytest.param(n, 25, marks=pytest.mark.slow) for n in range(2, 7))]
 )
-def test_dump_load_damaged_bit_is_refused(
-    dumps: dict[str, bytes], tmp_path: Path, fmt: str, kind: str, seed: int, cases: int
-) -> None:
+def test_dump_load_damaged_bit_is_refused(dumps, tmp_path, fmt, kind, seed, cases):
     numbers, path = random.Random(seed), tmp_path / "dump"
     spans = [match.span(1) for match in re.finditer(PLACES[kind], dumps[fmt], re.MULTILINE)]
     for number, (start, end) in enumerate(numbers.choices(spans, k=cases)):
@@ -427,9 +407,7 @@ def mutated(numbers: random.Random) -> bytes:
     ("seed", "cases", "loads"),
     [(1, 1500, 10), *(pytest.param(n, 20_000, 300, marks=pytest.mark.slow) for n in range(2, 6))],
 )
-def test_reader_mutated_streams_raise_only_user_errors(
-    tmp_path: Path, seed: int, cases: int, loads: int
-) -> None:
+def test_reader_mutated_streams_raise_only_user_errors(tmp_path, seed, cases, loads):
     numbers = random.Random(seed)
     accepted = loaded = 0
     for case in range(cases):

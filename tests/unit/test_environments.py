@@ -1,7 +1,5 @@
 """Lock files and conda environments have the versions of pyproject.toml."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -42,7 +40,7 @@ def conda_pins(name: str) -> dict[str, str]:
     ("lock", "pinned"),
     [("python.lock", RUNTIME | GROUPS["dev"]), ("installer.lock", GROUPS["installer"])],
 )
-def test_lock_files_hold_what_is_pinned(lock: str, pinned: dict[str, str]) -> None:
+def test_lock_files_hold_what_is_pinned(lock, pinned):
     text = (ROOT / "envs" / lock).read_text()
     locked = dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", text, re.MULTILINE))
     hashed = re.findall(r"^[a-z0-9._-]+==.* \\\n    --hash=sha256:", text, re.MULTILINE)
@@ -52,7 +50,7 @@ def test_lock_files_hold_what_is_pinned(lock: str, pinned: dict[str, str]) -> No
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_conda_environments_are_pinned_and_strict(name: str) -> None:
+def test_conda_environments_are_pinned_and_strict(name):
     file = environment(name)
     channels = file["channels"]
     assert set(file) == {"channels", "dependencies"}
@@ -65,7 +63,7 @@ def test_conda_environments_are_pinned_and_strict(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_conda_environments_agree_with_pyproject(name: str) -> None:
+def test_conda_environments_agree_with_pyproject(name):
     pinned = RUNTIME | GROUPS["dev"]
     conda = conda_pins(name)
     expected = {
@@ -76,19 +74,19 @@ def test_conda_environments_agree_with_pyproject(name: str) -> None:
     assert {package: conda[CONDA_NAMES.get(package, package)] for package in expected} == expected
 
 
-def test_conda_differences_are_still_differences() -> None:
+def test_conda_differences_are_still_differences():
     pinned = RUNTIME | GROUPS["dev"]
     assert [name for name, version in CONDA_HAS.items() if pinned[name] == version] == []
 
 
-def test_conda_environments_agree_with_each_other() -> None:
+def test_conda_environments_agree_with_each_other():
     whole = conda_pins("workflow.yaml")
     for name in ENVIRONMENTS:
         assert conda_pins(name).items() <= whole.items(), name
     assert {CONDA_NAMES.get(package, package) for package in RUNTIME} <= whole.keys()
 
 
-def test_rules_name_environments_that_exist() -> None:
+def test_rules_name_environments_that_exist():
     rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
     named = set(re.findall(r"envs/([\w-]+\.yaml)", rules))
     assert named, "no rule names an environment"
@@ -121,7 +119,7 @@ def make_channel(folder: Path, packages: dict[str, str]) -> Path:
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_conda_environments_can_be_solved(name: str, tmp_path: Path) -> None:
+def test_conda_environments_can_be_solved(name, tmp_path):
     """Solve with the rules of conda on synthetic channels, which shows that the files are well formed."""
     rattler = pytest.importorskip("rattler", reason="py-rattler is not installed")
     pinned = conda_pins(name)

@@ -1,7 +1,5 @@
 """Means, intervals and variances, their moderation, and the variance of duplicates, on known data."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A user's expectations: their files, verdicts, and the output and exit codes of `check`."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any
@@ -61,15 +59,13 @@ EXPORT = {"where": {"command": "export"}}
         ([1.0], {**EXPORT, **UNMEASURED}, "not measured", "yes"),
     ],
 )
-def test_evaluate_expectations_has_verdict_and_passes(
-    times: list[float], changes: dict[str, Any], verdict: str, passes: str
-) -> None:
+def test_evaluate_expectations_has_verdict_and_passes(times, changes, verdict, passes):
     rows = rows_of(expectation(**changes), measured(times))
     assert list(rows) == OF_EXPECTATIONS
     assert (rows["verdict"][0], rows["passes"][0]) == (verdict, passes)
 
 
-def test_evaluate_expectations_without_repo_uses_all() -> None:
+def test_evaluate_expectations_without_repo_uses_all():
     frame = pd.concat([measured([1.0] * 5), measured([3.0] * 5, repo="other")])
     assert rows_of(expectation(), frame)["measured"][0] == pytest.approx(3.0), "the slowest"
     mine = expectation(where={"command": "log", "repo": "mine"})
@@ -112,16 +108,12 @@ def run_check(folder: Path, *rows: dict[str, str]) -> int:
         ([], 1),
     ],
 )
-def test_check_exit_code_follows_verdicts(
-    tmp_path: Path, rows: list[dict[str, str]], code: int
-) -> None:
+def test_check_exit_code_follows_verdicts(tmp_path, rows, code):
     assert (check.FAILED, check.UNDECIDED) == (3, 4)
     assert run_check(tmp_path, *rows) == code
 
 
-def test_check_prints_line_per_expectation(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_prints_line_per_expectation(tmp_path, capsys):
     run_check(tmp_path, GOOD, ALLOWED, NONE)
     value = "1.20 (1.00 to 1.50) s, expected at most 2.0"
     assert capsys.readouterr().out.splitlines() == [
@@ -136,7 +128,7 @@ def test_check_prints_line_per_expectation(
     assert "There is nothing to check" in error and "gone.csv: cannot be read" in error
 
 
-def test_check_writes_junit_and_markdown(tmp_path: Path) -> None:
+def test_check_writes_junit_and_markdown(tmp_path):
     run_check(tmp_path, GOOD, BAD, UNDECIDED, NONE)
     suites = ElementTree.fromstring((tmp_path / check.JUNIT).read_text())
     counts = [[s.get(key) for key in ("name", "tests", "failures", "errors")] for s in suites]
@@ -171,7 +163,7 @@ OTHER = f"a: [{{id: other, statement: y, level: elapsed_s, {BOUND}}}]"
         ("id: other, level: elapsed_s", "`a[0]`: the id `other` is there twice"),
     ],
 )
-def test_read_expectations_invalid_is_user_error(tmp_path: Path, keys: str, expected: str) -> None:
+def test_read_expectations_invalid_is_user_error(tmp_path, keys, expected):
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text(OTHER)
     second.write_text(f"a: [{{statement: y, {keys}, {BOUND}}}]")
@@ -180,7 +172,7 @@ def test_read_expectations_invalid_is_user_error(tmp_path: Path, keys: str, expe
     assert expected in str(error.value)
 
 
-def test_read_expectations_default_examples_are_valid(tmp_path: Path) -> None:
+def test_read_expectations_default_examples_are_valid(tmp_path):
     lines = (CONFIG / "expectations.yaml").read_text().splitlines()
     path = tmp_path / "expectations.yaml"
     path.write_text("\n".join(line[1:] for line in lines if line.startswith(("#f", "#  "))))

@@ -1,7 +1,5 @@
 """Input from outside: limits, numbers, safe printing, and URLs as arguments of the real svn."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """Fixed cost: its cells in the grid, its share of each cell, and its part in findings."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd

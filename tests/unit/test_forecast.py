@@ -1,7 +1,5 @@
 """The reports of `plan` and `doctor`: forecasts, detectable differences, capabilities, side effects."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -37,7 +35,7 @@ SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
 
 
 @pytest.fixture(autouse=True)
-def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_runs(monkeypatch):
     monkeypatch.setattr(plan_report, "NOISE_RUNS", 3)
     monkeypatch.setattr(plan_report, "NOISE_RUN_S", 0.02)
 
@@ -66,14 +64,14 @@ def cost(wall_s: float, times: Sequence[float], **axes: str) -> CellRoundCost:
     return CellRoundCost(STUDY, axes, wall_s, times)
 
 
-def test_rounds_needed_is_the_least_number_that_detects() -> None:
+def test_rounds_needed_is_the_least_number_that_detects():
     needed = rounds_needed(0.11, 10)
     assert 35 <= needed <= 50
     assert detectable_pct(0.11, needed) <= 10 < detectable_pct(0.11, needed - 1)
     assert detectable_pct(0.03, 5) < detectable_pct(0.03, 3) < detectable_pct(0.1, 3)
 
 
-def test_cost_model_prefers_the_cell_then_its_group_then_its_study(tmp_path: Path) -> None:
+def test_cost_model_prefers_the_cell_then_its_group_then_its_study(tmp_path):
     cold = {"command": "log", "cache": "cold", "ra": "svn"}
     measured = [
         cost(2.0, [0.5, 0.5], **cold, format="f6"),
@@ -91,7 +89,7 @@ def test_cost_model_prefers_the_cell_then_its_group_then_its_study(tmp_path: Pat
     assert again.scatter() == pytest.approx(0.07, abs=0.01)
 
 
-def test_forecast_without_results_uses_typical_rates(tmp_path: Path) -> None:
+def test_forecast_without_results_uses_typical_rates(tmp_path):
     project = open_project(tmp_path)
     expected = forecast(project.plan, project.repositories, CostModel(project.plan, []))
     revisions = project.environment.revisions("ruby")
@@ -104,7 +102,7 @@ def test_forecast_without_results_uses_typical_rates(tmp_path: Path) -> None:
     assert expected.stages["copying"] == pytest.approx(revisions * copies * COPY_S)
 
 
-def test_forecast_with_results_uses_their_durations(tmp_path: Path) -> None:
+def test_forecast_with_results_uses_their_durations(tmp_path):
     plan = (project := open_project(tmp_path)).plan
     costs = CostModel(plan, [cost(2.0, [0.5], **c.axes) for c in plan.cells])
     fixed = [cell for cell in plan.cells if cell.axes["repo"] == "empty"]
@@ -113,7 +111,7 @@ def test_forecast_with_results_uses_their_durations(tmp_path: Path) -> None:
     assert measuring_s == 2.0 * rounds + FIXED_COST_S * len(fixed)
 
 
-def test_running_services_finds_a_database(tmp_path: Path) -> None:
+def test_running_services_finds_a_database(tmp_path):
     database = tmp_path / "postgres"
     shutil.copy(shutil.which("sleep") or "", database)
     with subprocess.Popen([database, "60"]) as process:
@@ -125,7 +123,7 @@ def test_running_services_finds_a_database(tmp_path: Path) -> None:
             process.kill()
 
 
-def test_doctor_with_skipped_cells_names_the_reason(tmp_path: Path) -> None:
+def test_doctor_with_skipped_cells_names_the_reason(tmp_path):
     is_able, text = run_doctor(open_project(tmp_path, builds={}))
     # A small repository has nothing to pack.
     assert not is_able and "fewer than a shard of 1000" in text
@@ -134,7 +132,7 @@ def test_doctor_with_skipped_cells_names_the_reason(tmp_path: Path) -> None:
     assert not list((tmp_path / "storage").iterdir())
 
 
-def test_doctor_with_all_cells_measurable_succeeds() -> None:
+def test_doctor_with_all_cells_measurable_succeeds():
     axes = {"command": "log", "ra": "file", "packing": "nopack", "config": "slow"}
     with open_folder("/var/tmp") as root:
         grid = {STUDY: {"include": [{**axes, "cache": "hot-os"}]}}
@@ -143,7 +141,7 @@ def test_doctor_with_all_cells_measurable_succeeds() -> None:
     assert is_able and "Clears no caches." in text and "Opens no port." in text
 
 
-def test_doctor_with_missing_storage_fails(tmp_path: Path) -> None:
+def test_doctor_with_missing_storage_fails(tmp_path):
     project = open_project(tmp_path)
     (tmp_path / "storage").rmdir()
     missing = [check for check in checks(project.plan, []) if check.state == MISSING]
@@ -156,8 +154,8 @@ def test_doctor_with_missing_storage_fails(tmp_path: Path) -> None:
     ("has_vmtouch", "state", "word"), [(False, MISSING, "root"), (True, LIMITED, "inodes")]
 )
 def test_checks_without_drop_caches_depend_on_vmtouch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_vmtouch: bool, state: str, word: str
-) -> None:
+    tmp_path, monkeypatch, has_vmtouch, state, word
+):
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
     project = open_project(tmp_path)
     has = lambda program: has_vmtouch or program != "vmtouch"  # noqa: E731
@@ -165,9 +163,7 @@ def test_checks_without_drop_caches_depend_on_vmtouch(
     assert any(c.state == state and word in c.text for c in checks(project.plan, []))
 
 
-def test_plan_report_without_space_has_too_little(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan_report_without_space_has_too_little(tmp_path, monkeypatch):
     monkeypatch.setattr(side_effects, "free_bytes", lambda folder: 1 << 16)
     project = open_project(tmp_path)
     text = "\n".join(plan_report.plan_report(project.plan, project.repositories))

@@ -1,9 +1,6 @@
 """Formats of FSFS: their values, and the formats and settings of real repositories."""
 
-from __future__ import annotations
-
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -34,9 +31,7 @@ needs_svnadmin = needs("svnadmin")
         ("as-is-to-f8", ("as-is", "f8", False), "as-is"),
     ],
 )
-def test_parse_format_valid_has_parts(
-    value: str, fields: tuple[str, str, bool], loaded_as: str
-) -> None:
+def test_parse_format_valid_has_parts(value, fields, loaded_as):
     parsed = parse_format(value)
     assert (parsed, parsed.loaded_as) == (fields, loaded_as)
     assert (parsed.is_upgraded, parsed.is_as_is) == ("-to-" in value, value.startswith("as-is"))
@@ -49,7 +44,7 @@ def test_parse_format_valid_has_parts(
         *("f6-today-to-f8", "as-is-to-as-is", "as-is-to-f5"),
     ],
 )
-def test_parse_format_invalid_is_refused(value: str) -> None:
+def test_parse_format_invalid_is_refused(value):
     with pytest.raises(ValueError, match="is no"):
         parse_format(value)
     assert "f1, f2, f3, f4, f6, f7, f8" in axis_of("format").why_invalid(value)
@@ -57,7 +52,7 @@ def test_parse_format_invalid_is_refused(value: str) -> None:
 
 @needs_svnadmin
 @pytest.mark.parametrize("fmt", RELEASES)
-def test_upgrade_keeps_layout_and_addressing(fmt: str, tmp_path: Path) -> None:
+def test_upgrade_keeps_layout_and_addressing(fmt, tmp_path):
     path, release = tmp_path / "repository", parse_format(fmt)
     fsfs.create(path, fmt)
     shard = 1000 if release.is_sharded else 0
@@ -91,7 +86,7 @@ SETTINGS = {
 
 @needs_svnadmin
 @pytest.mark.parametrize("fmt", SETTINGS)
-def test_create_writes_settings_of_the_release(fmt: str, tmp_path: Path) -> None:
+def test_create_writes_settings_of_the_release(fmt, tmp_path):
     path = tmp_path / "repository"
     fsfs.create(path, fmt)
     assert SETTINGS[fmt].items() <= read_settings(path).items()
@@ -101,7 +96,7 @@ def test_create_writes_settings_of_the_release(fmt: str, tmp_path: Path) -> None
 
 
 @needs_svnadmin
-def test_create_today_leaves_the_file_of_svnadmin(tmp_path: Path) -> None:
+def test_create_today_leaves_the_file_of_svnadmin(tmp_path):
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     fsfs.create(ours, "f6-today")
     subprocess.run(["svnadmin", "create", "--compatible-version", "1.8", theirs], check=True)
@@ -129,9 +124,7 @@ LEVEL = "[deltification]\ncompression-level = 9\n# compression = lz4\n"
         ("\0\xff", {}, False),
     ],
 )
-def test_read_settings_takes_any_text(
-    text: str, settings: dict[str, str], memcached: bool, tmp_path: Path
-) -> None:
+def test_read_settings_takes_any_text(text, settings, memcached, tmp_path):
     (tmp_path / "db").mkdir()
     (tmp_path / "db" / "fsfs.conf").write_text(text, encoding="latin-1")
     assert read_settings(tmp_path) == settings

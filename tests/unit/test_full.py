@@ -1,10 +1,7 @@
 """Full and read-only folders are named in the error, and progress never fails a job."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,7 @@ from vcsbench.storages import filesystems
 
 
 @pytest.fixture
-def results(tmp_path: Path) -> Iterator[Path]:
+def results(tmp_path):
     """A folder on a small file system of its own."""
     folder = tmp_path / "results"
     folder.mkdir()
@@ -32,7 +29,7 @@ def make_read_only(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["read-only", "full"])
-def test_explain_write_errors_folder_is_named(tmp_path: Path, results: Path, fault: str) -> None:
+def test_explain_write_errors_folder_is_named(tmp_path, results, fault):
     if fault == "read-only":
         make_read_only(results)
     explained = filesystems.explain_write_errors(tmp_path / "scratch", "name another `scratch`")
@@ -41,7 +38,7 @@ def test_explain_write_errors_folder_is_named(tmp_path: Path, results: Path, fau
     assert "scratch" not in str(caught.value)
 
 
-def test_report_progress_read_only_log_raises_nothing(results: Path) -> None:
+def test_report_progress_read_only_log_raises_nothing(results):
     log = results / "load.log"
     with progress.report_progress(log), progress.stage("loading"):
         while not progress.progress_file(log).exists():

@@ -1,7 +1,5 @@
 """Generated sources: the same bytes each time, loaded by svnadmin, with the published totals."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -48,7 +46,7 @@ def stream(**definition: object) -> bytes:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_generated_stream_has_the_known_digest(profile: str) -> None:
+def test_generated_stream_has_the_known_digest(profile):
     scale, expected = DIGESTS[profile]
     assert hashlib.sha256(stream(profile=profile, scale=scale)).hexdigest() == expected
 
@@ -65,7 +63,7 @@ def digest_in(python: str, hash_seed: str) -> str:
     return subprocess.run(argv, env=environment, capture_output=True, check=True).stdout.decode()
 
 
-def test_generated_stream_is_the_same_for_each_hash_seed_and_python() -> None:
+def test_generated_stream_is_the_same_for_each_hash_seed_and_python():
     minors = (minor for minor in range(11, 20) if minor != sys.version_info.minor)
     paths = filter(None, (shutil.which(f"python3.{minor}") for minor in minors))
     others = [p for p in paths if not subprocess.run([p, "-c", ""], capture_output=True).returncode]
@@ -73,7 +71,7 @@ def test_generated_stream_is_the_same_for_each_hash_seed_and_python() -> None:
     assert {digest.strip() for digest in digests} == {DIGESTS["ruby"][1]}
 
 
-def test_generated_history_scaled_is_the_beginning_of_a_larger_one() -> None:
+def test_generated_history_scaled_is_the_beginning_of_a_larger_one():
     small = stream(profile="ruby", scale=0.001).split(b"\n\n", 2)
     large = stream(profile="ruby", scale=0.002).split(b"\n\n", 2)
     assert small[1] != large[1]  # the UUID
@@ -82,7 +80,7 @@ def test_generated_history_scaled_is_the_beginning_of_a_larger_one() -> None:
     assert b"\nRevision-number: 92\n" in large[2]
 
 
-def test_generated_identity_and_history_change_with_each_key() -> None:
+def test_generated_identity_and_history_change_with_each_key():
     definitions = [
         {"profile": "ruby", "scale": 0.0001},
         {"profile": "ruby", "scale": 0.0002},
@@ -106,16 +104,14 @@ def test_generated_identity_and_history_change_with_each_key() -> None:
         ({"profile": "ruby", "size": 1}, "size: is no key of this source"),
     ],
 )
-def test_generated_wrong_definitions_name_the_key(
-    definition: dict[str, object], message: str
-) -> None:
+def test_generated_wrong_definitions_name_the_key(definition, message):
     with pytest.raises(UserError) as caught:
         generated(**definition)
     assert str(caught.value).startswith(f"config/config.yaml: repositories.mine.{message}")
 
 
 @pytest.fixture(scope="module")
-def ruby(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ruby(tmp_path_factory):
     """The first 276 revisions of ruby, with a seed whose first tag comes early."""
     repository = tmp_path_factory.mktemp("generated") / "repository"
     source = generated(profile="ruby", scale=SCALE, seed=2)
@@ -125,7 +121,7 @@ def ruby(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_svn
-def test_generated_history_has_all_kinds_of_changes(ruby: Path) -> None:
+def test_generated_history_has_all_kinds_of_changes(ruby):
     text = run("svn", "log", "-v", "--xml", f"file://{ruby}").decode()
     for action in ('action="A"', 'action="M"', 'action="D"', 'kind="dir"', 'kind="file"'):
         assert action in text
@@ -139,7 +135,7 @@ def test_generated_history_has_all_kinds_of_changes(ruby: Path) -> None:
 
 
 @needs_svn
-def test_generated_trunk_and_repository_have_the_estimated_sizes(ruby: Path) -> None:
+def test_generated_trunk_and_repository_have_the_estimated_sizes(ruby):
     source = generated(profile="ruby", scale=SCALE)
     tree, estimate = exported(ruby, 276, source.tree()), source.estimate()
     files = [content for kind, content in tree.values() if kind != "dir"]
@@ -172,7 +168,7 @@ SCALES |= {"large-tree": 1, "linux-tree": 1}
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_generated_estimate_has_the_published_totals(profile: str) -> None:
+def test_generated_estimate_has_the_published_totals(profile):
     revisions, items, tree_bytes, repository_bytes = PUBLISHED[profile]
     source = generated(profile=profile)
     estimate = source.estimate()
@@ -186,9 +182,7 @@ def test_generated_estimate_has_the_published_totals(profile: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
-def test_generated_trees_grow_to_the_published_totals(
-    profile: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_generated_trees_grow_to_the_published_totals(profile, monkeypatch):
     # Sizes are known without the texts.
     monkeypatch.setattr(generated_text.Editor, "text", lambda self, pool, pieces: b"")
     scale = 1 if os.environ.get("VCSBENCH_FULL_SCALE") else SCALES[profile]
@@ -222,6 +216,6 @@ def peak_megabytes(profile: str, scale: float) -> int:
 
 
 @pytest.mark.slow
-def test_generated_memory_does_not_grow_with_the_history() -> None:
+def test_generated_memory_does_not_grow_with_the_history():
     assert peak_megabytes("ruby", 0.2) < peak_megabytes("ruby", 0.01) + 10
     assert peak_megabytes("kde", 0.002) < 80

@@ -1,11 +1,7 @@
 """The conversion of git histories: trees, names, messages, dates, branches, tags, merges and renames."""
 
-from __future__ import annotations
-
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -94,12 +90,12 @@ def counts(facts: Facts) -> list[int]:
 
 
 @pytest.mark.parametrize("name", HISTORIES)
-def test_conversion_keeps_trees_without_notes(tmp_path: Path, name: str) -> None:
+def test_conversion_keeps_trees_without_notes(tmp_path, name):
     path = make_git(tmp_path / "git", HISTORIES[name])
     assert convert(path, tmp_path / "svn").notes == []
 
 
-def test_conversion_refused_names_and_targets_are_escaped_and_counted(tmp_path: Path) -> None:
+def test_conversion_refused_names_and_targets_are_escaped_and_counted(tmp_path):
     names = {
         b"new\nline": b"new?\\010line", b"tab\t": b"tab?\\009", b"\x7f/a": b"?\\127/a",
         b"\x7f/b": b"?\\127/b", b"latin-\xe4": b"latin-?\\228", b"cut\xe2\x82": b"cut?\\226?\\130",
@@ -127,7 +123,7 @@ def test_conversion_refused_names_and_targets_are_escaped_and_counted(tmp_path: 
     assert counts(facts) == [9, 2, 2]
 
 
-def test_conversion_submodules_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_conversion_submodules_are_left_out_and_counted(tmp_path):
     module = (SUBMODULE, b"1" * 40)
     history = [
         Commit({b"a": F, b"sub/one": module, b".gitmodules": (FILE, b'[submodule "x"]\n')}),
@@ -154,7 +150,7 @@ MESSAGES = [
 ]
 
 
-def test_conversion_messages_of_any_encoding_and_dates_in_order(tmp_path: Path) -> None:
+def test_conversion_messages_of_any_encoding_and_dates_in_order(tmp_path):
     history = [
         Commit({}, message, 1_000_000_000 + seconds, encoding, author)
         for seconds, encoding, author, message, *_ in MESSAGES
@@ -168,7 +164,7 @@ def test_conversion_messages_of_any_encoding_and_dates_in_order(tmp_path: Path) 
     assert (dates, counts(facts)) == (["48:20"] * 4 + ["50:00"] * 4, [2])
 
 
-def test_conversion_damaged_commits_are_loaded(tmp_path: Path) -> None:
+def test_conversion_damaged_commits_are_loaded(tmp_path):
     path = make_git(tmp_path / "git", [Commit({b"a": F}, encoding="UTF-16")])
     tree = git(path, "rev-parse", "main^{tree}")
     dates = (b"", b" 99999999999999999999999 +9999", b" -5 +0", b" x", b" 18446744073709551615 +0")
@@ -245,9 +241,7 @@ def check_graph(graph: Graph) -> None:
         pytest.param(graphs(), check_graph, 100, marks=pytest.mark.slow),
     ],
 )
-def test_conversion_of_random_histories_keeps_trees(
-    strategy: st.SearchStrategy[Any], check: Callable[[Any], None], examples: int
-) -> None:
+def test_conversion_of_random_histories_keeps_trees(strategy, check, examples):
     # Shrinking takes minutes.
     quickly = settings(
         max_examples=examples,
@@ -261,14 +255,14 @@ def test_conversion_of_random_histories_keeps_trees(
 
 # No name in git or on a file system has a slash or a NUL.
 @given(st.lists(st.binary(max_size=12).filter(lambda name: not {0, 47} & {*name}), max_size=8))
-def test_subversion_path_random_names_stay_different(names: list[bytes]) -> None:
+def test_subversion_path_random_names_stay_different(names):
     escaped = [subversion_path(name) for name in names]
     assert len(set(escaped)) == len(set(names))
     assert not any(byte < 32 or byte == 127 for name in escaped for byte in name)
     b"".join(escaped).decode("utf-8")
 
 
-def test_subversion_path_reserved_long_and_odd_names_stay_different() -> None:
+def test_subversion_path_reserved_long_and_odd_names_stay_different():
     names = [
         b".svn", b"?\\046svn", b".SVN", b"CVS", b"cvs", b".git", b".GIT", b"..", b".", b"",
         b"x" * 256, b"x" * 257, subversion_path(b"x" * 256), b"\xef\xbf\xbe", b"\xef\xbf\xbf",
@@ -314,7 +308,7 @@ MERGED = Graph(
 
 
 @pytest.fixture(scope="module")
-def merged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Facts]:
+def merged(tmp_path_factory):
     """The folder of convert_graph() with MERGED, and the facts."""
     folder = tmp_path_factory.mktemp("whole")
     return folder, convert_graph(folder, MERGED)
@@ -326,7 +320,7 @@ def revisions_of(folder: Path) -> list[int]:
     return [entries.index(commit) + 1 for commit in names_of(folder / "git")]
 
 
-def test_whole_history_merges_branches_and_tags_are_copies(merged: tuple[Path, Facts]) -> None:
+def test_whole_history_merges_branches_and_tags_are_copies(merged):
     folder, facts = merged
     repository, commits = folder / "svn", names_of(folder / "git")
     # The layout, seven commits, three copies, and the deletion of the merged branch.
@@ -347,9 +341,7 @@ def test_whole_history_merges_branches_and_tags_are_copies(merged: tuple[Path, F
     assert "T. Agger" in text and "<msg>Tag\n</msg>" in text and "2017-07-14" in text
 
 
-def test_whole_history_of_another_branch_or_a_clone(
-    merged: tuple[Path, Facts], tmp_path: Path
-) -> None:
+def test_whole_history_of_another_branch_or_a_clone(merged, tmp_path):
     path, repository = merged[0] / "git", tmp_path / "svn"
     convert_whole(path, repository, branch="stable")
     assert children(repository, "branches") == {"main", "same"}
@@ -360,7 +352,7 @@ def test_whole_history_of_another_branch_or_a_clone(
     assert children(tmp_path / "cloned", "tags") == {"v1", "v2"}
 
 
-def test_whole_history_renames_are_copies(tmp_path: Path) -> None:
+def test_whole_history_renames_are_copies(tmp_path):
     b, f = (FILE, b"b\n"), (FILE, b"f\n")
     history = [
         Commit({b"a": (FILE, TEXT), b"d/b": b, b"d/e/f": f}),
@@ -374,7 +366,7 @@ def test_whole_history_renames_are_copies(tmp_path: Path) -> None:
     assert changed(tmp_path / "svn", 4) == ["D trunk/d/", "A + trunk/x/", "(from trunk/d/:r3)"]
 
 
-def test_whole_history_branch_merged_twice_is_one_line(tmp_path: Path) -> None:
+def test_whole_history_branch_merged_twice_is_one_line(tmp_path):
     one, two = {b"side": (FILE, b"1")}, {b"side": (FILE, b"2")}
     graph = Graph(
         [
@@ -392,7 +384,7 @@ def test_whole_history_branch_merged_twice_is_one_line(tmp_path: Path) -> None:
     assert lines == {f"branches/merged-{names_of(tmp_path / 'git')[3][:12]}"}
 
 
-def test_whole_history_nested_branches_and_second_roots_are_kept(tmp_path: Path) -> None:
+def test_whole_history_nested_branches_and_second_roots_are_kept(tmp_path):
     graph = Graph(
         [
             Commit({b"a": (FILE, b"1")}),
@@ -407,7 +399,7 @@ def test_whole_history_nested_branches_and_second_roots_are_kept(tmp_path: Path)
     check_refs(path, repository, convert_whole(path, repository), graph)
 
 
-def test_plan_branches_that_lie_in_another_get_other_names() -> None:
+def test_plan_branches_that_lie_in_another_get_other_names():
     commits = [ListedCommit(b"c" * 40, b"t" * 40, 1, ())]
     names = (b"main", b"a", b"a/b", b"a~b", b"x/y/z", b"x/y", b"trunk", b"tags")
     plan = ConversionPlan(commits, [Ref(name, b"c" * 40, b"c" * 40) for name in names], [])

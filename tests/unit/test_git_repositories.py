@@ -1,7 +1,5 @@
 """Git repositories of all kinds are read safely; damaged and unsuitable ones are refused."""
 
-from __future__ import annotations
-
 import io
 import os
 import re
@@ -81,7 +79,7 @@ def make_work(path: Path) -> Path:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
+def work(tmp_path):
     return make_work(tmp_path / "work")
 
 
@@ -155,7 +153,7 @@ def write_blob(path: Path, content: bytes) -> str:
 @pytest.mark.parametrize(
     "wanted", [".", *(pytest.param(key, marks=pytest.mark.slow) for key in PROGRAM_KEYS)]
 )
-def test_git_source_with_canaries_runs_none(work: Path, tmp_path: Path, wanted: str) -> None:
+def test_git_source_with_canaries_runs_none(work, tmp_path, wanted):
     """Once with a canary in every key and hook, and then in single keys."""
     program = canary(tmp_path)
     keys = program_keys()
@@ -174,9 +172,7 @@ def test_git_source_with_canaries_runs_none(work: Path, tmp_path: Path, wanted: 
     check_read(work, tmp_path)
 
 
-def test_git_source_with_hostile_environment_reads_the_same(
-    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_source_with_hostile_environment_reads_the_same(work, tmp_path, monkeypatch):
     expected = digest(git_source(work, history="whole"))
     program = str(canary(tmp_path))
     make_git(tmp_path / "other", [Commit({b"other": (FILE, b"other")})])
@@ -204,9 +200,7 @@ def test_git_source_with_hostile_environment_reads_the_same(
     check_read(work, tmp_path)
 
 
-def test_git_source_with_replacements_and_grafts_reads_the_commit(
-    work: Path, tmp_path: Path
-) -> None:
+def test_git_source_with_replacements_and_grafts_reads_the_commit(work, tmp_path):
     git(work, "commit", "-q", "--allow-empty", "-m", "two")
     expected = digest(git_source(work))
     git(work, "replace", resolve(work, "HEAD:plain.txt"), write_blob(work, b"a lie"))
@@ -217,7 +211,7 @@ def test_git_source_with_replacements_and_grafts_reads_the_commit(
 
 
 @pytest.mark.slow
-def test_git_tree_of_bare_repository_equals_its_work_tree(work: Path, tmp_path: Path) -> None:
+def test_git_tree_of_bare_repository_equals_its_work_tree(work, tmp_path):
     git(tmp_path, "clone", "-q", "--bare", str(work), "bare.git")
     check_read(tmp_path / "bare.git", tmp_path)
 
@@ -296,7 +290,7 @@ def fail_of_hanging(*_: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[Path]:
+def shared():
     """A folder of nobody's with a repository that has packed and loose objects, and a linked work tree."""
     with open_folder("/tmp") as folder:
         work = make_work(folder / "work")
@@ -310,7 +304,7 @@ def shared() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", [*READ, *USED, *UNUSED])
-def test_git_folder_with_an_odd_entry_is_read_or_refused(shared: Path, name: str) -> None:
+def test_git_folder_with_an_odd_entry_is_read_or_refused(shared, name):
     place = shared / ("linked" if "linked" in name else "work")
 
     def identity() -> str:
@@ -356,16 +350,14 @@ def test_git_folder_with_an_odd_entry_is_read_or_refused(shared: Path, name: str
         ),
     ],
 )
-def test_git_impossible_path_in_a_file_is_refused(
-    work: Path, file: str, content: bytes, reason: str
-) -> None:
+def test_git_impossible_path_in_a_file_is_refused(work, file, content, reason):
     path = work.parent / file
     path.write_bytes(content)
     with pytest.raises(UserError, match=reason):
         sources.detect(str(work.parent / file.partition("/.git")[0].removesuffix(".git")))
 
 
-def test_git_include_of_a_pipe_is_not_read(work: Path, tmp_path: Path) -> None:
+def test_git_include_of_a_pipe_is_not_read(work, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with (work / ".git/config").open("a") as config:
         config.write(
@@ -388,9 +380,7 @@ def commit_tree(path: Path, tree: str) -> None:
     git(path, "update-ref", "refs/heads/main", name)
 
 
-def test_git_tree_with_entries_that_leave_the_folder_writes_inside(
-    work: Path, tmp_path: Path
-) -> None:
+def test_git_tree_with_entries_that_leave_the_folder_writes_inside(work, tmp_path):
     blob = resolve(work, "HEAD:plain.txt")
     inner = raw_tree(work, (b"100644", b"evil", blob))
     commit_tree(work, raw_tree(work, (b"40000", b"..", inner), (b"100664", b".git", blob)))
@@ -402,7 +392,7 @@ def test_git_tree_with_entries_that_leave_the_folder_writes_inside(
 
 
 @pytest.mark.parametrize("second", [b"100644", b"40000"])
-def test_git_tree_with_one_name_twice_is_refused(work: Path, tmp_path: Path, second: bytes) -> None:
+def test_git_tree_with_one_name_twice_is_refused(work, tmp_path, second):
     target = write_blob(work, str(tmp_path).encode())
     inner = raw_tree(work, (b"100644", b"evil", target))
     other = inner if second == b"40000" else target
@@ -415,14 +405,14 @@ def test_git_tree_with_one_name_twice_is_refused(work: Path, tmp_path: Path, sec
     assert not (tmp_path / "evil").exists()
 
 
-def test_git_tree_that_is_no_tree_gives_only_gits_reason(work: Path) -> None:
+def test_git_tree_that_is_no_tree_gives_only_gits_reason(work):
     commit_tree(work, raw_tree(work, (b"40000", b"a", resolve(work, "HEAD:plain.txt"))))
     reason = refusal(work)
     assert "not a tree" in reason and "hint:" not in reason
 
 
 @pytest.mark.slow
-def test_git_tree_that_is_too_deep_is_refused(work: Path) -> None:
+def test_git_tree_that_is_too_deep_is_refused(work):
     tree = resolve(work, "HEAD^{tree}")
     for _ in range(300):
         tree = raw_tree(work, (b"40000", b"d", tree))
@@ -432,7 +422,7 @@ def test_git_tree_that_is_too_deep_is_refused(work: Path) -> None:
             read(git_source(work))
 
 
-def test_git_tree_and_loaded_history_have_equal_names(tmp_path: Path) -> None:
+def test_git_tree_and_loaded_history_have_equal_names(tmp_path):
     nodes = {
         b"a/.svn/format": (FILE, b"12"), b"CVS/Root": (FILE, b"x"), b"b/.GIT": (FILE, b"y"),
         b"x" * 300: (FILE, b"z"), b"link": (SYMLINK, b"../a"), b"empty": (SYMLINK, b""),
@@ -448,7 +438,7 @@ def test_git_tree_and_loaded_history_have_equal_names(tmp_path: Path) -> None:
     assert sorted(facts.notes) == sorted(notes) and len(notes) == 5
 
 
-def test_sources_program_with_missing_repository_exits_with_one_line(tmp_path: Path) -> None:
+def test_sources_program_with_missing_repository_exits_with_one_line(tmp_path):
     workflow = str(Path(sources.__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-m", "vcsbench.sources", "git", tmp_path, tmp_path / "tree", "0" * 40],
@@ -462,7 +452,7 @@ def test_sources_program_with_missing_repository_exits_with_one_line(tmp_path: P
 
 
 @pytest.fixture(scope="module")
-def merged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def merged(tmp_path_factory):
     """A work tree with a merge, a tag, a second branch and a linked work tree next to it."""
     folder = tmp_path_factory.mktemp("git")
     nodes = [{name: (FILE, name)} for name in (b"one", b"two", b"four", b"five")]
@@ -485,7 +475,7 @@ def merged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("branch", ["HEAD", "side", "refs/heads/side", "v1", "main~1", "v1^2"])
-def test_git_source_branch_is_any_revision(merged: Path, tmp_path: Path, branch: str) -> None:
+def test_git_source_branch_is_any_revision(merged, tmp_path, branch):
     convert(merged, tmp_path / "svn", branch=branch)
     messages = [entry["msg"].strip() for entry in log(tmp_path / "svn")]
     of_side = (
@@ -494,7 +484,7 @@ def test_git_source_branch_is_any_revision(merged: Path, tmp_path: Path, branch:
     assert messages[:4] == ["The usual layout.", "one", *of_side]
 
 
-def test_git_source_bare_linked_detached_and_shared_are_read(merged: Path, tmp_path: Path) -> None:
+def test_git_source_bare_linked_detached_and_shared_are_read(merged, tmp_path):
     git(tmp_path, "clone", "-q", "--shared", str(merged), "detached")
     git(tmp_path / "detached", "checkout", "-q", "v1")
     for path in (merged.parent / "bare", merged.parent / "linked", tmp_path / "detached"):
@@ -503,7 +493,7 @@ def test_git_source_bare_linked_detached_and_shared_are_read(merged: Path, tmp_p
     assert git_source(tmp_path / "detached").estimate().repository_bytes > 0
 
 
-def test_git_source_sha256_and_its_worktree_are_read(tmp_path: Path) -> None:
+def test_git_source_sha256_and_its_worktree_are_read(tmp_path):
     commits = [Commit({b"a/.svn/b": (FILE, b"1")}), Commit({b"a/.svn/b": (FILE, b"2")})]
     path = make_git(tmp_path / "git", commits, "--object-format=sha256")
     git(path, "worktree", "add", "-q", "../linked", "main")
@@ -511,7 +501,7 @@ def test_git_source_sha256_and_its_worktree_are_read(tmp_path: Path) -> None:
     convert(path, tmp_path / "svn")
 
 
-def test_git_source_odd_paths_tags_and_heads_are_read(work: Path, tmp_path: Path) -> None:
+def test_git_source_odd_paths_tags_and_heads_are_read(work, tmp_path):
     odd = tmp_path / 'a "b"\n#c\\d é'
     shutil.copytree(work, odd)
     git(tmp_path, "clone", "-q", "--shared", str(work), "borrower")
@@ -531,7 +521,7 @@ def test_git_source_odd_paths_tags_and_heads_are_read(work: Path, tmp_path: Path
     assert git_source(plain).identity() == expected
 
 
-def test_git_source_gives_the_same_bytes_and_writes_nothing(merged: Path) -> None:
+def test_git_source_gives_the_same_bytes_and_writes_nothing(merged):
     source = git_source(merged)
     before = listing(merged)
     source.check()
@@ -542,7 +532,7 @@ def test_git_source_gives_the_same_bytes_and_writes_nothing(merged: Path) -> Non
     assert listing(merged) == before
 
 
-def test_git_identity_changes_with_commit_depth_and_refs(merged: Path, tmp_path: Path) -> None:
+def test_git_identity_changes_with_commit_depth_and_refs(merged, tmp_path):
     git(tmp_path, "clone", "-q", str(merged), "whole")
     git(tmp_path, "clone", "-q", "--depth=2", f"file://{merged}", "shallow")
     path = tmp_path / "whole"
@@ -557,7 +547,7 @@ def test_git_identity_changes_with_commit_depth_and_refs(merged: Path, tmp_path:
     assert len({*identities, git_source(path).identity()}) == 4
 
 
-def test_git_branches_that_collide_are_loaded_and_noted(work: Path) -> None:
+def test_git_branches_that_collide_are_loaded_and_noted(work):
     git(work, "update-ref", "refs/heads/a", "HEAD")
     git(work, "update-ref", "refs/remotes/origin/a/b", "HEAD")
     facts = git_source(work, history="whole").write(io.BytesIO())
@@ -581,13 +571,13 @@ EXTENSION = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\t"
         (f"{EXTENSION} partialClone = o\n", "partial clone"),
     ],
 )
-def test_detect_unknown_git_format_gives_gits_reason(work: Path, setting: str, reason: str) -> None:
+def test_detect_unknown_git_format_gives_gits_reason(work, setting, reason):
     with (work / ".git/config").open("a") as config:
         config.write(setting)
     assert reason in refusal(work)
 
 
-def test_git_empty_head_and_moved_repositories_are_named(work: Path, tmp_path: Path) -> None:
+def test_git_empty_head_and_moved_repositories_are_named(work, tmp_path):
     head = (work / ".git/HEAD").read_text()
     (work / ".git/HEAD").write_text("")
     assert "HEAD: names neither a branch nor a commit" in refusal(work)
@@ -605,7 +595,7 @@ def test_git_empty_head_and_moved_repositories_are_named(work: Path, tmp_path: P
     assert "git worktree repair" in refusal(tmp_path / "linked")
 
 
-def test_git_source_wrong_definitions_name_the_key(merged: Path, tmp_path: Path) -> None:
+def test_git_source_wrong_definitions_name_the_key(merged, tmp_path):
     git(tmp_path, "init", "-q", "empty")
     (tmp_path / "folder").mkdir()
 
@@ -624,9 +614,7 @@ def test_git_source_wrong_definitions_name_the_key(merged: Path, tmp_path: Path)
     assert error(merged, tree="trunk").startswith("tree: is no key")
 
 
-def test_git_source_without_git_names_the_package(
-    merged: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_source_without_git_names_the_package(merged, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(UserError, match="the program git is needed to read"):
         git_source(merged).check()
@@ -634,7 +622,7 @@ def test_git_source_without_git_names_the_package(
 
 @pytest.mark.parametrize("name", ["main", "main~1^{tree}", "main:big", "main~1:a/b"])
 @pytest.mark.parametrize("damage", ["missing", "short", "changed"])
-def test_git_source_damaged_object_is_refused(tmp_path: Path, name: str, damage: str) -> None:
+def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
     big = bytes(number * number % 251 for number in range(300_000))
     commits = [Commit({b"a/b": (FILE, b"1"), b"big": (FILE, big)}), Commit({b"a/b": (FILE, b"2")})]
     path = make_git(tmp_path / "git", commits)
@@ -654,15 +642,13 @@ def test_git_source_damaged_object_is_refused(tmp_path: Path, name: str, damage:
 
 
 @pytest.mark.parametrize("name", ["HEAD", "HEAD:plain.txt"])
-def test_git_estimate_missing_object_is_named(work: Path, name: str) -> None:
+def test_git_estimate_missing_object_is_named(work, name):
     identity = resolve(work, name)
     (work / ".git/objects" / identity[:2] / identity[2:]).unlink()
     assert identity in refusal(work)
 
 
-def test_git_source_partial_clone_is_refused_and_fetches_nothing(
-    merged: Path, tmp_path: Path
-) -> None:
+def test_git_source_partial_clone_is_refused_and_fetches_nothing(merged, tmp_path):
     git(merged, "config", "uploadpack.allowFilter", "true")
     git(tmp_path, "clone", "-q", "--bare", "--filter=blob:none", f"file://{merged}", "partial")
     before = listing(tmp_path / "partial")

@@ -1,7 +1,5 @@
 """The glossary explains all values of the default grids; questions must fit their study."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +33,7 @@ def axis_values(name: str, axis_values: Any, commands: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DEFAULT["grid"])
-def test_glossary_has_values_of_default_grids(name: str) -> None:
+def test_glossary_has_values_of_default_grids(name):
     study, glossary = load_study(ROOT / "config" / "studies" / f"{name}.yaml"), load_glossary(ROOT)
     values: set[tuple[str, str]] = set()
     for part in DEFAULT["grid"][name]["include"]:
@@ -46,7 +44,7 @@ def test_glossary_has_values_of_default_grids(name: str) -> None:
     assert values and [value for value in sorted(values) if not glossary.of(*value)] == []
 
 
-def test_load_glossary_invalid_file_is_named(tmp_path: Path) -> None:
+def test_load_glossary_invalid_file_is_named(tmp_path):
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "words.yaml").write_text("axes: {ra: {svn: 5}}\nothers: {}\n")
     with pytest.raises(UserError, match=r"words\.yaml: `axes\.ra\.svn`: '5' must be text"):
@@ -67,9 +65,7 @@ def test_load_glossary_invalid_file_is_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_load_study_question_on_missing_axis_is_error(
-    tmp_path: Path, questions: str, expected: str
-) -> None:
+def test_load_study_question_on_missing_axis_is_error(tmp_path, questions, expected):
     text = (ROOT / "config" / "studies" / "builds.yaml").read_text()
     head, tail = text.split("questions:", 1)
     path = tmp_path / "builds.yaml"

@@ -1,7 +1,5 @@
 """The grid: its cells with their duplicates, their order, and the recipes that a larger grid keeps."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 
@@ -46,7 +44,7 @@ def duplicates_of(grid: list[CellSpec]) -> list[str]:
     return [cell.path for cell in grid if is_duplicate(cell.path)]
 
 
-def test_make_grid_default_has_compared_values() -> None:
+def test_make_grid_default_has_compared_values():
     grid = cells()
     assert 48 <= len(grid) <= 84
     for axis, values in {
@@ -64,14 +62,14 @@ def test_make_grid_default_has_compared_values() -> None:
     assert {axes["config"] for axes in others} == {"slow", "medium", "fast"}
 
 
-def test_make_grid_paths_follow_axis_order_with_dash_for_inapplicable_axis() -> None:
+def test_make_grid_paths_follow_axis_order_with_dash_for_inapplicable_axis():
     paths = [cell.path for cell in cells({**COLD_LOG, "ra": "http"})]
     assert paths == [f"log/http/ruby/f6/{packing}/slow/cold" for packing in ("nopack", "pack")]
     (cell,) = cells({**COLD_LOG, "command": "dump", "packing": "pack"})
     assert (cell.path, cell.axes["ra"]) == ("dump/-/ruby/f6/pack/slow/cold", "")
 
 
-def test_make_grid_overlapping_parts_and_exclude() -> None:
+def test_make_grid_overlapping_parts_and_exclude():
     part = {"command": "log", "format": "f6", "packing": "pack", "config": "slow"}
     twice = cells(part, {**part, "cache": "cold"})
     assert len(twice) == len({cell.path for cell in twice}) == 9
@@ -90,13 +88,13 @@ def test_make_grid_overlapping_parts_and_exclude() -> None:
         ({"repo": "kde"}, "'kde' has no definition; `repositories` has ruby"),
     ],
 )
-def test_make_grid_undefined_value_is_user_error(part: dict[str, Any], expected: str) -> None:
+def test_make_grid_undefined_value_is_user_error(part, expected):
     with pytest.raises(UserError) as caught:
         cells(part)
     assert expected in str(caught.value)
 
 
-def test_why_lacking_without_httpd_skips_http_only() -> None:
+def test_why_lacking_without_httpd_skips_http_only():
     machine = Machine(deployed=True)
     assert "mod_dav_svn" in why_lacking(ON_PATH, machine, "{svn} log", "httpd")
     assert why_lacking(ON_PATH, machine, "{svn} log", "svnserve") == ""
@@ -106,7 +104,7 @@ def test_why_lacking_without_httpd_skips_http_only() -> None:
 
 
 @pytest.mark.parametrize("per_class", [1, 2])
-def test_make_grid_duplicates_follow_originals_in_each_class(per_class: int) -> None:
+def test_make_grid_duplicates_follow_originals_in_each_class(per_class):
     grid = cells(LOG, duplicates=per_class)
     duplicates = [cell for cell in grid if is_duplicate(cell.path)]
     classes = {variance_class(cell.axes, CLASS) for cell in grid}
@@ -118,7 +116,7 @@ def test_make_grid_duplicates_follow_originals_in_each_class(per_class: int) -> 
         assert (before.path, before.axes) == (cell.path.removesuffix(DUPLICATE), cell.axes)
 
 
-def test_make_grid_duplicates_depend_on_seed_and_number() -> None:
+def test_make_grid_duplicates_depend_on_seed_and_number():
     first = duplicates_of(cells(LOG, duplicates=1))
     assert first == duplicates_of(cells(LOG, duplicates=1))
     assert first != duplicates_of(cells(LOG, seed=2, duplicates=1))
@@ -127,20 +125,20 @@ def test_make_grid_duplicates_depend_on_seed_and_number() -> None:
     assert len(cells({**LOG, "format": "f6", "packing": "pack", "ra": "svn"}, duplicates=9)) == 4
 
 
-def test_make_grid_new_value_keeps_other_duplicates() -> None:
+def test_make_grid_new_value_keeps_other_duplicates():
     before = {cell.path for cell in cells(LOG, duplicates=1)}
     after = {cell.path for cell in cells({**LOG, "format": ["f6", "f7", "f8"]}, duplicates=1)}
     added = {path.removesuffix(DUPLICATE) for path in after - before}
     assert added and added.isdisjoint(before)
 
 
-def test_make_grid_skipped_cell_has_no_duplicate() -> None:
+def test_make_grid_skipped_cell_has_no_duplicate():
     grid = cells(LOG, duplicates=1, why_skip=lambda axes: "no" if axes["ra"] == "http" else "")
     assert len(duplicates_of(grid)) == 4
     assert not any(cell.skip for cell in grid if is_duplicate(cell.path))
 
 
-def test_tables_have_no_duplicates(tmp_path: Any) -> None:
+def test_tables_have_no_duplicates(tmp_path):
     plain = frame_of(tmp_path / "plain", noise=0.01)
     frame = frame_of(tmp_path / "twins", noise=0.01, twins=1)
     is_twin = frame["cell"].map(is_duplicate)
@@ -158,7 +156,7 @@ def test_tables_have_no_duplicates(tmp_path: Any) -> None:
     assert set(changed["call"]) == {"too noisy to say"}
 
 
-def test_failures_name_failed_duplicate(tmp_path: Any) -> None:
+def test_failures_name_failed_duplicate(tmp_path):
     twin = "log/http/ruby/f6/nopack/slow/cold" + DUPLICATE
     study = make_study(tmp_path, twins=1, failed=[(twin, 2)], rounds=2)
     axes, grid = read_grid(study.grid)
@@ -171,7 +169,7 @@ def test_failures_name_failed_duplicate(tmp_path: Any) -> None:
 # Order
 
 
-def test_run_order_is_seeded_and_keeps_positions_of_earlier_rounds() -> None:
+def test_run_order_is_seeded_and_keeps_positions_of_earlier_rounds():
     grid = cells(duplicates=1)
     order = run_order(grid, BLOCKS, 3, seed=1)
     assert order == run_order(list(reversed(grid)), BLOCKS, 3, seed=1)
@@ -210,7 +208,7 @@ def jobs(part: dict[str, Any], rounds: int = 2) -> Jobs:
     }
 
 
-def test_recipes_new_axis_value_or_round_keeps_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recipes_new_axis_value_or_round_keeps_others(monkeypatch):
     monkeypatch.chdir(ROOT)
     before, after = jobs(PART), jobs({**PART, "format": ["f7", "f8"]})
     assert len(before) == 8
@@ -230,7 +228,7 @@ def parts(ra: str, cache: str, command: str = "log", **over: Any) -> dict[str, A
 
 
 @pytest.mark.parametrize(("runs", "expected"), [("auto", [1, 4, 4]), (2, [2, 2, 2])])
-def test_parts_of_runs_auto_depends_on_cache(runs: int | str, expected: list[int]) -> None:
+def test_parts_of_runs_auto_depends_on_cache(runs, expected):
     recipes = [parts("svn", c, "export", runs=runs) for c in ("cold", "hot-os", "hot-svn")]
     assert [recipe["runs"] for recipe in recipes] == expected
     # The default of a cache state must not change recipes.
@@ -238,7 +236,7 @@ def test_parts_of_runs_auto_depends_on_cache(runs: int | str, expected: list[int
 
 
 @pytest.mark.parametrize(("cache", "expected"), [("hot-svn", [2, 2, 1]), ("hot-os", [1, 1, 1])])
-def test_parts_of_without_server_has_one_warmup(cache: str, expected: list[int]) -> None:
+def test_parts_of_without_server_has_one_warmup(cache, expected):
     states = [parts(ra, cache)["state"] for ra in ("svn", "http", "file")]
     assert [state["warmup"] for state in states] == expected
     assert not any("warmup_of_server" in state for state in states)

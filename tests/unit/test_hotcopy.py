@@ -1,7 +1,5 @@
 """Hot copies of a user's repository: all bytes are equal, and the original is only read."""
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3
@@ -39,7 +37,7 @@ def run(*argv: str | Path) -> str:
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Make:
+def make(tmp_path):
     """Make a repository of 6 revisions with shards of 2, some of them packed."""
 
     def make_it(fmt: str = "f6", pack_at: int = 0, name: str = "mine") -> Path:
@@ -92,9 +90,7 @@ def states(path: Path) -> dict[str, tuple[int, int]]:
         *(("f7", 4, "partly"), ("f4-to-f8", 0, "nopack")),
     ],
 )
-def test_hotcopy_keeps_every_byte_of_revisions_and_settings(
-    make: Make, tmp_path: Path, fmt: str, pack_at: int, packing: str
-) -> None:
+def test_hotcopy_keeps_every_byte_of_revisions_and_settings(make, tmp_path, fmt, pack_at, packing):
     original = make(fmt, pack_at)
     before = states(original)
     copy, notes = hotcopy(original, tmp_path)
@@ -111,9 +107,7 @@ def test_hotcopy_keeps_every_byte_of_revisions_and_settings(
 
 
 @pytest.mark.parametrize(("fmt", "packed"), [("f3", False), ("f6", True), ("f8", False)])
-def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(
-    make: Make, tmp_path: Path, fmt: str, packed: bool
-) -> None:
+def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(make, tmp_path, fmt, packed):
     dump = subprocess.check_output(["svnadmin", "dump", "-q", make("f6", name="good")])
     *dates, _ = re.findall(rb"V 27\n(.*Z)\n", dump)
     for date in (dates[0], *dates[2:4]):  # of revisions 0, 2 and 3
@@ -137,7 +131,7 @@ def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(
     run("svnadmin", "verify", "-q", copy)
 
 
-def test_hotcopy_has_no_hooks_passwords_and_transactions(make: Make, tmp_path: Path) -> None:
+def test_hotcopy_has_no_hooks_passwords_and_transactions(make, tmp_path):
     original = make()
     canary = tmp_path / "canary"
     (original / "conf" / "passwd").write_text("[users]\nharry = secret\n")
@@ -159,9 +153,7 @@ def test_hotcopy_has_no_hooks_passwords_and_transactions(make: Make, tmp_path: P
     assert fsfs.list_files(copy)
 
 
-def test_hotcopy_of_a_private_repository_with_a_lock_is_readable_by_all(
-    make: Make, tmp_path: Path
-) -> None:
+def test_hotcopy_of_a_private_repository_with_a_lock_is_readable_by_all(make, tmp_path):
     original = make()
     run("svn", "lock", "--username", "harry", f"{original.as_uri()}/trunk/text")
     for path in original.rglob("*"):
@@ -172,7 +164,7 @@ def test_hotcopy_of_a_private_repository_with_a_lock_is_readable_by_all(
     assert (tmp_path / "exported" / "text").read_text() == "f6"
 
 
-def test_hotcopy_takes_links_and_odd_names(make: Make, tmp_path: Path) -> None:
+def test_hotcopy_takes_links_and_odd_names(make, tmp_path):
     original = make(name="name @3 %2F é")
     (tmp_path / "a link").symlink_to(original)
     source = svn_source(tmp_path / "a link").repository()
@@ -181,7 +173,7 @@ def test_hotcopy_takes_links_and_odd_names(make: Make, tmp_path: Path) -> None:
     assert content(copy) == content(original)
 
 
-def test_hotcopy_of_a_live_repository_is_whole(make: Make, tmp_path: Path) -> None:
+def test_hotcopy_of_a_live_repository_is_whole(make, tmp_path):
     original, ended = make("f8"), threading.Event()
 
     def commit() -> None:
@@ -202,7 +194,7 @@ def test_hotcopy_of_a_live_repository_is_whole(make: Make, tmp_path: Path) -> No
     assert revs(copy).items() <= revs(original).items()
 
 
-def test_hotcopy_contacts_no_server_of_memcached(make: Make, tmp_path: Path) -> None:
+def test_hotcopy_contacts_no_server_of_memcached(make, tmp_path):
     original = make()
     with (original / "db" / "fsfs.conf").open("a") as file:
         file.write("[memcached-servers]\nfirst = 127.0.0.1:1\n[caches]\nfail-stop = false\n")
@@ -213,7 +205,7 @@ def test_hotcopy_contacts_no_server_of_memcached(make: Make, tmp_path: Path) -> 
     assert read_settings(copy) == read_settings(original)
 
 
-def test_load_source_of_a_repository_packed_since_is_refused(make: Make, tmp_path: Path) -> None:
+def test_load_source_of_a_repository_packed_since_is_refused(make, tmp_path):
     with pytest.raises(UserError, match="was packed since this run began: it is pack now"):
         load_source(svn_source(make("f6", 9)), [("as-is", "nopack")], tmp_path)
 
@@ -225,9 +217,7 @@ AS_IS = ("as-is.nopack", "as-is.pack", "as-is-to-f8.nopack", "as-is-to-f8.pack")
     ("pack_at", "names"),
     [(0, (*AS_IS, "f8.nopack", "f6.nopack")), (4, ("as-is.partly", "as-is.pack"))],
 )
-def test_load_source_makes_all_variants_and_no_others(
-    make: Make, tmp_path: Path, pack_at: int, names: tuple[str, ...]
-) -> None:
+def test_load_source_makes_all_variants_and_no_others(make, tmp_path, pack_at, names):
     original, into = make("f6", pack_at), tmp_path / "into"
     into.mkdir()
     before = states(original)
@@ -254,9 +244,7 @@ def advised_loads() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("study", "fmt", "command"), advised_loads())
-def test_advised_load_makes_measured_format(
-    make: Make, tmp_path: Path, study: str, fmt: str, command: str
-) -> None:
+def test_advised_load_makes_measured_format(make, tmp_path, study, fmt, command):
     make(name="OLD")
     subprocess.run(["sh", "-ec", command], cwd=tmp_path, check=True)
     new, release = tmp_path / "NEW", parse_format(fmt)

@@ -1,7 +1,5 @@
 """Measurements are isolated from other users and from settings of the machine, in real namespaces."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
@@ -38,7 +36,7 @@ def can_connect(port: int, prefix: list[str]) -> bool:
 
 @needs_root
 @pytest.mark.parametrize("fails", [False, True])
-def test_own_network_is_reached_from_within_only_and_left_again(fails: bool) -> None:
+def test_own_network_is_reached_from_within_only_and_left_again(fails):
     outside = os.readlink("/proc/self/ns/net")
     above = ["nsenter", f"--net=/proc/{os.getppid()}/ns/net"]
     with suppress(UserError), isolation.own_network():
@@ -54,7 +52,7 @@ def test_own_network_is_reached_from_within_only_and_left_again(fails: bool) -> 
     listening.close()
 
 
-def test_other_servers_of_vcsbench_have_marker_or_folder(tmp_path: Path) -> None:
+def test_other_servers_of_vcsbench_have_marker_or_folder(tmp_path):
     program = tmp_path / "vcsbench-0a1b" / "svnserve"
     program.parent.mkdir()
     shutil.copy2(shutil.which("sleep") or "", program)
@@ -90,7 +88,7 @@ print(os.geteuid(), os.stat(".").st_uid == os.stat("/").st_uid, flush=True)
 @pytest.mark.skipif(
     not isolation.can_enter_user_namespace(), reason="this kernel allows no user namespace"
 )
-def test_user_namespace_of_a_plain_user_has_a_network_of_its_own(tmp_path: Path) -> None:
+def test_user_namespace_of_a_plain_user_has_a_network_of_its_own(tmp_path):
     shutil.copytree(
         WORKFLOW / "vcsbench", tmp_path / "vcsbench", ignore=shutil.ignore_patterns("report")
     )
@@ -118,7 +116,7 @@ def parts(scheme: str = "svnserve", **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def private(tmp_path: Path) -> dict[str, Any]:
+def private(tmp_path):
     (tmp_path / "closed" / "db").mkdir(parents=True)
     (tmp_path / "closed").chmod(0o700)
     return {"source": "svn", "path": str(tmp_path / "closed")}
@@ -137,9 +135,8 @@ CASES = [
 
 @pytest.mark.parametrize(("root", "user", "is_closed", "network", "is_skipped"), CASES)
 def test_isolation_of_a_server_cell_depends_on_rights_and_source(
-    private: dict[str, Any], monkeypatch: pytest.MonkeyPatch, root: bool, user: bool,
-    is_closed: bool, network: str, is_skipped: bool,
-) -> None:  # fmt: skip
+    private, monkeypatch, root, user, is_closed, network, is_skipped
+):
     monkeypatch.setattr(isolation, "can_own_network", lambda: root)
     monkeypatch.setattr(isolation, "can_enter_user_namespace", lambda: user)
     recipe = parts()
@@ -159,9 +156,7 @@ def test_isolation_of_a_server_cell_depends_on_rights_and_source(
         ("db/revs", 0o700, True), ("db/current", 0o640, True), (".", 0o755, False),
     ],
 )  # fmt: skip
-def test_source_is_private_if_one_folder_or_file_of_it_is(
-    tmp_path: Path, closed: str, mode: int, expected: bool
-) -> None:
+def test_source_is_private_if_one_folder_or_file_of_it_is(tmp_path, closed, mode, expected):
     root = tmp_path
     while str(root).count("/") > 2:  # pytest's folders are its own
         root.chmod(0o755)
@@ -178,7 +173,7 @@ def test_source_is_private_if_one_folder_or_file_of_it_is(
     assert is_private({"url": f"file://{path}"}) == expected
 
 
-def test_source_behind_a_server_is_private_and_a_generated_one_is_not() -> None:
+def test_source_behind_a_server_is_private_and_a_generated_one_is_not():
     assert is_private({"source": "svn", "url": "https://example.org/svn"})
     assert not is_private({"source": "generated"})
 
@@ -209,7 +204,7 @@ for name in CLIENTS:
 
 @needs_root
 @pytest.mark.skipif(not Path("/etc/subversion").is_dir(), reason="no /etc/subversion")
-def test_clients_read_no_settings_of_the_machine(tmp_path: Path) -> None:
+def test_clients_read_no_settings_of_the_machine(tmp_path):
     """Each client that reads the settings fails, because no client can parse them."""
     there, folder = tmp_path / "there", tmp_path / "run"
     folder.mkdir()
@@ -226,7 +221,7 @@ def test_clients_read_no_settings_of_the_machine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("network", ["own", "user"])
-def test_isolate_in_a_guest_does_nothing(network: str) -> None:
+def test_isolate_in_a_guest_does_nothing(network):
     before = os.readlink("/proc/self/ns/net")
     with ExitStack() as stack:
         isolate_network({"network": network, "looked_at": True}, stack)
@@ -242,9 +237,7 @@ def test_isolate_in_a_guest_does_nothing(network: str) -> None:
         ([""], "no server of vcsbench has it"),
     ],
 )
-def test_plan_reports_a_private_repository(
-    private: dict[str, Any], networks: list[str], expected: str
-) -> None:
+def test_plan_reports_a_private_repository(private, networks, expected):
     plan = SimpleNamespace(
         env=environment_of(private), cells=networks, parts=lambda n: parts(network=n)
     )

@@ -1,7 +1,5 @@
 """The processes of jobs: their end by signals, and the cause of a failed cell-round."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -30,7 +28,7 @@ print("still running")
 """
 
 
-def test_exit_on_signals_in_finaliser_is_not_lost() -> None:
+def test_exit_on_signals_in_finaliser_is_not_lost():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
@@ -59,8 +57,8 @@ MISSING_FILE = FileNotFoundError("wc.db")
     ],
 )
 def test_measure_failed_round_reports_unmounted_file_system_first(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, kinds: list[type[Subject]], expected: str
-) -> None:
+    monkeypatch, error, kinds, expected
+):
     class Failing:
         def __init__(self, *_: Any) -> None:
             self.cell = SimpleNamespace(subjects=[kind({}, 1, Path()) for kind in kinds])

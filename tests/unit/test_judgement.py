@@ -1,7 +1,5 @@
 """Evidence that contradicts the label of a run sets its flag; a valid run has none."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -118,9 +116,7 @@ def judged(cache: str, thresholds: dict[str, float] | None = None, **seen: Any) 
         ("", {"client_read_bytes": None}, ["uncertified"]),
     ],
 )
-def test_judge_run_has_flags_of_its_faults(
-    cache: str, seen: dict[str, Any], flags: list[str]
-) -> None:
+def test_judge_run_has_flags_of_its_faults(cache, seen, flags):
     assert judged(cache, **seen) == flags
 
 
@@ -146,7 +142,7 @@ UPDATE = {"client_read_bytes": 3_805_184, "network_read_bytes": 3_805_184}
 
 
 @pytest.mark.parametrize("reads", [DEFAULT_CHECKOUT, EXCLUSIVE_CHECKOUT, UPDATE])
-def test_judge_hot_run_on_nfs_that_read_no_disk_has_no_flag(reads: dict[str, int]) -> None:
+def test_judge_hot_run_on_nfs_that_read_no_disk_has_no_flag(reads):
     assert judge({**ON_NFS, **reads}, 0.997, SERVED, {}) == []
     local = {k: v for k, v in ON_NFS.items() if not k.startswith("network_")}
     assert judge({**local, **reads}, 0.997, SERVED, {}) == ["cache-not-warm"]
@@ -165,9 +161,7 @@ def test_judge_hot_run_on_nfs_that_read_no_disk_has_no_flag(reads: dict[str, int
         ({"network_input": True, "resident_after": None}, ["cache-not-warm"]),
     ],
 )
-def test_judge_hot_run_on_nfs_by_disks_and_page_cache(
-    seen: dict[str, Any], flags: list[str]
-) -> None:
+def test_judge_hot_run_on_nfs_by_disks_and_page_cache(seen, flags):
     evidence = {**ON_NFS, **DEFAULT_CHECKOUT, **seen}
     assert judge(evidence, 0.997, SERVED, {}) == flags
 
@@ -175,35 +169,33 @@ def test_judge_hot_run_on_nfs_by_disks_and_page_cache(
 @pytest.mark.parametrize(
     ("device", "flags"), [(0, set()), (None, set()), (3 * MIB, {"cache-not-warm"})]
 )
-def test_judge_hot_run_on_network_without_counters_by_local_devices(
-    device: int | None, flags: set[str]
-) -> None:
+def test_judge_hot_run_on_network_without_counters_by_local_devices(device, flags):
     seen = {"client_read_bytes": 16 * MIB, "network_read_bytes": None, "device_read_bytes": device}
     evidence = {**ON_NFS, **seen, "network_filesystem": "cifs", "network_storage_read_bytes": None}
     assert {*judge(evidence, 0.997, SERVED, {})} - {"io-busy"} == {"server-disk-unknown", *flags}
 
 
-def test_judge_without_evidence_is_uncertified() -> None:
+def test_judge_without_evidence_is_uncertified():
     assert judge({}, 1.0, STATES["cold"]["promises"], {}) == ["uncertified"]
 
 
-def test_judge_uses_thresholds() -> None:
+def test_judge_uses_thresholds():
     assert judged("cold", resident_before=0.2) == ["cache-not-cold"]
     assert judged("cold", {"max_resident_share_cold": 0.3}, resident_before=0.2) == []
 
 
-def test_pack_unpack_round_trip() -> None:
+def test_pack_unpack_round_trip():
     text = pack({"max_steal_pct": 7.5})
     assert " " not in text and unpack(text) == {**THRESHOLDS, "max_steal_pct": 7.5}
 
 
-def test_thresholds_are_documented() -> None:
+def test_thresholds_are_documented():
     document = (ROOT / "config/README.md").read_text()
     assert all(f"| `thresholds.{name}` |" in document for name in THRESHOLDS)
     assert document.count("| `thresholds.") == len(THRESHOLDS)
 
 
-def test_judge_each_threshold_has_effect() -> None:
+def test_judge_each_threshold_has_effect():
     """A lenient value of each threshold removes a flag."""
     over = {
         "min_clock_gap_s": ("", {"elapsed_s": 0.5}),
@@ -230,14 +222,14 @@ def test_judge_each_threshold_has_effect() -> None:
         assert len(judged(cache, lenient, **seen)) < len(judged(cache, **seen)), name
 
 
-def test_with_times_waiting_is_rest_of_elapsed() -> None:
+def test_with_times_waiting_is_rest_of_elapsed():
     seen = with_times({"server_cpu_s": 0.25}, Run(1.0, 0.5, 0.125, 0))
     assert seen["waiting_s"] == 0.125
     assert with_times({"server_cpu_s": 0.75}, Run(1.0, 0.5, 0.25, 0))["waiting_s"] == -0.5
     assert with_times({}, Run(1.0, None, None, 0))["waiting_s"] is None
 
 
-def test_flags_documented_equal_code() -> None:
+def test_flags_documented_equal_code():
     text = (ROOT / "docs" / "evidence.md").read_text()
     rows = re.findall(r"^\| (`[^|]+`) \| .* \| (yes)? ?\|$", text, re.MULTILINE)
     documented = {

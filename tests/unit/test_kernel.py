@@ -1,7 +1,5 @@
 """Limits of control groups, in real groups of version 1 and files in place of version 2; the machine."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -40,13 +38,13 @@ def real_group(controller: str, limit: tuple[str, str], *inner: tuple[str, str])
 
 
 @pytest.fixture
-def memory_group() -> Iterator[Path]:
+def memory_group():
     name = "memory.limit_in_bytes"
     yield from real_group("memory", (name, str(300 * MIB)), (name, str(900 * MIB)))
 
 
 @pytest.fixture
-def cpu_group() -> Iterator[Path]:
+def cpu_group():
     yield from real_group("cpu", ("cpu.cfs_quota_us", "20000"))
 
 
@@ -59,7 +57,7 @@ def run_in(group: Path, code: str) -> list[str]:
     return subprocess.check_output(argv, text=True, env=env).split()
 
 
-def test_memory_in_a_nested_group_has_the_limit_of_the_ancestor(memory_group: Path) -> None:
+def test_memory_in_a_nested_group_has_the_limit_of_the_ancestor(memory_group):
     code = "from vcsbench.storages.filesystems import free_bytes\n"
     code += "print(*kernel.memory(), free_bytes(Path('/dev/shm')))"
     total, available, limit, free = map(int, run_in(memory_group, code))
@@ -68,9 +66,7 @@ def test_memory_in_a_nested_group_has_the_limit_of_the_ancestor(memory_group: Pa
     assert 0 <= free < 50 * MIB, "room is left in RAM"
 
 
-def test_memory_counts_file_pages_as_available_and_tmpfs_pages_as_used(
-    memory_group: Path, tmp_path: Path
-) -> None:
+def test_memory_counts_file_pages_as_available_and_tmpfs_pages_as_used(memory_group, tmp_path):
     code = f"""
 before = kernel.memory().available
 Path({str(tmp_path / "file")!r}).write_bytes(bytes(64 << 20))
@@ -88,7 +84,7 @@ finally:
     assert shared > 48 * MIB
 
 
-def test_quota_of_an_ancestor_in_version_1_is_read_and_counted(cpu_group: Path) -> None:
+def test_quota_of_an_ancestor_in_version_1_is_read_and_counted(cpu_group):
     code = """
 before = kernel.throttled_us()
 end = time.process_time() + 0.1
@@ -105,7 +101,7 @@ real_groups = kernel.groups
 
 
 @pytest.fixture
-def version_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def version_2(tmp_path, monkeypatch):
     """Files in place of /proc/self and of a hierarchy of version 2, whose folder has a space."""
     proc, point = tmp_path / "self", tmp_path / "group s"
     proc.mkdir()
@@ -130,7 +126,7 @@ def put_files(point: Path, files: dict[str, str]) -> None:
         (point / name).write_text(content)
 
 
-def test_memory_of_version_2_takes_the_tightest_of_max_and_high(version_2: Path) -> None:
+def test_memory_of_version_2_takes_the_tightest_of_max_and_high(version_2):
     stat = f"anon 5\ninactive_file {20 * MIB}\nactive_file 0\nslab_reclaimable 0\n"
     put_files(version_2, {"a/memory.max": str(800 * MIB), "a/memory.high": str(500 * MIB)})
     put_files(version_2, {"a/memory.current": str(120 * MIB), "a/memory.stat": stat})
@@ -139,7 +135,7 @@ def test_memory_of_version_2_takes_the_tightest_of_max_and_high(version_2: Path)
     assert kernel.memory() == (500 * MIB, 400 * MIB, 500 * MIB)
 
 
-def test_quota_of_version_2_is_the_least_of_the_ancestors(version_2: Path) -> None:
+def test_quota_of_version_2_is_the_least_of_the_ancestors(version_2):
     put_files(version_2, {"a/cpu.max": "50000 100000", "a/b/cpu.max": "max 100000"})
     put_files(version_2, {"a/cpu.stat": "usage_usec 9\nthrottled_usec 70\n"})
     put_files(version_2, {"a/b/cpu.stat": "usage_usec 9\nthrottled_usec 5\n"})
@@ -147,7 +143,7 @@ def test_quota_of_version_2_is_the_least_of_the_ancestors(version_2: Path) -> No
     assert kernel.throttled_us() == 75
 
 
-def test_groups_of_a_container_begin_at_its_mount(version_2: Path) -> None:
+def test_groups_of_a_container_begin_at_its_mount(version_2):
     for path, expected in (("/docker/one/sub", ["sub", ""]), ("/../other", [""])):
         put_process(version_2, path, root="/docker/one")
         folders = [group.folder for group in kernel.groups("memory")]
@@ -155,7 +151,7 @@ def test_groups_of_a_container_begin_at_its_mount(version_2: Path) -> None:
 
 
 @pytest.fixture
-def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def blocks(tmp_path, monkeypatch):
     """The files of a machine with 4 blocks of 128 MiB."""
     for number in range(4):
         (tmp_path / f"memory{number}").mkdir()
@@ -166,9 +162,7 @@ def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_machine_identity_changes_with_each_part(
-    blocks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_machine_identity_changes_with_each_part(blocks, monkeypatch):
     facts = machine.host()
     assert facts["id"] == machine.machine_identity(facts["name"], facts["cpu"])
 
@@ -185,7 +179,7 @@ def test_machine_identity_changes_with_each_part(
     assert len({*identities, identity()}) == 6
 
 
-def test_installed_memory_includes_memory_of_the_kernel(blocks: Path) -> None:
+def test_installed_memory_includes_memory_of_the_kernel(blocks):
     assert machine.installed_memory_bytes() == 4 * 128 << 20
     (blocks / "block_size_bytes").unlink()
     usable = int(Path("/proc/meminfo").read_text().split()[1]) * 1024

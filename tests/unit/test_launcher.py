@@ -1,7 +1,5 @@
 """Several clients at once: started together, timed each, and ended together if one fails."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -27,14 +25,14 @@ def launch(
     return done, json.loads(report.read_text()) if report.exists() else {}
 
 
-def test_launcher_gives_each_client_its_number(tmp_path: Path) -> None:
+def test_launcher_gives_each_client_its_number(tmp_path):
     done, report = launch(tmp_path, 5, "/bin/touch", f"{tmp_path}/made-{MARK}")
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in tmp_path.glob("made-*")) == [f"made-{n}" for n in range(1, 6)]
     assert len(report["clients"]) == 5
 
 
-def test_launcher_starts_clients_together(tmp_path: Path) -> None:
+def test_launcher_starts_clients_together(tmp_path):
     done, report = launch(tmp_path, 4, "/bin/sleep", "0.3")
     assert done.returncode == 0
     assert 0.3 <= report["all_s"] < 1.1
@@ -43,7 +41,7 @@ def test_launcher_starts_clients_together(tmp_path: Path) -> None:
     assert min(starts) >= 0 and max(starts) - min(starts) < 0.1
 
 
-def test_launcher_reports_processor_time_of_each_client(tmp_path: Path) -> None:
+def test_launcher_reports_processor_time_of_each_client(tmp_path):
     loop = f"[ {MARK} = 2 ] || exit 0; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
     _, report = launch(tmp_path, 2, "/bin/sh", "-c", loop)
     first, second = (client["user_s"] + client["system_s"] for client in report["clients"])
@@ -57,9 +55,7 @@ def test_launcher_reports_processor_time_of_each_client(tmp_path: Path) -> None:
         ("kill -9 $$", 128 + 9, "client 2 of 3 was ended by SIGKILL\n"),
     ],
 )
-def test_launcher_failed_client_ends_all(
-    tmp_path: Path, failure: str, code: int, message: str
-) -> None:
+def test_launcher_failed_client_ends_all(tmp_path, failure, code, message):
     began = time.monotonic()
     script = f"[ {MARK} = 2 ] && {failure}; exec sleep 30"
     done, report = launch(tmp_path, 3, "/bin/sh", "-c", script)
@@ -67,13 +63,13 @@ def test_launcher_failed_client_ends_all(
     assert time.monotonic() - began < 10
 
 
-def test_launcher_missing_program_is_named(tmp_path: Path) -> None:
+def test_launcher_missing_program_is_named(tmp_path):
     done, _ = launch(tmp_path, 2, "/nowhere/svn")
     assert done.returncode == 127
     assert "/nowhere/svn: No such file or directory" in done.stderr
 
 
-def test_client_columns_of_several_have_slowest_and_fastest() -> None:
+def test_client_columns_of_several_have_slowest_and_fastest():
     clients = [{"went_s": 0.0, "ended_s": 1.5}, {"went_s": 0.25, "ended_s": 2.0}]
     run = {"work": {"files": 3, "bytes": 100}, "launched": {"all_s": 2.0, "clients": clients}}
     assert run_columns.client_columns(2.25, run, CONTEXT) == {
@@ -96,9 +92,7 @@ def test_client_columns_of_several_have_slowest_and_fastest() -> None:
         ({}, None),
     ],
 )
-def test_client_columns_of_one_have_bytes_of_a_tree_only(
-    work: dict[str, int], tree_bytes: int | None
-) -> None:
+def test_client_columns_of_one_have_bytes_of_a_tree_only(work, tree_bytes):
     columns = run_columns.client_columns(0.5, {"work": work}, CONTEXT)
     assert columns["tree_bytes"] == tree_bytes
     assert (columns["carried_s"], columns["slowest_client_s"]) == (0.5, None)

@@ -1,14 +1,12 @@
 """The layout of copies on a real file system: interleaved or apart."""
 
-from __future__ import annotations
-
 import os
 import random
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +28,7 @@ ALL = [f"f7.{packing}.{number}" for packing in ("nopack", "pack") for number in 
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def loaded(tmp_path_factory):
     """A repository of 138 revisions, and the same with its 6 shards packed."""
     into = tmp_path_factory.mktemp("loaded")
     load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], into)
@@ -44,7 +42,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path):
     """An ext4 of its own: on a shared one, other writers change the layout."""
     if os.geteuid() != 0 or not shutil.which("mkfs.ext4"):
         pytest.skip("takes root and mkfs.ext4 to make a file system")
@@ -76,7 +74,7 @@ def proof(disk: Path, names: Sequence[str] = ALL) -> dict[str, Any]:
     return layout.prove_interleaving({name: disk / name for name in names})
 
 
-def test_prove_interleaving_copies_made_together_are_interleaved(loaded: Path, disk: Path) -> None:
+def test_prove_interleaving_copies_made_together_are_interleaved(loaded, disk):
     make_interleaved(loaded, disk, ALL)
     result = proof(disk)
     assert (result["verdict"], result["apart"]) == ("interleaved", []), result
@@ -84,7 +82,7 @@ def test_prove_interleaving_copies_made_together_are_interleaved(loaded: Path, d
     assert re.search(r"the same revision .* is \d+ KiB away", str(result["sentence"]))
 
 
-def test_prove_interleaving_copies_made_in_turn_are_apart(loaded: Path, disk: Path) -> None:
+def test_prove_interleaving_copies_made_in_turn_are_apart(loaded, disk):
     for name in ALL:
         shutil.copytree(loaded / name.rpartition(".")[0], disk / name)
         flush(disk)
@@ -95,7 +93,7 @@ def test_prove_interleaving_copies_made_in_turn_are_apart(loaded: Path, disk: Pa
     assert proof(disk, ALL[:3])["verdict"] == "apart"
 
 
-def test_prove_interleaving_copy_made_later_is_named(loaded: Path, disk: Path) -> None:
+def test_prove_interleaving_copy_made_later_is_named(loaded, disk):
     make_interleaved(loaded, disk, [name for name in ALL if name != "f7.nopack.2"])
     make_interleaved(loaded, disk, ["f7.nopack.2"])
     result = proof(disk)
@@ -103,7 +101,7 @@ def test_prove_interleaving_copy_made_later_is_named(loaded: Path, disk: Path) -
 
 
 @needs("filefrag")
-def test_first_extent_equals_filefrag(disk: Path) -> None:
+def test_first_extent_equals_filefrag(disk):
     path = disk / "file"
     path.write_bytes(random.Random(1).randbytes(300_000))
     (disk / "empty").touch()
@@ -116,7 +114,7 @@ def test_first_extent_equals_filefrag(disk: Path) -> None:
     assert first_extent(disk / "empty") is None
 
 
-def test_prove_interleaving_on_tmpfs_is_unknown(loaded: Path) -> None:
+def test_prove_interleaving_on_tmpfs_is_unknown(loaded):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
         shutil.copytree(loaded / "f7.nopack", f"{memory}/a")
         result = layout.prove_interleaving({"a": Path(memory, "a"), "b": Path(memory, "a")})
@@ -139,9 +137,7 @@ SIDE_BY_SIDE = [(copy, r) for r in range(20) for copy in "abc"]
     ],
     ids=["side by side", "in turn", "at random", "two batches", "one copy", "one revision", "none"],
 )
-def test_judge_layout_follows_positions(
-    order: list[tuple[str, int]], verdict: str, apart: list[str]
-) -> None:
+def test_judge_layout_follows_positions(order, verdict, apart):
     positions = [(copy, ("revision", r), i * 4096) for i, (copy, r) in enumerate(order)]
     random.Random(1).shuffle(positions)
     result = layout.judge_layout(positions)

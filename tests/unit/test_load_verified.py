@@ -1,11 +1,8 @@
 """Loaded and packed repositories are verified: one of each pair whole, the other compared with it."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import threading
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,27 +24,27 @@ BOTH = [(fmt, packing) for fmt in ("f6", "f7", "f6-to-f8") for packing in ("nopa
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _small_shards() -> Iterator[None]:
+def _small_shards():
     """Use shards of 10 revisions, so that a small repository has something to pack."""
     with small_shards():
         yield
 
 
 @pytest.fixture(scope="module")
-def _loaded(tmp_path_factory: pytest.TempPathFactory, _small_shards: None) -> tuple[Path, Any]:
+def _loaded(tmp_path_factory, _small_shards):
     into = tmp_path_factory.mktemp("loaded")
     return into, loader.load_source(sources.open_source("ruby", SMALL), BOTH, into)
 
 
 @pytest.fixture
-def into(_loaded: tuple[Path, Any], tmp_path: Path) -> Path:
+def into(_loaded, tmp_path):
     """A copy of the loaded repositories: in three formats, packed and not."""
     shutil.copytree(_loaded[0], tmp_path / "loading" / "ruby")
     return tmp_path / "loading" / "ruby"
 
 
 @pytest.fixture
-def verified(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+def verified(monkeypatch):
     """The arguments of each `svnadmin verify`, which still runs."""
     calls: list[tuple[Any, ...]] = []
     real = fsfs.run_svnadmin
@@ -77,9 +74,7 @@ def flip_bits(file: Path, *places: float) -> None:
 
 @pytest.mark.parametrize("fmt", ["f6", "f7"])
 @pytest.mark.parametrize("packings", [("nopack",), ("pack",), ("nopack", "pack")])
-def test_load_damaged_revision_is_refused(
-    fmt: str, packings: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_load_damaged_revision_is_refused(fmt, packings, tmp_path, monkeypatch):
     real = loader._stream
 
     def damaged(source: Any, paths: list[Path]) -> Any:
@@ -97,9 +92,7 @@ def test_load_damaged_revision_is_refused(
 @pytest.mark.parametrize("fmt", ["f6", "f7", "f6-to-f8"])
 @pytest.mark.parametrize("place", [0.05, 0.5, 0.95])
 @pytest.mark.parametrize("file", ["nopack/db/revs/1/12", "pack/db/revs/1.pack/pack", "behind"])
-def test_verify_all_one_flipped_bit_is_damage(
-    fmt: str, place: float, file: str, into: Path
-) -> None:
+def test_verify_all_one_flipped_bit_is_damage(fmt, place, file, into):
     if file == "behind":  # the packed shards
         file = f"nopack/db/revs/2/{fsfs.youngest(into / f'{fmt}.nopack')}"
     flip_bits(into / f"{fmt}.{file}", place)
@@ -109,7 +102,7 @@ def test_verify_all_one_flipped_bit_is_damage(
 
 
 @pytest.mark.parametrize("fmt", ["f6", "f7"])
-def test_verify_all_compares_revision_properties(fmt: str, into: Path) -> None:
+def test_verify_all_compares_revision_properties(fmt, into):
     file = into / f"{fmt}.nopack" / "db" / "revprops" / "1" / "12"
     file.chmod(0o644)
     content = file.read_bytes()
@@ -119,9 +112,7 @@ def test_verify_all_compares_revision_properties(fmt: str, into: Path) -> None:
         verify.verify_all(into)
 
 
-def test_load_makes_requested_variants_and_verifies_each_once(
-    tmp_path: Path, verified: list[Any]
-) -> None:
+def test_load_makes_requested_variants_and_verifies_each_once(tmp_path, verified):
     load(tmp_path, ("f7", "nopack"), ("f7", "pack"), ("f6", "nopack"), ("f6-to-f8", "pack"))
     verify.verify_all(tmp_path)
     calls = sorted((call[-1].name, "--metadata-only" in call) for call in verified)
@@ -132,7 +123,7 @@ def test_load_makes_requested_variants_and_verifies_each_once(
 
 
 @pytest.fixture
-def make(into: Path, _loaded: tuple[Path, Any]) -> Callable[[], None]:
+def make(into, _loaded):
     """Return a function that makes two copies of each loaded repository."""
     loaded = {"ruby": {"identity": "i", "path": str(into), **_loaded[1]}}
     variants = [Variant("ruby", *pair, "i") for pair in BOTH]
@@ -145,9 +136,7 @@ def copied(into: Path) -> list[str]:
     return [path.name for path in into.parents[1].rglob(f"{REPOSITORIES}/*.json")]
 
 
-def test_make_copies_makes_all_of_sound_and_none_of_damaged_repositories(
-    make: Callable[[], None], into: Path
-) -> None:
+def test_make_copies_makes_all_of_sound_and_none_of_damaged_repositories(make, into):
     flip_bits(into / "f6.nopack" / "db" / "revs" / "1" / "12", 0.5)
     with pytest.raises(verify.DamagedError, match=r"f6\.nopack") as raised:
         make()
@@ -159,9 +148,7 @@ def test_make_copies_makes_all_of_sound_and_none_of_damaged_repositories(
     assert (into / verify.MARK).exists()
 
 
-def test_make_copies_without_space_stops_verifying(
-    make: Callable[[], None], into: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_make_copies_without_space_stops_verifying(make, into, monkeypatch):
     stopped = threading.Event()
     real = fsfs.run_svnadmin
 

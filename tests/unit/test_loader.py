@@ -1,7 +1,5 @@
 """Loading: advised commands and `load` cells as typed, signals, and the largest folder of a tree."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -47,7 +45,7 @@ def old_repository(path: Path, name: str) -> Path:
     return path
 
 
-def test_advised_commands_load_old_repository_as_typed(tmp_path: Path) -> None:
+def test_advised_commands_load_old_repository_as_typed(tmp_path):
     old_repository(tmp_path / "OLD", "CR LF in a message")
     assert advised_loads()
     for command in advised_loads():
@@ -58,7 +56,7 @@ def test_advised_commands_load_old_repository_as_typed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", OLD)
-def test_load_cell_loads_dump_of_a_copy(tmp_path: Path, name: str) -> None:
+def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
     old = old_repository(tmp_path / "old", name)
     copy, fresh = tmp_path / "into/f8.nopack", tmp_path / "fresh"
     copy.parent.mkdir()
@@ -79,9 +77,7 @@ def test_load_cell_loads_dump_of_a_copy(tmp_path: Path, name: str) -> None:
     subprocess.run(argv, input=dump, check=True)
 
 
-def test_load_killed_by_the_kernel_names_signal_and_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch):
     script = tmp_path / "bin" / "svnadmin"
     script.parent.mkdir()
     kill = f'[ "$1" != load ] || kill -{signal.SIGKILL} $$'
@@ -96,9 +92,7 @@ def test_load_killed_by_the_kernel_names_signal_and_place(
     assert caught.match(r"revision 1 of .*, at byte \d+")
 
 
-def test_summarize_tree_names_the_folder_with_most_entries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_summarize_tree_names_the_folder_with_most_entries(tmp_path, monkeypatch):
     path = tmp_path / "repository"
     subprocess.run(["svnadmin", "create", path], check=True)
     names = ("trunk", "trunk/a", "trunk/a/x", "odd")

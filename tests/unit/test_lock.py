@@ -1,7 +1,5 @@
 """The lock of all measurements on a machine with several users."""
 
-from __future__ import annotations
-
 import os
 import socket
 import stat
@@ -34,7 +32,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be anot
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(tmp_path, monkeypatch):
     """The path of the lock in a folder with the mode of /tmp."""
     tmp_path.chmod(0o1777)
     monkeypatch.setattr(isolation, "LOCK_PATH", str(tmp_path / "lock"))
@@ -77,7 +75,7 @@ MADE_BEFORE = {
 
 
 @pytest.mark.parametrize("kind", MADE_BEFORE)
-def test_lock_made_before_as_something_else_is_refused(path: Path, kind: str) -> None:
+def test_lock_made_before_as_something_else_is_refused(path, kind):
     MADE_BEFORE[kind](path)
     with pytest.raises(UserError, match=rf"{path}: .*remove it") as refused, machine_lock():
         pass
@@ -87,7 +85,7 @@ def test_lock_made_before_as_something_else_is_refused(path: Path, kind: str) ->
 
 @needs_root
 @pytest.mark.parametrize("mode", [0o000, 0o600])
-def test_lock_that_the_user_may_not_read_is_refused(path: Path, mode: int) -> None:
+def test_lock_that_the_user_may_not_read_is_refused(path, mode):
     path.touch()
     path.chmod(mode)
     program = HOLD.format(workflow=str(WORKFLOW), path=str(path))
@@ -102,7 +100,7 @@ def test_lock_that_the_user_may_not_read_is_refused(path: Path, mode: int) -> No
 
 
 @pytest.mark.parametrize(("umask", "is_old"), [(0o077, False), (0o000, False), (0o022, True)])
-def test_lock_under_any_umask_is_readable_by_all(path: Path, umask: int, is_old: bool) -> None:
+def test_lock_under_any_umask_is_readable_by_all(path, umask, is_old):
     if is_old:  # of an earlier release
         path.touch(mode=0o600)
     before = os.umask(umask)
@@ -113,7 +111,7 @@ def test_lock_under_any_umask_is_readable_by_all(path: Path, umask: int, is_old:
         os.umask(before)
 
 
-def test_lock_holder_is_the_process_that_holds_it(path: Path) -> None:
+def test_lock_holder_is_the_process_that_holds_it(path):
     assert lock_holder() is None
     holding = hold(path, 30)
     with closing(holding):
@@ -127,7 +125,7 @@ def test_lock_holder_is_the_process_that_holds_it(path: Path) -> None:
     assert lock_holder() is None
 
 
-def test_lock_file_that_was_replaced_while_waiting_is_taken_again(path: Path) -> None:
+def test_lock_file_that_was_replaced_while_waiting_is_taken_again(path):
     holding = hold(path, 1.0)
     assert holding.stdout and holding.stdout.readline() == "held\n"
     waiting = hold(path, 30)
@@ -138,7 +136,7 @@ def test_lock_file_that_was_replaced_while_waiting_is_taken_again(path: Path) ->
         assert (holder := lock_holder()) and holder.pid == waiting.pid
 
 
-def test_lock_holder_command_is_printable() -> None:
+def test_lock_holder_command_is_printable():
     argv = ["-c", "import time; time.sleep(9)", "\x1b]0;title\x07\n" + 400 * "x"]
     process = subprocess.Popen([sys.executable, *argv], text=True)
     with closing(process):
@@ -151,9 +149,7 @@ def test_lock_holder_command_is_printable() -> None:
 
 
 @pytest.mark.parametrize("run", ["/srv/another", "/srv/mine"])
-def test_other_holder_is_of_another_run(
-    path: Path, run: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_holder_is_of_another_run(path, run, monkeypatch):
     monkeypatch.setenv(RUN_ROOT, run)
     holding = hold(path, 30)
     with closing(holding):
@@ -163,9 +159,7 @@ def test_other_holder_is_of_another_run(
         assert (holder and holder.pid) == (holding.pid if run != "/srv/mine" else None)
 
 
-def test_progress_counts_no_waiting_as_measuring(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_counts_no_waiting_as_measuring(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wildcards = {"study": "s", "cell": "log/cold", "round": "1"}
     context = tmp_path / "results" / "cells" / "s" / "log" / "cold" / "round1.context.json"

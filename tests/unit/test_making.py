@@ -2,13 +2,10 @@
 
 Each is made in a new process, because private mounts belong to a process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,7 +26,7 @@ IMAGES = [pytest.param(kind, marks=makable(kind)) for kind in MAKEABLE if kind !
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder():
     """A folder on a disk, for images."""
     with tempfile.TemporaryDirectory(prefix="vcsbench-test-", dir="/var/tmp") as path:
         yield Path(path)
@@ -56,7 +53,7 @@ def loops(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_made_filesystem_is_of_its_kind_and_private(kind: str, folder: Path) -> None:
+def test_made_filesystem_is_of_its_kind_and_private(kind, folder):
     output = run(
         folder,
         kind,
@@ -71,7 +68,7 @@ def test_made_filesystem_is_of_its_kind_and_private(kind: str, folder: Path) -> 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_made_filesystem_full_and_made_again_is_empty(kind: str, folder: Path) -> None:
+def test_made_filesystem_full_and_made_again_is_empty(kind, folder):
     output = run(
         folder,
         kind,
@@ -88,7 +85,7 @@ def test_made_filesystem_full_and_made_again_is_empty(kind: str, folder: Path) -
 
 
 @pytest.mark.parametrize("kind", IMAGES)
-def test_made_filesystem_image_is_allocated_and_stays(kind: str, folder: Path) -> None:
+def test_made_filesystem_image_is_allocated_and_stays(kind, folder):
     output = run(
         folder,
         kind,
@@ -102,7 +99,7 @@ def test_made_filesystem_image_is_allocated_and_stays(kind: str, folder: Path) -
 
 
 @pytest.mark.parametrize("kind", IMAGES)
-def test_remove_keeps_other_loop_devices(kind: str, folder: Path) -> None:
+def test_remove_keeps_other_loop_devices(kind, folder):
     image = folder.with_name(f"{folder.name}-other")
     with image.open("wb") as file:
         file.truncate(MIB)
@@ -118,7 +115,7 @@ def test_remove_keeps_other_loop_devices(kind: str, folder: Path) -> None:
         image.unlink()
 
 
-def test_make_on_storage_without_room_raises(folder: Path) -> None:
+def test_make_on_storage_without_room_raises(folder):
     if why := why_cannot_make("ext4"):
         pytest.skip(why)
     body = (
@@ -130,12 +127,12 @@ def test_make_on_storage_without_room_raises(folder: Path) -> None:
     assert not loops(folder)
 
 
-def test_why_cannot_make_unknown_kind_names_it() -> None:
+def test_why_cannot_make_unknown_kind_names_it():
     assert "cannot make one of the kind nfs" in why_cannot_make("nfs")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become another user")
-def test_why_cannot_make_without_right_to_mount() -> None:
+def test_why_cannot_make_without_right_to_mount():
     done = subprocess.run(
         [
             *("setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all"),

@@ -1,7 +1,5 @@
 """Imports of the process of a cell-round, which starts thousands of times."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -22,7 +20,7 @@ SLOW = (
 )
 
 
-def test_measuring_process_imports_no_slow_module() -> None:
+def test_measuring_process_imports_no_slow_module():
     program = "import json, sys, vcsbench.run.cell; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-S", "-c", program],

@@ -1,8 +1,5 @@
 """Metrics: their definitions, and the direction of a metric where more is better."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,7 +45,7 @@ def rate(better: str) -> Metric:
 
 
 @pytest.fixture(params=[HIGH, LOW])
-def better(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def better(request, monkeypatch):
     """A metric `rate` where more, or less, is better."""
     monkeypatch.setitem(METRICS, "rate", rate(request.param))
     return str(request.param)
@@ -68,7 +65,7 @@ def measured(f6: float = 1.0, f7: float = 2.0, runs: int = 1) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(**known, host="here", flags="", work=WORK)
 
 
-def test_metrics_have_texts_and_words() -> None:
+def test_metrics_have_texts_and_words():
     for name in names():
         metric = metric_of(name)
         assert metric.name == name and metric.title and metric.unit and metric.reading
@@ -77,7 +74,7 @@ def test_metrics_have_texts_and_words() -> None:
     assert (rate(HIGH).words, rate(LOW).words) == (MORE, LESS)
 
 
-def test_name_in_definition_or_default() -> None:
+def test_name_in_definition_or_default():
     assert metric_in({"metric": "client_cpu_pct"}).name == "client_cpu_pct"
     assert metric_in({"level": "client_cpu_pct"}).name == "client_cpu_pct"
     compare = {"axis": "a", "metric": "client_cpu_pct"}
@@ -85,7 +82,7 @@ def test_name_in_definition_or_default() -> None:
     assert metric_in({"compare": {"axis": "a"}}).name == DEFAULT
 
 
-def test_table_call_uses_words_of_metric(better: str) -> None:
+def test_table_call_uses_words_of_metric(better):
     block = ["command", "cache"]
     table = make_table(measured(), "f6-vs-f7", {"compare": COMPARE}, AXES, block)
     (row,) = table.to_dict("records")
@@ -98,7 +95,7 @@ def test_table_call_uses_words_of_metric(better: str) -> None:
     assert metric_of("rate").words.better == ("higher" if better == HIGH else "lower")
 
 
-def test_finding_depends_on_value_only_and_names_an_unmeasured_metric(better: str) -> None:
+def test_finding_depends_on_value_only_and_names_an_unmeasured_metric(better):
     compare = {"axis": "format", "baseline": "f7", "candidate": "f6", "metric": "rate"}
     finding = {"id": "x", "statement": "y", "where": {}, "compare": compare}
     finding |= {"expect": {"over": "median", "at_least": 1.8, "at_most": 2.2}}
@@ -114,7 +111,7 @@ def test_finding_depends_on_value_only_and_names_an_unmeasured_metric(better: st
     assert make_table(frame, "t", {"compare": COMPARE}, AXES, []).empty
 
 
-def test_reduce_best_and_worst_run(better: str) -> None:
+def test_reduce_best_and_worst_run(better):
     frame = measured(runs=3)
     found: dict[str, Any] = {}
     for reduce in ("median", "best", "worst"):
@@ -127,14 +124,14 @@ def test_reduce_best_and_worst_run(better: str) -> None:
     assert of_f7.min() < found["median"] < of_f7.max()
 
 
-def test_metric_is_computed_from_aggregated_parts() -> None:
+def test_metric_is_computed_from_aggregated_parts():
     frame = measured(runs=3).query("format == 'f6'").assign(elapsed_s=lambda f: f["run"] ** 2)
     frame["user_s"] = frame["run"].map({1.0: 0.1, 2.0: 0.9, 3.0: 0.3})
     (cell,) = by_cell(by_round(frame, list(AXES)), list(AXES)).to_dict("records")
     assert cell["client_cpu_pct"] == 100 * (0.3 + 0.1) / 4.0
 
 
-def test_table_min_rounds_is_passed() -> None:
+def test_table_min_rounds_is_passed():
     frame, definition = measured(), {"metric": "elapsed_s"}
     few = make_table(frame, "t", definition, AXES, [], Limits(min_rounds=6))
     assert set(few["flags"]) == {"low-n"}
@@ -156,9 +153,7 @@ def test_table_min_rounds_is_passed() -> None:
         ),
     ],
 )
-def test_table_unknown_metric_is_user_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, definition: str, key: str
-) -> None:
+def test_table_unknown_metric_is_user_error(tmp_path, monkeypatch, definition, key):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config" / "studies").mkdir(parents=True)
     text = (

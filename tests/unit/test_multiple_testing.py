@@ -1,7 +1,5 @@
 """Calls of comparisons: different, equivalent or inconclusive, corrected for multiple testing."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

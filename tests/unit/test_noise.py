@@ -1,7 +1,5 @@
 """Noise of synthetic measurements with known variances."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -232,14 +230,12 @@ def frame(
 @pytest.mark.parametrize(
     ("within", "between", "runs"), [(0.08, 0.04, 4), (0.0, 0.09, 1), (0.1, 0.0, 6)]
 )
-def test_run_scatter_equals_known_scatter_without_drift(
-    within: float, between: float, runs: int
-) -> None:
+def test_run_scatter_equals_known_scatter_without_drift(within, between, runs):
     found = run_scatter(frame(within, between, 0.2, runs), ["command"])
     assert found == pytest.approx(math.hypot(within, between), rel=0.05)
 
 
-def test_run_scatter_excludes_invalid_runs_and_one_round_is_unknown() -> None:
+def test_run_scatter_excludes_invalid_runs_and_one_round_is_unknown():
     some = frame(0.05, 0.0, 0.0, 2, 20)
     wild = some.assign(elapsed_s=some["elapsed_s"] * 100 ** (some["round"] % 3), flags="restarted")
     assert run_scatter(pd.concat([some, wild]), ["command"]) == run_scatter(some, ["command"])
@@ -247,7 +243,7 @@ def test_run_scatter_excludes_invalid_runs_and_one_round_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(("scatter", "effect"), [(0.08, 15), (0.05, 10), (math.nan, 10)])
-def test_limits_noisy_machine_raises_effect(scatter: float, effect: float) -> None:
+def test_limits_noisy_machine_raises_effect(scatter, effect):
     here = Limits().on_machine(scatter)
     assert (here.min_effect_pct, here.min_rounds) == (effect, Limits().min_rounds)
     assert Limits(min_effect_pct=30).on_machine(scatter).min_effect_pct == 30

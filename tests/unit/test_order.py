@@ -2,8 +2,6 @@
 
 Drift of the machine affects all cells equally if each cell has each position equally often."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise, product
@@ -66,7 +64,7 @@ def is_even(seen: Iterable[tuple[object, object]], things: int, places: int) -> 
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_run_order_positions_are_even(seed: int) -> None:
+def test_run_order_positions_are_even(seed):
     ranked_rounds = rounds(seed)
     of_cells = [
         (path, place)
@@ -78,14 +76,14 @@ def test_run_order_positions_are_even(seed: int) -> None:
     assert is_even(places(ranked_rounds), len(BLOCKS), len(BLOCKS))
 
 
-def test_run_order_uneven_cache_states_are_even() -> None:
+def test_run_order_uneven_cache_states_are_even():
     fewer = [
         cell for cell in CELLS if cell.axes["cache"] == "cold" or cell.axes["command"] == "log"
     ]
     assert is_even(places(rounds(1, fewer)), 4, 4)
 
 
-def test_run_order_groups_blocks_by_cache_in_all_orders() -> None:
+def test_run_order_groups_blocks_by_cache_in_all_orders():
     """Cold runs clear caches, so they are adjacent and hot runs fill the caches once per round."""
     followers, neighbours = set(), set()
     for ranked in rounds(1):
@@ -102,11 +100,11 @@ def test_run_order_groups_blocks_by_cache_in_all_orders() -> None:
     assert len(neighbours) == len(BLOCKS) * 5 * 4
 
 
-def test_run_order_without_cells_is_empty() -> None:
+def test_run_order_without_cells_is_empty():
     assert run_order([], {STUDY: ["command"]}, 3, seed=1) == {}
 
 
-def test_run_order_studies_are_sequential() -> None:
+def test_run_order_studies_are_sequential():
     both = [CellSpec(study, cell.path, cell.axes) for study in ("z", "a") for cell in CELLS]
     order = run_order(both, {"z": ["command"], "a": ["command"]}, 3, seed=1)
     places = {s: [at for (study, *_), at in order.items() if study == s] for s in ("z", "a")}
@@ -116,7 +114,7 @@ def test_run_order_studies_are_sequential() -> None:
     assert alone == {key: at - first for key, at in order.items() if key[0] == "a"}
 
 
-def test_run_order_by_block_finishes_each_block() -> None:
+def test_run_order_by_block_finishes_each_block():
     axes = {STUDY: ["command", "repo", "cache"]}
     elsewhere, there = (run_order(CELLS, axes, 5, 1, by_block=by) for by in (False, True))
     assert elsewhere.keys() == there.keys()

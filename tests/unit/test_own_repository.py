@@ -1,7 +1,5 @@
 """Repositories of users: the format and packing that are detected, and the grid that follows."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -35,7 +33,7 @@ LAYOUT = ", with the layout of an older one that it was upgraded from in place"
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Make:
+def make(tmp_path):
     """A function that makes a repository of 5 revisions, and packs or upgrades it."""
 
     def made(fmt: str, shard: int = 0, pack: bool = False, upgrade: bool = False) -> Path:
@@ -80,8 +78,8 @@ def findings(here: Environment) -> str:
     ],
 )
 def test_own_repository_as_it_is_is_detected_and_first(
-    make: Make, made: dict[str, Any], number: int, packing: str, full: int, why_no_pack: str
-) -> None:
+    make, made, number, packing, full, why_no_pack
+):
     here = here_of(make(**made))
     stored, packed = here.stored, full if packing == "pack" else 0
     assert isinstance(stored, Stored)
@@ -106,9 +104,7 @@ def test_own_repository_as_it_is_is_detected_and_first(
         ("fsx", "its file system is fsx, not FSFS"),
     ],
 )
-def test_format_of_a_dump_and_of_fsx_is_that_of_svnadmin(
-    make: Make, tmp_path: Path, kind: str, why: str
-) -> None:
+def test_format_of_a_dump_and_of_fsx_is_that_of_svnadmin(make, tmp_path, kind, why):
     path = tmp_path / kind
     if kind == "dump":
         path.write_bytes(subprocess.check_output(["svnadmin", "dump", "-q", make("f6")]))
@@ -123,14 +119,14 @@ def test_format_of_a_dump_and_of_fsx_is_that_of_svnadmin(
     assert axis_of("format").select(["upgraded"], [], here) == []
 
 
-def test_source_in_berkeley_db_is_refused(make: Make) -> None:
+def test_source_in_berkeley_db_is_refused(make):
     path = make("f6")
     (path / "db" / "fs-type").write_text("bdb\n")
     with pytest.raises(UserError, match=r"is kept in Berkeley DB.*give the dump file"):
         here_of(path).sources["mine"].check()
 
 
-def test_format_and_packing_that_cannot_be_made_have_reasons(make: Make) -> None:
+def test_format_and_packing_that_cannot_be_made_have_reasons(make):
     here = here_of(make("f6"))
     for axis, value, name, fmt, reason in (
         ("format", "as-is", "mine", "", ""),
@@ -146,7 +142,7 @@ def test_format_and_packing_that_cannot_be_made_have_reasons(make: Make) -> None
         assert reason in why and bool(why) is bool(reason)
 
 
-def test_format_newer_than_svnadmin_has_no_copy_as_is(make: Make) -> None:
+def test_format_newer_than_svnadmin_has_no_copy_as_is(make):
     path = make("f6")
     here = here_of(path)
     here.__dict__["stored"] = Stored(9, 1000, True, 0, 0)
@@ -157,7 +153,7 @@ def test_format_newer_than_svnadmin_has_no_copy_as_is(make: Make) -> None:
         here_of(path)
 
 
-def test_packing_partly_stays_and_can_be_packed(make: Make) -> None:
+def test_packing_partly_stays_and_can_be_packed(make):
     path = make("f6", shard=2)
     (path / "db" / "revs" / "0.pack").mkdir()
     (path / "db" / "min-unpacked-rev").write_text("2\n")
@@ -173,9 +169,7 @@ def test_packing_partly_stays_and_can_be_packed(make: Make) -> None:
     ("made", "packings"),
     [({"shard": 2, "pack": True}, ["pack", "pack", "pack"]), ({}, ["nopack", "nopack", "nopack"])],
 )
-def test_grid_current_and_packable_values_are_those_of_repository(
-    make: Make, made: dict[str, Any], packings: list[str]
-) -> None:
+def test_grid_current_and_packable_values_are_those_of_repository(make, made, packings):
     cold = {"command": "log", "ra": "svn", "config": "default", "cache": "cold"}
     own = {**cold, "format": "current", "packing": "current"}
     others = {**cold, "format": ["upgraded", "f8"], "packing": "if_packable"}
@@ -184,7 +178,7 @@ def test_grid_current_and_packable_values_are_those_of_repository(
     assert of == list(zip(["as-is", "as-is-to-f8", "f8"], packings, strict=True))
 
 
-def test_default_grid_cells_differ_in_one_axis(make: Make) -> None:
+def test_default_grid_cells_differ_in_one_axis(make):
     _, cells = grid_of(make("f6"))
     by_given: dict[tuple[str, ...], list[dict[str, str]]] = {}
     for cell in cells:
@@ -201,9 +195,7 @@ def test_default_grid_cells_differ_in_one_axis(make: Make) -> None:
             assert 1 in near, axes
 
 
-def test_formats_newer_than_svnadmin_are_skipped(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_formats_newer_than_svnadmin_are_skipped(make, tmp_path, monkeypatch):
     here = here_of(make("f6"))
     old = tmp_path / "bin" / "svnadmin"
     old.parent.mkdir()
@@ -223,7 +215,7 @@ def vars_of(here: Environment) -> dict[str, Any]:
     return {name: getattr(here, name) for name in Environment.__dataclass_fields__}
 
 
-def test_config_own_repository_selects_its_study(make: Make) -> None:
+def test_config_own_repository_selects_its_study(make):
     path = str(make("f6"))
 
     def studies(**over: Any) -> list[str]:
@@ -240,7 +232,7 @@ def lines_of(name: str, file: str) -> set[str]:
 
 
 @pytest.mark.parametrize("file", ["svnserve.args", "httpd.conf"])
-def test_server_configuration_differs_in_one_setting_and_tuned_has_all(file: str) -> None:
+def test_server_configuration_differs_in_one_setting_and_tuned_has_all(file):
     default, tuned = lines_of("default", file), lines_of("default", file)
     for name in sorted(SETTINGS):
         lines = lines_of(name, file)

@@ -1,10 +1,7 @@
 """The records of prepared repositories: needed, present and lost copies."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,7 +22,7 @@ BSD = Variant("bsd", "f7", "pack", "i2")
 needs_svnadmin = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
 
-def test_prepared_repositories_lists_needs_of_storages_and_dumps(tmp_path: Path) -> None:
+def test_prepared_repositories_lists_needs_of_storages_and_dumps(tmp_path):
     records = PreparedRepositories(
         {"ram": [F7], "disk": [F7, BSD, F6]}, {"disk": "/d", "ram": "/r"}, 2, tmp_path, {"kde": 7}
     )
@@ -43,7 +40,7 @@ def test_prepared_repositories_lists_needs_of_storages_and_dumps(tmp_path: Path)
 
 
 @needs_svnadmin
-def test_make_dump_has_first_revisions_and_detects_changes(tmp_path: Path) -> None:
+def test_make_dump_has_first_revisions_and_detects_changes(tmp_path):
     source = sources.open_source("ruby", {**SMALL, "scale": 0.001})
     facts = load_source(source, [("f7", "nopack")], tmp_path)
     (tmp_path / "scratch").mkdir()
@@ -94,7 +91,7 @@ class Prepared:
 
 
 @pytest.fixture
-def prepared(tmp_path: Path) -> Prepared:
+def prepared(tmp_path):
     """A checkout with its copies and the staging folder."""
     return Prepared(tmp_path)
 
@@ -125,15 +122,8 @@ def remove_both(prepared: Prepared) -> None:
     ids=["intact", "one lost", "all lost", "all lost, not staged", "swapped"],
 )
 def test_tokens_change_for_rules_that_must_run_again(
-    prepared: Prepared,
-    change: Callable[[Prepared], object],
-    is_staged: bool,
-    copies: int,
-    missing: set[tuple[Variant, int]],
-    is_copied: bool,
-    is_loaded: bool,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    prepared, change, is_staged, copies, missing, is_copied, is_loaded, capsys
+):
     if not is_staged:
         shutil.rmtree(prepared.scratch)  # like the rule that copies
     change(prepared)
@@ -147,9 +137,7 @@ def test_tokens_change_for_rules_that_must_run_again(
 
 
 @needs_svnadmin
-def test_tokens_with_a_new_variant_stay(
-    prepared: Prepared, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tokens_with_a_new_variant_stay(prepared, capsys):
     new = F6._replace(packing="pack")
     records = prepared.records(new)
     assert records.copies_token("disk") == "made then"
@@ -157,7 +145,7 @@ def test_tokens_with_a_new_variant_stay(
 
 
 @needs_svnadmin
-def test_staged_path_follows_the_record(prepared: Prepared) -> None:
+def test_staged_path_follows_the_record(prepared):
     record = json.loads(prepared.records().load_record("ruby").read_text())
     assert staged_path(record, F6) == prepared.scratch / "f6.nopack"
     assert staged_path(record, F6._replace(identity="i2")) is None

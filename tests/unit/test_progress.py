@@ -1,7 +1,5 @@
 """The progress of jobs, and the console that prints the progress of a run."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -26,7 +24,7 @@ def wait_for(condition: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     return tmp_path / "ruby.log"
 
 
@@ -36,9 +34,7 @@ def write_progress(log: Path, *stages: dict[str, Any]) -> None:
     progress.progress_file(log).write_text(text)
 
 
-def test_report_progress_writes_stages_once_a_second_until_it_ends(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_report_progress_writes_stages_once_a_second_until_it_ends(log, monkeypatch):
     written: list[float] = []
     replace = Path.replace
 
@@ -59,12 +55,12 @@ def test_report_progress_writes_stages_once_a_second_until_it_ends(
     assert 2 <= len(written) <= 4
 
 
-def test_report_progress_without_folder_raises_nothing(tmp_path: Path) -> None:
+def test_report_progress_without_folder_raises_nothing(tmp_path):
     with progress.report_progress(tmp_path / "none" / "ruby.log"), progress.stage("loading"):
         pass
 
 
-def test_read_stages_adds_up_stages_of_one_name(log: Path) -> None:
+def test_read_stages_adds_up_stages_of_one_name(log):
     write_progress(
         log,
         {"name": "verifying", "done": 10, "total": 100, "seconds": 9.0},
@@ -81,7 +77,7 @@ def measure(run: RunProgress, number: int, at: float, has_failed: bool = False) 
     return run.end(number, has_failed, at + 1.0)
 
 
-def test_run_progress_line_follows_the_stages(log: Path) -> None:
+def test_run_progress_line_follows_the_stages(log):
     run = RunProgress()
     assert run.line() == "planning"
     run.expect({"load": 1, "copies": 1, "cell": 6, "tables": 1, "report": 1, "total": 10})
@@ -104,7 +100,7 @@ def test_run_progress_line_follows_the_stages(log: Path) -> None:
     assert run.line() == "making tables and report: 1 of 2"
 
 
-def test_run_progress_after_a_decision_counts_the_added_cell_rounds() -> None:
+def test_run_progress_after_a_decision_counts_the_added_cell_rounds():
     run = RunProgress()
     run.expect({"cell": 2, "decide": 1, "tables": 1, "total": 4})
     assert [measure(run, number, 0.0) for number in (1, 2)][1] == "measured 2 cell-rounds in 1 s"
@@ -121,9 +117,7 @@ def test_run_progress_after_a_decision_counts_the_added_cell_rounds() -> None:
     assert [measure(run, number, 5.0) for number in (5, 6)][1] == "measured 5 cell-rounds in 6 s"
 
 
-def test_run_progress_waiting_for_machine_names_the_holder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_run_progress_waiting_for_machine_names_the_holder(monkeypatch):
     run = RunProgress()
     run.expect({"cell": 2})
     run.start(1, Job("cell", {"study": "s"}, "", 0.0))
@@ -158,7 +152,7 @@ def shown(*events: logging.LogRecord) -> str:
     return stream.getvalue()
 
 
-def test_console_in_log_file_has_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_console_in_log_file_has_a_line_a_minute(monkeypatch):
     now = 1_000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     stream = io.StringIO()
@@ -174,7 +168,7 @@ def test_console_in_log_file_has_a_line_a_minute(monkeypatch: pytest.MonkeyPatch
     assert "\r" not in stream.getvalue() and "\x1b" not in stream.getvalue()
 
 
-def test_console_failed_job_has_escaped_end_of_its_log(tmp_path: Path) -> None:
+def test_console_failed_job_has_escaped_end_of_its_log(tmp_path):
     log = tmp_path / "round1.log"
     log.write_text("".join(f"line {number}\n" for number in range(40)) + "\x1b]0;title\x07 end\n")
     output = ["results/cells/s/a/round1.json"]
@@ -199,11 +193,11 @@ def test_console_failed_job_has_escaped_end_of_its_log(tmp_path: Path) -> None:
         (logging.INFO, "Building DAG of jobs...", False),
     ],
 )
-def test_console_shows_messages_that_matter(level: int, message: str, is_shown: bool) -> None:
+def test_console_shows_messages_that_matter(level, message, is_shown):
     assert (message.splitlines()[-1] in shown(event(level, message))) is is_shown
 
 
-def test_logger_plugin_is_found_by_snakemake() -> None:
+def test_logger_plugin_is_found_by_snakemake():
     from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
     registry = LoggerPluginRegistry()

@@ -1,7 +1,5 @@
 """The checks of studies, commands and grids before anything is measured."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ ELAPSED = {"elapsed": {"metric": "elapsed_s", "rows": [], "columns": []}}
 
 
 @pytest.fixture
-def study() -> dict[str, Any]:
+def study():
     """Return the study of formats with one command."""
     definition = read_yaml(ROOT / "config" / "studies" / "fsfs-san-2014.yaml")
     return {**definition, "commands": {"log": definition["commands"]["log"]}}
@@ -65,14 +63,7 @@ TAPE = {"storage": ["disk", "tape"]}
         ({"block": ["command", "moon"]}, {}, LOG, ["`block`: the study has no axis moon"]),
     ],
 )
-def test_project_invalid_study_is_refused(
-    tmp_path: Path,
-    study: dict[str, Any],
-    keys: dict[str, Any],
-    command: dict[str, Any],
-    part: dict[str, Any],
-    expected: list[str],
-) -> None:
+def test_project_invalid_study_is_refused(tmp_path, study, keys, command, part, expected):
     study["commands"]["log"] |= command
     study["axes"] |= keys if keys is TAPE else {}
     study |= {} if keys is TAPE else keys
@@ -80,7 +71,7 @@ def test_project_invalid_study_is_refused(
     assert [words for words in expected if words not in text] == [], text
 
 
-def test_preparation_records_are_those_of_the_study() -> None:
+def test_preparation_records_are_those_of_the_study():
     studies = ["fsfs-san-2014", "tree-building-2007"]
     project = Project(merge(read_yaml(DEFAULT), {"studies": studies}), ROOT, [DEFAULT])
     formats, trees = ({*project.preparation_records(study)} for study in studies)

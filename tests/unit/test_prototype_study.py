@@ -1,7 +1,5 @@
 """The prototype study: axes of some cells only, runs against one server, two builds, published counts."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,7 +41,7 @@ def paths(*include: dict[str, Any], **over: Any) -> list[str]:
 TRUNK = {"repo": "kde", "build": "trunk"}
 
 
-def test_path_has_applicable_axes_only() -> None:
+def test_path_has_applicable_axes_only():
     assert paths({**TRUNK, "command": "log -v", "cache": "hot"}) == [
         "log-v/file/kde/trunk/hot/-/-"  # verify and log run over file only
     ]
@@ -62,7 +60,7 @@ def parts(cell: CellSpec, here: Any) -> dict[str, Any]:
     return parts_of(here.config.studies[STUDY], cell.axes, here)
 
 
-def test_parts_of_cell_have_server_options_runs_and_clients() -> None:
+def test_parts_of_cell_have_server_options_runs_and_clients():
     here, (export, _) = made({**TRUNK, "command": "export", "ra": "svn", "wire_compression": "on"})
     of_export = parts(export, here)
     assert of_export["server_options"] == ["--compression", "1"]
@@ -75,7 +73,7 @@ def test_parts_of_cell_have_server_options_runs_and_clients() -> None:
     assert parts(cells[0], here)["repository"]["packing"] == "pack"  # from its definition
 
 
-def test_repository_of_another_study_is_not_in_the_grid() -> None:
+def test_repository_of_another_study_is_not_in_the_grid():
     raw = merge(read_yaml(DEFAULT), {"studies": ["fsfs-san-2014"], "duplicates": 0})
     here = open_environment(raw, ROOT, [DEFAULT])
     grid = make_grid(here, here.config.studies["fsfs-san-2014"], lambda axes: "")
@@ -91,7 +89,7 @@ def test_repository_of_another_study_is_not_in_the_grid() -> None:
         ("clients", "0"),
     ],
 )
-def test_axis_value_invalid_is_refused(axis: str, value: str) -> None:
+def test_axis_value_invalid_is_refused(axis, value):
     here, _ = made()
     study = here.config.studies[STUDY]
     study.axes[axis] = [value]
@@ -99,7 +97,7 @@ def test_axis_value_invalid_is_refused(axis: str, value: str) -> None:
         make_grid(here, study, lambda axes: "")
 
 
-def test_build_without_definition_is_refused() -> None:
+def test_build_without_definition_is_refused():
     here, cells = made({"command": "verify", "repo": "kde", "build": ["trunk", "prototype"]})
     assert parts(cells[0], here)["build"]["name"] == "trunk"  # from the PATH
     other = next(cell for cell in cells if cell.axes["build"] == "prototype")
@@ -115,9 +113,7 @@ def test_build_without_definition_is_refused() -> None:
         ({"defaults": {"config": "quick"}}, "config/servers/quick: no such"),
     ],
 )
-def test_study_with_unknown_names_is_refused(
-    tmp_path: Path, change: dict[str, Any], error: str
-) -> None:
+def test_study_with_unknown_names_is_refused(tmp_path, change, error):
     study = {**read_yaml(STUDY_FILE), **change}
     file = tmp_path / f"{STUDY}.yaml"
     file.write_text(yaml.safe_dump(study, sort_keys=False))
@@ -127,20 +123,20 @@ def test_study_with_unknown_names_is_refused(
     assert error in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_promised_differs_after_the_first_run() -> None:
+def test_promised_differs_after_the_first_run():
     promises = STATES["series"]["promises"]
     assert promised(promises, 1) == {"os": "cold", "server": "new"}
     assert promised(promises, 2) == promised(promises, 3) == {"os": "hot", "server": "kept"}
     assert promised({"os": "hot"}, 2) == {"os": "hot"}
 
 
-def test_read_verified_counts_revisions() -> None:
+def test_read_verified_counts_revisions():
     lines = [b"* Verifying metadata at revision 0 ...\n"]
     lines += [b"* Verified revision %d.\n" % number for number in range(4)]
-    assert read_verified(iter(lines), UrlNormaliser("")) == {"revisions": 4, "youngest": 3}  # type: ignore[arg-type]
+    assert read_verified(iter(lines), UrlNormaliser("")) == {"revisions": 4, "youngest": 3}
 
 
-def test_inspect_trees_compares_trees_of_clients(tmp_path: Path) -> None:
+def test_inspect_trees_compares_trees_of_clients(tmp_path):
     for client in ("1", "2"):
         (tmp_path / client).mkdir()
         (tmp_path / client / "file").write_text("same")
@@ -167,7 +163,7 @@ def table(name: str) -> pd.DataFrame:
     return make_table(frame, name, study.tables[name], order, study.block)
 
 
-def test_published_counts_are_in_the_table() -> None:
+def test_published_counts_are_in_the_table():
     numbers = pd.read_csv(ROOT / "config/published/server-prototype-2010-io.csv")
     values = table("io").set_index(["command", "repo", "build", "count"])["value"]
     for row in numbers.to_dict("records"):
@@ -178,14 +174,14 @@ def test_published_counts_are_in_the_table() -> None:
                 assert values[key] == row[name]
 
 
-def test_published_throughput_is_by_run_and_clients() -> None:
+def test_published_throughput_is_by_run_and_clients():
     made = table("throughput").set_index(["repo", "wire_compression", "run"])["value"]
     assert made["kde", "off", "3"] == 148 and made["kde", "on", "1"] == 12.2
     many = table("throughput-by-clients").set_index(["clients", "wire_compression"])["value"]
     assert many.to_dict() == {("many", "off"): 800.0, ("many", "on"): 120.0}
 
 
-def test_findings_hold_on_published_numbers() -> None:
+def test_findings_hold_on_published_numbers():
     _, frame = published()
     checks = inputs.findings(Wildcards)
     rows = evaluate_findings(checks, list(load_study(STUDY_FILE).axes), frame, None, by=["run"])
@@ -194,7 +190,7 @@ def test_findings_hold_on_published_numbers() -> None:
         assert is_expected(check, row["published"]), row
 
 
-def test_read_published_joins_times_and_counts_of_a_cell() -> None:
+def test_read_published_joins_times_and_counts_of_a_cell():
     _, frame = published()
     axes = ["command", "ra", "repo", "build", "cache"]
     row = frame[(frame[axes] == ["verify", "file", "tsvn", "trunk", "hot"]).all(axis=1)]

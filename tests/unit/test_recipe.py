@@ -1,10 +1,6 @@
 """Recipes: a cell is stale if a module changes that runs for it."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +23,7 @@ ALL = set(CELLS)
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def package(tmp_path, monkeypatch):
     """A copy of the package to edit."""
     copy = tmp_path / "workflow" / "vcsbench"
     shutil.copytree(modules.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -65,9 +61,7 @@ def digests() -> dict[str, str]:
         ("report/page.py", set()),
     ],
 )
-def test_cell_code_edit_changes_digest_of_its_cells(
-    package: Path, file: str, stale: set[str]
-) -> None:
+def test_cell_code_edit_changes_digest_of_its_cells(package, file, stale):
     before = digests()
     with (package / file).open("a") as edited:
         edited.write("\nEDITED = 1\n" if file.endswith(".py") else "\n# edited\n")
@@ -75,7 +69,7 @@ def test_cell_code_edit_changes_digest_of_its_cells(
     assert {name for name in CELLS if after[name] != before[name]} == stale
 
 
-def test_cell_code_comment_or_docstring_edited_keeps_digest(package: Path) -> None:
+def test_cell_code_comment_or_docstring_edited_keeps_digest(package):
     before = digests()
     for path in package.rglob("*.py"):
         text = path.read_text()
@@ -97,13 +91,11 @@ def test_cell_code_comment_or_docstring_edited_keeps_digest(package: Path) -> No
         (b"def f():\n    x = 1\n    'a'\n", b"def f():\n    x = 1\n    'b'\n", False),
     ],
 )
-def test_syntax_digest_changes_with_code_only(before: bytes, after: bytes, same: bool) -> None:
+def test_syntax_digest_changes_with_code_only(before, after, same):
     assert (modules.syntax_digest(before) == modules.syntax_digest(after)) is same
 
 
-def test_code_digest_damaged_cache_is_ignored(
-    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_code_digest_damaged_cache_is_ignored(package, tmp_path, monkeypatch):
     before = digests()
     for content in ("", "[1]", '{"a": 1}', "{"):
         cache = tmp_path / "cache.json"
@@ -115,7 +107,7 @@ def test_code_digest_damaged_cache_is_ignored(
 
 
 @pytest.mark.parametrize("file", ["measure/new.py", "subjects/new.py"])
-def test_cell_code_new_module_keeps_digest(package: Path, file: str) -> None:
+def test_cell_code_new_module_keeps_digest(package, file):
     before = digests()
     (package / file).write_text('"""New."""\n')
     assert digests() == before
@@ -124,7 +116,7 @@ def test_cell_code_new_module_keeps_digest(package: Path, file: str) -> None:
 SCRIPTS = modules.PACKAGE.parent / "scripts"
 
 
-def test_closure_of_script_has_imported_modules() -> None:
+def test_closure_of_script_has_imported_modules():
     files = modules.closure(SCRIPTS / "report.py", all_named=True)
     names = {str(path.relative_to(modules.PACKAGE)) for path in files}
     for needed in (
@@ -137,7 +129,7 @@ def test_closure_of_script_has_imported_modules() -> None:
     assert not [name for name in names if name.startswith("sources/git")]
 
 
-def test_script_code_other_scripts_and_comments_edited_keep_digest(package: Path) -> None:
+def test_script_code_other_scripts_and_comments_edited_keep_digest(package):
     script = SCRIPTS / "tables.py"
     forget()
     before = modules.script_code(script)
@@ -152,7 +144,7 @@ def test_script_code_other_scripts_and_comments_edited_keep_digest(package: Path
         assert (modules.script_code(script) != before) is changes
 
 
-def test_recipe_of_published_cell_keeps_its_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     # Everything but code, programs and machine, which are fixed here: another digest makes all results stale.
     here, (cell, *_) = study_grid(
         "fsfs-san-2014",

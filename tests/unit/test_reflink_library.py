@@ -1,13 +1,10 @@
 """The reflink library on a real btrfs, xfs and ext4: the client installs equal files as clones."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +51,7 @@ RESULT = (
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder():
     with tempfile.TemporaryDirectory(prefix="vcsbench-test-", dir="/var/tmp") as path:
         yield Path(path)
 
@@ -75,7 +72,7 @@ def inside(kind: str, folder: Path, script: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", ["btrfs", "xfs"])
-def test_checkout_with_clones_equals_a_plain_checkout(kind: str, folder: Path) -> None:
+def test_checkout_with_clones_equals_a_plain_checkout(kind, folder):
     stats, *rest = inside(kind, folder, CHECKOUT + RESULT)
     # inline, large, executable, merged, edited and empty
     assert stats.startswith("cloned=6 passed_on=") and stats.endswith(" failed=0 errno=0")
@@ -83,7 +80,7 @@ def test_checkout_with_clones_equals_a_plain_checkout(kind: str, folder: Path) -
 
 
 @pytest.mark.parametrize("kind", ["btrfs", "xfs"])
-def test_checkout_with_clones_shares_blocks(kind: str, folder: Path) -> None:
+def test_checkout_with_clones_shares_blocks(kind, folder):
     script = CHECKOUT + (
         "sync; python3 -c \"import sys; sys.path.insert(0, '" + str(ROOT / "workflow") + "')\n"
         "from pathlib import Path; from vcsbench.subjects.working_copy import disk_space\n"
@@ -93,7 +90,7 @@ def test_checkout_with_clones_shares_blocks(kind: str, folder: Path) -> None:
     assert plain == 0 and cloned >= 300_000
 
 
-def test_update_with_clones_merges_local_changes(folder: Path) -> None:
+def test_update_with_clones_merges_local_changes(folder):
     script = CHECKOUT + (
         "svn update -q -r1 cloned; sed -i '$s/.*/mine/' cloned/merged; rm stats\n"
         "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/stats svn update -q cloned\n"
@@ -107,13 +104,13 @@ def test_update_with_clones_merges_local_changes(folder: Path) -> None:
     assert pristine == "3000"
 
 
-def test_checkout_without_reflinks_makes_copies(folder: Path) -> None:
+def test_checkout_without_reflinks_makes_copies(folder):
     stats, *rest = inside("ext4", folder, CHECKOUT + RESULT)
     assert stats.startswith("cloned=0 ") and " failed=6 " in stats and not stats.endswith("errno=0")
     assert rest == ["-rwxr-xr-x"]
 
 
-def test_library_in_another_program_has_no_effect() -> None:
+def test_library_in_another_program_has_no_effect():
     done = subprocess.run(
         ["true"], env={**os.environ, "LD_PRELOAD": str(BUILT)}, capture_output=True, text=True
     )

@@ -1,13 +1,10 @@
 """The page of a study, the index of pages, and the results that they are made from."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +32,7 @@ Page = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def results(tmp_path_factory):
     """f7 takes half of f6, packed 0.8, svn 0.8 of http; one round of an export failed."""
     failed = [("export/svn/ruby/f6/nopack/slow/cold", 2)]
     folder = tmp_path_factory.mktemp("page")
@@ -43,12 +40,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 @pytest.fixture(scope="module")
-def page(results: Results) -> Page:
+def page(results):
     return page_of(results)
 
 
 @pytest.fixture(scope="module")
-def tree(results: Results) -> Element:
+def tree(results):
     return parse(build_page(results))
 
 
@@ -60,9 +57,7 @@ def card_on(page: Page, axis: str) -> CardView:
     return next(view for view in page["cards"] if view.card.question.axis == axis)
 
 
-def test_page_of_the_same_results_is_the_same_and_requests_nothing(
-    results: Results, page: Page, tree: Element
-) -> None:
+def test_page_of_the_same_results_is_the_same_and_requests_nothing(results, page, tree):
     text = build_page(results)
     assert text == build_page(results) and "default-src 'none'" in text
     assert not re.findall(r"""(?:src|href)=["']?https?:""", text)
@@ -76,23 +71,21 @@ def test_page_of_the_same_results_is_the_same_and_requests_nothing(
     assert "72 combinations" in header[1] and "Subversion 1.14.2" in header[1]
 
 
-def test_cards_have_the_known_values_and_factors(page: Page) -> None:
+def test_cards_have_the_known_values_and_factors(page):
     answers = {axis: card_on(page, axis).card.answer for axis in ("format", "packing", "ra")}
     assert answers["format"].value == "f7" and answers["ra"].value == "svn"
     assert "2.0x faster, never slower" in answers["format"].effect
     assert answers["packing"].short == "yes"
     # Text, chart and times have the same ratio.
     for row in (row for row in card_on(page, "format").rows if row.style == "candidate"):
-        shown = float(re.search(r"([\d.]+)x", row.text).group(1))  # type: ignore[union-attr]
+        shown = float(re.search(r"([\d.]+)x", row.text).group(1))
         before, after = (float(t.split()[0]) for t in row.times.split(" → "))
         assert before / after == pytest.approx(shown, rel=0.06)
         assert row.text in row.drawing
 
 
 @pytest.mark.parametrize(("share", "shown"), [(0.45, ", 45 % fixed cost"), (0.2, "")])
-def test_cases_with_more_than_a_quarter_of_fixed_cost_name_it(
-    page: Page, share: float, shown: str
-) -> None:
+def test_cases_with_more_than_a_quarter_of_fixed_cost_name_it(page, share, shown):
     card = card_on(page, "packing").card
     case = next(case for case in card.cases if case.is_decided)
     pair = replace(case.pairs[0], fixed_share=share)
@@ -100,7 +93,7 @@ def test_cases_with_more_than_a_quarter_of_fixed_cost_name_it(
     assert view.rows[0].times.endswith(shown or " s")
 
 
-def test_findings_have_pictures_tests_and_reversed_ones_come_first(results: Results) -> None:
+def test_findings_have_pictures_tests_and_reversed_ones_come_first(results):
     change = {"published": 0.5, "measured": 2.0, "low": 1.8, "high": 2.2, "verdict": "differs"}
     change["why"] = "reversed: packed; scale: 0.1 (to test: set scale); scale: 0.2; version: 1"
     name = "hot-log-packing-penalty"
@@ -115,9 +108,7 @@ def test_findings_have_pictures_tests_and_reversed_ones_come_first(results: Resu
     assert finding_views(wide, results.definitions, STUDY.tables, [])[0].news == ""
 
 
-def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(
-    results: Results, page: Page
-) -> None:
+def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(results, page):
     assert [pick.axis for pick in page["picks"]] == ["ra", "format", "packing", "config"]
     assert ("nopack", "not packed") in page["picks"][2].values
     assert {pick.preset for pick in page["picks"]} == {""}
@@ -128,9 +119,7 @@ def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(
 @pytest.mark.parametrize(
     "picks", [{}, {"ra": "http"}, {"ra": "svn", "format": "f6", "packing": "nopack"}]
 )
-def test_packed_answers_equal_the_rule_on_the_fitting_cases(
-    page: Page, picks: dict[str, str]
-) -> None:
+def test_packed_answers_equal_the_rule_on_the_fitting_cases(page, picks):
     view, data = card_on(page, "packing"), unpacked(page["packed_answers"])
     card = data["cards"][view.anchor]
     number = card["by"]["|".join(picks.get(axis, "") for axis in data["picks"])]
@@ -139,7 +128,7 @@ def test_packed_answers_equal_the_rule_on_the_fitting_cases(
     assert card["answers"][number] == texts
 
 
-def test_overview_and_situations_have_the_best_combination(page: Page) -> None:
+def test_overview_and_situations_have_the_best_combination(page):
     assert len(page["overview"].columns) == 3
     square = next(s for q, c, s in page["overview"].rows if (q, c) == ("Format?", "log"))[0]
     assert square.style == "candidate" and square.text == "f7 2.0x"
@@ -149,7 +138,7 @@ def test_overview_and_situations_have_the_best_combination(page: Page) -> None:
     assert choice(row.best).startswith("f7, packed")
 
 
-def test_tables_have_a_key_for_each_mark_and_for_percentages(page: Page) -> None:
+def test_tables_have_a_key_for_each_mark_and_for_percentages(page):
     for table in page["tables"]:
         grids = [pair.measured for pair in table.pairs if pair.measured]
         marks = {mark for grid in grids for point in grid.points for mark in point.mark}
@@ -160,7 +149,7 @@ def test_tables_have_a_key_for_each_mark_and_for_percentages(page: Page) -> None
         assert ("+150" in signs) == (table.compares and not is_of_counts), table.name
 
 
-def test_limits_concern_the_grid_only(results: Results, page: Page) -> None:
+def test_limits_concern_the_grid_only(results, page):
     upgraded = [{**row, "format": "f6-to-f8", "ra": "file"} for row in results.grid]
     others = page_of(replace(results, grid=upgraded))["limits"]
     found = [
@@ -170,9 +159,7 @@ def test_limits_concern_the_grid_only(results: Results, page: Page) -> None:
 
 
 @pytest.mark.parametrize("more", [0, 4])
-def test_time_explains_another_number_of_comparisons_than_the_cards_have(
-    results: Results, page: Page, more: int
-) -> None:
+def test_time_explains_another_number_of_comparisons_than_the_cards_have(results, page, more):
     cards = sum(len(view.rows) for view in page["cards"])
     counts = {"comparisons": cards + more, "different": 1, "alike": 0}
     spent = dict.fromkeys(("preparation", "measuring", "waiting"), 0.0)
@@ -181,7 +168,7 @@ def test_time_explains_another_number_of_comparisons_than_the_cards_have(
     assert any(f"The cards have {cards}" in text for text in sentences["budget"]) == bool(more)
 
 
-def test_flags_of_nearly_all_runs_are_a_sentence(results: Results) -> None:
+def test_flags_of_nearly_all_runs_are_a_sentence(results):
     flags = ["outlier-20", *["outlier-10"] * (len(results.measurements) - 1)]
     runs = [{**r, "flags": flag} for r, flag in zip(results.measurements, flags, strict=True)]
     found = page_of(replace(results, measurements=runs))
@@ -190,7 +177,7 @@ def test_flags_of_nearly_all_runs_are_a_sentence(results: Results) -> None:
     assert [row[0] for row in table.rows] == ["outlier-20"]
 
 
-def test_number_with_mostly_fixed_cost_is_hatched_and_without_colour(results: Results) -> None:
+def test_number_with_mostly_fixed_cost_is_hatched_and_without_colour(results):
     small = [{**row, "fixed_share": 0.7} for row in results.tables["f6-vs-f7"]]
     changed = replace(results, tables={**results.tables, "f6-vs-f7": small})
     table = next(t for t in page_of(changed)["tables"] if t.name == "f6-vs-f7")
@@ -198,7 +185,7 @@ def test_number_with_mostly_fixed_cost_is_hatched_and_without_colour(results: Re
     assert all(p.is_small and p.colour == "same" for p in points if p.value is not None)
 
 
-def test_page_with_nothing_measured_has_all_sections(results: Results) -> None:
+def test_page_with_nothing_measured_has_all_sections(results):
     empty = replace(results, measurements=[], contexts=[], noise=[], failures=[])
     empty = replace(empty, advice=Advice(), tables={}, account={})
     ids = {element.attributes.get("id") for element in parse(build_page(empty))}
@@ -206,7 +193,7 @@ def test_page_with_nothing_measured_has_all_sections(results: Results) -> None:
     assert "details" not in ids
 
 
-def test_page_escapes_texts_of_results(results: Results) -> None:
+def test_page_escapes_texts_of_results(results):
     evil = "<script>alert(1)</script>"
     failures = [{**results.failures[0], "reason": evil}]
     findings = [{**results.findings[0], "statement": evil, "why": evil}]
@@ -215,7 +202,7 @@ def test_page_escapes_texts_of_results(results: Results) -> None:
     assert evil not in build_page(replace(changed, repository_notes=[evil]))
 
 
-def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path: Path) -> None:
+def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
     made = make_files(tmp_path, axes={**AXES, "repo": ["ruby", "empty"]}, skip=default_grid)
     row = "log,http,empty,f6,nopack,slow,cold"
     (made.results / "fixed-cost").mkdir()
@@ -242,7 +229,7 @@ def reported(day: int, study: Any = STUDY, findings: Any = ()) -> Results:
     )
 
 
-def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_path: Path) -> None:
+def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_path):
     row = {"statement": "It is fast.", "expected": ">= 2", "published": 3, "measured": 2.5}
     row |= {"low": 2.1, "high": 2.9, "unit": "times", "over": "least of 8 cells", "why": ""}
     verdicts = {"one": "reproduced", "two": "differs", "three": "differs"}
@@ -269,7 +256,7 @@ def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_pa
     assert numbers == [">= 2", "3.00", "2.502.10 to 2.90"]
 
 
-def test_read_records_converts_numbers_and_keeps_axis_values(tmp_path: Path) -> None:
+def test_read_records_converts_numbers_and_keeps_axis_values(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("repo,value,ratio,n,flags\n007,1.5,,5,\nNA,,inf,,short\n")
     assert read_records(path) == [
@@ -280,14 +267,14 @@ def test_read_records_converts_numbers_and_keeps_axis_values(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"value\nmany\n", b"value\n\xff\xfe\n"])
-def test_read_records_of_a_damaged_file_names_it(tmp_path: Path, content: bytes) -> None:
+def test_read_records_of_a_damaged_file_names_it(tmp_path, content):
     path = tmp_path / "table.csv"
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"table\.csv: "):
         read_records(path)
 
 
-def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path: Path) -> None:
+def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path):
     made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
     stale = made.results / "cells" / made.name / "log/gone/round1.context.json"
     stale.parent.mkdir(parents=True)
@@ -301,7 +288,7 @@ def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path: Pa
         read_results(STUDY, made.results, DEFINITIONS, {})
 
 
-def test_read_results_without_files_is_empty(tmp_path: Path) -> None:
+def test_read_results_without_files_is_empty(tmp_path):
     results = read_results(STUDY, tmp_path, DEFINITIONS, {})
     assert not (results.grid or results.measurements or results.contexts or results.texts)
     assert results.tables.keys() == STUDY.tables.keys()

@@ -1,7 +1,5 @@
 """The setup section and the citation of a page, from contexts and provenance."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -50,7 +48,7 @@ def context(number: int = 1, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_setup_of_equal_contexts_lists_facts_once() -> None:
+def test_setup_of_equal_contexts_lists_facts_once():
     found = setup(context(1), context(2), context(3))
     facts = found.facts
     assert facts["Machine"] == ["here: A processor, 2 cores, 4.00 GiB of memory, not virtual"]
@@ -68,7 +66,7 @@ def test_setup_of_equal_contexts_lists_facts_once() -> None:
     assert text == "2 left out"
 
 
-def test_setup_of_bare_contexts_is_empty() -> None:
+def test_setup_of_bare_contexts_is_empty():
     found = setup({}, {"axes": None, "server": None, "runs": None, "started_at": None})
     assert found.first is None and not found.configurations and not found.tables
     assert found.facts["Caches"] == ["No run had its caches cleared."]
@@ -101,13 +99,11 @@ LAYOUT = {"verdict": "apart", "sentence": "do NOT lie interleaved: far", "apart"
         ),
     ],
 )
-def test_setup_of_different_contexts_has_both(
-    fact: str, second: dict[str, Any], expected: str
-) -> None:
+def test_setup_of_different_contexts_has_both(fact, second, expected):
     assert any(expected in text for text in setup(context(1), context(2, **second)).facts[fact])
 
 
-def test_setup_configurations_differ_by_files_and_not_by_port() -> None:
+def test_setup_configurations_differ_by_files_and_not_by_port():
     edited = context(3, server_files={"svnserve.args": "--memory-cache-size 256"})
     http = context(2, server={"kind": "httpd"}, server_files={"httpd.conf": "SVNBlockRead on"})
     first, second = setup(context(1), http, edited).configurations
@@ -136,12 +132,12 @@ def working_copy(**filesystem: Any) -> dict[str, Any]:
         ({**INSIDE, "targets": "/dev/shm"}, "/dev/shm, not the storage"),
     ],
 )
-def test_output_locations_name_the_file_system(context: dict[str, Any], text: str) -> None:
+def test_output_locations_name_the_file_system(context, text):
     (location,) = output_locations([context, {**context, "targets": ""}])
     assert text in location
 
 
-def test_setup_names_builds_with_the_same_binaries() -> None:
+def test_setup_names_builds_with_the_same_binaries():
     def of(name: str, digest: str, *libraries: str) -> dict[str, Any]:
         client = {"program": f"/{name}/svn", "version": "1", "libraries": libraries}
         build = {"name": name, "digest": digest, "client": client}
@@ -177,9 +173,7 @@ def update(first: int, last: int, scale: float = 1.0) -> dict[str, Any]:
         ((1500, 1500, 1.0), ""),
     ],
 )
-def test_distances_below_the_expected_one_have_the_reason(
-    covered: tuple[int, int, float], end: str
-) -> None:
+def test_distances_below_the_expected_one_have_the_reason(covered, end):
     texts = distances_of([update(*covered)] * 2, UPDATES).get("update-1000", [""])
     assert len(texts) == 1 and texts[0].endswith(end) and bool(texts[0]) == bool(end)
 
@@ -202,7 +196,7 @@ def citation(results: Results) -> dict[str, str]:
     return citation_of(results, setup_of(results, {}))[0]
 
 
-def test_citation_is_in_the_footer_and_in_the_head() -> None:
+def test_citation_is_in_the_footer_and_in_the_head():
     tree = parse(build_page(cited()))
     shown = {d.all("dt")[0].text: d.all("dd")[0].text for d in tree.by_id("cite").all("div")}
     assert shown["Made by"] == f"vcsbench 0.1.0, commit {PROVENANCE['commit']}, unchanged"
@@ -224,11 +218,11 @@ def test_citation_is_in_the_footer_and_in_the_head() -> None:
         ({"commit": ""}, "commit unknown"),
     ],
 )
-def test_citation_has_the_changed_files(made: dict[str, Any], text: str) -> None:
+def test_citation_has_the_changed_files(made, text):
     assert citation(cited(**made))["Made by"].endswith(text)
 
 
-def test_citation_has_authors_only_if_they_are_known() -> None:
+def test_citation_has_authors_only_if_they_are_known():
     assert "not recorded" in citation(cited())["Study"]
     known = cited(replace(STUDY, authors=["A. Author", "B. Author"], url="https://example.org/a"))
     assert "(fsfs-san-2014; A. Author, B. Author, 2014)" in citation(known)["Study"]

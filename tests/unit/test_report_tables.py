@@ -1,10 +1,7 @@
 """The tables of a page: rows laid out as grids, and the details behind each number."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,9 +19,7 @@ from vcsbench.report.grids import (
     with_numbers,
 )
 from vcsbench.report.page import build_page
-from vcsbench.report.results import Results
 from vcsbench.report.table_sections import (
-    TableSection,
     details,
     evidence_sentences,
     number_sentences,
@@ -66,7 +61,7 @@ def row(**values: Any) -> dict[str, Any]:
     return {**usual, "call": "faster", "within": 1.15, "detectable": 1.08, **values}
 
 
-def test_grid_follows_the_order_of_the_study_with_joined_headings() -> None:
+def test_grid_follows_the_order_of_the_study_with_joined_headings():
     found = points(
         ra=["svn", "http"], format=["f7", "f6"], cache=["cold", "hot-os"], config=["fast", "slow"]
     )
@@ -81,9 +76,7 @@ def test_grid_follows_the_order_of_the_study_with_joined_headings() -> None:
 @pytest.mark.parametrize(
     ("candidates", "title", "rows"), [(["f7"], "log", [""]), (["f8", "f7"], "log", ["f8", "f7"])]
 )
-def test_grid_title_has_no_single_candidate(
-    candidates: list[str], title: str, rows: list[str]
-) -> None:
+def test_grid_title_has_no_single_candidate(candidates, title, rows):
     compare = {"axis": "format", "baseline": "f6", "candidates": candidates}
     axes = {"rows": ["candidate", "repo"], "columns": ["cache", "config"]}
     found = [Point({**PLAIN, "candidate": c}, "measured", 1.0) for c in sorted(candidates)]
@@ -91,7 +84,7 @@ def test_grid_title_has_no_single_candidate(
     assert grid.title.split()[0] == title and labels(grid) == rows
 
 
-def test_matching_takes_the_places_of_the_measured_points() -> None:
+def test_matching_takes_the_places_of_the_measured_points():
     published = points(repo=["ruby", "bsd"], format=["f6", "f7"], cache=["cold", "hot-os"])
     near = matching(published, [point(), point(format="f8")], LAYOUT, ["repo"])
     assert [p.kind for p in near] == ["measured", "unpublished"]
@@ -100,13 +93,13 @@ def test_matching_takes_the_places_of_the_measured_points() -> None:
     assert labels(grid) == ["ruby f6", "ruby f7", "bsd f6", "bsd f7"]
 
 
-def test_numbers_of_a_column_share_decimals_and_bars_the_largest() -> None:
+def test_numbers_of_a_column_share_decimals_and_bars_the_largest():
     found = [point(2.5), point(10.0, format="f7"), point(0.25, cache="hot-os")]
     shown = [(p.text, p.bar) for p in with_numbers(found, LAYOUT, "s")]
     assert shown == [("2.5", 25.0), ("10.0", 100.0), ("0.25", 2.5)]
 
 
-def test_measured_points_only_differences_have_a_colour() -> None:
+def test_measured_points_only_differences_have_a_colour():
     keys = {"ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold", "candidate": "f7"}
     rows = [
         {"command": "log", **keys, **row(ratio=1.22)},
@@ -116,7 +109,7 @@ def test_measured_points_only_differences_have_a_colour() -> None:
     assert found == [("y3", "+22", ""), ("same", "+22", "≈")]
 
 
-def test_expected_rows_pair_cells_with_skips_failures_and_flags() -> None:
+def test_expected_rows_pair_cells_with_skips_failures_and_flags():
     def cell(fmt: str, cache: str) -> dict[str, str]:
         skip = "no root" if (fmt, cache) == ("f6", "cold") else ""
         return {"cell": f"{fmt}/{cache}", "format": fmt, "cache": cache, "skip": skip}
@@ -132,21 +125,21 @@ def test_expected_rows_pair_cells_with_skips_failures_and_flags() -> None:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def results(tmp_path_factory):
     return results_of(make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1))
 
 
 @pytest.fixture(scope="module")
-def sections(results: Results) -> list[TableSection]:
+def sections(results):
     return table_sections(results, {})
 
 
 @pytest.fixture(scope="module")
-def known(results: Results, sections: list[TableSection]) -> dict[str, Any]:
+def known(results, sections):
     return dict(details(results, sections))
 
 
-def test_details_of_a_cell_have_its_runs_and_times(results: Results, known: dict[str, Any]) -> None:
+def test_details_of_a_cell_have_its_runs_and_times(results, known):
     start, count = known["cells"][CELL]["runs"]
     rows = [row for row in results.measurements if row["cell"] == CELL]
     assert known["runs"]["round"][start : start + count] == [1, 2, 3, 4, 5]
@@ -160,9 +153,7 @@ def test_details_of_a_cell_have_its_runs_and_times(results: Results, known: dict
     assert [details(r, [])["of"]["own"] for r in (results, own)] == ["", "/srv/mine"]
 
 
-def test_details_have_the_cells_of_every_number(
-    sections: list[TableSection], known: dict[str, Any]
-) -> None:
+def test_details_have_the_cells_of_every_number(sections, known):
     for section in sections:
         found = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
         numbers = known["tables"][section.anchor]["numbers"]
@@ -172,9 +163,7 @@ def test_details_have_the_cells_of_every_number(
             assert {*number["cells"]} <= known["cells"].keys()
 
 
-def test_details_of_a_comparison_have_ratio_interval_and_call(
-    results: Results, sections: list[TableSection], known: dict[str, Any]
-) -> None:
+def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections, known):
     table = known["tables"]["table-nopack-vs-pack"]
     number = next(n for n in table["numbers"].values() if n["cells"][0] == CELL)
     assert number["cells"][1] == CELL.replace("nopack", "pack")
@@ -183,7 +172,7 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(
     assert call == "pack is faster." and number["published"] == "+306"
     # An interval without 1 that is called noisy needs an explanation.
     section = next(s for s in sections if s.name == "nopack-vs-pack")
-    point = next(p for p in section.pairs[0].measured.points if p.value is not None)  # type: ignore[union-attr]
+    point = next(p for p in section.pairs[0].measured.points if p.value is not None)
     noisy = [
         {**(point.row or {}), "call": "too noisy to say", "low": low, "high": 1.2}
         for low in (1.01, 0.9)
@@ -192,7 +181,7 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(
     assert [len(number_sentences(replace(point, row=r), definition)) for r in noisy] == [4, 3]
 
 
-def test_evidence_has_memory_reads_and_server(results: Results) -> None:
+def test_evidence_has_memory_reads_and_server(results):
     rows = [row for row in results.measurements if row["cell"] == CELL]
     rows = [{**row, "device_bytes": (2 + n) << 20} for n, row in enumerate(rows)]
     served = [{**row, "server_age_s": "0.5", "server_same": "True"} for row in rows]
@@ -210,7 +199,7 @@ def test_evidence_has_memory_reads_and_server(results: Results) -> None:
 
 
 @pytest.mark.slow
-def test_page_of_2500_cell_rounds_is_below_3_megabytes(tmp_path: Path) -> None:
+def test_page_of_2500_cell_rounds_is_below_3_megabytes(tmp_path):
     results = results_of(make_files(tmp_path, rounds=18))
     assert len({(row["cell"], row["round"]) for row in results.measurements}) >= 2500
     assert len(build_page(results).encode()) < 3_000_000

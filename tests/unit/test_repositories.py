@@ -1,7 +1,5 @@
 """Loading, packing and copying real repositories."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -35,7 +33,7 @@ VARIANTS = [("f6", "nopack"), ("f6", "pack"), ("f7", "nopack"), ("f8", "pack")]
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def loaded(tmp_path_factory):
     """A small source, loaded in three formats."""
     into = tmp_path_factory.mktemp("loaded")
     facts = load_source(sources.open_source("ruby", SMALL), VARIANTS, into)
@@ -44,7 +42,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def packed(tmp_path: Path) -> Path:
+def packed(tmp_path):
     """A repository of 30 revisions with shards of 10, packed."""
     path = tmp_path / "packed"
     fsfs.create(path, "f7")
@@ -57,7 +55,7 @@ def packed(tmp_path: Path) -> Path:
     return path
 
 
-def test_load_makes_valid_repositories_of_each_variant(loaded: Path) -> None:
+def test_load_makes_valid_repositories_of_each_variant(loaded):
     assert sorted(path.name for path in loaded.iterdir()) == sorted(f"{f}.{p}" for f, p in VARIANTS)
     for fmt, packing in VARIANTS:
         path = loaded / f"{fmt}.{packing}"
@@ -65,7 +63,7 @@ def test_load_makes_valid_repositories_of_each_variant(loaded: Path) -> None:
         subprocess.run(["svnadmin", "verify", "-q", path], check=True)
 
 
-def test_load_upgraded_variant_keeps_its_layout(loaded: Path, tmp_path: Path) -> None:
+def test_load_upgraded_variant_keeps_its_layout(loaded, tmp_path):
     variants = [("f6-to-f8", "pack"), ("f6-to-f8", "nopack")]
     load_source(sources.open_source("ruby", SMALL), variants, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f6-to-f8.nopack", "f6-to-f8.pack"]
@@ -78,7 +76,7 @@ def test_load_upgraded_variant_keeps_its_layout(loaded: Path, tmp_path: Path) ->
     assert "addressed logically" in fsfs.mismatch(loaded / "f8.pack", "f6-to-f8", "pack")
 
 
-def test_load_failed_has_error_of_svnadmin(tmp_path: Path) -> None:
+def test_load_failed_has_error_of_svnadmin(tmp_path):
     class Broken(sources.Source):
         kind = "dump"
 
@@ -91,10 +89,10 @@ def test_load_failed_has_error_of_svnadmin(tmp_path: Path) -> None:
 
     error = r"load into .*f7.nopack failed after revision 0 \(number 1\): svnadmin: E"
     with pytest.raises(UserError, match=error):
-        load_source(Broken(), [("f7", "nopack")], tmp_path)  # type: ignore[arg-type]
+        load_source(Broken(), [("f7", "nopack")], tmp_path)
 
 
-def test_load_with_another_result_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_with_another_result_raises(tmp_path, monkeypatch):
     class Shorter(GeneratedSource):
         def write(self, out: Any) -> sources.Facts:
             return sources.Facts(super().write(out).revisions + 1)
@@ -107,7 +105,7 @@ def test_load_with_another_result_raises(tmp_path: Path, monkeypatch: pytest.Mon
         load_source(sources.open_source("ruby", SMALL), [("f6", "nopack")], tmp_path)
 
 
-def test_list_files_orders_by_revision(packed: Path) -> None:
+def test_list_files_orders_by_revision(packed):
     listed = fsfs.list_files(packed)
     assert fsfs.read_shape(packed).packed == 3
     at = {file.name: file.revision for file in listed}
@@ -117,9 +115,7 @@ def test_list_files_orders_by_revision(packed: Path) -> None:
     assert [file.revision for file in listed] == sorted(at.values())
 
 
-def test_interleave_writes_copies_in_turn_and_equal(
-    loaded: Path, packed: Path, tmp_path: Path
-) -> None:
+def test_interleave_writes_copies_in_turn_and_equal(loaded, packed, tmp_path):
     written = []
     real_open, real_rename = os.open, os.rename
 
@@ -150,7 +146,7 @@ def test_interleave_writes_copies_in_turn_and_equal(
         subprocess.run(["svnadmin", "verify", "-q", copying.destination], check=True)
 
 
-def test_interleave_writes_spacers_between_revisions(loaded: Path, tmp_path: Path) -> None:
+def test_interleave_writes_spacers_between_revisions(loaded, tmp_path):
     source = loaded / "f7.nopack"
     spacers = tmp_path / "spacers"
     spacers.mkdir()
@@ -159,9 +155,7 @@ def test_interleave_writes_spacers_between_revisions(loaded: Path, tmp_path: Pat
     assert len(sizes) >= 24 and 2048 < sum(sizes) / len(sizes) < 6144
 
 
-def test_copy_and_compare_damaged_copy_raises(
-    loaded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copy_and_compare_damaged_copy_raises(loaded, tmp_path, monkeypatch):
     source = loaded / "f7.nopack"
 
     def damaged(*arguments: Any) -> dict[Path, str]:
@@ -187,11 +181,11 @@ def make(place: WorkDir, loaded: Path, *variants: Variant, fragmentation: float 
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> WorkDir:
+def place(tmp_path):
     return WorkDir(tmp_path, tmp_path / "checkout")
 
 
-def test_make_copies_includes_spacers_in_space(loaded: Path, place: WorkDir) -> None:
+def test_make_copies_includes_spacers_in_space(loaded, place):
     # A terabyte for each of 24 revisions of two copies.
     error = r"spacers of 4[0-9.]* TiB included.*lower `fragmentation_kib`"
     with pytest.raises(UserError, match=error):
@@ -199,7 +193,7 @@ def test_make_copies_includes_spacers_in_space(loaded: Path, place: WorkDir) -> 
     assert len(missing_copies(place.path, [F7], 2)) == 2
 
 
-def test_make_copies_makes_missing_copies_only(loaded: Path, place: WorkDir) -> None:
+def test_make_copies_makes_missing_copies_only(loaded, place):
     make(place, loaded, F6, F7)
     assert not missing_copies(place.path, [F6, F7], 2)
     other = copy_path(place.path, F6.name, 1) / "db" / "current"
@@ -210,9 +204,7 @@ def test_make_copies_makes_missing_copies_only(loaded: Path, place: WorkDir) -> 
     assert not missing_copies(place.path, [F6, F7], 2) and other.stat().st_ino == before
 
 
-def test_make_copies_of_upgraded_staging_raises(
-    loaded: Path, place: WorkDir, tmp_path: Path
-) -> None:
+def test_make_copies_of_upgraded_staging_raises(loaded, place, tmp_path):
     upgraded = tmp_path / "loaded"
     shutil.copytree(loaded, upgraded)
     fsfs.run_svnadmin("upgrade", upgraded / "f6.nopack")
@@ -241,12 +233,8 @@ GIB = 1 << 30
     ],
 )
 def test_choose_staging_takes_the_first_folder_with_space(
-    free: int | tuple[int, ...],
-    repositories: int,
-    copies: tuple[int, ...],
-    chosen: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    free, repositories, copies, chosen, monkeypatch
+):
     names = ("scratch", "first", "second")
     places = [WorkDir(f"/{name}", "/checkout") for name in names]
     sizes = dict(zip(places, free if isinstance(free, tuple) else [free] * 3, strict=True))

@@ -1,7 +1,5 @@
 """Runs of commands: the real hyperfine and its hooks; untimed runs with their memory and libraries."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat
@@ -56,7 +54,7 @@ def time_runs(
 
 
 @needs("hyperfine")
-def test_hyperfine_calls_hooks_and_reads_input(tmp_path: Path) -> None:
+def test_hyperfine_calls_hooks_and_reads_input(tmp_path):
     calls: list[str] = []
     folder = tmp_path / "with 'quotes' and spaces"
     folder.mkdir()
@@ -69,7 +67,7 @@ def test_hyperfine_calls_hooks_and_reads_input(tmp_path: Path) -> None:
 
 
 @needs("hyperfine")
-def test_hyperfine_error_of_a_hook_is_raised(tmp_path: Path) -> None:
+def test_hyperfine_error_of_a_hook_is_raised(tmp_path):
     def answer(name: str) -> None:
         if name == "prepare":
             raise UserError("the server did not start")
@@ -79,13 +77,13 @@ def test_hyperfine_error_of_a_hook_is_raised(tmp_path: Path) -> None:
 
 
 @needs("hyperfine")
-def test_hyperfine_run_over_limit_is_ended_with_its_children(tmp_path: Path) -> None:
+def test_hyperfine_run_over_limit_is_ended_with_its_children(tmp_path):
     with pytest.raises(UserError, match=r"longer than 0\.3 s"):
         time_runs(tmp_path, lambda _: None, "sleep", "61.75", limit_s=0.3)
     assert has_ended(["sleep", "61.75"])
 
 
-def test_hyperfine_under_any_umask_has_pipes_for_its_user_alone(tmp_path: Path) -> None:
+def test_hyperfine_under_any_umask_has_pipes_for_its_user_alone(tmp_path):
     before = os.umask(0)
     try:
         hooks = Hyperfine(tmp_path, lambda _: None).hooks
@@ -114,7 +112,7 @@ def evidence_of_runs(folder: Path, *argv: str) -> list[dict[str, Any]]:
 
 
 @needs("hyperfine")
-def test_evidence_counts_bytes_and_calls_exactly_in_each_run(tmp_path: Path) -> None:
+def test_evidence_counts_bytes_and_calls_exactly_in_each_run(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"x" * BLOCK * 700)
     counts = []
@@ -152,17 +150,17 @@ def run_traced(folder: Path, *argv: str) -> Captured:
     return captured
 
 
-def test_capture_counts_written_bytes(tmp_path: Path) -> None:
+def test_capture_counts_written_bytes(tmp_path):
     captured = run_capture(tmp_path, "head", "-c", "3000000", "/dev/zero")
     assert captured.work["bytes"] == captured.io["wchar"] == 3_000_000
 
 
-def test_capture_failed_command_raises_with_its_error(tmp_path: Path) -> None:
+def test_capture_failed_command_raises_with_its_error(tmp_path):
     with pytest.raises(UserError, match=r"ls exits with 2: .*no-such-file"):
         run_capture(tmp_path, "ls", "/no-such-file")
 
 
-def test_capture_does_not_wait_for_a_child_that_holds_the_output(tmp_path: Path) -> None:
+def test_capture_does_not_wait_for_a_child_that_holds_the_output(tmp_path):
     began = time.monotonic()
     captured = run_capture(tmp_path, "sh", "-c", "sleep 60 & echo done")
     assert captured.work["bytes"] == len("done\n")
@@ -170,15 +168,13 @@ def test_capture_does_not_wait_for_a_child_that_holds_the_output(tmp_path: Path)
     assert has_ended(["sleep", "60"])
 
 
-def test_capture_over_time_limit_ends_the_command_and_its_children(tmp_path: Path) -> None:
+def test_capture_over_time_limit_ends_the_command_and_its_children(tmp_path):
     with pytest.raises(UserError, match=r"took longer than 0\.2 s .*time_limit_s"):
         run_capture(tmp_path, "sh", "-c", "sleep 61.25; true", limit_s=0.2)
     assert has_ended(["sleep", "61.25"])
 
 
-def test_capture_child_in_another_session_stays_and_is_not_awaited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_capture_child_in_another_session_stays_and_is_not_awaited(tmp_path, monkeypatch):
     monkeypatch.setattr("vcsbench.measure.runs.TRACER_LIMIT_S", 0.1)
     monkeypatch.chdir(tmp_path)
     child = "setsid sleep 61.5 >/dev/null 2>&1 & echo $! >pid; echo done"
@@ -186,13 +182,13 @@ def test_capture_child_in_another_session_stays_and_is_not_awaited(
     os.kill(int(Path("pid").read_text()), signal.SIGKILL)
 
 
-def test_capture_ends_with_the_workflow(tmp_path: Path) -> None:
+def test_capture_ends_with_the_workflow(tmp_path):
     with subprocess.Popen(["sleep", "0.2"]) as workflow, pytest.raises(ParentGone):
         run_capture(tmp_path, "sleep", "60", watched=[os.pidfd_open(workflow.pid)])
 
 
 @needs("svn")
-def test_capture_has_libraries_of_wrapped_program(tmp_path: Path) -> None:
+def test_capture_has_libraries_of_wrapped_program(tmp_path):
     captured = run_traced(tmp_path, "sh", "-c", "sleep 0.2; svn --version --quiet")
     assert captured.libraries and len(set(captured.libraries)) == len(captured.libraries)
     names = [os.path.basename(path) for path in captured.libraries]
@@ -200,19 +196,19 @@ def test_capture_has_libraries_of_wrapped_program(tmp_path: Path) -> None:
     assert all(map(os.path.isfile, captured.libraries))
 
 
-def test_client_libraries_of_static_and_missing_programs_are_unknown(tmp_path: Path) -> None:
+def test_client_libraries_of_static_and_missing_programs_are_unknown(tmp_path):
     assert client_libraries(["/no/such/svn"], os.environ, tmp_path) is None
     assert client_libraries(["sleep", "0.1"], os.environ, tmp_path) == []
 
 
-def test_client_libraries_of_a_failing_command_are_those_of_its_traced_run(tmp_path: Path) -> None:
+def test_client_libraries_of_a_failing_command_are_those_of_its_traced_run(tmp_path):
     traced = run_traced(tmp_path, "svn", "--version", "--quiet").libraries
     assert traced
     # Exports fail like this if the output of the timed run still exists.
     assert client_libraries(["svn", "info", "/no/such/folder"], os.environ, tmp_path) == traced
 
 
-def test_capture_peak_excludes_memory_of_parent(tmp_path: Path) -> None:
+def test_capture_peak_excludes_memory_of_parent(tmp_path):
     held = bytearray(200 * MIB)
     held[::4096] = b"x" * len(held[::4096])
     assert 0 < (run_traced(tmp_path, "sleep", "0.2").peak_bytes or 0) < 20 * MIB
@@ -227,12 +223,12 @@ def test_capture_peak_excludes_memory_of_parent(tmp_path: Path) -> None:
     ],
     ids=["freed memory", "child"],
 )
-def test_capture_peak_is_largest_of_all(tmp_path: Path, argv: list[str], peak_mib: int) -> None:
+def test_capture_peak_is_largest_of_all(tmp_path, argv, peak_mib):
     captured = run_traced(tmp_path, *argv)
     assert peak_mib * MIB < (captured.peak_bytes or 0) < (peak_mib + 40) * MIB
 
 
-def test_exit_tracer_killed_program_is_released() -> None:
+def test_exit_tracer_killed_program_is_released():
     with subprocess.Popen(["sleep", "60"]) as process:
         tracer = ExitTracer(process.pid)
         process.kill()
@@ -251,7 +247,7 @@ os._exit(3)
 """
 
 
-def test_exit_tracer_exiting_program_is_left_to_its_parent() -> None:
+def test_exit_tracer_exiting_program_is_left_to_its_parent():
     with subprocess.Popen([sys.executable, "-c", EXITING]) as process:
         while read(f"/proc/{process.pid}/maps"):
             pass

@@ -1,7 +1,5 @@
 """Comparisons of cells with different work are withheld with the reason."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable
@@ -97,9 +95,7 @@ def table_of(frame: pd.DataFrame, definition: Any) -> list[dict[Any, Any]]:
         (f7_is_unknown, *[("work-unknown", "log: the work of f7 is unknown")] * 2),
     ],
 )
-def test_table_of_ratios_withholds_other_work(
-    tmp_path: Path, work: Work, cold: tuple[str, str], hot: tuple[str, str]
-) -> None:
+def test_table_of_ratios_withholds_other_work(tmp_path, work, cold, hot):
     rows = table_of(frame_of(tmp_path, work), F6_F7)
     assert [(row["flags"], row["withheld"]) for row in rows] == [cold, hot]
     for row in rows:
@@ -118,9 +114,7 @@ def test_table_of_ratios_withholds_other_work(
         (f7_is_unknown, {"f7": {"work-unknown"}}, ""),
     ],
 )
-def test_table_of_times_keeps_work_that_rounds_share(
-    tmp_path: Path, work: Work, flags: dict[str, set[str]], withheld: str
-) -> None:
+def test_table_of_times_keeps_work_that_rounds_share(tmp_path, work, flags, withheld):
     rows = table_of(frame_of(tmp_path, work), ELAPSED)
     for form in AXES["format"]:
         of_format = [row for row in rows if row["format"] == form]
@@ -129,7 +123,7 @@ def test_table_of_times_keeps_work_that_rounds_share(
         assert all(math.isnan(row["value"]) == bool(row["withheld"]) for row in of_format)
 
 
-def test_measurements_flag_other_work_only(tmp_path: Path) -> None:
+def test_measurements_flag_other_work_only(tmp_path):
     frame = frame_of(tmp_path, cold_f7_is_short)
     odd = frame[frame["flags"] == "other-work"]
     assert set(odd["format"] + odd["cache"]) == {"f7cold"} and len(odd) == 5
@@ -137,7 +131,7 @@ def test_measurements_flag_other_work_only(tmp_path: Path) -> None:
     assert all("work-unknown" in row["flags"] for row in without_column)
 
 
-def test_table_ignores_work_of_invalid_run(tmp_path: Path) -> None:
+def test_table_ignores_work_of_invalid_run(tmp_path):
     def invalid(axes: dict[str, str], number: int) -> list[str]:
         return ["cache-not-cold"] * ((axes["format"], number) == ("f7", 3))
 
@@ -155,9 +149,7 @@ def test_table_ignores_work_of_invalid_run(tmp_path: Path) -> None:
         (LEVEL, one_round_is_short, "not measured", "did not all do the same"),
     ],
 )
-def test_finding_leaves_out_other_work(
-    tmp_path: Path, finding: Any, work: Work, verdict: str, why: str
-) -> None:
+def test_finding_leaves_out_other_work(tmp_path, finding, work, verdict, why):
     frame = frame_of(tmp_path, work)
     (row,) = evaluate_findings([finding], list(AXES), None, frame).to_dict("records")
     assert row["verdict"] == verdict and why in row["why"] and bool(why) == bool(row["why"])
@@ -170,7 +162,7 @@ def advice_of(frame: pd.DataFrame, cache: str) -> Situation:
     return next(item for item in situations if item.where["cache"] == cache)
 
 
-def test_advice_compares_majority_only(tmp_path: Path) -> None:
+def test_advice_compares_majority_only(tmp_path):
     item = advice_of(frame_of(tmp_path, cold_f7_is_short), "cold")
     reason = "5,000 revisions against 6,000"
     assert item.other_work == [({"format": "f7"}, reason)]
@@ -183,7 +175,7 @@ def test_advice_compares_majority_only(tmp_path: Path) -> None:
     assert not item.best and len(item.other_work) == 3
 
 
-def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path: Path) -> None:
+def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path):
     frame = frame_of(tmp_path, same)
     fastest = frame["format"] == "f7"
     small = advice_of(frame.assign(fixed_share=fastest * 0.6), "cold")
@@ -208,13 +200,11 @@ def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path: Path) ->
         ({"files": 2}, {"revisions": 2}, "their work was recorded in different ways"),
     ],
 )
-def test_difference_and_figures_sentences(
-    one: dict[str, Any], other: dict[str, Any], expected: str
-) -> None:
+def test_difference_and_figures_sentences(one, other, expected):
     assert same_work.difference(text(**one), text(**other), ("A", "B")) == expected
 
 
-def test_majority_needs_more_than_any_other() -> None:
+def test_majority_needs_more_than_any_other():
     a, b = text(revisions=1), text(revisions=2)
     assert same_work.majority({1: a, 2: a, 3: b}) == {1, 2}
     assert same_work.majority({1: a, 2: b}) == same_work.majority({1: "", 2: ""}) == set()
@@ -233,16 +223,14 @@ def test_majority_needs_more_than_any_other() -> None:
         ("printed_counts", 4439, 91, False),
     ],
 )
-def test_has_other_output_beyond_tolerance(
-    kind: str, captured: int, timed: int | None, is_other: bool
-) -> None:
+def test_has_other_output_beyond_tolerance(kind, captured, timed, is_other):
     context = {"work": {"kind": kind, "captured_io": {"wchar": captured}}}
     run = {"certificate": {"client_wchar": timed}}
     assert same_work.has_other_output(run, context) is is_other
     assert not same_work.has_other_output(run, {})
 
 
-def test_report_lists_work_of_each_command(tmp_path: Path) -> None:
+def test_report_lists_work_of_each_command(tmp_path):
     frame = frame_of(tmp_path, cold_f7_is_short)
     axes = same_work.work_axes(frame.columns)
     assert axes == ["command", "repo"]

@@ -1,7 +1,5 @@
 """Sampling batches: the rounds of each block that the decision files define."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ def batches(root: Path, blocks: dict[str, str] = BLOCKS) -> SamplingBatches:
     return SamplingBatches(STUDY, root, 5, blocks)
 
 
-def test_batches_have_first_rounds_until_a_decision(tmp_path: Path) -> None:
+def test_batches_have_first_rounds_until_a_decision(tmp_path):
     state = batches(tmp_path)
     assert state.rounds() == {"log/cold": 5, "log/hot": 5} and state.next == 2
     write_decision(tmp_path, 2, cold=7, hot=5)
@@ -32,7 +30,7 @@ def test_batches_have_first_rounds_until_a_decision(tmp_path: Path) -> None:
     assert state.rounds(1) == {"log/cold": 5, "log/hot": 5}
 
 
-def test_batches_last_decision_with_rounds_has_all(tmp_path: Path) -> None:
+def test_batches_last_decision_with_rounds_has_all(tmp_path):
     write_decision(tmp_path, 2, cold=8, hot=5)
     write_decision(tmp_path, 3, cold=8, hot=9)
     write_decision(tmp_path, 4, gives=False, cold=8, hot=9)
@@ -42,20 +40,20 @@ def test_batches_last_decision_with_rounds_has_all(tmp_path: Path) -> None:
     assert state.next == 4 and not state.take()
 
 
-def test_batches_changed_or_new_block_starts_again(tmp_path: Path) -> None:
+def test_batches_changed_or_new_block_starts_again(tmp_path):
     write_decision(tmp_path, 2, cold=40, hot=9)
     state = batches(tmp_path, {"log/cold": "other", "log/hot": "digest", "dump/cold": "digest"})
     assert state.rounds() == {"log/cold": 5, "log/hot": 9, "dump/cold": 5}
 
 
-def test_batches_truncated_decision_is_ignored(tmp_path: Path) -> None:
+def test_batches_truncated_decision_is_ignored(tmp_path):
     write_decision(tmp_path, 2, cold=7, hot=7)
     write_decision(tmp_path, 3, cold=9, hot=9)
     (tmp_path / decision_of(STUDY, 3)).write_text('{"gives": true')
     assert batches(tmp_path).next == 3
 
 
-def test_block_name_has_values_of_block_axes() -> None:
+def test_block_name_has_values_of_block_axes():
     axes = {"command": "log", "repo": "ruby", "ra": "", "cache": "cold"}
     assert block_name(["command", "ra", "cache"], axes) == "log/-/cold"
     assert block_name([], axes) == "all"

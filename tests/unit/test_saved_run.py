@@ -4,8 +4,6 @@ A change of method, a renamed column or flag changes them on purpose.
 `python tests/unit/test_saved_run.py` then writes the expected files again.
 """
 
-from __future__ import annotations
-
 import io
 import shutil
 import sys
@@ -65,7 +63,7 @@ def computed(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def files(tmp_path_factory):
     return computed(tmp_path_factory.mktemp("saved"))
 
 
@@ -73,11 +71,11 @@ NAMES = sorted(path.name.removesuffix(".csv") for path in EXPECTED.glob("*.csv")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_saved_run_gives_the_same_file(files: dict[str, str], name: str) -> None:
+def test_saved_run_gives_the_same_file(files, name):
     assert files[name] == (EXPECTED / f"{name}.csv").read_text()
 
 
-def test_saved_run_gives_no_other_tables(files: dict[str, str]) -> None:
+def test_saved_run_gives_no_other_tables(files):
     assert sorted(files) == NAMES
     assert len(NAMES) > 5
 

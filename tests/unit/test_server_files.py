@@ -1,7 +1,5 @@
 """Server configurations: `default` has the missing files."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -16,7 +14,7 @@ FOLDERS = sorted(path.name for path in SERVERS.iterdir())
 
 
 @pytest.fixture
-def servers(tmp_path: Path) -> Path:
+def servers(tmp_path):
     return Path(shutil.copytree(SERVERS, tmp_path / "servers"))
 
 
@@ -37,9 +35,7 @@ def digests(servers: Path) -> dict[tuple[str, str], str]:
         ("default/client/servers", {(f, a) for f in FOLDERS for a in ("http", "svn", "file")}),
     ],
 )
-def test_digest_after_an_edit_differs_for_the_users_of_the_file(
-    servers: Path, file: str, stale: set[tuple[str, str]]
-) -> None:
+def test_digest_after_an_edit_differs_for_the_users_of_the_file(servers, file, stale):
     before = digests(servers)
     with (servers / file).open("a") as edited:
         edited.write("# edited\n")
@@ -48,7 +44,7 @@ def test_digest_after_an_edit_differs_for_the_users_of_the_file(
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_digest_of_a_frozen_copy_is_that_of_the_configuration(tmp_path: Path, folder: str) -> None:
+def test_digest_of_a_frozen_copy_is_that_of_the_configuration(tmp_path, folder):
     for access, names in NAMES.items():
         frozen = tmp_path / (access or "none")
         for name, path in server_files(SERVERS / folder, names).items():
@@ -57,7 +53,7 @@ def test_digest_of_a_frozen_copy_is_that_of_the_configuration(tmp_path: Path, fo
         assert files_digest(frozen, names) == server_files_digest(SERVERS / folder, names)
 
 
-def test_server_files_of_a_folder_without_files_are_the_default_ones(servers: Path) -> None:
+def test_server_files_of_a_folder_without_files_are_the_default_ones(servers):
     (servers / "mine" / "client").mkdir(parents=True)
     names = ["svnserve.args", "client"]
     found = server_files(servers / "mine", names)
@@ -72,7 +68,7 @@ def test_server_files_of_a_folder_without_files_are_the_default_ones(servers: Pa
     assert server_file(servers / "mine", "svnserve.args") == servers / "default" / "svnserve.args"
 
 
-def test_shipped_folders_hold_no_file_that_equals_the_default_one() -> None:
+def test_shipped_folders_hold_no_file_that_equals_the_default_one():
     for path in SERVERS.rglob("*"):
         name = path.relative_to(SERVERS)
         default = SERVERS / "default" / Path(*name.parts[1:])

@@ -1,7 +1,5 @@
 """Real servers: their start and end, next to other users and in folders with odd names."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -10,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -37,7 +34,7 @@ NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def folder():
     """A folder with the repository `one`. Only its owner can enter `run`."""
     path = Path(tempfile.mkdtemp(prefix="vcsbench-test-"))
     path.chmod(0o755)
@@ -49,7 +46,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(params=KINDS)
-def server(folder: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
+def server(folder, request):
     made = SERVER_KINDS[request.param](folder / "root", DEFAULT, folder / "run")
     yield made
     made.close()
@@ -65,7 +62,7 @@ def svn(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True)
 
 
-def test_server_answers_after_start_on_loopback_only_and_ends_at_stop(server: Server) -> None:
+def test_server_answers_after_start_on_loopback_only_and_ends_at_stop(server):
     server.start()
     assert svn(server, "info", "--show-item", "revision", "URL").stdout == "0\n"
     assert processes.command_line(server.pid) == server.argv
@@ -82,7 +79,7 @@ def test_server_answers_after_start_on_loopback_only_and_ends_at_stop(server: Se
     assert processes.command_line(pid) == [] and server.pid == 0
 
 
-def test_server_first_start_on_taken_port_uses_another(server: Server) -> None:
+def test_server_first_start_on_taken_port_uses_another(server):
     with socket.socket() as other:
         other.bind((HOST, 0))
         other.listen()
@@ -91,7 +88,7 @@ def test_server_first_start_on_taken_port_uses_another(server: Server) -> None:
         assert server.port != taken
 
 
-def test_server_second_start_on_taken_port_raises(server: Server) -> None:
+def test_server_second_start_on_taken_port_raises(server):
     server.start()
     server.stop()
     with socket.socket() as other:
@@ -103,7 +100,7 @@ def test_server_second_start_on_taken_port_raises(server: Server) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_server_reserved_port_is_blocked_until_start(server: Server) -> None:
+def test_server_reserved_port_is_blocked_until_start(server):
     server.reserve_port()
     port = server.port
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
@@ -125,7 +122,7 @@ time.sleep(60)
 """
 
 
-def test_server_ends_with_its_owner(server: Server, folder: Path) -> None:
+def test_server_ends_with_its_owner(server, folder):
     argv = [sys.executable, "-c", OWNER, server.kind, str(folder)]
     owner = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert owner.stdout
@@ -140,9 +137,7 @@ def test_server_ends_with_its_owner(server: Server, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_server_in_folders_with_odd_names_serves_the_repository(
-    server: Server, folder: Path, name: str
-) -> None:
+def test_server_in_folders_with_odd_names_serves_the_repository(server, folder, name):
     (folder / name / "run").mkdir(parents=True)
     shutil.move(folder / "root", folder / name / "root")
     server.root, server.run = folder / name / "root", folder / name / "run"
@@ -152,14 +147,14 @@ def test_server_in_folders_with_odd_names_serves_the_repository(
 
 
 @only_httpd
-def test_httpd_with_a_line_end_in_the_served_path_is_refused(server: Server) -> None:
+def test_httpd_with_a_line_end_in_the_served_path_is_refused(server):
     server.root = Path("/srv/a\nAllow from all")
     with pytest.raises(UserError, match="control character") as refused:
         server.start()
     assert "\n" not in str(refused.value) and server.pid == 0
 
 
-def test_server_with_writable_repository_refuses_commits(server: Server) -> None:
+def test_server_with_writable_repository_refuses_commits(server):
     subprocess.run(["chmod", "-R", "a+rwX", server.root], check=True)
     server.start()
     assert svn(server, "mkdir", "-m", "", "URL/new").returncode == 1
@@ -167,9 +162,7 @@ def test_server_with_writable_repository_refuses_commits(server: Server) -> None
     assert svn(server, "info", "--show-item", "revision", "URL").stdout == "0\n"
 
 
-def test_server_environment_has_allowed_names_only(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_environment_has_allowed_names_only(server, monkeypatch):
     monkeypatch.setenv("CI_TOKEN", "secret")
     monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/lib")
     server.start()
@@ -183,7 +176,7 @@ def test_server_environment_has_allowed_names_only(
 
 
 @needs_root
-def test_server_owns_no_file_that_root_opens(server: Server, folder: Path) -> None:
+def test_server_owns_no_file_that_root_opens(server, folder):
     """Other processes of the user of the servers may make links in the writable folder."""
     precious = folder / "precious"
     precious.write_text("root's")
@@ -204,7 +197,7 @@ def test_server_owns_no_file_that_root_opens(server: Server, folder: Path) -> No
 
 
 @needs_root
-def test_server_runs_in_a_separate_group(server: Server) -> None:
+def test_server_runs_in_a_separate_group(server):
     server.start()
     status = Path(f"/proc/{server.pid}/status").read_text()
     assert f"Gid:\t{SERVER_GROUP}\t" in status and "Groups:\t \n" in status
@@ -216,7 +209,7 @@ def test_server_runs_in_a_separate_group(server: Server) -> None:
 
 
 @only_httpd
-def test_httpd_with_invalid_configuration_names_its_file(server: Server, folder: Path) -> None:
+def test_httpd_with_invalid_configuration_names_its_file(server, folder):
     shutil.copytree(DEFAULT, folder / "files")
     (folder / "files" / "httpd.conf").write_text("# a comment\nNoSuchDirective on\n")
     server.files = folder / "files"

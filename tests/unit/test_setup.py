@@ -1,7 +1,5 @@
 """envs/setup.sh and envs/setup/install-debian-packages.sh, on machines of stand-in programs."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -35,7 +33,7 @@ fi
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path):
     return Machine(tmp_path)
 
 
@@ -43,7 +41,7 @@ def uv_commands(machine: Machine) -> list[str]:
     return [call.split()[1] for call in machine.calls() if call.startswith("uv")]
 
 
-def test_setup_on_complete_machine_makes_python_environment_once(machine: Machine) -> None:
+def test_setup_on_complete_machine_makes_python_environment_once(machine):
     machine.has("apt-get")
     machine.has("sudo")
     machine.set_up_well(PYTHONDONTWRITEBYTECODE="1")
@@ -57,7 +55,7 @@ def test_setup_on_complete_machine_makes_python_environment_once(machine: Machin
     assert time.monotonic() - started < 1
 
 
-def test_setup_with_changed_lock_file_or_moved_checkout_is_repeated(machine: Machine) -> None:
+def test_setup_with_changed_lock_file_or_moved_checkout_is_repeated(machine):
     machine.set_up_well()
     machine.calls()
     with (machine.checkout / "envs/python.lock").open("a") as lock:
@@ -69,7 +67,7 @@ def test_setup_with_changed_lock_file_or_moved_checkout_is_repeated(machine: Mac
     assert uv_commands(machine) == ["venv", "pip"]
 
 
-def test_setup_as_root_installs_missing_packages_only(machine: Machine) -> None:
+def test_setup_as_root_installs_missing_packages_only(machine):
     machine.has("apt-get")
     machine.has("sudo")
     machine.lacks_subversion()
@@ -84,7 +82,7 @@ def test_setup_as_root_installs_missing_packages_only(machine: Machine) -> None:
     assert machine.calls()[0] == "install subversion strace"
 
 
-def test_setup_for_tests_installs_more_packages_once(machine: Machine) -> None:
+def test_setup_for_tests_installs_more_packages_once(machine):
     machine.has("apt-get")
     machine.set_up_well("--test")
     assert machine.calls()[0] == "install chromium shellcheck"
@@ -99,9 +97,7 @@ def test_setup_for_tests_installs_more_packages_once(machine: Machine) -> None:
     ("options", "packages"),
     [(("--test", "--cluster"), ["chromium shellcheck slurm-wlm munge"]), (("--cluster",), [])],
 )
-def test_setup_installs_slurm_for_tests_of_a_cluster_only(
-    machine: Machine, options: tuple[str, ...], packages: list[str]
-) -> None:
+def test_setup_installs_slurm_for_tests_of_a_cluster_only(machine, options, packages):
     machine.has("apt-get")
     # Stand-ins cannot hide a Slurm of this machine.
     packages_file = machine.checkout / "envs/debian-packages-test-cluster.txt"
@@ -112,7 +108,7 @@ def test_setup_installs_slurm_for_tests_of_a_cluster_only(
     assert installed == [f"install {names}" for names in packages]
 
 
-def test_setup_as_user_installs_by_sudo(machine: Machine) -> None:
+def test_setup_as_user_installs_by_sudo(machine):
     machine.user(1000)
     machine.has("apt-get")
     machine.has("sudo", '[[ $2 == true ]] && exit\nshift\n"$@"')
@@ -124,9 +120,7 @@ def test_setup_as_user_installs_by_sudo(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("present", [(), ("apt-get",), ("apt-get", "sudo")])
-def test_setup_without_root_or_apt_prints_missing_packages(
-    machine: Machine, present: tuple[str, ...]
-) -> None:
+def test_setup_without_root_or_apt_prints_missing_packages(machine, present):
     machine.user(1000)
     machine.lacks_subversion()
     machine.fakes.remove("vmtouch")
@@ -144,7 +138,7 @@ def test_setup_without_root_or_apt_prints_missing_packages(
 
 
 @pytest.mark.parametrize("tool", ["micromamba", "mamba env", "conda env"])
-def test_setup_without_root_uses_conda(machine: Machine, tool: str) -> None:
+def test_setup_without_root_uses_conda(machine, tool):
     machine.user(1000)
     machine.lacks_subversion()
     machine.httpd_has_module(False)
@@ -159,7 +153,7 @@ def test_setup_without_root_uses_conda(machine: Machine, tool: str) -> None:
     assert machine.calls() == []
 
 
-def test_setup_without_root_uses_pixi(machine: Machine) -> None:
+def test_setup_without_root_uses_pixi(machine):
     machine.user(1000)
     machine.lacks_subversion()
     machine.has("pixi", PIXI)
@@ -171,7 +165,7 @@ def test_setup_without_root_uses_pixi(machine: Machine) -> None:
     assert (machine.checkout / ".conda/bin/svn").exists()
 
 
-def test_setup_without_httpd_module_warns_and_succeeds(machine: Machine) -> None:
+def test_setup_without_httpd_module_warns_and_succeeds(machine):
     machine.user(1000)
     machine.httpd_has_module(False)
     machine.has("apt-get")
@@ -188,9 +182,7 @@ def test_setup_without_httpd_module_warns_and_succeeds(machine: Machine) -> None
     ("user", "lost_first", "lost_later", "package"),
     [(1000, "strace", "", "strace"), (0, "", "svnserve", "subversion")],
 )
-def test_setup_again_installs_what_it_lacks(
-    machine: Machine, user: int, lost_first: str, lost_later: str, package: str
-) -> None:
+def test_setup_again_installs_what_it_lacks(machine, user, lost_first, lost_later, package):
     machine.user(user)
     machine.fakes.remove(*lost_first.split())
     machine.has("apt-get")
@@ -202,7 +194,7 @@ def test_setup_again_installs_what_it_lacks(
     assert machine.calls()[0] == f"install {package}"
 
 
-def test_setup_with_old_hyperfine_builds_it(machine: Machine) -> None:
+def test_setup_with_old_hyperfine_builds_it(machine):
     machine.set_up_well()
     machine.calls()
     machine.hyperfine("1.12.0")
@@ -212,7 +204,7 @@ def test_setup_with_old_hyperfine_builds_it(machine: Machine) -> None:
     assert built.startswith("cargo install --quiet --locked --root .tools --version 1.")
 
 
-def test_setup_without_uv_installs_it_from_lock_file(machine: Machine) -> None:
+def test_setup_without_uv_installs_it_from_lock_file(machine):
     uv = machine.fakes.bin / "uv"
     uv.rename(machine.private / "uv")
     install = f'[[ $1 == -m ]] && cp {machine.private}/uv "${{0%/*}}"'
@@ -247,9 +239,7 @@ NO_INDEX = f'[[ $2 == sync ]] && {{ echo "dns error" >&2; exit 2; }}\n{UV}'
         ("", "", "subversion perhaps svn # why\n", ["subversion", "not 'perhaps'"]),
     ],
 )
-def test_setup_failed_step_is_printed_each_time(
-    machine: Machine, tool: str, script: str, package_list: str, errors: list[str]
-) -> None:
+def test_setup_failed_step_is_printed_each_time(machine, tool, script, package_list, errors):
     if tool == "conda":
         machine.user(1000)
         machine.lacks_subversion()
@@ -282,7 +272,7 @@ def make_build(machine: Machine) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("tool", ["micromamba", "mamba", "conda", "pixi"])
-def test_make_conda_build_records_its_files(machine: Machine, tool: str) -> None:
+def test_make_conda_build_records_its_files(machine, tool):
     machine.has(tool, BUILD)
     done = make_build(machine)
     assert done.returncode == 0, done.stderr
@@ -302,9 +292,7 @@ def test_make_conda_build_records_its_files(machine: Machine, tool: str) -> None
         ("true", "has no Subversion; put subversion among its dependencies"),
     ],
 )
-def test_make_conda_build_failed_has_reason(
-    machine: Machine, script: str | None, error: str
-) -> None:
+def test_make_conda_build_failed_has_reason(machine, script, error):
     if script is not None:
         machine.has("conda", script)
     done = make_build(machine)
@@ -312,7 +300,7 @@ def test_make_conda_build_failed_has_reason(
     assert not (machine.checkout / "record").exists()
 
 
-def test_setup_with_gcc_builds_libraries(machine: Machine) -> None:
+def test_setup_with_gcc_builds_libraries(machine):
     machine.library.unlink()
     machine.builder.unlink()
     machine.has("gcc", "while [[ $1 != -o ]]; do shift; done; echo built >$2")
@@ -320,7 +308,7 @@ def test_setup_with_gcc_builds_libraries(machine: Machine) -> None:
     assert machine.library.read_text() == machine.builder.read_text() == "built\n"
 
 
-def test_setup_failed_gcc_warns_once(machine: Machine) -> None:
+def test_setup_failed_gcc_warns_once(machine):
     machine.library.unlink()
     machine.has("gcc", "exit 1")
     assert "could not be built: cells that need it are skipped" in machine.set_up_well()
@@ -332,7 +320,7 @@ INVALID += ["(p)", "n\nl", "tail\n", "t\tb", "star*", "q?", "!x", "back`t`", "<x
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_setup_in_invalid_path_fails_before_installing(machine: Machine, name: str) -> None:
+def test_setup_in_invalid_path_fails_before_installing(machine, name):
     target = machine.checkout.rename(machine.checkout.with_name(name))
     link = machine.checkout
     link.symlink_to(target)
@@ -345,16 +333,14 @@ def test_setup_in_invalid_path_fails_before_installing(machine: Machine, name: s
 
 
 @pytest.mark.parametrize("name", ["a=b", "-x", "ünïcode", "a,b@c%2Fd#~+", "-o=--x"])
-def test_setup_in_odd_path_calls_uv(machine: Machine, name: str) -> None:
+def test_setup_in_odd_path_calls_uv(machine, name):
     machine.checkout = machine.checkout.rename(machine.checkout.with_name(name))
     machine.set_up_well()
     assert uv_commands(machine) == ["venv", "pip"]
 
 
 @pytest.mark.parametrize("home", ["/nonexistent", "/proc", ""])
-def test_setup_and_run_without_a_home_keep_caches_in_the_checkout(
-    machine: Machine, home: str
-) -> None:
+def test_setup_and_run_without_a_home_keep_caches_in_the_checkout(machine, home):
     machine.fakes.add("uv", f"[[ $1 == --version ]] && exit\n{UV}echo cache=$UV_CACHE_DIR\nexit 1")
     done = machine.set_up(HOME=home)
     assert f"cache={machine.checkout}/.tools/caches/uv" in done.stderr
@@ -379,7 +365,7 @@ fi
 
 
 @pytest.fixture
-def fakes(tmp_path: Path) -> Fakes:
+def fakes(tmp_path):
     if not shutil.which("unshare") or subprocess.call([*UNSHARE, "true"]):
         pytest.skip("this machine gives its users no mount namespaces")
     fakes = Fakes(tmp_path)
@@ -406,7 +392,7 @@ exit "${{status-0}}"
     return subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
 
 
-def test_install_starts_no_service_and_leaves_unknown_packages_out(fakes: Fakes) -> None:
+def test_install_starts_no_service_and_leaves_unknown_packages_out(fakes):
     done = install(fakes, "subversion", "libapache2-mod-svn", "chromium")
     assert done.returncode == 0, done.stderr
     update, installed, policy = fakes.calls()
@@ -415,14 +401,14 @@ def test_install_starts_no_service_and_leaves_unknown_packages_out(fakes: Fakes)
     assert (policy, done.stdout) == ("policy says 101", "no policy\n")
 
 
-def test_install_keeps_policy_of_administrator(fakes: Fakes) -> None:
+def test_install_keeps_policy_of_administrator(fakes):
     theirs = f"printf '#!/bin/sh\\nexit 104\\n' >{POLICY}; chmod +x {POLICY}"
     done = install(fakes, "subversion", before=theirs)
     assert fakes.calls()[-1] == "policy says 104"
     assert done.stdout == "#!/bin/sh\nexit 104\n"
 
 
-def test_install_after_killed_install_removes_its_policy(fakes: Fakes) -> None:
+def test_install_after_killed_install_removes_its_policy(fakes):
     # apt-get kills the script. The policy that remains must allow everything.
     killed = f"""
 printf '#!/bin/bash\\nkill -9 $PPID\\n' >{fakes.bin}/killer; chmod +x {fakes.bin}/killer
@@ -436,7 +422,7 @@ bash {fakes.bin}/install-debian-packages.sh subversion 2>/dev/null
     assert done.stdout == "no policy\n"
 
 
-def test_install_failure_of_apt_get_is_printed(fakes: Fakes) -> None:
+def test_install_failure_of_apt_get_is_printed(fakes):
     done = install(fakes, "subversion", BROKEN="yes")
     assert done.returncode != 0 and done.stdout == "no policy\n"
     assert "E: Unable to correct problems" in done.stderr

@@ -1,7 +1,5 @@
 """The simulation of docs/statistics.md with fewer experiments and fixed seeds."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import math

@@ -1,7 +1,5 @@
 """The state of a copy, which detects each change."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -18,7 +16,7 @@ REVISION = "db/revs/0/1"
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> Path:
+def copy(tmp_path):
     """A repository of one revision."""
     path = tmp_path / "copy"
     fsfs.create(path, "f7")
@@ -55,7 +53,7 @@ CHANGES: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_changed_folder_names_the_change(copy: Path, name: str) -> None:
+def test_changed_folder_names_the_change(copy, name):
     where, change = CHANGES[name]
     before = fsfs.read_state(copy)
     assert fsfs.changed_folder(copy, before) == ""
@@ -65,7 +63,7 @@ def test_changed_folder_names_the_change(copy: Path, name: str) -> None:
     assert seen in (where, str(Path(where).parent)), seen
 
 
-def test_changed_folder_after_reading_is_empty(copy: Path) -> None:
+def test_changed_folder_after_reading_is_empty(copy):
     before = fsfs.read_state(copy)
     for command in ("verify", "dump"):
         subprocess.run(["svnadmin", command, "-q", copy], check=True, capture_output=True)
@@ -77,7 +75,7 @@ def test_changed_folder_after_reading_is_empty(copy: Path) -> None:
     assert fsfs.changed_folder(copy, before, shards=0) == "."
 
 
-def test_changed_folder_checks_a_number_of_shards(copy: Path) -> None:
+def test_changed_folder_checks_a_number_of_shards(copy):
     for number in range(1, 40):
         shutil.copytree(copy / "db/revs/0", copy / f"db/revs/{number}")
     before = fsfs.read_state(copy)

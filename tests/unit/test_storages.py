@@ -1,14 +1,12 @@
 """Storages: their descriptions, the folder of vcsbench on each, and the boots of a guest."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from socket import AF_UNIX, socket
 
@@ -42,13 +40,13 @@ def refused_in_every_way(workdir: WorkDir) -> None:
 
 
 @pytest.fixture
-def workdir(tmp_path: Path) -> WorkDir:
+def workdir(tmp_path):
     """The work folder of a checkout on a storage; neither exists."""
     return WorkDir(tmp_path, tmp_path / "one")
 
 
 @pytest.fixture
-def precious(tmp_path: Path) -> Iterator[Path]:
+def precious(tmp_path):
     """A file of the user in a folder on the storage, which must stay."""
     path = tmp_path / "mine" / "precious"
     path.parent.mkdir()
@@ -57,7 +55,7 @@ def precious(tmp_path: Path) -> Iterator[Path]:
     assert path.read_text() == "mine"
 
 
-def test_workdir_of_a_checkout_keeps_other_files(workdir: WorkDir, precious: Path) -> None:
+def test_workdir_of_a_checkout_keeps_other_files(workdir, precious):
     assert workdir.path != WorkDir(workdir.storage, workdir.storage / "two").path
     (workdir.make("repositories") / "link").symlink_to(precious.parent)
     workdir.remove("repositories")
@@ -72,7 +70,7 @@ def test_workdir_of_a_checkout_keeps_other_files(workdir: WorkDir, precious: Pat
 
 
 @pytest.mark.parametrize("marker", [None, "{}", '{"owner": "/another/checkout"}'])
-def test_workdir_of_somebody_else_is_refused(workdir: WorkDir, marker: str | None) -> None:
+def test_workdir_of_somebody_else_is_refused(workdir, marker):
     (workdir.path / "repositories").mkdir(parents=True)
     if marker:
         (workdir.path / MARKER).write_text(marker)
@@ -81,9 +79,7 @@ def test_workdir_of_somebody_else_is_refused(workdir: WorkDir, marker: str | Non
 
 
 @pytest.mark.parametrize("is_made", [True, False])
-def test_workdir_replaced_by_a_link_is_refused(
-    workdir: WorkDir, precious: Path, is_made: bool
-) -> None:
+def test_workdir_replaced_by_a_link_is_refused(workdir, precious, is_made):
     target = precious.parent
     if is_made:
         workdir.make("repositories")
@@ -93,7 +89,7 @@ def test_workdir_replaced_by_a_link_is_refused(
     assert (target / "repositories").is_dir() is is_made
 
 
-def test_workdir_link_inside_is_not_followed(workdir: WorkDir, precious: Path) -> None:
+def test_workdir_link_inside_is_not_followed(workdir, precious):
     workdir.make()
     (workdir.path / "repositories").symlink_to(precious.parent)
     refused(lambda: workdir.make("repositories"), "it is a link")
@@ -102,7 +98,7 @@ def test_workdir_link_inside_is_not_followed(workdir: WorkDir, precious: Path) -
     assert not workdir.path.exists()
 
 
-def test_remove_folder_with_a_living_writer_is_removed(workdir: WorkDir) -> None:
+def test_remove_folder_with_a_living_writer_is_removed(workdir):
     made = workdir.make("loading", "ruby")
     program = """if True:
         import pathlib, sys, time
@@ -123,9 +119,7 @@ def test_remove_folder_with_a_living_writer_is_removed(workdir: WorkDir) -> None
     writer.wait()
 
 
-def test_remove_without_permission_raises(
-    workdir: WorkDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_remove_without_permission_raises(workdir, monkeypatch):
     workdir.make("loading", "ruby")
 
     def fail(path: Path) -> None:
@@ -136,9 +130,7 @@ def test_remove_without_permission_raises(
 
 
 @pytest.mark.parametrize("left", [{}, {f".{MARKER}.new": b"{"}, {MARKER: b""}, {MARKER: bytes(20)}])
-def test_workdir_with_unfinished_marker_is_adopted(
-    workdir: WorkDir, left: dict[str, bytes]
-) -> None:
+def test_workdir_with_unfinished_marker_is_adopted(workdir, left):
     for act in (workdir.remove, workdir.make):
         workdir.path.mkdir()
         for name, content in left.items():
@@ -149,13 +141,13 @@ def test_workdir_with_unfinished_marker_is_adopted(
     assert list(workdir.storage.iterdir()) == []
 
 
-def test_make_on_missing_or_read_only_storage_raises(tmp_path: Path) -> None:
+def test_make_on_missing_or_read_only_storage_raises(tmp_path):
     refused(WorkDir(tmp_path / "none", tmp_path).make, "is not a folder")
     refused(WorkDir("/proc", tmp_path).make, r"cannot be made: .*name another folder in `storages`")
 
 
 @needs_root
-def test_remove_with_a_mount_inside_is_refused(workdir: WorkDir) -> None:
+def test_remove_with_a_mount_inside_is_refused(workdir):
     inside = workdir.make("repositories", "disk")
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inside], check=True)
     try:
@@ -169,7 +161,7 @@ def test_remove_with_a_mount_inside_is_refused(workdir: WorkDir) -> None:
 
 
 @needs_root
-def test_workdir_in_root_folder_changes_nothing_else(tmp_path: Path) -> None:
+def test_workdir_in_root_folder_changes_nothing_else(tmp_path):
     # An overlay as the root folder collects all changes.
     upper, work, root = (tmp_path / name for name in ("upper", "work", "root"))
     for folder in (upper, work, root):
@@ -198,7 +190,7 @@ def test_workdir_in_root_folder_changes_nothing_else(tmp_path: Path) -> None:
         assert changed == ([Path(done.stdout.strip()).name] if then == "keep" else []), changed
 
 
-def test_remove_stale_staging_keeps_used_folders(tmp_path: Path) -> None:
+def test_remove_stale_staging_keeps_used_folders(tmp_path):
     place = WorkDir(tmp_path, tmp_path)
     for name in ("left", "finished"):
         (place.make(loader.STAGING, name) / "file").write_text("x")
@@ -222,7 +214,7 @@ def command_as(uid: int | str, gid: int | str) -> list[str]:
 
 
 @pytest.fixture
-def storage() -> Iterator[Path]:
+def storage():
     """A folder that all users can enter and write, like /var/tmp."""
     with open_folder("/tmp") as path:
         path.chmod(0o1777)
@@ -230,7 +222,7 @@ def storage() -> Iterator[Path]:
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o027, 0o077], ids=oct)
-def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+def umask(request):
     before = os.umask(request.param)
     yield
     os.umask(before)
@@ -242,9 +234,7 @@ def can_read(user: list[str], *paths: Path) -> list[str]:
 
 
 @needs_root
-def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(
-    storage: Path, umask: None
-) -> None:
+def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(storage, umask):
     place = WorkDir(storage, storage / "checkout")
     repositories = place.make("repositories")
     source = place.make("loading", "one") / "f7.nopack"
@@ -261,7 +251,7 @@ def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(
     assert processes.closed(repositories) is None
 
 
-def test_workdir_open_to_others_is_closed(storage: Path) -> None:
+def test_workdir_open_to_others_is_closed(storage):
     place = WorkDir(storage, storage / "checkout")
     place.make("repositories")
     place.path.chmod(0o755)
@@ -288,7 +278,7 @@ MARKERS = {
 
 
 @pytest.mark.parametrize("kind", MARKERS)
-def test_workdir_with_invalid_marker_is_refused(storage: Path, kind: str) -> None:
+def test_workdir_with_invalid_marker_is_refused(storage, kind):
     place = WorkDir(storage, storage / "checkout")
     place.path.mkdir()
     MARKERS[kind](place.path / MARKER)
@@ -298,7 +288,7 @@ def test_workdir_with_invalid_marker_is_refused(storage: Path, kind: str) -> Non
 
 
 @needs_root
-def test_workdir_of_another_user_is_neither_read_nor_removed(storage: Path) -> None:
+def test_workdir_of_another_user_is_neither_read_nor_removed(storage):
     gone = storage / "no such checkout"
     place = WorkDir(storage, gone)
     place.path.mkdir()
@@ -327,18 +317,14 @@ def mounted(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:
         ("/x", "auto", "takes root, or vmtouch"),
     ],
 )
-def test_why_never_cold_in_memory_or_without_rights(
-    monkeypatch: pytest.MonkeyPatch, path: str, setting: str, reason: str
-) -> None:
+def test_why_never_cold_in_memory_or_without_rights(monkeypatch, path, setting, reason):
     mounted(monkeypatch, Mount("/dev/sda", "/", "ext4"), Mount("tmpfs", "/ram", "tmpfs"))
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
     monkeypatch.setenv("PATH", "")
     assert reason in why_never_cold(Machine(), path, setting)
 
 
-def test_lacks_journal_is_that_of_the_device(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_lacks_journal_is_that_of_the_device(monkeypatch, tmp_path):
     mounted(monkeypatch, Mount("/dev/none", "/", "ext4"))
     journals = list(Path("/proc/fs/jbd2").glob("*")) if Path("/proc/fs/jbd2").exists() else []
     device = os.stat(tmp_path).st_dev
@@ -349,13 +335,13 @@ def test_lacks_journal_is_that_of_the_device(
     assert not lacks_journal(str(tmp_path))
 
 
-def test_mount_of_is_the_last_mount(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mount_of_is_the_last_mount(monkeypatch):
     below, hides = Mount("a", "/data", "ext4"), Mount("b", "/data", "tmpfs")
     mounted(monkeypatch, Mount("c", "/", "xfs"), below, hides)
     assert mount_of("/data/x") == hides and mount_of("/database").device == "c"
 
 
-def test_describe_storage_reads_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_describe_storage_reads_system(tmp_path, monkeypatch):
     mounted(monkeypatch, Mount("/dev/vda1", "/", "ext4", "rw,noatime"))
     device = os.stat(tmp_path).st_dev
     queue = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/../queue"
@@ -374,9 +360,7 @@ def test_describe_storage_reads_system(tmp_path: Path, monkeypatch: pytest.Monke
     }
 
 
-def test_free_bytes_in_ram_leaves_memory_to_the_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_free_bytes_in_ram_leaves_memory_to_the_load(tmp_path, monkeypatch):
     gib = 1 << 30
     monkeypatch.setattr(filesystems.kernel, "memory", lambda: Memory(8 * gib, gib, None))
     mounted(monkeypatch, Mount("disk", "/", "ext4"))
@@ -391,7 +375,7 @@ def test_free_bytes_in_ram_leaves_memory_to_the_load(
 @pytest.mark.parametrize(
     "name", ["back\\slash", "sp ace", "t\tab", "n\nl", "\\040", "l\u2028s", "ü"]
 )
-def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path: Path, name: str) -> None:
+def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path, name):
     point = tmp_path / name
     point.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "odd", point]).returncode:
@@ -407,7 +391,7 @@ def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path: Path, name: 
 @pytest.mark.parametrize(
     "configured", ["link", "./link/../link", "here/../real", "real", "{}/link"]
 )
-def test_resolve_gives_one_path_per_folder(tmp_path: Path, configured: str) -> None:
+def test_resolve_gives_one_path_per_folder(tmp_path, configured):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     folder = resolve(configured.format(tmp_path), tmp_path)
@@ -448,7 +432,7 @@ class FakeGuest:
 
 
 @needs_guest
-def test_run_after_kernel_panic_boots_again(tmp_path: Path) -> None:
+def test_run_after_kernel_panic_boots_again(tmp_path):
     booted = FakeGuest(tmp_path, f"echo '{PANIC}'", "echo 3 >code")
     assert (booted.run(), booted.boots) == (3, 2)
 
@@ -462,9 +446,7 @@ def test_run_after_kernel_panic_boots_again(tmp_path: Path) -> None:
         ("echo 'no such device'", "no such device$", 1),
     ],
 )
-def test_run_that_never_ends_well_is_user_error(
-    tmp_path: Path, boot: str, end: str, boots: int
-) -> None:
+def test_run_that_never_ends_well_is_user_error(tmp_path, boot, end, boots):
     booted = FakeGuest(tmp_path, boot)
     with pytest.raises(UserError, match=end):
         booted.run()

@@ -1,14 +1,10 @@
 """Counts of system calls from the output of strace."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -76,7 +72,7 @@ EACH |= {"bytes_read": 12, "writes": 2, "bytes_written": 7, "stats": 1}
         ),
     ],
 )
-def test_call_counts_of_lines_are_by_effect(lines: list[str], expected: dict[str, Any]) -> None:
+def test_call_counts_of_lines_are_by_effect(lines, expected):
     counts = CallCounts()
     counts.read(f"{line}\n".encode() for line in lines)
     assert {name: value for name, value in counts.as_dict().items() if value} == expected
@@ -84,7 +80,7 @@ def test_call_counts_of_lines_are_by_effect(lines: list[str], expected: dict[str
 
 @needs("strace")
 @pytest.mark.parametrize(("where", "times"), [("here", 1), ("threads", 2), ("forks", 1)])
-def test_trace_command_counts_known_calls(tmp_path: Path, where: str, times: int) -> None:
+def test_trace_command_counts_known_calls(tmp_path, where, times):
     """Subtract the calls of the same program with fewer rounds, which Python makes itself."""
     script, file = tmp_path / "program.py", tmp_path / "file"
     script.write_text(PROGRAM)
@@ -102,7 +98,7 @@ def test_trace_command_counts_known_calls(tmp_path: Path, where: str, times: int
 
 
 @needs("strace")
-def test_attached_trace_counts_while_attached(tmp_path: Path) -> None:
+def test_attached_trace_counts_while_attached(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"x" * 1000)
     program = (
@@ -129,7 +125,7 @@ def test_attached_trace_counts_while_attached(tmp_path: Path) -> None:
 
 
 @needs("strace")
-def test_trace_command_failed_or_slow_raises() -> None:
+def test_trace_command_failed_or_slow_raises():
     with pytest.raises(UserError, match="under strace, false failed"):
         trace_command(["/bin/false"], dict(os.environ), "", 10)
     began = time.monotonic()

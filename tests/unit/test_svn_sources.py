@@ -1,13 +1,11 @@
 """Subversion repositories as sources, local and at URLs, and the detection of sources, on real Subversion."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,13 +43,13 @@ def svnmucc(path: Path, *words: str, text: bytes = b"") -> None:
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory):
     """A repository to copy, which is faster than a load."""
     return create(tmp_path_factory.mktemp("template") / "it")
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def repository(tmp_path_factory):
     """Four revisions: the layout, two files, a property and a tag."""
     path = tmp_path_factory.mktemp("svn") / "repository"
     run("svnadmin", "create", path)
@@ -114,9 +112,7 @@ HUGE = BASE + folder(b"huge") + revision(2) + file(b"huge/big", os.urandom(30_00
 
 @pytest.mark.parametrize("version", ["1.1", "1.8"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_svn_identity_changes_with_history_and_settings_only(
-    tmp_path: Path, version: str, change: str
-) -> None:
+def test_svn_identity_changes_with_history_and_settings_only(tmp_path, version, change):
     path = create(tmp_path / "it", HUGE + file(b"trunk/f"), version)
     before = identity(path)
     assert identity(path, tree="trunk") != before
@@ -131,7 +127,7 @@ def test_svn_identity_changes_with_history_and_settings_only(
     assert identity(path) != before
 
 
-def test_svn_identity_edited_property_of_an_old_shard_changes(tmp_path: Path) -> None:
+def test_svn_identity_edited_property_of_an_old_shard_changes(tmp_path):
     path = create(tmp_path / "it")
     for name in ("revs", "revprops"):
         for shard in range(1, 6):
@@ -146,9 +142,7 @@ def test_svn_identity_edited_property_of_an_old_shard_changes(tmp_path: Path) ->
 # Local repositories
 
 
-def test_svn_source_makes_the_same_repository_and_writes_nothing(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_svn_source_makes_the_same_repository_and_writes_nothing(repository, tmp_path):
     before = listing(repository)
     source = svn_source(repository)
     source.check()
@@ -162,7 +156,7 @@ def test_svn_source_makes_the_same_repository_and_writes_nothing(
     assert listing(repository) == before
 
 
-def test_svn_tree_is_trunk_if_there_is_one(repository: Path, tmp_path: Path) -> None:
+def test_svn_tree_is_trunk_if_there_is_one(repository, tmp_path):
     for given, tree in {None: "trunk", "/tags/1/": "tags/1", "/": ""}.items():
         assert svn_source(repository, tree=given).tree(repository) == tree
     for name, words in {"flat": ["mkdir", "trunk2"], "file": ["put", "-", "trunk"]}.items():
@@ -171,7 +165,7 @@ def test_svn_tree_is_trunk_if_there_is_one(repository: Path, tmp_path: Path) -> 
         assert svn_source(tmp_path / name).tree(tmp_path / name) == ""
 
 
-def test_svn_source_wrong_definitions_name_the_key(repository: Path, tmp_path: Path) -> None:
+def test_svn_source_wrong_definitions_name_the_key(repository, tmp_path):
     run("svnadmin", "create", tmp_path / "empty")
     (tmp_path / "file").write_text("format")
     assert refusal(tmp_path / "none") == f"path: {tmp_path}/none does not exist"
@@ -185,9 +179,7 @@ def test_svn_source_wrong_definitions_name_the_key(repository: Path, tmp_path: P
     assert refusal(repository, branch="main").startswith("branch: is no key")
 
 
-def test_svn_path_that_is_not_utf8_is_refused_with_the_remedy(
-    tmp_path: Path, template: Path
-) -> None:
+def test_svn_path_that_is_not_utf8_is_refused_with_the_remedy(tmp_path, template):
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
     shutil.copytree(template, path)
     with pytest.raises(UserError) as caught:
@@ -196,7 +188,7 @@ def test_svn_path_that_is_not_utf8_is_refused_with_the_remedy(
     assert str(caught.value).endswith("; rename the folder")
 
 
-def test_svn_source_damaged_repository_is_refused(tmp_path: Path) -> None:
+def test_svn_source_damaged_repository_is_refused(tmp_path):
     path = create(tmp_path / "damaged", HUGE)
     (path / "db/current").write_text("not a number\n")
     assert "db/current: 'not' is no number from 0" in refusal(path)
@@ -210,9 +202,7 @@ def test_svn_source_damaged_repository_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["db/current", "db/uuid", "db/fs-type", "db/format"])
 @pytest.mark.parametrize("content", ["pipe", "/dev/zero", b"\xff\xfe\n", b"9" * 5000, b"", "gone"])
-def test_svn_odd_files_are_refused_in_no_time(
-    tmp_path: Path, template: Path, name: str, content: str | bytes
-) -> None:
+def test_svn_odd_files_are_refused_in_no_time(tmp_path, template, name, content):
     path = shutil.copytree(template, tmp_path / "it")
     (path / name).unlink()
     if content == "pipe":
@@ -228,9 +218,7 @@ def test_svn_odd_files_are_refused_in_no_time(
 
 @pytest.mark.parametrize("name", ["db/revs/0/0", "db/revs/0/1", "db/revprops/0/1", "db/revs/0"])
 @pytest.mark.parametrize("to", ["pipe", "/dev/zero", "nowhere"])
-def test_svn_revision_that_is_no_file_is_refused(
-    tmp_path: Path, template: Path, name: str, to: str
-) -> None:
+def test_svn_revision_that_is_no_file_is_refused(tmp_path, template, name, to):
     path = shutil.copytree(template, tmp_path / "it")
     (path / name).rename(path / "db" / "away")
     os.mkfifo(path / name) if to == "pipe" else (path / name).symlink_to(to)
@@ -239,9 +227,7 @@ def test_svn_revision_that_is_no_file_is_refused(
 
 
 @pytest.mark.parametrize("name", ["a@5", "-r", "50%25", "50%2F", "it's", "sp ace", "é"])
-def test_svn_odd_names_are_detected_and_loaded(
-    tmp_path: Path, template: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_svn_odd_names_are_detected_and_loaded(tmp_path, template, name, monkeypatch):
     shutil.copytree(template, tmp_path / name)
     url = (tmp_path / name).as_uri()
     for given in (url, f"file://{tmp_path}/{name}", url.replace("//", "//localhost", 1)):
@@ -252,7 +238,7 @@ def test_svn_odd_names_are_detected_and_loaded(
     assert source.write(io.BytesIO()).revisions == 1
 
 
-def test_dump_work_is_the_same_in_all_formats_and_other_for_other_content(tmp_path: Path) -> None:
+def test_dump_work_is_the_same_in_all_formats_and_other_for_other_content(tmp_path):
     stream = BASE.replace(revision(0), b"") + file(b"trunk/f") + revision(2)
     stream += copied(b"tag", b"trunk", 1)
     (tmp_path / "it.dump").write_bytes(stream)
@@ -274,7 +260,7 @@ def test_dump_work_is_the_same_in_all_formats_and_other_for_other_content(tmp_pa
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Path:
+def places(tmp_path):
     """A folder with a source of each kind."""
     run("svnadmin", "create", tmp_path / "svn")
     (tmp_path / "dump").write_bytes(run("svnadmin", "dump", "-q", tmp_path / "svn"))
@@ -286,9 +272,7 @@ def places(tmp_path: Path) -> Path:
 
 
 @needs_git
-def test_detect_each_kind_returns_its_definition(
-    places: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_detect_each_kind_returns_its_definition(places, monkeypatch):
     for name in ("bare.git", "work", "work/.git", "linked"):
         definition = sources.detect(str(places / name))
         expected = {"source": "git", "path": str(places / name), "history": "first-parent"}
@@ -303,7 +287,7 @@ def test_detect_each_kind_returns_its_definition(
 
 
 @needs_git
-def test_own_repository_tree_goes_with_kinds_that_have_one(places: Path) -> None:
+def test_own_repository_tree_goes_with_kinds_that_have_one(places):
     assert sources.own_repository(str(places / "svn"), {}, "trunk")["svn"]["tree"] == "trunk"
     with pytest.raises(UserError, match=r"^TREE="):
         sources.own_repository(str(places / "work"), {}, "trunk")
@@ -314,7 +298,7 @@ def test_own_repository_tree_goes_with_kinds_that_have_one(places: Path) -> None
     [("x" * 5000, "File name too long"), ("a\0b", "null"), ("~no-such-user/x", "home")],
 )
 @pytest.mark.parametrize("kind", ["git", "svn", "dump"])
-def test_detect_impossible_path_is_refused(path: str, why: str, kind: str) -> None:
+def test_detect_impossible_path_is_refused(path, why, kind):
     with pytest.raises(UserError, match=f"cannot be read: .*{why}") as caught:
         sources.detect(path)
     assert len(str(caught.value)) < 200
@@ -322,9 +306,7 @@ def test_detect_impossible_path_is_refused(path: str, why: str, kind: str) -> No
         sources.open_source("mine", {"source": kind, "path": path})
 
 
-def test_detect_unusable_path_gives_the_reason(
-    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_detect_unusable_path_gives_the_reason(template, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("svn", "checkout", "-q", f"file://{template}", "work")
     for path, why in {
@@ -346,7 +328,7 @@ QUOTED = "s3cr%2Fet%20p%40ss"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterator[str]:
+def server(tmp_path_factory, repository):
     """Serve repositories that only a user with a password may read. Yield the address of their folder."""
     root = tmp_path_factory.mktemp("served")
     path = shutil.copytree(repository, root / "repository")
@@ -355,7 +337,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterat
 
 
 @pytest.fixture
-def argvs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def argvs(tmp_path, monkeypatch):
     """A file that gets the arguments of each svn and svnrdump."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -370,9 +352,7 @@ def argvs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "argv"
 
 
-def test_svn_url_password_goes_through_standard_input(
-    server: str, argvs: Path, repository: Path, tmp_path: Path
-) -> None:
+def test_svn_url_password_goes_through_standard_input(server, argvs, repository, tmp_path):
     source = url_source(f"svn://{USER}:{QUOTED}@{server}/repository")
     assert source.estimate().revisions == 4
     assert write_and_load(source, tmp_path / "copy").revisions == 4
@@ -386,14 +366,14 @@ def test_svn_url_password_goes_through_standard_input(
     assert url_source(f"svn://{server}/repository").identity() == source.identity()
 
 
-def test_svn_url_wrong_password_is_refused_without_it(server: str, argvs: Path) -> None:
+def test_svn_url_wrong_password_is_refused_without_it(server, argvs):
     source = url_source(f"svn://{USER}:wr0ng@{server}/repository")
     with pytest.raises(UserError) as caught:
         source.write(io.BytesIO())
     assert "wr0ng" not in str(caught.value) + argvs.read_text()
 
 
-def test_svn_url_without_a_server_only_write_fails(server: str) -> None:
+def test_svn_url_without_a_server_only_write_fails(server):
     source = url_source(f"svn://{server}/nothing")
     source.check()
     assert source.estimate().revisions > 0
@@ -402,9 +382,7 @@ def test_svn_url_without_a_server_only_write_fails(server: str) -> None:
         source.write(io.BytesIO())
 
 
-def test_svn_url_root_as_tree_is_written_and_other_paths_are_refused(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_svn_url_root_as_tree_is_written_and_other_paths_are_refused(repository, tmp_path):
     source = url_source(f"file://{repository}/", tree="")
     assert (source.write(io.BytesIO()).revisions, source.tree(tmp_path)) == (4, "")
     run("svnadmin", "create", tmp_path / "empty")
@@ -423,7 +401,7 @@ def test_svn_url_root_as_tree_is_written_and_other_paths_are_refused(
     "wrong",
     [{"url": "ftp://example.org/x"}, {"url": "svn.example.org/x"}, {"path": "/srv/x"}, {"tree": 5}],
 )
-def test_svn_url_wrong_definitions_name_the_key(wrong: dict[str, object]) -> None:
+def test_svn_url_wrong_definitions_name_the_key(wrong):
     (key,) = wrong
     with pytest.raises(UserError, match=rf"config/config\.yaml: repositories\.far\.{key}: "):
         sources.open_source("far", {"source": "svn", "url": "https://example.org/x", **wrong})

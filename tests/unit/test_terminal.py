@@ -1,9 +1,6 @@
 """The lines that a run prints at its end."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +32,7 @@ def packing() -> Any:
     )
 
 
-def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command() -> None:
+def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command():
     found = lines(
         [summary(packing(), verdicts=["reproduced", "differs", "differs", "not measured"])]
     )
@@ -49,13 +46,13 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
 
 
 @pytest.mark.parametrize("length", [10, 200, 1000])
-def test_lines_have_at_most_80_columns(length: int) -> None:
+def test_lines_have_at_most_80_columns(length):
     grid = [{"skip": "reason " * length, "cell": "a"}]
     found = lines([summary(packing(), grid=grid)])
     assert max(map(len, found)) <= COLUMNS
 
 
-def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason() -> None:
+def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason():
     grid = [{"cell": str(n), "skip": "no\x1b httpd" if n < 3 else "no root"} for n in range(4)]
     failures = [{"cell": "log/1", "reason": "timeout"}] * 2
     text = "\n".join(lines([summary(grid=grid, failures=failures)]))
@@ -63,14 +60,14 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
     assert "Failed      1 cell: timeout" in text and "\x1b" not in text
 
 
-def test_lines_of_an_aggregate_have_one_per_candidate() -> None:
+def test_lines_of_an_aggregate_have_one_per_candidate():
     question = CardQuestion("format", "Build?", aggregate=True)
     texts = ["b against a: faster", "c: not measured in 8 cells."]
     found = lines([summary(replace(card(row(2.0), question=question), lines=texts))])
     assert found[0].endswith("b against a: faster") and "c: not measured" in found[1]
 
 
-def test_lines_of_several_studies_name_each_with_its_command() -> None:
+def test_lines_of_several_studies_name_each_with_its_command():
     found = lines([summary(packing()), StudySummary("other")], {"STUDY": "all", "ARGS": "-n"})
     assert " ".join(found).count("make report STUDY=fsfs ARGS=-n MINUTES=") == 1
     assert "fsfs" in found and "other" in found
@@ -88,11 +85,11 @@ def test_lines_of_several_studies_name_each_with_its_command() -> None:
         ({"ARGS": "-n --config measure=nothing --quiet"}, "make report ARGS='-n --quiet'"),
     ],
 )
-def test_command_of_a_run_continues_it(environment: dict[str, str], expected: str) -> None:
+def test_command_of_a_run_continues_it(environment, expected):
     assert command_of(environment) == expected
 
 
-def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path: Path) -> None:
+def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path):
     (tmp_path / "advice").mkdir()
     for study in ("one", "of-an-earlier-run"):
         (tmp_path / "advice" / f"{study}.json").write_bytes(ADVICE.dump_json(Advice([packing()])))
@@ -100,7 +97,7 @@ def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path: 
     assert found.study == "one" and lines([found])[0].startswith("Format?")
 
 
-def test_read_summaries_with_advice_of_another_version_names_the_file(tmp_path: Path) -> None:
+def test_read_summaries_with_advice_of_another_version_names_the_file(tmp_path):
     path = tmp_path / "advice" / "own-repository.json"
     path.parent.mkdir()
     path.write_text('{"cards": [{"answer": "yes"}]}')

@@ -1,9 +1,6 @@
 """The time that a run took, from its results."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -31,7 +28,7 @@ def frame(*rounds: tuple[float, str, int, float, float]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def test_time_breakdown_has_cell_rounds_and_waiting() -> None:
+def test_time_breakdown_has_cell_rounds_and_waiting():
     rows = frame((0, "log", 1, 10, 0), (10.5, "dump", 1, 4, 0), (15, "log", 2, 12, 0))
     breakdown = time_breakdown(rows, ["command"], [])
     assert breakdown.measuring_s == 26 and breakdown.waiting_s == pytest.approx(1.0)
@@ -44,7 +41,7 @@ def test_time_breakdown_has_cell_rounds_and_waiting() -> None:
     assert breakdown.total_s == 10 and breakdown.timed_s == 8, "each of two runs was timed"
 
 
-def test_time_breakdown_excludes_pauses_and_other_measurements() -> None:
+def test_time_breakdown_excludes_pauses_and_other_measurements():
     stopped = frame((0, "log", 1, 10, 0), (10 + PAUSE_S + 1, "log", 2, 10, 0))
     assert time_breakdown(stopped, ["command"], []).waiting_s == 0
     kept_out = frame((0, "log", 1, 10, 0), (310, "log", 2, 10, 299))
@@ -52,7 +49,7 @@ def test_time_breakdown_excludes_pauses_and_other_measurements() -> None:
     assert time_breakdown(kept_out, ["command"], []).total_s == pytest.approx(21)
 
 
-def test_time_breakdown_includes_preparation_records(tmp_path: Path) -> None:
+def test_time_breakdown_includes_preparation_records(tmp_path):
     write_json(tmp_path / "loaded.json", {"seconds": 40.5})
     records = [tmp_path / "loaded.json", tmp_path / "vanished.json"]
     assert time_breakdown(frame((0, "log", 1, 10, 0)), ["command"], records).total_s == 50.5

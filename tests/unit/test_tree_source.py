@@ -1,7 +1,5 @@
 """Directories and archives as sources: trees are loaded unchanged, hostile archives are refused."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os
@@ -14,7 +12,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -147,7 +144,7 @@ REFUSED: dict[str, bytes | Callable[[], bytes]] = {
 
 
 @pytest.fixture
-def into(tmp_path: Path) -> Path:
+def into(tmp_path):
     """An empty folder to unpack into."""
     folder = tmp_path / "into"
     folder.mkdir()
@@ -155,9 +152,7 @@ def into(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_unpack_refused_archive_gives_one_sentence(
-    case: str, tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unpack_refused_archive_gives_one_sentence(case, tmp_path, into, monkeypatch):
     outside, path = tmp_path / "outside", tmp_path / "archive"
     outside.mkdir()
     (outside / "secret").write_text("secret")
@@ -177,8 +172,8 @@ def test_unpack_refused_archive_gives_one_sentence(
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 @pytest.mark.parametrize(("target", "second"), [("outside", "a/x"), ("outside/x", "a")])
 def test_unpack_link_then_member_through_it_writes_nothing_outside(
-    kind: str, target: str, second: str, tmp_path: Path, into: Path
-) -> None:
+    kind, target, second, tmp_path, into
+):
     outside, path = tmp_path / "outside", tmp_path / "archive"
     outside.mkdir()
     to = f"{tmp_path}/{target}"
@@ -208,7 +203,7 @@ UNPACKED: dict[str, tuple[bytes, dict[str, bytes]]] = {
 
 
 @pytest.mark.parametrize("case", UNPACKED)
-def test_unpack_odd_archive_has_all_files(case: str, tmp_path: Path, into: Path) -> None:
+def test_unpack_odd_archive_has_all_files(case, tmp_path, into):
     content, files = UNPACKED[case]
     path = tmp_path / "archive"
     path.write_bytes(content)
@@ -226,7 +221,7 @@ def test_unpack_odd_archive_has_all_files(case: str, tmp_path: Path, into: Path)
     assert counts[tree_source.REPLACED] == (case == "duplicates")
 
 
-def test_unpack_bits_and_links_of_a_tar_are_safe(tmp_path: Path, into: Path) -> None:
+def test_unpack_bits_and_links_of_a_tar_are_safe(tmp_path, into):
     path = tmp_path / "a.tar"
     with tarfile.open(path, "w") as archive:
         for name, kind, mode, target in (
@@ -250,9 +245,7 @@ def test_unpack_bits_and_links_of_a_tar_are_safe(tmp_path: Path, into: Path) -> 
 
 
 @pytest.mark.parametrize("form", ["v7", "oldgnu", "gnu", "ustar", "posix"])
-def test_unpack_each_format_of_gnu_tar_gives_the_same_tree(
-    form: str, tmp_path: Path, into: Path
-) -> None:
+def test_unpack_each_format_of_gnu_tar_gives_the_same_tree(form, tmp_path, into):
     kit = make_tree(tmp_path / "kit")
     (kit / "large").write_bytes(os.urandom(70_000))
     if form not in ("v7", "ustar"):
@@ -264,9 +257,7 @@ def test_unpack_each_format_of_gnu_tar_gives_the_same_tree(
     assert tree_on_disk(tree_source.unpack(path, into)) == tree_on_disk(kit)
 
 
-def test_contained_folder_link_made_by_another_process_is_not_followed(
-    tmp_path: Path, into: Path
-) -> None:
+def test_contained_folder_link_made_by_another_process_is_not_followed(tmp_path, into):
     (tmp_path / "outside").mkdir()
     (into / "a").symlink_to(tmp_path / "outside")
     with ContainedFolder(into, 0) as folder:
@@ -276,7 +267,7 @@ def test_contained_folder_link_made_by_another_process_is_not_followed(
     assert not any((tmp_path / "outside").iterdir())
 
 
-def test_tar_sizes_in_octal_and_base_256_are_read(tmp_path: Path) -> None:
+def test_tar_sizes_in_octal_and_base_256_are_read(tmp_path):
     def sized(field: bytes) -> Iterator[archives.Member]:
         block = bytearray(HELLO[:512])
         block[124:136] = field
@@ -290,7 +281,7 @@ def test_tar_sizes_in_octal_and_base_256_are_read(tmp_path: Path) -> None:
         next(sized(b"\xff" * 12))
 
 
-def test_directory_nested_too_deep_raises(tmp_path: Path) -> None:
+def test_directory_nested_too_deep_raises(tmp_path):
     before = os.getcwd()
     os.chdir(tmp_path)
     for _ in range(MAX_DEPTH + 5):
@@ -339,7 +330,7 @@ def source_of(root: Path, name: str) -> Source:
 
 
 @pytest.mark.parametrize("name", ["", "a.tar", "a.tar.gz", "a.tar.xz", "a.tar.zst", "a.zip"])
-def test_tree_source_tree_is_loaded_unchanged(name: str, tmp_path: Path) -> None:
+def test_tree_source_tree_is_loaded_unchanged(name, tmp_path):
     root = make_tree(tmp_path / "tree-1.0")
     expected = tree_on_disk(root)
     if not name:
@@ -367,7 +358,7 @@ LEFT_OUT = (b".svn/entries", b"a/.git/config", b"a/b/CVS/Root")
 
 
 @pytest.mark.parametrize("name", ["", "a.tar", "a.tar.gz"])
-def test_tree_source_odd_names_are_equal_in_history_and_tree(name: str, tmp_path: Path) -> None:
+def test_tree_source_odd_names_are_equal_in_history_and_tree(name, tmp_path):
     root = tmp_path / "kit"
     for file in (*ODD_NAMES, *LEFT_OUT):
         path = root / os.fsdecode(file)
@@ -400,7 +391,7 @@ def test_tree_source_odd_names_are_equal_in_history_and_tree(name: str, tmp_path
     assert (tree / "again").stat().st_mode & 0o777 == (0o644 if name else 0o640)
 
 
-def test_directory_tree_with_a_read_only_folder_keeps_modes_and_times(tmp_path: Path) -> None:
+def test_directory_tree_with_a_read_only_folder_keeps_modes_and_times(tmp_path):
     root = make_tree(tmp_path / "kit")
     os.utime(root / "deep/er/file", (1, 2))
     os.utime(root / "deep", (3, 4))
@@ -413,7 +404,7 @@ def test_directory_tree_with_a_read_only_folder_keeps_modes_and_times(tmp_path: 
         assert (copy.st_mode, copy.st_mtime_ns) == (original.st_mode, original.st_mtime_ns)
 
 
-def test_directory_identity_changes_with_an_edit_only(tmp_path: Path) -> None:
+def test_directory_identity_changes_with_an_edit_only(tmp_path):
     root = make_tree(tmp_path / "tree")
     before = source_of(root, "").identity()
     assert source_of(root, "").identity() == before
@@ -431,16 +422,14 @@ def test_directory_identity_changes_with_an_edit_only(tmp_path: Path) -> None:
         ("archive", lambda p: p.write_text("text"), "is no archive"),
     ],
 )
-def test_tree_source_wrong_path_names_the_key(
-    source: str, make: Any, message: str, tmp_path: Path
-) -> None:
+def test_tree_source_wrong_path_names_the_key(source, make, message, tmp_path):
     path = tmp_path / "it"
     make(path)
     with pytest.raises(UserError, match=rf"repositories\.it\.path: {path} {message}"):
         open_source("it", {"source": source, "path": str(path)}).check()
 
 
-def test_archive_source_truncated_is_refused(tmp_path: Path) -> None:
+def test_archive_source_truncated_is_refused(tmp_path):
     source = source_of(make_tree(tmp_path / "tree"), "a.tar.gz")
     path = tmp_path / "a.tar.gz"
     path.write_bytes(path.read_bytes()[:-200])
@@ -519,7 +508,7 @@ def mutate(seed: bytes, choice: random.Random) -> bytes:
 
 @pytest.mark.parametrize("seed", [tar_seed(), zip_seed()], ids=["tar", "zip"])
 @pytest.mark.parametrize("count", [150, pytest.param(4000, marks=pytest.mark.slow)])
-def test_fuzz_archives_raise_only_user_errors(seed: bytes, count: int, tmp_path: Path) -> None:
+def test_fuzz_archives_raise_only_user_errors(seed, count, tmp_path):
     (tmp_path / "outside").mkdir()
     (tmp_path / "in").mkdir()
     archive, into = tmp_path / "in/archive", tmp_path / "in/into"

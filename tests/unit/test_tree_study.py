@@ -1,7 +1,5 @@
 """The study of tree building: strategies, their stores, lost features, and the best of several runs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -58,7 +56,7 @@ def table(name: str, frame: pd.DataFrame) -> dict[tuple[str, str], float]:
     return {(strategy, candidate): value for strategy, candidate, value in rows.to_numpy()}
 
 
-def test_published_numbers_reach_tables_and_findings() -> None:
+def test_published_numbers_reach_tables_and_findings():
     best, worst = table("best", published()), table("worst", published())
     assert best["cp", ""] == 2.183 and best["checkout", ""] == 91.19 and len(best) == 6
     assert worst == {("cp", ""): 12.05, ("transform", ""): 28.912}
@@ -76,7 +74,7 @@ def test_published_numbers_reach_tables_and_findings() -> None:
     assert {name: values[name] for name in expected} == pytest.approx(expected)
 
 
-def test_finding_on_best_uses_best_run_of_each_round() -> None:
+def test_finding_on_best_uses_best_run_of_each_round():
     def rows(strategy: str, *elapsed: float) -> list[dict[str, Any]]:
         cell = f"{strategy}/linux/storage/hot-os"
         common = {"repo": "linux", "filesystem": "storage", "cache": "hot-os", "flags": ""}
@@ -92,7 +90,7 @@ def test_finding_on_best_uses_best_run_of_each_round() -> None:
     assert measured["copytree-vs-cp"] == pytest.approx(0.5)
 
 
-def test_grid_has_each_strategy_on_the_storage() -> None:
+def test_grid_has_each_strategy_on_the_storage():
     _, cells = made()
     on_storage = {c.axes["strategy"] for c in cells if c.axes["filesystem"] == "storage"}
     assert on_storage == set(STUDY.commands)
@@ -116,13 +114,11 @@ def reason(**axes: str) -> str:
         ({"filesystem": "tmpfs", "cache": "cold"}, "never cold"),
     ],
 )
-def test_impossible_cell_is_skipped(axes: dict[str, str], expected: str) -> None:
+def test_impossible_cell_is_skipped(axes, expected):
     assert expected in reason(**axes)
 
 
-def test_strategy_without_its_program_is_skipped(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_strategy_without_its_program_is_skipped(monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "BUILT", tmp_path)
     assert reason(strategy="fewest calls").startswith("build_tree is not installed")
     (tmp_path / "bin").mkdir()
@@ -133,7 +129,7 @@ def test_strategy_without_its_program_is_skipped(
     assert reason(strategy="transform") == ""
 
 
-def test_closure_of_strategy_excludes_other_modules() -> None:
+def test_closure_of_strategy_excludes_other_modules():
     closures = {
         name: [path.name for path in closure(file_of(kind_module("strategies", name)[9:]))]
         for name in ("naive", "start", "transform", "start_breezy")
@@ -143,7 +139,7 @@ def test_closure_of_strategy_excludes_other_modules() -> None:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path):
     """A tree with links, modes, odd names, empty files and empty folders."""
     root = tmp_path / "tree"
     (root / "folder" / "below").mkdir(parents=True)
@@ -201,7 +197,7 @@ def build(name: str, stored: Path, target: Path, private: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in BUILDING if name != "cp reflink"])
-def test_strategy_builds_the_tree(name: str, tree: Path, tmp_path: Path) -> None:
+def test_strategy_builds_the_tree(name, tree, tmp_path):
     command = STUDY.commands[name]
     if why := missing(command):
         pytest.skip(f"not installed: {why}")
@@ -237,14 +233,14 @@ LOSES = {
 
 
 @pytest.mark.parametrize("store", ["git", "hg", "fossil", "brz", "svn", "pack"])
-def test_store_of_empty_tree_is_made(store: str, tmp_path: Path) -> None:
+def test_store_of_empty_tree_is_made(store, tmp_path):
     strategy = next(command for command in BUILDING.values() if command.store == store)
     if why := missing(strategy):
         pytest.skip(f"not installed: {why}")
     assert templates(tmp_path, store, tmp_path / "storage").idle_store().exists()
 
 
-def test_store_without_a_name_it_cannot_carry_counts_it(tree: Path, tmp_path: Path) -> None:
+def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):
     if why := missing(STUDY.commands["checkout"]):
         pytest.skip(f"not installed: {why}")
     # Its escaped name has a backslash, which Breezy refuses.
@@ -259,7 +255,7 @@ def test_store_without_a_name_it_cannot_carry_counts_it(tree: Path, tmp_path: Pa
     assert int(built["files"]) == int(whole["files"]) - 1
 
 
-def test_templates_lost_or_changed_are_made_again(tree: Path, tmp_path: Path) -> None:
+def test_templates_lost_or_changed_are_made_again(tree, tmp_path):
     (tree / "folder" / "below" / "ends\r").unlink()
     these = templates(tree, "pack", tmp_path / "storage")
     pack, copy = (Path(r["path"]) for r in (these.store_record(), these.source_record()))
@@ -277,7 +273,7 @@ def test_templates_lost_or_changed_are_made_again(tree: Path, tmp_path: Path) ->
     assert copy.stat().st_ino == before
 
 
-def test_fewest_calls_uses_three_calls_per_file(tree: Path, tmp_path: Path) -> None:
+def test_fewest_calls_uses_three_calls_per_file(tree, tmp_path):
     if why := missing(STUDY.commands["fewest calls"]) or not programs.path_of("strace"):
         pytest.skip(f"not installed: {why or 'strace'}")
     pack = templates(tree, "pack", tmp_path / "storage").store_record()["path"]
@@ -294,7 +290,7 @@ def test_fewest_calls_uses_three_calls_per_file(tree: Path, tmp_path: Path) -> N
 
 @needs("git", "svn", "svnadmin")
 @pytest.mark.parametrize("kind", ["git", "svn"])
-def test_checkout_head_has_the_committed_tree(kind: str, tree: Path, tmp_path: Path) -> None:
+def test_checkout_head_has_the_committed_tree(kind, tree, tmp_path):
     (tree / ".gitattributes").write_text("run.sh export-ignore\n")
     (tree / "folder" / "below" / "ends\r").unlink()
     before, repository = inspect_built_tree(tree, NEUTRAL), tree
@@ -314,16 +310,14 @@ def test_checkout_head_has_the_committed_tree(kind: str, tree: Path, tmp_path: P
     assert inspect_built_tree(tmp_path / "head", NEUTRAL) == before
 
 
-def test_same_work_of_unchecked_work_is_refused() -> None:
+def test_same_work_of_unchecked_work_is_refused():
     unchecked, other = '{"apart":1,"files":1}', '{"files":2}'
     refusal = same_work.refusal("", {"one file": unchecked, "cp": other})
     assert refusal and refusal.reason
     assert same_work.figures_of(unchecked) == "1 files"
 
 
-def test_filesystem_axis_on_ext4_without_journal_makes_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
     """Without a journal, the removal of old files would be part of the measurement."""
     here, _ = made()
     axis, place = axis_of("filesystem"), "vcsbench.axes.subject_axes"
@@ -334,20 +328,20 @@ def test_filesystem_axis_on_ext4_without_journal_makes_one(
         assert (part["make"], bool(part["mounted"])) == (kind, not kind)
 
 
-def test_set_aside_attempt_resets_its_output(tmp_path: Path) -> None:
+def test_set_aside_attempt_resets_its_output(tmp_path):
     export = tmp_path / "export.json"
     export.write_text('{"results": []}')
     restored: list[str] = []
     attempt = object.__new__(CellRound)
-    attempt.hyperfine = SimpleNamespace(export=export)  # type: ignore[assignment]
+    attempt.hyperfine = SimpleNamespace(export=export)
     cell = SimpleNamespace(server=None, reset_output=lambda: restored.append("built"))
-    attempt.cell = cell  # type: ignore[assignment]
+    attempt.cell = cell
     attempt.runs, attempt.set_aside = [], []
     attempt._set_aside()
     assert restored == ["built"] and attempt.set_aside == [{"runs": [], "results": []}]
 
 
-def test_non_choices_are_reference_strategies() -> None:
+def test_non_choices_are_reference_strategies():
     wildcards = SimpleNamespace(study=STUDY.name)
     references = ["fewest calls", "one file", "empty files", "start python", "start breezy"]
     assert inputs.reference_commands(wildcards) == {"strategy": references}

@@ -1,7 +1,5 @@
 """Numbers and dates as the report writes them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
@@ -25,7 +23,7 @@ DAY, SEVEN = "21 November 2026", datetime(2026, 11, 21, 7, 0, tzinfo=UTC)
         ([0.0], "s", 0),
     ],
 )
-def test_decimals_of_a_column(values: list[float], unit: str, expected: int) -> None:
+def test_decimals_of_a_column(values, unit, expected):
     assert words.decimals(values, unit) == expected
 
 
@@ -61,5 +59,5 @@ def test_decimals_of_a_column(values: list[float], unit: str, expected: int) -> 
         (words.moment("yesterday"), None),
     ],
 )
-def test_words_of_a_value(text: object, expected: object) -> None:
+def test_words_of_a_value(text, expected):
     assert text == expected

@@ -1,7 +1,5 @@
 """The work of real commands: digests and counts that are equal for each copy of a repository."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import subprocess
@@ -37,7 +35,7 @@ def commit(working: Path, message: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def repositories(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def repositories(tmp_path_factory):
     """The same history in two formats, loaded from one stream without a UUID."""
     folder = tmp_path_factory.mktemp("work")
     made, working = folder / "made", folder / "working"
@@ -85,7 +83,7 @@ def url_of(repository: Path) -> str:
     return f"file://{repository}"
 
 
-def test_log_work_counts_revisions_and_paths(repositories: list[Path]) -> None:
+def test_log_work_counts_revisions_and_paths(repositories):
     both = [work_of("log", "svn", "log", "-v", url_of(path)) for path in repositories]
     assert both[0] == both[1]
     text = sh("svn", "log", "-v", url_of(repositories[0]))
@@ -96,7 +94,7 @@ def test_log_work_counts_revisions_and_paths(repositories: list[Path]) -> None:
     assert work_of("log", "svn", "log", "-q", url_of(repositories[0]))["revisions"] == 3
 
 
-def test_printed_counts_are_those_of_svnbench(repositories: list[Path]) -> None:
+def test_printed_counts_are_those_of_svnbench(repositories):
     exported = work_of(
         "printed_counts", "svnbench", "null-export", url_of(repositories[0]) + "/trunk"
     )
@@ -110,18 +108,18 @@ def test_printed_counts_are_those_of_svnbench(repositories: list[Path]) -> None:
     assert work_of("printed_counts", "svnbench", "null-log", "-q", url_of(repositories[0])) == {}
 
 
-def test_dump_work_of_copies_differs_in_content_only(repositories: list[Path]) -> None:
+def test_dump_work_of_copies_differs_in_content_only(repositories):
     both = [work_of("dump", "svnadmin", "dump", "-q", path) for path in repositories]
     assert both[0] == both[1]
     assert (both[0]["revisions"], both[0]["nodes"]) == (4, 9)
     stream = bytearray(sh("svnadmin", "dump", "-q", repositories[0]))
     at = stream.index(b"0123456789abcdef") + (1 << 20)
     stream[at] ^= 1
-    damaged = KINDS["dump"].read(io.BytesIO(stream), UrlNormaliser("file:///nowhere"))  # type: ignore[misc]
+    damaged = KINDS["dump"].read(io.BytesIO(stream), UrlNormaliser("file:///nowhere"))
     assert {key for key in damaged if damaged[key] != both[0][key]} == {"digest"}
 
 
-def test_dump_work_includes_content_that_looks_like_headers(tmp_path: Path) -> None:
+def test_dump_work_includes_content_that_looks_like_headers(tmp_path):
     sh("svnadmin", "create", tmp_path / "r")
     dumped = "UUID: 1\nRevision-number: 9\nNode-path: x\nContent-length: 1000000\n\n"
     (tmp_path / "f").write_text(dumped)
@@ -139,9 +137,7 @@ def exported(repository: Path, target: Path) -> dict[str, Any]:
     return inspect_tree(target, UrlNormaliser(url_of(repository)))
 
 
-def test_inspect_tree_of_copies_is_equal_with_keywords(
-    repositories: list[Path], tmp_path: Path
-) -> None:
+def test_inspect_tree_of_copies_is_equal_with_keywords(repositories, tmp_path):
     both = [exported(path, tmp_path / str(n)) for n, path in enumerate(repositories)]
     assert both[0] == both[1]
     counted = {key: both[0][key] for key in ("files", "directories", "symlinks")}
@@ -168,29 +164,25 @@ def _touch_up(path: Path) -> None:
         (lambda t: ((t / "link").unlink(), (t / "link").symlink_to("script")), {"digest"}),
     ],
 )
-def test_inspect_tree_detects_each_change(
-    repositories: list[Path], tmp_path: Path, change: Any, differs: set[str]
-) -> None:
+def test_inspect_tree_detects_each_change(repositories, tmp_path, change, differs):
     whole = exported(repositories[0], tmp_path / "t")
     change(tmp_path / "t")
     after = inspect_tree(tmp_path / "t", UrlNormaliser(url_of(repositories[0])))
     assert {key for key in whole if whole[key] != after[key]} == differs
 
 
-def test_inspect_tree_excludes_administrative_files(
-    repositories: list[Path], tmp_path: Path
-) -> None:
+def test_inspect_tree_excludes_administrative_files(repositories, tmp_path):
     whole = exported(repositories[0], tmp_path / "exported")
     sh("svn", "checkout", "-q", url_of(repositories[0]) + "/trunk", tmp_path / "checked-out")
     assert inspect_tree(tmp_path / "checked-out", UrlNormaliser(url_of(repositories[0]))) == whole
 
 
-def test_inspect_tree_missing_has_no_files() -> None:
+def test_inspect_tree_missing_has_no_files():
     nothing = inspect_tree(Path("/nowhere/at/all"), UrlNormaliser("file:///nowhere"))
     assert nothing["files"] == nothing["directories"] == 0
 
 
-def test_url_free_digest_finds_url_across_pieces() -> None:
+def test_url_free_digest_finds_url_across_pieces():
     url = "svn://127.0.0.1:3690/ruby.f7.pack.1"
     text = f"$HeadURL: {url}/a $".encode()
     expected = UrlNormaliser(url).replace(text)

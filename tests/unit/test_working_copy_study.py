@@ -1,7 +1,5 @@
 """The study of working copies: published numbers by value, impossible cells, scaled revisions."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from contextlib import nullcontext
@@ -42,7 +40,7 @@ def published() -> Any:
     return study, read_published(paths, list(study.axes), fixed=files)
 
 
-def test_published_numbers_reach_tables_and_findings() -> None:
+def test_published_numbers_reach_tables_and_findings():
     study, frame = published()
     usage = frame[frame["disk_usage_mib"].notna()]
     assert usage[["reflink", "disk_usage_mib"]].to_numpy().tolist() == [["off", 573], ["on", 361]]
@@ -64,7 +62,7 @@ def test_published_numbers_reach_tables_and_findings() -> None:
         assert float(rows[finding]) == pytest.approx(expected, rel=1e-3)
 
 
-def test_grid_has_no_null_update_with_reflinks() -> None:
+def test_grid_has_no_null_update_with_reflinks():
     _, cells = made({"repo": "large", "filesystem": "btrfs", "pristines": "stored"})
     assert {(c.axes["command"], c.axes["reflink"]) for c in cells} == {
         *(("checkout", how) for how in ("off", "on")),
@@ -80,7 +78,7 @@ def reason(**axes: str) -> str:
     return why_not(whole, parts_of(here.config.studies[STUDY], whole, here), here)
 
 
-def test_why_not_has_reason_of_impossible_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_not_has_reason_of_impossible_values(monkeypatch):
     assert reason(reflink="on").endswith("has no reflinks") or "right to mount" in reason()
     monkeypatch.setattr(client_server, "client_version", lambda program: "1.14.2")
     assert "svn is 1.14.2, and can do without pristines since 1.15" in reason(pristines="none")
@@ -91,7 +89,7 @@ def test_why_not_has_reason_of_impossible_values(monkeypatch: pytest.MonkeyPatch
     assert "a delay is added in a guest only" in delayed or "right to mount" in delayed
 
 
-def test_filesystem_folder_of_another_kind_is_refused() -> None:
+def test_filesystem_folder_of_another_kind_is_refused():
     here, _ = made(
         filesystems={"btrfs": "/dev/shm", "elsewhere": "/dev/shm"},
         grid={STUDY: {"include": [{"repo": "large", "filesystem": "elsewhere"}]}},
@@ -105,7 +103,7 @@ def test_filesystem_folder_of_another_kind_is_refused() -> None:
     ("axis", "value"),
     [("sqlite_locking", "none"), ("reflink", "yes"), ("pristines", "no"), ("network_delay", "1s")],
 )
-def test_axis_value_invalid_is_refused(axis: str, value: str) -> None:
+def test_axis_value_invalid_is_refused(axis, value):
     assert axis_of(axis).why_invalid(value).startswith("is n")
 
 
@@ -122,7 +120,7 @@ LINE = "cloned={} passed_on=3 failed={} errno={}\n"
         (LINE.format(9, 0, 0) + LINE.format(7, 0, 0) * 2, ""),
     ],
 )
-def test_cloned_files_counts_timed_runs(log: str, error: str, tmp_path: Path) -> None:
+def test_cloned_files_counts_timed_runs(log, error, tmp_path):
     (tmp_path / "reflinks").write_text(log)
     with pytest.raises(UserError, match=error) if error else nullcontext():
         assert cloned_files(tmp_path, {"reflink": "x", "runs": 2}) == [7, 7]
@@ -130,7 +128,7 @@ def test_cloned_files_counts_timed_runs(log: str, error: str, tmp_path: Path) ->
 
 
 @pytest.fixture
-def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+def copies(tmp_path, monkeypatch):
     """Two copies of a repository. Each of its two revisions adds a file with the URL as a keyword."""
     monkeypatch.chdir(tmp_path)
     first, second = tmp_path / "first", tmp_path / "second"
@@ -153,11 +151,11 @@ def templates_of(path: Path) -> WorkingCopyTemplates:
         "binaries": {},
     }
     repository = SimpleNamespace(path=path, tree="")
-    return WorkingCopyTemplates(recipe, repository, shutil.which("svn") or "")  # type: ignore[arg-type]
+    return WorkingCopyTemplates(recipe, repository, shutil.which("svn") or "")
 
 
 @needs("svn", "svnadmin")
-def test_templates_have_the_url_of_their_keywords(copies: tuple[Path, Path]) -> None:
+def test_templates_have_the_url_of_their_keywords(copies):
     """Copies share templates. An update leaves the old URL in files that it does not touch."""
     first, second = copies
     svn = shutil.which("svn") or ""

@@ -1,30 +1,26 @@
 """Fixtures of the tests that run the real workflow."""
 
-from __future__ import annotations
-
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from project import ROOT, Project, make_project, open_folder
+from project import ROOT, make_project, open_folder
 
 
 @pytest.fixture
-def project() -> Iterator[Project]:
+def project():
     """A project for one test."""
     yield from make_project()
 
 
 @pytest.fixture(scope="module")
-def shared_project() -> Iterator[Project]:
+def shared_project():
     """A project that the tests of a module share, in their order."""
     yield from make_project()
 
 
 @pytest.fixture(scope="session")
-def trixie() -> Iterator[Path]:
+def trixie():
     """Subversion of Debian 13, unpacked and not installed."""
     with open_folder("/var/tmp") as folder:
         script = ROOT / "envs" / "unpack_debian_build.sh"

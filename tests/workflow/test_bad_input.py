@@ -1,7 +1,5 @@
 """Bad input through Snakemake: an error that names the key or the file, and no traceback."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from typing import Any
@@ -40,13 +38,11 @@ def error(project: Project, **keys: Any) -> str:
         ({"storages": {"disk": "/no/storage"}}, "/no/storage: the storage is not a folder"),
     ],
 )
-def test_configuration_invalid_is_refused(
-    shared_project: Project, keys: dict[str, Any], expected: str
-) -> None:
+def test_configuration_invalid_is_refused(shared_project, keys, expected):
     assert expected in error(shared_project, **keys)
 
 
-def test_configuration_unknown_key_on_command_line_is_refused(shared_project: Project) -> None:
+def test_configuration_unknown_key_on_command_line_is_refused(shared_project):
     shared_project.configure(repositories=SMALL)
     command = [*shared_project.command("-n"), "--config", "roundz=3"]
     done = subprocess.run(command, cwd=shared_project.path, capture_output=True, text=True)
@@ -54,7 +50,7 @@ def test_configuration_unknown_key_on_command_line_is_refused(shared_project: Pr
     assert "Did you mean `rounds`?" in done.stderr + done.stdout
 
 
-def test_repository_empty_is_refused(shared_project: Project) -> None:
+def test_repository_empty_is_refused(shared_project):
     for kind, argv, reason in (
         ("svn", ["svnadmin", "create"], "no revision"),
         ("git", ["git", "init", "-q"], "no commit"),
@@ -65,7 +61,7 @@ def test_repository_empty_is_refused(shared_project: Project) -> None:
         assert str(path) in text and reason in text, text
 
 
-def test_repository_below_one_shard_skips_packed_cells(project: Project) -> None:
+def test_repository_below_one_shard_skips_packed_cells(project):
     project.configure(repositories=SMALL, rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
     assert project.measure(STUDY).returncode == 0
     assert len(project.exports()) == 1
@@ -81,9 +77,7 @@ def test_repository_below_one_shard_skips_packed_cells(project: Project) -> None
         ("ro", "Read-only file system"),
     ],
 )
-def test_storage_too_small_or_read_only_is_refused_before_loading(
-    project: Project, options: str, expected: str
-) -> None:
+def test_storage_too_small_or_read_only_is_refused_before_loading(project, options, expected):
     storage = project.path / "storage"
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", storage], check=True)
     try:
@@ -95,13 +89,13 @@ def test_storage_too_small_or_read_only_is_refused_before_loading(
 
 
 @as_root
-def test_storage_closed_to_the_user_of_servers_is_refused(project: Project) -> None:
+def test_storage_closed_to_the_user_of_servers_is_refused(project):
     closed = project.path / "storage"
     closed.chmod(0o700)
     assert f"cannot enter {closed}" in error(project, grid=GRID)
 
 
-def test_folder_of_a_user_in_the_way_is_kept(project: Project) -> None:
+def test_folder_of_a_user_in_the_way_is_kept(project):
     work = WorkDir(project.path / "storage", project.path)
     precious = work.path / "repositories" / "precious"
     precious.parent.mkdir(parents=True)

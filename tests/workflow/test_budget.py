@@ -1,7 +1,5 @@
 """Runs with a time budget: when they stop, and that they continue from earlier results."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -53,7 +51,7 @@ def minutes_for(project: Project, seconds: float) -> float:
 
 
 @pytest.fixture(scope="module")
-def measured(shared_project: Project) -> Project:
+def measured(shared_project):
     """A project after a run of fixed rounds, and one whose budget ends after the first rounds."""
     configure(shared_project, rounds=FIRST - 1)
     done = shared_project.measure(STUDY)
@@ -67,9 +65,7 @@ def measured(shared_project: Project) -> Project:
 
 
 @pytest.mark.parametrize(("arguments", "decides"), [([], False), (["--minutes=7"], True)])
-def test_option_minutes_overrides_rounds_of_configuration(
-    measured: Project, arguments: list[str], decides: bool
-) -> None:
+def test_option_minutes_overrides_rounds_of_configuration(measured, arguments, decides):
     configure(measured, rounds=3, minutes=None)
     done = measured.tool("run", "-n", f"--study={STUDY}", *arguments)
     assert done.returncode == 0, done.stdout
@@ -77,16 +73,14 @@ def test_option_minutes_overrides_rounds_of_configuration(
     configure(measured)
 
 
-def test_budget_spent_still_measures_the_minimum_of_rounds(measured: Project) -> None:
+def test_budget_spent_still_measures_the_minimum_of_rounds(measured):
     assert set(rounds(measured).values()) == {FIRST} and len(rounds(measured)) == 6
     (last,) = decisions(measured)
     assert last["why"] == "time is up" and not last["gives"] and last["spent_s"] > 0
     assert "Nothing to be done" in measured.measure(STUDY).stdout
 
 
-def test_budget_includes_seconds_of_setup(
-    measured: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_budget_includes_seconds_of_setup(measured, monkeypatch):
     before = measured.exports()
     monkeypatch.setenv("VCSBENCH_SETUP_SECONDS", "60")
     configure(measured, minutes=minutes_for(measured, 30))
@@ -95,7 +89,7 @@ def test_budget_includes_seconds_of_setup(
     assert decisions(measured)[-1]["why"] == "time is up" and measured.exports() == before
 
 
-def test_larger_budget_continues_and_measures_new_rounds_only(measured: Project) -> None:
+def test_larger_budget_continues_and_measures_new_rounds_only(measured):
     before = measured.exports()
     configure(measured, minutes=minutes_for(measured, 12))
     done = measured.measure(STUDY)
@@ -114,7 +108,7 @@ def test_larger_budget_continues_and_measures_new_rounds_only(measured: Project)
 
 
 @pytest.mark.slow
-def test_stale_cells_are_measured_again_in_as_many_rounds(measured: Project) -> None:
+def test_stale_cells_are_measured_again_in_as_many_rounds(measured):
     before, rounds_before = measured.exports(), rounds(measured)
     client = measured.path / "config" / "servers" / "default" / "client" / "config"
     client.write_text(client.read_text() + "# edited\n")
@@ -125,7 +119,7 @@ def test_stale_cells_are_measured_again_in_as_many_rounds(measured: Project) -> 
     assert all(rounds(measured)[cell] >= number for cell, number in rounds_before.items())
 
 
-def test_fixed_rounds_use_earlier_results(measured: Project) -> None:
+def test_fixed_rounds_use_earlier_results(measured):
     before = measured.exports()
     configure(measured, rounds=FIRST - 1)
     done = measured.measure(STUDY)
@@ -134,7 +128,7 @@ def test_fixed_rounds_use_earlier_results(measured: Project) -> None:
     assert len(table) == 1 + 6 * (FIRST - 1)
 
 
-def test_run_ends_when_all_questions_are_answered(measured: Project) -> None:
+def test_run_ends_when_all_questions_are_answered(measured):
     before = measured.exports()
     configure(measured, minutes=60, min_effect_pct=COARSE)
     done = measured.measure(STUDY)
@@ -153,7 +147,7 @@ def wait_for(project: Project, number: int, process: subprocess.Popen[bytes]) ->
 
 
 @pytest.mark.slow
-def test_run_killed_in_later_batch_continues(project: Project) -> None:
+def test_run_killed_in_later_batch_continues(project):
     configure(project, minutes=60)
     log = (project.path / "log").open("w")
     run = subprocess.Popen(
@@ -181,7 +175,7 @@ def test_run_killed_in_later_batch_continues(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_failed_cell_leaves_budget_to_others(project: Project) -> None:
+def test_failed_cell_leaves_budget_to_others(project):
     broken = project.path / "config" / "servers" / "broken"
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)
     (broken / "svnserve.args").write_text("--threads --no-such-option\n")

@@ -1,7 +1,5 @@
 """Builds of Subversion: each cell runs the binaries of its build, and a slower build is detected."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -54,7 +52,7 @@ def libraries() -> str:
 
 
 @pytest.fixture(scope="module")
-def measured(shared_project: Project) -> Project:
+def measured(shared_project):
     """A project after a run of several builds, which all run the programs of the system."""
     for name in ("svn", "svnserve"):
         wrap(shared_project, "wrapped", name, f'exec {shutil.which(name)} "$@"')
@@ -73,7 +71,7 @@ def measured(shared_project: Project) -> Project:
     return shared_project
 
 
-def test_build_cells_run_its_binaries(measured: Project) -> None:
+def test_build_cells_run_its_binaries(measured):
     wrapped = f"{measured.path}/wrapped/bin/"
     system = {name: shutil.which(name) for name in ("svn", "svnserve")}
     ran = {
@@ -96,7 +94,7 @@ def test_build_cells_run_its_binaries(measured: Project) -> None:
         assert row["server_version"] == (version if row["ra"] == "svn" else "")
 
 
-def test_build_loading_other_libraries_is_in_no_table(measured: Project) -> None:
+def test_build_loading_other_libraries_is_in_no_table(measured):
     flags = {row["cell"]: row["flags"] for row in measured.rows(f"measurements/{STUDY}.csv")}
     assert {cell for cell, words in flags.items() if "other-libraries" in words} == {
         cell for cell in flags if cell.endswith("/no-libraries")
@@ -105,20 +103,20 @@ def test_build_loading_other_libraries_is_in_no_table(measured: Project) -> None
     assert compared == {"again", "wrapped", "mixed"}
 
 
-def test_build_with_equal_binaries_has_flag(measured: Project) -> None:
+def test_build_with_equal_binaries_has_flag(measured):
     for row in measured.rows(f"tables/{STUDY}/first-vs-build.csv"):
         assert row["baseline"] == "system"
         assert ("same-binaries" in row["flags"]) == (row["candidate"] == "again")
 
 
-def test_build_without_a_program_skips_its_cells(measured: Project) -> None:
+def test_build_without_a_program_skips_its_cells(measured):
     skipped = {r["cell"]: r["skip"] for r in measured.rows(f"grid/{STUDY}.csv") if r["skip"]}
     assert {cell.rpartition("/")[2] for cell in skipped} == {"no-libraries", "wrapped", "mixed"}
     assert all(cell.startswith("null-log/") for cell in skipped)
     assert set(skipped.values()) == {f"{measured.path}/wrapped has no svnbench in bin or sbin"}
 
 
-def test_binary_changed_measures_its_cells_only(measured: Project) -> None:
+def test_binary_changed_measures_its_cells_only(measured):
     before = measured.exports()
     wrap(measured, "wrapped", "svnserve", f'exec {shutil.which("svnserve")} --quiet "$@"')
     assert measured.measure(STUDY).returncode == 0
@@ -129,9 +127,7 @@ def test_binary_changed_measures_its_cells_only(measured: Project) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not LOADER.exists(), reason="no x86-64 glibc")
-def test_build_of_conda_is_made_once_and_measured(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_build_of_conda_is_made_once_and_measured(project, monkeypatch):
     tools = project.path / "tools"
     tools.mkdir()
     (tools / "micromamba").write_text(MICROMAMBA)
@@ -183,9 +179,7 @@ def compared(project: Project, rounds: int) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_build_slower_client_is_detected_and_equal_client_is_not(
-    project: Project,
-) -> None:
+def test_build_slower_client_is_detected_and_equal_client_is_not(project):
     svnadmin = shutil.which("svnadmin")
     wrap(project, "same", "svnadmin", f'exec {svnadmin} "$@"')
     wrap(project, "slower", "svnadmin", "").write_text(SLOWER.format(svnadmin=svnadmin))
@@ -200,9 +194,7 @@ def test_build_slower_client_is_detected_and_equal_client_is_not(
 
 
 @pytest.mark.slow
-def test_build_of_another_release_runs_its_programs_over_each_access(
-    trixie: Path, project: Project
-) -> None:
+def test_build_of_another_release_runs_its_programs_over_each_access(trixie, project):
     builds = {"system": {}, "trixie": {"prefix": str(trixie)}}
     configure(project, builds, {**PART, "ra": ["svn", "http", "file"]})
     done = project.measure(STUDY)
@@ -215,7 +207,7 @@ def test_build_of_another_release_runs_its_programs_over_each_access(
         assert not {"other-libraries", "libraries-unknown"} & set(row["flags"].split())
 
 
-def test_unpack_debian_build_invalid_arguments_leave_nothing(tmp_path: Path) -> None:
+def test_unpack_debian_build_invalid_arguments_leave_nothing(tmp_path):
     script = ROOT / "envs" / "unpack_debian_build.sh"
 
     for arguments, expected in (

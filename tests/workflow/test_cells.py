@@ -1,11 +1,8 @@
 """Cells on a small repository: every access and cache state, repeated cells, failed cells."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import statistics
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,7 +41,7 @@ def elapsed(project: Project, cell: str, number: int = 1) -> float:
 
 
 @pytest.fixture(scope="module")
-def measured(shared_project: Project) -> Project:
+def measured(shared_project):
     """A project after a run of all kinds of cells."""
     shared_project.configure(
         repositories={"ruby": {**RUBY, "scale": 0.005}},
@@ -57,7 +54,7 @@ def measured(shared_project: Project) -> Project:
     return shared_project
 
 
-def test_run_each_cell_has_export_and_context(measured: Project) -> None:
+def test_run_each_cell_has_export_and_context(measured):
     grid = [row for row in measured.rows(f"grid/{STUDY}.csv") if row["repo"] != "empty"]
     assert len(grid) == 9 + 1 + 5 and not any(row["skip"] for row in grid)
     for row in grid:
@@ -66,7 +63,7 @@ def test_run_each_cell_has_export_and_context(measured: Project) -> None:
         assert axes == {axis: row[axis] for axis in axes}
 
 
-def test_run_each_cell_has_the_evidence_of_its_label(measured: Project) -> None:
+def test_run_each_cell_has_the_evidence_of_its_label(measured):
     for export in measured.exports():
         context = measured.context(STUDY, str(Path(export).parent.relative_to(STUDY)))
         axes, (run, *_) = context["axes"], context["runs"]
@@ -81,7 +78,7 @@ def test_run_each_cell_has_the_evidence_of_its_label(measured: Project) -> None:
 
 
 @pytest.mark.slow
-def test_run_cold_log_of_packed_repository_reads_less(project: Project) -> None:
+def test_run_cold_log_of_packed_repository_reads_less(project):
     part = {**LOG, "packing": ["nopack", "pack"], "cache": "cold"}
     configure_tiny(project, part, repositories={"ruby": RUBY})
     done = project.snakemake(f"results/tables/{STUDY}")
@@ -99,23 +96,23 @@ def test_run_cold_log_of_packed_repository_reads_less(project: Project) -> None:
     assert all(float(row["ratio"]) > 2 and not row["low"] for row in table.values())
 
 
-def test_servers_get_options_of_their_files(measured: Project) -> None:
+def test_servers_get_options_of_their_files(measured):
     argv = measured.context(STUDY, "log/svn/ruby/f7/nopack/fast/hot-svn")["server"]["argv"]
     assert argv[-4:] == ["--client-speed", "1000", "--block-read", "yes"] and "--threads" in argv
     httpd = measured.context(STUDY, "log/http/ruby/f7/nopack/fast/hot-svn")
     assert "SVNBlockRead on" in httpd["server_files"]["httpd.conf"]
 
 
-def test_run_leaves_no_server_and_no_target(measured: Project) -> None:
+def test_run_leaves_no_server_and_no_target(measured):
     assert servers_of(measured) == []
     assert not list((measured.path / "storage").glob("*/targets/*"))
 
 
-def test_second_run_has_nothing_to_do(measured: Project) -> None:
+def test_second_run_has_nothing_to_do(measured):
     assert "Nothing to be done" in measured.snakemake(f"results/tables/{STUDY}").stdout
 
 
-def test_server_configuration_edited_measures_its_cells_only(measured: Project) -> None:
+def test_server_configuration_edited_measures_its_cells_only(measured):
     before = measured.exports()
     args = measured.path / "config" / "servers" / "fast" / "svnserve.args"
     args.write_text(args.read_text().replace("1024", "512"))
@@ -125,7 +122,7 @@ def test_server_configuration_edited_measures_its_cells_only(measured: Project) 
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Iterator[Project]:
+def tiny():
     """A project after a run of two cells. The tests below extend it in their order."""
     for project in make_project():
         configure_tiny(project, HOT)
@@ -139,7 +136,7 @@ def configure_tiny(project: Project, *include: dict[str, object], **keys: object
     project.configure(**{"repositories": TINY, "rounds": 1, "copies": 1, "grid": grid, **keys})
 
 
-def test_new_rounds_and_values_are_measured_alone(tiny: Project) -> None:
+def test_new_rounds_and_values_are_measured_alone(tiny):
     before = tiny.exports()
     configure_tiny(tiny, HOT, F8, rounds=2, copies=2)
     done = tiny.snakemake("-n")
@@ -151,7 +148,7 @@ def test_new_rounds_and_values_are_measured_alone(tiny: Project) -> None:
     assert tiny.context(STUDY, F8_CELL, 2)["copy"] == 2
 
 
-def test_copies_lost_are_made_again_and_keep_results(tiny: Project) -> None:
+def test_copies_lost_are_made_again_and_keep_results(tiny):
     before = tiny.exports()
     for folder in ("storage", "scratch"):
         for path in (tiny.path / folder).iterdir():
@@ -163,7 +160,7 @@ def test_copies_lost_are_made_again_and_keep_results(tiny: Project) -> None:
     assert {path: after[path] for path in before} == before and len(after) == len(before) + 2
 
 
-def test_run_over_the_time_limit_fails(tiny: Project) -> None:
+def test_run_over_the_time_limit_fails(tiny):
     before = tiny.exports()
     configure_tiny(tiny, {**HOT, "ra": "svn", "command": "export"}, time_limit_s=0.001)
     assert tiny.measure(STUDY).returncode != 0
@@ -173,7 +170,7 @@ def test_run_over_the_time_limit_fails(tiny: Project) -> None:
     assert servers_of(tiny) == []
 
 
-def test_source_changed_makes_copies_and_cells_again(tiny: Project) -> None:
+def test_source_changed_makes_copies_and_cells_again(tiny):
     cell = "log/file/ruby/f7/nopack/slow/hot-os"
     before = tiny.context(STUDY, cell)["repository"]["youngest"]
     larger = {"ruby": {**RUBY, "scale": 0.001}}
@@ -183,7 +180,7 @@ def test_source_changed_makes_copies_and_cells_again(tiny: Project) -> None:
 
 
 @pytest.mark.slow
-def test_cold_is_slower_than_hot_and_hot_server_is_fastest(project: Project) -> None:
+def test_cold_is_slower_than_hot_and_hot_server_is_fastest(project):
     # `null-export` over svn writes nothing: the work of the server is timed.
     cells = {c: f"null-export/svn/ruby/f7/nopack/fast/{c}" for c in ("cold", "hot-os", "hot-svn")}
     part = {**LOG, "command": "null-export", "ra": "svn", "config": "fast"}
@@ -199,7 +196,7 @@ def test_cold_is_slower_than_hot_and_hot_server_is_fastest(project: Project) -> 
     assert evidence["server_age_s"] > median["hot-os"]
 
 
-def test_failed_cells_are_reported_and_measured_by_the_next_run(project: Project) -> None:
+def test_failed_cells_are_reported_and_measured_by_the_next_run(project):
     broken = project.path / "config" / "servers" / "broken"
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)
     (broken / "httpd.conf").write_text("SVNNoSuchDirective on\n")

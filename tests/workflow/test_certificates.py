@@ -1,7 +1,5 @@
 """Evidence and flags of real runs: each fault is injected from outside the workflow."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -97,7 +95,7 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(shared_project: Project) -> Bench:
+def bench(shared_project):
     return Bench(shared_project)
 
 
@@ -144,7 +142,7 @@ def client(bench: Bench, body: str) -> str:
     )
 
 
-def test_runs_undisturbed_have_no_invalid_flag(bench: Bench) -> None:
+def test_runs_undisturbed_have_no_invalid_flag(bench):
     accesses = [SVN, FILE, *([HTTP] if Machine().httpd else [])]
     warm_ups = {"cold": 0, "hot-os": 1, "hot-svn": 2}
     bench.forget()
@@ -169,7 +167,7 @@ def test_runs_undisturbed_have_no_invalid_flag(bench: Bench) -> None:
     assert len(discarded) == 2 and max(discarded) > 1 << 20
 
 
-def test_cold_run_without_clearing_has_cache_not_cold(bench: Bench) -> None:
+def test_cold_run_without_clearing_has_cache_not_cold(bench):
     bench.forget()
     bench.configure(clear_caches="evict")
     try:
@@ -194,7 +192,7 @@ if number {when}:
 
 
 @pytest.mark.parametrize(("when", "attempts"), [("== 2", 2), (">= 2", 3)])
-def test_hot_run_losing_its_pages_is_measured_again(bench: Bench, when: str, attempts: int) -> None:
+def test_hot_run_losing_its_pages_is_measured_again(bench, when, attempts):
     body = EVICT.format(when=when, files=f"{bench.repositories}/**")
     bench.configure(thresholds={"ignore_below_mib": 0})
     try:
@@ -210,7 +208,7 @@ def test_hot_run_losing_its_pages_is_measured_again(bench: Bench, when: str, att
     assert ("cache-not-warm" in found) == (attempts == 3) == (seen["client_read_bytes"] > 0)
 
 
-def test_run_with_another_server_has_other_server(bench: Bench) -> None:
+def test_run_with_another_server_has_other_server(bench):
     root = str(bench.repositories)
     words = ["svnserve", "-d", "--foreground", "--root", root, "--listen-host", "127.0.0.1"]
     with subprocess.Popen([*words, "--listen-port", "0"]) as server:
@@ -221,7 +219,7 @@ def test_run_with_another_server_has_other_server(bench: Bench) -> None:
     assert "other-server" in found and any(root in line for line in seen["other_servers"])
 
 
-def test_run_with_a_server_not_stopped_has_server_reused(bench: Bench) -> None:
+def test_run_with_a_server_not_stopped_has_server_reused(bench):
     steps = bench.project.path / "workflow" / "vcsbench" / "measure" / "prepared_cell.py"
     text = steps.read_text()
     broken = text.replace("self.server.stop()", "bool(self.server)")
@@ -234,7 +232,7 @@ def test_run_with_a_server_not_stopped_has_server_reused(bench: Bench) -> None:
     assert "server-reused" in found and seen["server_runs_before"] == 1
 
 
-def test_forking_svnserve_hot_svn_has_server_reforked(bench: Bench) -> None:
+def test_forking_svnserve_hot_svn_has_server_reforked(bench):
     cells = [f"svn/ruby/f7/nopack/forking/{cache}" for cache in ("hot-svn", "hot-os")]
     (found, seen), (other, _) = bench.measure_all(cells).values()
     assert "server-reforked" in found and seen["server_cpu_s"] > 0
@@ -256,14 +254,14 @@ sys.exit(code)
 """
 
 
-def test_hyperfine_reporting_half_of_the_time_has_clock(bench: Bench) -> None:
+def test_hyperfine_reporting_half_of_the_time_has_clock(bench):
     text = HALVED.format(python=sys.executable, hyperfine=shutil.which("hyperfine"))
     with bench.program("hyperfine", text):
         found, seen = bench.measure(f"{FILE}/cold")
     assert "clock" in found, seen["window_s"]
 
 
-def test_environment_changing_programs_is_recorded_without_secrets(bench: Bench) -> None:
+def test_environment_changing_programs_is_recorded_without_secrets(bench):
     proxy = "http://somebody:secret@proxy.invalid:3128"
     assert not bench.run([f"{FILE}/hot-os"], MALLOC_ARENA_MAX="1", http_proxy=proxy)
     context = bench.context(f"{FILE}/hot-os")
@@ -274,7 +272,7 @@ def test_environment_changing_programs_is_recorded_without_secrets(bench: Bench)
     assert "environment" not in bench.context(f"{FILE}/hot-os")["flags"]
 
 
-def test_server_configuration_edited_during_a_run_fails_later_cells(bench: Bench) -> None:
+def test_server_configuration_edited_during_a_run_fails_later_cells(bench):
     args = bench.project.path / "config" / "servers" / "slow" / "svnserve.args"
     text = args.read_text()
     # The first run of the client edits the file. The first cell started before that.
@@ -329,7 +327,7 @@ def restart():
         ),
     ],
 )
-def test_server_restarted_during_a_run_has_restarted(bench: Bench, when: str) -> None:
+def test_server_restarted_during_a_run_has_restarted(bench, when):
     pids = bench.project.path / "pids"
     pids.write_text("")
     body = RESTART.format(pids=str(pids)) + when
@@ -354,7 +352,7 @@ def read_all(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("timed", [1, 2])
-def test_repository_read_after_clearing_has_foreign_reads(bench: Bench, timed: int) -> None:
+def test_repository_read_after_clearing_has_foreign_reads(bench, timed):
     bench.forget()
     if timed == 1:
         bench.measure(f"{SVN}/cold")  # with the discarded run
@@ -378,7 +376,7 @@ def test_repository_read_after_clearing_has_foreign_reads(bench: Bench, timed: i
     assert "cache-not-cold" not in found
 
 
-def test_repository_read_all_the_time_has_a_cold_flag(bench: Bench) -> None:
+def test_repository_read_all_the_time_has_a_cold_flag(bench):
     program = (
         "import os, sys\nprint(flush=True)\nwhile True:\n"
         "  for folder, _, files in os.walk(sys.argv[1]):\n"
@@ -391,7 +389,7 @@ def test_repository_read_all_the_time_has_a_cold_flag(bench: Bench) -> None:
     ), seen
 
 
-def test_memory_taken_has_low_memory(bench: Bench) -> None:
+def test_memory_taken_has_low_memory(bench):
     def available() -> int:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if "MemAvailable" in line) * 1024
@@ -410,7 +408,7 @@ def test_memory_taken_has_low_memory(bench: Bench) -> None:
     assert "low-memory" in found and seen["memory_available_bytes"] < limit_mib << 20
 
 
-def test_machine_swapping_has_swapped(bench: Bench) -> None:
+def test_machine_swapping_has_swapped(bench):
     file = bench.project.path / "swap"
     with file.open("wb") as out:
         os.fchmod(out.fileno(), 0o600)
@@ -435,7 +433,7 @@ def test_machine_swapping_has_swapped(bench: Bench) -> None:
     assert "swapped" in found and seen["swapped_out_pages"] > 0
 
 
-def test_processor_busy_has_cpu_busy(bench: Bench) -> None:
+def test_processor_busy_has_cpu_busy(bench):
     hog = "print(flush=True)\nwhile True: pass"
     with contextlib.ExitStack() as stack:
         for _ in range(os.cpu_count() or 1):
@@ -446,7 +444,7 @@ def test_processor_busy_has_cpu_busy(bench: Bench) -> None:
     assert "cpu-busy" in found and seen["others_cpu_s"] > 0.4
 
 
-def test_threshold_changed_judges_again_and_measures_nothing(bench: Bench) -> None:
+def test_threshold_changed_judges_again_and_measures_nothing(bench):
     grid = {STUDY: {"include": [{**PART, "config": "slow", "ra": "file", "cache": "hot-os"}]}}
     keys = {"repositories": SMALL, "rounds": 1, "copies": 1, "grid": grid}
     found, exports = [], []

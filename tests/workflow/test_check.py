@@ -1,7 +1,5 @@
 """`check` on a tiny repository: the example of the README, failed expectations, baselines, bundles."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -32,7 +30,7 @@ def readme_expectations() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def repository(tmp_path_factory):
     """A repository with five revisions."""
     path = tmp_path_factory.mktemp("repository") / "project"
     subprocess.run(["svnadmin", "create", path], check=True)
@@ -75,8 +73,8 @@ def level(name: str, at_most: float, **where: str) -> dict[str, Any]:
 
 
 def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
-    shared_project: Project, repository: Path
-) -> None:
+    shared_project, repository
+):
     project = shared_project
     project.configure(rounds=5, copies=1, grid=GRID)
 
@@ -110,9 +108,7 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
 
 
 @pytest.mark.slow
-def test_check_target_of_snakemake_fails_on_difference(
-    shared_project: Project, repository: Path
-) -> None:
+def test_check_target_of_snakemake_fails_on_difference(shared_project, repository):
     project = shared_project
     project.configure(rounds=5, copies=1, grid=GRID, repository=str(repository))
     expect(project, level("in-no-time", 0.00001))
@@ -154,9 +150,7 @@ def assert_bundle_gives_the_same_page(project: Project, page: str) -> None:
 
 
 @pytest.mark.slow
-def test_baseline_saved_is_compared_with_later_runs(
-    shared_project: Project, repository: Path
-) -> None:
+def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
     project = shared_project
     keys = {"copies": 1, "grid": GRID, "repository": str(repository)}
     against = level("no-slower-than-old", 1)
@@ -200,7 +194,7 @@ def test_baseline_saved_is_compared_with_later_runs(
     assert "Use one of: 1.14-old, or save it by `make baseline NAME=gone`" in done.stdout
 
 
-def test_check_invalid_expectations_are_refused(shared_project: Project, repository: Path) -> None:
+def test_check_invalid_expectations_are_refused(shared_project, repository):
     project = shared_project
     project.configure(rounds=5, copies=1, grid=GRID)
     expect(project, level("typing-error", 1, cash="hot-os"))

@@ -1,14 +1,12 @@
 """Runs through a real Slurm with two nodes on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -54,7 +52,7 @@ SAME = ("identity", "variant", "format", "packed", "scale", "description")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[slurm.Slurm]:
+def cluster():
     with open_folder("/tmp") as folder, slurm.started(folder) as started:
         yield started
 
@@ -125,9 +123,7 @@ def measured_on(project: Project, node: str) -> list[Path]:
     return list(filter(is_of_source, exports))
 
 
-def test_cluster_blocks_on_separate_nodes_equal_a_workstation(
-    cluster: slurm.Slurm, project: Project
-) -> None:
+def test_cluster_blocks_on_separate_nodes_equal_a_workstation(cluster, project):
     configure(project)
     finish(start(project), project)
     nodes = nodes_of_blocks(project)
@@ -162,9 +158,7 @@ def comparable(context: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any],
     )
 
 
-def test_cluster_node_lost_keeps_whole_blocks_and_repeats_the_other(
-    cluster: slurm.Slurm, project: Project
-) -> None:
+def test_cluster_node_lost_keeps_whole_blocks_and_repeats_the_other(cluster, project):
     # One job of two blocks with four cell-rounds each.
     cores = len(os.sched_getaffinity(0))
     configure(project, cluster={"nodes": ["n2"], "class": "bench", "cores": cores})
@@ -186,9 +180,7 @@ def test_cluster_node_lost_keeps_whole_blocks_and_repeats_the_other(
         cluster.wait_for("n2", "idle")
 
 
-def test_clean_removes_folders_of_nodes_through_slurm(
-    cluster: slurm.Slurm, project: Project
-) -> None:
+def test_clean_removes_folders_of_nodes_through_slurm(cluster, project):
     configure(project, rounds=1)
     finish(start(project), project)
     places = [project.path / "storage", project.path / "scratch"]
@@ -206,9 +198,7 @@ def test_clean_removes_folders_of_nodes_through_slurm(
     assert not any(any(place.iterdir()) for place in places if place.exists())
 
 
-def test_cluster_job_cancelled_continues_in_the_next(
-    cluster: slurm.Slurm, project: Project
-) -> None:
+def test_cluster_job_cancelled_continues_in_the_next(cluster, project):
     configure(project, cluster={"nodes": ["n1"], "cores": len(os.sched_getaffinity(0))})
     run = start(project)
     until(lambda: len(measured_on(project, "n1")) >= 2, run)
@@ -219,18 +209,14 @@ def test_cluster_job_cancelled_continues_in_the_next(
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
-def test_cluster_submission_refused_prints_error_of_slurm(
-    cluster: slurm.Slurm, project: Project
-) -> None:
+def test_cluster_submission_refused_prints_error_of_slurm(cluster, project):
     nodes = {"nodes": 1, "class": "nowhere", "cores": 1}
     configure(project, cluster=nodes)
     assert "Invalid feature specification" in finish(start(project), project, code=1)
     assert not contexts(project)
 
 
-def test_cluster_two_runs_at_once_use_separate_nodes(
-    cluster: slurm.Slurm, project: Project
-) -> None:
+def test_cluster_two_runs_at_once_use_separate_nodes(cluster, project):
     for other in make_project():
         cores = len(os.sched_getaffinity(0))
         runs = []
@@ -256,7 +242,7 @@ esac
 """
 
 
-def test_generic_profile_runs_jobs_by_scripts(cluster: slurm.Slurm, project: Project) -> None:
+def test_generic_profile_runs_jobs_by_scripts(cluster, project):
     configure(project, rounds=1)
     for name, script in (("submit", SUBMIT), ("status", STATUS)):
         path = project.path / "profiles" / "generic" / f"{name}.sh"

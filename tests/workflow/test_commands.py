@@ -1,10 +1,8 @@
 """Commands outside of a run: plan, doctor, show, measure, clean."""
 
-from __future__ import annotations
-
 import re
 
-from project import Project, needs
+from project import needs
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
@@ -24,7 +22,7 @@ def seconds(report: str) -> dict[str, float]:
     return {stage: int(number) * {"s": 1, "min": 60}[unit] for stage, number, unit in found}
 
 
-def test_plan_before_and_after_a_run_forecasts_missing_stages(project: Project) -> None:
+def test_plan_before_and_after_a_run_forecasts_missing_stages(project):
     project.configure(repositories=SMALL, rounds=1, copies=1, grid=GRID)
     done = project.tool("plan")
     assert done.returncode == 0, done.stdout
@@ -45,7 +43,7 @@ def test_plan_before_and_after_a_run_forecasts_missing_stages(project: Project) 
     assert 20 < stages["measuring"] < 600
 
 
-def test_plan_and_doctor_with_bad_configuration_print_one_sentence(project: Project) -> None:
+def test_plan_and_doctor_with_bad_configuration_print_one_sentence(project):
     project.configure(repositories=SMALL, rounds="many")
     for action, expected in (("plan", 1), ("doctor", 2)):
         done = project.tool(action)
@@ -53,7 +51,7 @@ def test_plan_and_doctor_with_bad_configuration_print_one_sentence(project: Proj
         assert "`rounds`" in done.stdout and done.stdout.count("\n") == 1
 
 
-def test_show_measure_and_clean_use_prepared_copies_only(project: Project) -> None:
+def test_show_measure_and_clean_use_prepared_copies_only(project):
     project.configure(repositories=SMALL, rounds=1, copies=1)
     unprepared = project.tool("show", CELL)
     assert unprepared.returncode == 1 and "are not prepared" in unprepared.stdout

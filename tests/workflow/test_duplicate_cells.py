@@ -1,7 +1,5 @@
 """Duplicates: measured in the blocks of their originals, shown and measured by hand, in no table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -46,7 +44,7 @@ def orders(project: Project, number: int) -> dict[str, int]:
 
 
 @pytest.fixture(scope="module")
-def measured(shared_project: Project) -> Project:
+def measured(shared_project):
     measure(shared_project, 2)
     return shared_project
 
@@ -55,7 +53,7 @@ def duplicates_of(project: Project) -> list[str]:
     return [path for path in orders(project, 1) if is_duplicate(path)]
 
 
-def test_duplicates_are_measured_in_the_blocks_of_their_originals(measured: Project) -> None:
+def test_duplicates_are_measured_in_the_blocks_of_their_originals(measured):
     duplicates = duplicates_of(measured)
     assert sorted(path.split("/")[1] for path in duplicates) == ["file", "svn"]
     for number in (1, 2):
@@ -67,7 +65,7 @@ def test_duplicates_are_measured_in_the_blocks_of_their_originals(measured: Proj
         assert max(positions.values()) - min(positions.values()) == 5
 
 
-def test_tables_have_originals_only_with_duplicate_sd(measured: Project) -> None:
+def test_tables_have_originals_only_with_duplicate_sd(measured):
     runs = measured.rows(f"measurements/{STUDY}.csv")
     assert sum(is_duplicate(run["cell"]) for run in runs) == 2 * 2 and len(runs) == 2 * (4 + 2)
     table = measured.rows(TABLE)
@@ -80,7 +78,7 @@ def test_tables_have_originals_only_with_duplicate_sd(measured: Project) -> None
         assert "no-duplicates" not in row["flags"].split()
 
 
-def test_duplicate_is_shown_and_measured_by_hand(measured: Project) -> None:
+def test_duplicate_is_shown_and_measured_by_hand(measured):
     before = files(measured)
     duplicate = next(path for path in duplicates_of(measured) if "/svn/" in path)
     shown, run = (measured.tool(command, duplicate) for command in ("show", "measure"))
@@ -90,7 +88,7 @@ def test_duplicate_is_shown_and_measured_by_hand(measured: Project) -> None:
     assert files(measured) == before
 
 
-def test_more_rounds_measure_new_rounds_of_duplicates_only(measured: Project) -> None:
+def test_more_rounds_measure_new_rounds_of_duplicates_only(measured):
     before = files(measured)
     measure(measured, 3)
     after = files(measured)

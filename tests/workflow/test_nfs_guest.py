@@ -1,12 +1,10 @@
 """Working copies on NFS: a guest with a real NFS client and server boots for each cell-round."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -65,7 +63,7 @@ def run_in_guest(folder: Path, *command: str, root: Path = ROOT, reads: Sequence
 CHECKOUT = {"command": "checkout", "filesystem": "nfs", "sqlite_locking": "exclusive"}
 
 
-def test_checkout_on_nfs_counts_its_calls(project: Project) -> None:
+def test_checkout_on_nfs_counts_its_calls(project):
     (run,) = measure(project, **CHECKOUT)
     files = json.loads(run["work"])["files"]
     assert float(run["rpcs"]) > 5 * files
@@ -77,7 +75,7 @@ def test_checkout_on_nfs_counts_its_calls(project: Project) -> None:
 
 
 @pytest.mark.slow
-def test_commands_on_nfs_and_below_it_do_the_same_work(project: Project) -> None:
+def test_commands_on_nfs_and_below_it_do_the_same_work(project):
     runs = measure(project, filesystem=["nfs", "guest-local"])
     assert {(r["command"], r["filesystem"]) for r in runs} == {
         (command, filesystem)
@@ -95,7 +93,7 @@ def test_commands_on_nfs_and_below_it_do_the_same_work(project: Project) -> None
 
 
 @pytest.mark.slow
-def test_network_delay_is_in_times_and_not_in_calls(project: Project) -> None:
+def test_network_delay_is_in_times_and_not_in_calls(project):
     rows = measure(project, **CHECKOUT, network_delay=["0", "1ms"])
     runs = {run["network_delay"]: run for run in rows}
     calls = {delay: float(run["rpcs"]) for delay, run in runs.items()}
@@ -134,7 +132,7 @@ read("server cold")
 
 
 @pytest.mark.slow
-def test_network_reads_of_server_and_disk_are_counted_separately(tmp_path: Path) -> None:
+def test_network_reads_of_server_and_disk_are_counted_separately(tmp_path):
     folder, package = guest.FOLDERS["nfs"], str(ROOT / "workflow")
     log = run_in_guest(tmp_path, sys.executable, "-c", COUNTING, folder, package)
     lines = log.splitlines()
@@ -180,7 +178,7 @@ except OSError:
 
 
 @pytest.mark.slow
-def test_locks_hold_across_mounts(tmp_path: Path) -> None:
+def test_locks_hold_across_mounts(tmp_path):
     tools = (ROOT / guest.TOOLS).resolve()
     libraries = f"{tools}/usr/lib/x86_64-linux-gnu:{tools}/lib/x86_64-linux-gnu"
     words = ("-c", LOCKING, guest.FOLDERS["nfs"], libraries, ASKS)
@@ -189,7 +187,7 @@ def test_locks_hold_across_mounts(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_guest_hanging_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guest_hanging_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(guest, "BOOT_LIMIT_S", -105)  # of the 120 seconds of the command
     with pytest.raises(UserError, match="the guest ended before it ran the command"):
         run_in_guest(tmp_path, "sleep", "1000")
@@ -197,7 +195,7 @@ def test_guest_hanging_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def covered_folders() -> Iterator[list[Path]]:
+def covered_folders():
     """Folders below each folder of the host that the guest mounts over."""
     with ExitStack() as stack:
         yield [
@@ -207,9 +205,7 @@ def covered_folders() -> Iterator[list[Path]]:
 
 
 @pytest.mark.slow
-def test_guest_run_with_folders_that_it_covers_reads_them(
-    tmp_path: Path, covered_folders: list[Path]
-) -> None:
+def test_guest_run_with_folders_that_it_covers_reads_them(tmp_path, covered_folders):
     files = [folder / "deep" / "file" for folder in covered_folders]
     for file in files:
         file.parent.mkdir()
@@ -219,7 +215,7 @@ def test_guest_run_with_folders_that_it_covers_reads_them(
 
 
 @pytest.mark.slow
-def test_guest_run_of_a_checkout_below_tmp_mounts_nfs(covered_folders: list[Path]) -> None:
+def test_guest_run_of_a_checkout_below_tmp_mounts_nfs(covered_folders):
     checkout = covered_folders[0] / "checkout"
     shutil.copytree(ROOT / guest.TOOLS, checkout / guest.TOOLS, symlinks=True)
     command = "touch /mnt/nfs/file && ls /mnt/exp/shared"

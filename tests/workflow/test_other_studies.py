@@ -1,11 +1,8 @@
 """The SSD study and a study without Subversion, and the default grids of all studies."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +27,7 @@ def invalid_flags(runs: list[dict[str, str]]) -> list[str]:
 
 
 @pytest.fixture
-def memory() -> Iterator[Path]:
+def memory():
     """A folder in RAM that the user of the servers can enter."""
     with open_folder("/dev/shm") as path:
         yield path
@@ -39,7 +36,7 @@ def memory() -> Iterator[Path]:
 @needs("svn", "svnserve", "hyperfine")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
 @pytest.mark.slow
-def test_ssd_study_measures_on_two_storages(project: Project, memory: Path) -> None:
+def test_ssd_study_measures_on_two_storages(project, memory):
     part = {"command": ["export", "log"], "format": ["f6", "f7"], "packing": "nopack"}
     project.configure(
         studies=[SSD],
@@ -78,7 +75,7 @@ def test_ssd_study_measures_on_two_storages(project: Project, memory: Path) -> N
 
 
 @needs("svn", "svnadmin", "hyperfine")
-def test_load_is_timed_into_new_repositories_and_verified(project: Project, memory: Path) -> None:
+def test_load_is_timed_into_new_repositories_and_verified(project, memory):
     """Load both formats on both storages from a dump in RAM, and time a dump of the same revisions."""
     load = {"command": "load", "format": "f7", "config": ["slow", "fast"]}
     load_f6 = {"command": "load", "format": "f6", "config": "slow", "storage": "ssd"}
@@ -116,7 +113,7 @@ def test_load_is_timed_into_new_repositories_and_verified(project: Project, memo
 
 @pytest.mark.slow
 @needs("svnadmin", "hyperfine")
-def test_load_with_lost_dump_makes_it_again(project: Project) -> None:
+def test_load_with_lost_dump_makes_it_again(project):
     part = {"command": "load", "format": "f7", "storage": "ssd", "config": "slow"}
     small = {"ruby": {**RUBY["ruby"], "scale": 0.002}}
     grid = {SSD: {"include": [part]}}
@@ -136,7 +133,7 @@ def test_load_with_lost_dump_makes_it_again(project: Project) -> None:
 @pytest.mark.slow
 @needs("svnadmin", "hyperfine")
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
-def test_load_on_full_storage_fails_its_cells_only(project: Project) -> None:
+def test_load_on_full_storage_fails_its_cells_only(project):
     small = project.path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k,mode=755", "tmpfs", small], check=True)
@@ -223,7 +220,7 @@ TOY: dict[str, Any] = {
 
 @needs("hyperfine")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
-def test_study_without_subversion_runs_from_grid_to_report(project: Project) -> None:
+def test_study_without_subversion_runs_from_grid_to_report(project):
     (project.path / "config/studies/toy.yaml").write_text(yaml.safe_dump(TOY, sort_keys=False))
     (project.path / "workflow/vcsbench/subjects/pieces.py").write_text(SUBJECT)
     project.configure(studies=["toy"], rounds=2, duplicates=1, grid={"toy": {"include": [{}]}})
@@ -268,7 +265,7 @@ STUDIES = [name for name in DEFAULT["grid"] if name != "own-repository"]
 @needs("svn", "svnserve", "hyperfine")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
 @pytest.mark.parametrize("study", STUDIES)
-def test_default_grid_has_no_invalid_run(project: Project, study: str) -> None:
+def test_default_grid_has_no_invalid_run(project, study):
     if (ROOT / guest.TOOLS).exists():
         (project.path / ".tools").mkdir()
         (project.path / guest.TOOLS).symlink_to((ROOT / guest.TOOLS).resolve())

@@ -1,12 +1,10 @@
 """Preparation: copies that vanish or change, storages that fill up, and files of the user that stay."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,7 +59,7 @@ CHANGES: list[Callable[[Path], object]] = [flip, commit, shutil.rmtree]
 
 
 @pytest.mark.slow
-def test_copy_changed_is_made_again_alone(project: Project) -> None:
+def test_copy_changed_is_made_again_alone(project):
     project.configure(**KEYS)
     assert project.snakemake().returncode == 0
     before = project.exports()
@@ -88,7 +86,7 @@ def test_copy_changed_is_made_again_alone(project: Project) -> None:
     assert "Nothing to be done" in project.snakemake("-n").stdout
 
 
-def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project: Project) -> None:
+def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project):
     project.configure(**{**KEYS, "rounds": 1, "copies": 1})
     project.prepare()
     six, seven = (copy_path(project, f"ruby.{fmt}.nopack.1") for fmt in ("f6", "f7"))
@@ -110,9 +108,7 @@ def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project: P
 
 
 @pytest.mark.slow
-def test_copy_with_other_bytes_is_not_copied_from(
-    project: Project,
-) -> None:
+def test_copy_with_other_bytes_is_not_copied_from(project):
     project.configure(**{**KEYS, "rounds": 1})
     project.prepare()
     good, bad = copy_path(project, "ruby.f7.nopack.1"), copy_path(project, "ruby.f7.nopack.2")
@@ -130,7 +126,7 @@ def test_copy_with_other_bytes_is_not_copied_from(
         subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
 
 
-def test_loaded_repository_damaged_is_loaded_again(project: Project) -> None:
+def test_loaded_repository_damaged_is_loaded_again(project):
     project.configure(**KEYS)
     done = project.snakemake("results/loaded/ruby.json")
     assert done.returncode == 0, done.stdout
@@ -149,7 +145,7 @@ def test_loaded_repository_damaged_is_loaded_again(project: Project) -> None:
 
 
 @pytest.fixture
-def disk(project: Project, tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+def disk(project, tmp_path):
     """A function that mounts an ext4 of 12 MB on a folder of the project."""
     if os.geteuid() != 0 or not shutil.which("mkfs.ext4"):
         pytest.skip("takes root and mkfs.ext4 to make a file system")
@@ -172,9 +168,7 @@ def disk(project: Project, tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
 
 @pytest.mark.parametrize("where", [pytest.param("scratch", marks=pytest.mark.slow), "storage"])
-def test_disk_full_during_preparation_fails_and_next_run_continues(
-    project: Project, disk: Callable[[str], Path], where: str
-) -> None:
+def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk, where):
     full = disk(where)
     project.configure(**KEYS)
     # The disk fills up after the check of free space.
@@ -218,9 +212,7 @@ def test_disk_full_during_preparation_fails_and_next_run_continues(
     assert len(project.exports()) == 4
 
 
-def test_storage_read_only_after_a_run_is_refused(
-    project: Project, disk: Callable[[str], Path]
-) -> None:
+def test_storage_read_only_after_a_run_is_refused(project, disk):
     path = disk("storage")
     project.configure(**KEYS)
     project.prepare()
@@ -233,7 +225,7 @@ def test_storage_read_only_after_a_run_is_refused(
     project.prepare()
 
 
-def test_clean_storage_and_results_behind_links_keeps_files_of_the_user(project: Project) -> None:
+def test_clean_storage_and_results_behind_links_keeps_files_of_the_user(project):
     real, results = project.path / "elsewhere", project.path / "of results"
     (real / "vcsbench-12345678").mkdir(parents=True)
     results.mkdir()

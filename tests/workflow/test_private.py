@@ -1,7 +1,5 @@
 """Private repositories, odd folder names and a strict umask, next to another user of the machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat
@@ -41,7 +39,7 @@ ODD = "we%2Fird [x] gr\u00fcn@5 q\"u'o $HOME{y}"
 
 
 @pytest.fixture
-def private(project: Project) -> Path:
+def private(project):
     """A repository that only root may enter."""
     path = project.path / "private"
     path.mkdir(mode=0o700)
@@ -109,9 +107,7 @@ class Spy(threading.Thread):
                 self.answers.add(url)
 
 
-def test_run_of_a_private_repository_shows_nothing_to_other_users(
-    project: Project, private: Path, tmp_path: Path
-) -> None:
+def test_run_of_a_private_repository_shows_nothing_to_other_users(project, private, tmp_path):
     storage = project.path / ODD
     storage.mkdir()
     temporary = project.path / "pbs.12[3].server" / "tmp user"
@@ -142,9 +138,7 @@ def test_run_of_a_private_repository_shows_nothing_to_other_users(
 
 
 @pytest.mark.skipif(sys.base_prefix.startswith("/usr"), reason="the system's own Python")
-def test_run_of_a_plain_user_serves_a_private_repository_in_a_network_of_its_own(
-    project: Project, private: Path
-) -> None:
+def test_run_of_a_plain_user_serves_a_private_repository_in_a_network_of_its_own(project, private):
     project.configure(
         repositories={"mine": {"source": "svn", "path": str(private)}},
         rounds=1, copies=1, grid={STUDY: {"include": [{**CELLS, "command": "log"}]}},
@@ -189,8 +183,8 @@ exec /usr/bin/svn "$@"
     ],
 )
 def test_cell_whose_client_or_copy_is_lost_in_a_run_fails_with_one_sentence(
-    project: Project, ra: str, cache: str, act: str, expected: str
-) -> None:
+    project, ra, cache, act, expected
+):
     prefix, count = project.path / "build", project.path / "count"
     (prefix / "bin").mkdir(parents=True)
     cell = {"command": "log", "repo": "ruby", "ra": ra, "cache": cache}

@@ -1,7 +1,5 @@
 """The progress that a run prints, without a terminal and on one."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re
@@ -44,7 +42,7 @@ def account(project: Project) -> str:
 
 
 @pytest.fixture(scope="module")
-def ran(shared_project: Project) -> tuple[Project, str]:
+def ran(shared_project):
     """A project after a run, and the output of the run."""
     shared_project.configure(repositories=RUBY, rounds=2, copies=1, grid=GRID)
     done = shared_project.tool("run", "measured")
@@ -52,7 +50,7 @@ def ran(shared_project: Project) -> tuple[Project, str]:
     return shared_project, done.stdout
 
 
-def test_run_without_terminal_prints_a_line_per_stage(ran: tuple[Project, str]) -> None:
+def test_run_without_terminal_prints_a_line_per_stage(ran):
     project, output = ran
     positions = [output.find(f" {stage}") for stage in STAGES]
     assert -1 not in positions and positions == sorted(positions), output
@@ -62,7 +60,7 @@ def test_run_without_terminal_prints_a_line_per_stage(ran: tuple[Project, str]) 
     assert len(re.findall(r"rule cell:$", account(project), re.M)) == 6
 
 
-def test_run_on_terminal_rewrites_one_line(ran: tuple[Project, str]) -> None:
+def test_run_on_terminal_rewrites_one_line(ran):
     project, _ = ran
     (project.path / f"results/cells/{STUDY}").joinpath(cell("file"), "round2.json").unlink()
     controller, terminal = pty.openpty()
@@ -88,7 +86,7 @@ def test_run_on_terminal_rewrites_one_line(ran: tuple[Project, str]) -> None:
     assert "\r" in text and "rule cell:" not in text and "measured " in text
 
 
-def test_run_failed_cell_prints_reason_and_log(ran: tuple[Project, str]) -> None:
+def test_run_failed_cell_prints_reason_and_log(ran):
     project, _ = ran
     shutil.rmtree(project.path / "results/cells")  # otherwise a report is made of the results
     arguments = project.path / "config/servers/slow/svnserve.args"

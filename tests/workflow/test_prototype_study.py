@@ -1,8 +1,6 @@
 """The prototype study from grid to report: runs against one server, many clients, wire compression,
 system calls, two builds."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time
@@ -34,7 +32,7 @@ def configure(project: Project, *include: dict[str, Any], **over: Any) -> None:
 
 @needs("svn", "svnserve", "hyperfine", "strace")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
-def test_prototype_study_runs_from_grid_to_report(project: Project) -> None:
+def test_prototype_study_runs_from_grid_to_report(project):
     configure(
         project,
         {**TRUNK, "command": "verify"},
@@ -113,7 +111,7 @@ def assert_findings_and_tables(project: Project) -> None:
 
 
 @needs("svn", "svnserve", "hyperfine")
-def test_client_hanging_ends_all_clients_and_the_server(project: Project) -> None:
+def test_client_hanging_ends_all_clients_and_the_server(project):
     prefix = project.path / "hangs" / "bin"
     prefix.mkdir(parents=True)
     for program in ("svn", "svnserve", "svnadmin"):
@@ -159,7 +157,7 @@ def sleeping_clients(project: Project) -> list[str]:
 
 @needs("svn", "svnserve", "hyperfine", "strace")
 @pytest.mark.slow
-def test_two_builds_are_compared(trixie: Path, project: Project) -> None:
+def test_two_builds_are_compared(trixie, project):
     """Run the worked example: the system's Subversion is trunk, another release is the prototype."""
     example = read_yaml(ROOT / "config" / "prototype.yaml")
     project.configure(

@@ -2,8 +2,6 @@
 
 The tests extend one project in their order. The report of the last test has all additions."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -89,7 +87,7 @@ class Extended:
 
 
 @pytest.fixture(scope="module")
-def project(shared_project: Project) -> Extended:
+def project(shared_project):
     return Extended(shared_project)
 
 
@@ -143,7 +141,7 @@ def add_source(project: Extended) -> None:
     project.repositories["half"] = {**SMALL["ruby"], "source": "halved", "scale": 0.001}
 
 
-def test_values_added_to_axes_are_measured(project: Extended) -> None:
+def test_values_added_to_axes_are_measured(project):
     for add in (add_command, add_server_configuration, add_access, add_cache_states, add_source):
         add(project)
     cells = project.measure(
@@ -169,7 +167,7 @@ def test_values_added_to_axes_are_measured(project: Extended) -> None:
     assert "server-reused" in flags["never"] and "server-reused" not in flags["once"]
 
 
-def test_build_added_is_measured(project: Extended) -> None:
+def test_build_added_is_measured(project):
     folder = project.path / "mine" / "bin"
     folder.mkdir(parents=True)
     for name in ("svn", "svnserve"):
@@ -185,7 +183,7 @@ def test_build_added_is_measured(project: Extended) -> None:
     assert sorted(cells) == [f"{path}/mine", f"{path}/system"]
 
 
-def test_axes_added_are_measured(project: Extended) -> None:
+def test_axes_added_are_measured(project):
     # `depth` is a list of words in a command, and `reader` has an entry in the table of axes.
     table = project.path / "workflow" / "vcsbench" / "axes" / "__init__.py"
     entry = """Axis(
@@ -216,7 +214,7 @@ def test_axes_added_are_measured(project: Extended) -> None:
     assert context["runs"][0]["work"]["revisions"] == 7
 
 
-def test_subject_and_kind_of_work_added_are_measured(project: Extended) -> None:
+def test_subject_and_kind_of_work_added_are_measured(project):
     subject = project.path / "workflow" / "vcsbench" / "subjects" / "letters.py"
     subject.write_text(LETTERS)
     work = project.path / "workflow" / "vcsbench" / "measure" / "work.py"
@@ -255,7 +253,7 @@ def test_subject_and_kind_of_work_added_are_measured(project: Extended) -> None:
     assert not [row["flags"] for row in found.values() if "cache-not-warm" in row["flags"]]
 
 
-def test_table_added_is_written(project: Extended) -> None:
+def test_table_added_is_written(project):
     entry = """tables:
   slow-vs-medium:
     compare: {axis: config, baseline: slow, candidates: [medium]}
@@ -270,7 +268,7 @@ def test_table_added_is_written(project: Extended) -> None:
     assert [(row["baseline"], row["candidate"]) for row in rows] == [("slow", "medium")]
 
 
-def test_metric_added_is_in_tables(project: Extended) -> None:
+def test_metric_added_is_in_tables(project):
     edit(
         project.path / "workflow" / "vcsbench" / "metrics.py",
         "_LOADS = (\n",
@@ -297,7 +295,7 @@ def test_metric_added_is_in_tables(project: Extended) -> None:
 
 
 @pytest.mark.slow
-def test_studies_with_and_without_published_numbers(project: Extended) -> None:
+def test_studies_with_and_without_published_numbers(project):
     study = yaml.safe_load(study_file(project).read_text())
     study["tables"] = {name: study["tables"][name] for name in ("elapsed", "f6-vs-f7")}
     unpublished = {key: value for key, value in study.items() if key != "published"}
@@ -313,7 +311,7 @@ def test_studies_with_and_without_published_numbers(project: Extended) -> None:
 
 
 @pytest.mark.slow
-def test_report_has_all_additions(project: Extended) -> None:
+def test_report_has_all_additions(project):
     if not project.parts:
         pytest.skip("needs the tests before")
     project.run(repositories=project.repositories, grid={STUDY: {"include": project.parts}})

@@ -1,7 +1,5 @@
 """A disk that is full, or folders that cannot be written: one error, and valid results are kept."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -35,7 +33,7 @@ def mounted(path: Path, options: str) -> Iterator[Path]:
 
 
 @pytest.fixture
-def small(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def small(project, monkeypatch):
     """A small disk for the temporary files of measurements."""
     project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
     project.prepare()
@@ -44,9 +42,7 @@ def small(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield path
 
 
-def test_temporary_disk_full_ends_the_run_and_next_run_continues(
-    project: Project, small: Path
-) -> None:
+def test_temporary_disk_full_ends_the_run_and_next_run_continues(project, small):
     hog = fill(small, 4096)
     done = project.measure(STUDY)
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
@@ -59,7 +55,7 @@ def test_temporary_disk_full_ends_the_run_and_next_run_continues(
 
 
 @pytest.fixture
-def disk(project: Project) -> Iterator[Path]:
+def disk(project):
     """A small disk of the user."""
     with mounted(project.path / "disk", "size=40m,mode=755") as path:
         yield path
@@ -78,9 +74,7 @@ def incomplete_files(project: Project) -> list[Path]:
 
 # Free bytes: too few to start, and too few to finish.
 @pytest.mark.parametrize("leave", [pytest.param(8192, marks=pytest.mark.slow), 300_000])
-def test_results_on_full_disk_keep_whole_results_only(
-    project: Project, disk: Path, leave: int
-) -> None:
+def test_results_on_full_disk_keep_whole_results_only(project, disk, leave):
     (disk / "results").mkdir()
     (project.path / "results").symlink_to(disk / "results")
     project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
@@ -108,7 +102,7 @@ def test_results_on_full_disk_keep_whole_results_only(
 
 
 @pytest.mark.slow
-def test_output_on_full_storage_ends_the_run(project: Project, disk: Path) -> None:
+def test_output_on_full_storage_ends_the_run(project, disk):
     part = {**PART, "command": "export", "cache": "hot-os"}
     project.configure(
         repositories={"ruby": {**RUBY["ruby"], "scale": 0.01}},
@@ -154,7 +148,7 @@ def report(project: Project, *before: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["results", ".snakemake"])
-def test_run_in_folder_of_another_user_is_refused(project: Project, name: str) -> None:
+def test_run_in_folder_of_another_user_is_refused(project, name):
     subprocess.run(["chown", "-R", "nobody", project.path], check=True)
     (project.path / name).mkdir()  # root's
     if subprocess.run([*AS_NOBODY, sys.executable, "-c", ""]).returncode != 0:
@@ -165,7 +159,7 @@ def test_run_in_folder_of_another_user_is_refused(project: Project, name: str) -
 
 
 @pytest.mark.parametrize("name", ["results", ".snakemake"])
-def test_run_in_read_only_folder_is_refused(project: Project, name: str) -> None:
+def test_run_in_read_only_folder_is_refused(project, name):
     with mounted(project.path / name, "size=1m,ro") as folder:
         output = report(project)
     assert f"vcsbench: {folder}" in output and "read-only" in output, output

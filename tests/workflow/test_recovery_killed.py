@@ -1,14 +1,12 @@
 """After kill -9, Ctrl-C and other signals: no process continues, and the next run resumes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -86,7 +84,7 @@ def slow_program(project: Project, name: str, when: str = "", wait: str = "sleep
 
 
 @pytest.fixture
-def tiny(project: Project) -> Iterator[Project]:
+def tiny(project):
     project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
     yield project
     workflow.end_processes(project.path)
@@ -139,9 +137,7 @@ INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
         slow([INT, INT], "cell", False),
     ],
 )
-def test_signals_end_a_run_within_limit(
-    tiny: Project, numbers: list[int], moment: str, plain: bool
-) -> None:
+def test_signals_end_a_run_within_limit(tiny, numbers, moment, plain):
     run = stopped_at(tiny, moment, plain)
     for number in numbers[1:]:
         os.killpg(run.pid, number)
@@ -156,7 +152,7 @@ def test_signals_end_a_run_within_limit(
 
 
 @pytest.mark.parametrize("number", [INT, slow(TERM)])
-def test_run_signal_while_snakemake_plans_prints_no_traceback(tiny: Project, number: int) -> None:
+def test_run_signal_while_snakemake_plans_prints_no_traceback(tiny, number):
     run = Recovery(tiny, CELLS)
     wait_for(lambda: "planning" in run.output())
     run.interrupt(number)
@@ -168,9 +164,7 @@ def test_run_signal_while_snakemake_plans_prints_no_traceback(tiny: Project, num
     ("plain", "moment"),
     [(True, "cell"), slow(False, "cell"), *(slow(plain, "load") for plain in (False, True))],
 )
-def test_snakemake_killed_ends_its_jobs_and_servers(
-    tiny: Project, moment: str, plain: bool
-) -> None:
+def test_snakemake_killed_ends_its_jobs_and_servers(tiny, moment, plain):
     run = stopped_at(tiny, moment, plain)
     os.kill(run.pid if plain else snakemake_of(tiny), signal.SIGKILL)
     # A plain Snakemake marks no processes.
@@ -189,7 +183,7 @@ def snakemake_of(project: Project) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plain", [False, True])
-def test_run_after_kill_of_everything_keeps_results(tiny: Project, plain: bool) -> None:
+def test_run_after_kill_of_everything_keeps_results(tiny, plain):
     run = Recovery(tiny, CELLS, plain=plain)
     wait_for(lambda: len(tiny.exports()) >= 2)
     kill_all(tiny, run)
@@ -226,7 +220,7 @@ def in_session(session: int) -> list[int]:
     return found
 
 
-def test_second_run_at_once_is_refused(tiny: Project) -> None:
+def test_second_run_at_once_is_refused(tiny):
     release = tiny.path / "release it"
     wait = f"until [ -e '{release}' ]; do sleep 0.1; done"
     begun = slow_program(tiny, "svnadmin", "load", wait)
@@ -250,7 +244,7 @@ def test_second_run_at_once_is_refused(tiny: Project) -> None:
     assert len(tiny.exports()) == 6
 
 
-def test_clean_after_kill_leaves_nothing(tiny: Project) -> None:
+def test_clean_after_kill_leaves_nothing(tiny):
     run = stopped_at(tiny, "cell")
     kill_all(tiny, run)
     assert run_folders(tiny)
@@ -260,7 +254,7 @@ def test_clean_after_kill_leaves_nothing(tiny: Project) -> None:
     assert not list((tiny.path / "scratch").iterdir())
 
 
-def test_checkout_moved_keeps_results_and_removes_old_folder(project: Project) -> None:
+def test_checkout_moved_keeps_results_and_removes_old_folder(project):
     # The storage is a folder of the user and stays.
     for outside in make_project():
         storage = outside.path / "storage"

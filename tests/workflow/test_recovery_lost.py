@@ -1,11 +1,8 @@
 """Results, records or copies removed or damaged: the next run makes these again and no others."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,7 +12,7 @@ pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine")
 
 STUDY = "fsfs-san-2014"
 PART = {"command": "log", "ra": "svn", "packing": "nopack", "config": "slow", "cache": "hot-os"}
-PART |= {"format": ["f6", "f7"]}  # type: ignore[dict-item]
+PART |= {"format": ["f6", "f7"]}
 RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
 CELL = "log/svn/ruby/f7/nopack/slow/hot-os/round1"
 EXPORT = f"results/cells/{STUDY}/{CELL}.json"
@@ -40,7 +37,7 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def whole(shared_project: Project) -> Project:
+def whole(shared_project):
     """A project after a run, with a copy of its results."""
     shared_project.configure(
         repositories=RUBY, rounds=2, copies=2, grid={STUDY: {"include": [PART]}}
@@ -53,7 +50,7 @@ def whole(shared_project: Project) -> Project:
 
 
 @pytest.fixture
-def after_run(whole: Project) -> Iterator[Project]:
+def after_run(whole):
     """The same project, with its results restored after the test."""
     yield whole
     for name in (*WRITTEN, "storage"):
@@ -93,9 +90,7 @@ def measured_again(project: Project, before: dict[str, int]) -> int:
         *(pytest.param((kind,), marks=pytest.mark.slow) for kind in KINDS),
     ],
 )
-def test_run_after_removal_of_files_makes_these_again(
-    after_run: Project, kinds: tuple[str, ...]
-) -> None:
+def test_run_after_removal_of_files_makes_these_again(after_run, kinds):
     exports, files = after_run.exports(), derived(after_run)
     for kind in kinds:
         remove(after_run, KINDS[kind][0])
@@ -111,7 +106,7 @@ def test_run_after_removal_of_files_makes_these_again(
 
 
 @pytest.mark.parametrize("word", ["-n", "--lint"])
-def test_dry_run_leaves_files_of_a_run(after_run: Project, word: str) -> None:
+def test_dry_run_leaves_files_of_a_run(after_run, word):
     new = after_run.path / EXPORT.replace("round1", ".round1.json.new")
     new.write_text("half of it")
     after_run.snakemake(word)
@@ -119,7 +114,7 @@ def test_dry_run_leaves_files_of_a_run(after_run: Project, word: str) -> None:
 
 
 @pytest.mark.slow
-def test_run_torn_metadata_of_snakemake_measures_nothing(after_run: Project) -> None:
+def test_run_torn_metadata_of_snakemake_measures_nothing(after_run):
     exports, files = after_run.exports(), derived(after_run)
     for path in (after_run.path / ".snakemake" / "metadata").rglob("*"):
         if path.is_file():
@@ -131,7 +126,7 @@ def test_run_torn_metadata_of_snakemake_measures_nothing(after_run: Project) -> 
 
 
 @pytest.mark.slow
-def test_run_changed_settings_and_lost_metadata_is_refused(after_run: Project) -> None:
+def test_run_changed_settings_and_lost_metadata_is_refused(after_run):
     shutil.rmtree(after_run.path / ".snakemake")
     args = after_run.path / "config" / "servers" / "slow" / "svnserve.args"
     text = args.read_text()
@@ -149,7 +144,7 @@ def test_run_changed_settings_and_lost_metadata_is_refused(after_run: Project) -
 
 
 @pytest.mark.slow
-def test_run_damaged_label_of_a_copy_makes_copies_again(after_run: Project) -> None:
+def test_run_damaged_label_of_a_copy_makes_copies_again(after_run):
     exports = after_run.exports()
     (label,) = (after_run.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.2.json")
     label.write_bytes(bytes(label.stat().st_size))

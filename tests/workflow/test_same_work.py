@@ -1,7 +1,5 @@
 """Cells that did other work: the ratios of a real run are withheld with the reason."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -79,7 +77,7 @@ def works(project: Project, command: str) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def odd_client(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def odd_client(tmp_path_factory, monkeypatch):
     """A client on the PATH that leaves out work."""
     folder = tmp_path_factory.mktemp("client")
     client = folder / "svn"
@@ -90,7 +88,7 @@ def odd_client(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("odd_client")
 @pytest.mark.slow
-def test_client_leaving_out_work_is_detected(project: Project) -> None:
+def test_client_leaving_out_work_is_detected(project):
     part = {**CELLS, "command": ["log", "export"], "cache": "hot-os"}
     # The client counts its runs, so no run may be measured again.
     no_retry = {"ignore_below_mib": 1000}
@@ -194,7 +192,7 @@ CONTENT = "as many of all that is counted, but names or contents differ"
 
 
 @pytest.mark.slow
-def test_copy_damaged_with_accepted_state_is_detected(project: Project) -> None:
+def test_copy_damaged_with_accepted_state_is_detected(project):
     part = {**CELLS, "command": ["log", "export", "dump"], "cache": "hot-os"}
     project.configure(repositories=TINY, rounds=1, copies=1, grid={STUDY: {"include": [part]}})
     project.prepare()

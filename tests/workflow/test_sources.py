@@ -1,11 +1,8 @@
 """Users' histories through the real workflow: own formats, losses, passwords, odd dates, names and damage."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,7 +40,7 @@ def create(path: Path) -> Path:
 
 def measure(project: Project, *targets: str, grid: object = (PART,), **keys: object) -> str:
     """Measure cells, by default one. Return the output of a failed run, or ""."""
-    grids = {STUDY: {"include": list(grid)}}  # type: ignore[call-overload]
+    grids = {STUDY: {"include": list(grid)}}
     project.configure(rounds=1, copies=1, grid=grids, **keys)
     done = project.snakemake(*targets)
     assert PASSWORD not in done.stdout
@@ -51,7 +48,7 @@ def measure(project: Project, *targets: str, grid: object = (PART,), **keys: obj
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
+def address(tmp_path):
     """Serve a repository to a user with a password. Yield its address."""
     path = create(tmp_path / "repository")
     with serve_with_password(path, "bob", PASSWORD) as server:
@@ -66,7 +63,7 @@ def files_with(secret: str, folder: Path) -> list[str]:
 
 @pytest.mark.slow
 @needs("svnserve", "svnrdump")
-def test_password_of_a_url_is_in_no_file_of_a_run(project: Project, address: str) -> None:
+def test_password_of_a_url_is_in_no_file_of_a_run(project, address):
     source = {"source": "svn", "url": f"svn://bob:{PASSWORD}@{address}", "tree": "p/trunk"}
     grid = ({**PART, "repo": "far"},)
     keys = {"repositories": {"far": source}, "grid": grid}
@@ -83,9 +80,7 @@ def test_password_of_a_url_is_in_no_file_of_a_run(project: Project, address: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["repository", "dump"])
-def test_old_repository_with_a_bogus_date_and_a_long_name_is_measured(
-    project: Project, kind: str
-) -> None:
+def test_old_repository_with_a_bogus_date_and_a_long_name_is_measured(project, kind):
     path = project.path / "mine"
     if kind == "dump":
         path.write_bytes(OLD)
@@ -105,7 +100,7 @@ def test_old_repository_with_a_bogus_date_and_a_long_name_is_measured(
     assert [skips[command] for command in commands] == ["", expected][: len(commands)]
 
 
-def test_report_lists_losses_of_a_git_conversion(project: Project) -> None:
+def test_report_lists_losses_of_a_git_conversion(project):
     commits = [
         Commit({b"a": (FILE, b"1\n"), b"sub": (SUBMODULE, b"1" * 40)}),
         Commit({b"odd\x07name": (FILE, b"2\n")}, seconds=1_000_000_000),
@@ -123,7 +118,7 @@ def test_report_lists_losses_of_a_git_conversion(project: Project) -> None:
         assert note in page, note
 
 
-def test_dump_with_damaged_delta_is_refused_with_its_position(project: Project) -> None:
+def test_dump_with_damaged_delta_is_refused_with_its_position(project):
     repository, file = project.path / "repository", project.path / "damaged.svndump"
     subprocess.run(["svnadmin", "create", repository], check=True)
     work = project.path / "work"
@@ -147,7 +142,7 @@ def times(path: Path) -> dict[str, int]:
     return {str(file): os.stat(file).st_ctime_ns for file in path.rglob("*")}
 
 
-def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project: Project) -> None:
+def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project):
     study, own = "own-repository", project.path / "mine"
     subprocess.run(["svnadmin", "create", "--compatible-version", "1.8", own], check=True)
     for name in ("trunk", "trunk/a"):

@@ -1,7 +1,5 @@
 """The study of tree building from grid to report, on a tree with links, modes and empty folders."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -39,7 +37,7 @@ def configure(project: Project, *include: dict[str, object], **over: object) -> 
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path):
     """A directory with files, links and the folder of a version control system."""
     root = tmp_path / "tree"
     for number in range(40):
@@ -58,7 +56,7 @@ def tree(tmp_path: Path) -> Path:
 
 @needs("rsync", "git", "strace")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
-def test_tree_study_runs_from_grid_to_report(project: Project, tree: Path) -> None:
+def test_tree_study_runs_from_grid_to_report(project, tree):
     strategies = ["cp", "naive", "rename", "git worktree", "svn export", "tar", "one file"]
     part = {"repo": "mine", "filesystem": "storage"}
     configure(
@@ -115,7 +113,7 @@ def assert_tables_and_page(project: Project) -> None:
 
 
 @needs("strace")
-def test_strategy_added_as_documented_is_measured(project: Project, tree: Path) -> None:
+def test_strategy_added_as_documented_is_measured(project, tree):
     file = project.path / f"config/studies/{STUDY}.yaml"
     study = yaml.safe_load(file.read_text())
     commands = study["commands"]
@@ -138,7 +136,7 @@ def test_strategy_added_as_documented_is_measured(project: Project, tree: Path) 
     assert len({run["work"] for run in runs}) == 1
 
 
-def test_strategy_building_another_tree_fails_its_cell(project: Project, tree: Path) -> None:
+def test_strategy_building_another_tree_fails_its_cell(project, tree):
     strategy = project.path / "workflow/vcsbench/strategies/copying.py"
     strategy.write_text(strategy.read_text().replace("original.read()", "original.read()[:100]"))
     part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os", "strategy": "naive"}
@@ -150,9 +148,7 @@ def test_strategy_building_another_tree_fails_its_cell(project: Project, tree: P
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(why_cannot_make("btrfs")), reason=why_cannot_make("btrfs"))
-def test_trees_of_repository_and_archive_on_made_filesystems(
-    project: Project, tree: Path, tmp_path: Path
-) -> None:
+def test_trees_of_repository_and_archive_on_made_filesystems(project, tree, tmp_path):
     archive = tmp_path / "tree.tar.gz"
     subprocess.run(["tar", "-C", tmp_path, "--exclude=.git", "-czf", archive, "tree"], check=True)
     part = {"filesystem": ["btrfs", "tmpfs"]}
@@ -186,7 +182,7 @@ def test_trees_of_repository_and_archive_on_made_filesystems(
 @pytest.mark.slow
 @needs("git")
 @pytest.mark.skipif(bool(guest.why_unavailable(ROOT)), reason=guest.why_unavailable(ROOT) or "-")
-def test_tree_is_built_on_nfs_in_the_guest(project: Project, tree: Path) -> None:
+def test_tree_is_built_on_nfs_in_the_guest(project, tree):
     part = {"repo": "mine", "filesystem": ["nfs", "guest-local"], "cache": "hot-os"}
     configure(
         project,

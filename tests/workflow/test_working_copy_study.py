@@ -1,7 +1,5 @@
 """The study of working copies from grid to report, on file systems that the run makes."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess
@@ -67,7 +65,7 @@ def mounts_of(project: Project) -> list[str]:
 
 @makes(*MAKEABLE)
 @clones
-def test_working_copy_study_runs_from_grid_to_report(project: Project) -> None:
+def test_working_copy_study_runs_from_grid_to_report(project):
     configure(
         project,
         {**PLAIN, "command": "checkout", "sqlite_locking": "default"},
@@ -135,7 +133,7 @@ def assert_disk_usage(runs: list[dict[str, str]], tree: int) -> None:
 @pytest.mark.slow
 @makes("btrfs", "ext4")
 @clones
-def test_client_settings_without_effect_fail_their_cells(project: Project) -> None:
+def test_client_settings_without_effect_fail_their_cells(project):
     configure(
         project,
         {**ON_BTRFS, "command": "checkout", "reflink": ["off", "on"]},
@@ -157,7 +155,7 @@ def test_client_settings_without_effect_fail_their_cells(project: Project) -> No
 
 @pytest.mark.slow
 @makes("tmpfs")
-def test_filesystems_of_the_user_keep_their_files_and_may_be_full(project: Project) -> None:
+def test_filesystems_of_the_user_keep_their_files_and_may_be_full(project):
     small, folder = project.path / "small", project.path / "user"
     small.mkdir()
     folder.mkdir()
@@ -185,9 +183,7 @@ def test_filesystems_of_the_user_keep_their_files_and_may_be_full(project: Proje
 
 @pytest.mark.slow
 @makes("tmpfs")
-def test_filesystem_unmounted_during_a_run_fails_its_cells(
-    project: Project,
-) -> None:
+def test_filesystem_unmounted_during_a_run_fails_its_cells(project):
     folder = project.path / "user"
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
@@ -218,7 +214,7 @@ def test_filesystem_unmounted_during_a_run_fails_its_cells(
 
 @pytest.mark.slow
 @makes("tmpfs")
-def test_remote_server_is_measured_without_server_evidence(project: Project) -> None:
+def test_remote_server_is_measured_without_server_evidence(project):
     part = {**PLAIN, "command": "update-1000", "filesystem": "tmpfs", "sqlite_locking": "default"}
     configure(project, part)
     project.prepare()
@@ -252,7 +248,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_remote_server_skips_cells_of_server_settings(project: Project) -> None:
+def test_remote_server_skips_cells_of_server_settings(project):
     study = "fsfs-san-2014"
     part = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "hot-os", "config": "slow"}
     configure(
@@ -268,7 +264,7 @@ def test_remote_server_skips_cells_of_server_settings(project: Project) -> None:
 
 @pytest.mark.slow
 @makes("btrfs")
-def test_run_killed_leaves_nothing_mounted(project: Project) -> None:
+def test_run_killed_leaves_nothing_mounted(project):
     configure(project, {**PLAIN, "command": "checkout", "filesystem": "btrfs"}, rounds=30)
     cells = project.path / "results/cells"
     with subprocess.Popen(
