@@ -10,6 +10,7 @@ from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
 from vcsbench.advice.advise import AdviceSettings, advise
+from vcsbench.advice.builds import same_as_baseline, with_candidates
 from vcsbench.advice.cards import (
     ADVICE,
     Advice,
@@ -25,6 +26,7 @@ from vcsbench.advice.cards import (
     value_label,
 )
 from vcsbench.advice.decision import BETTER, SMALL, Case, cases_of, missing_values, outcome_of
+from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
 
 AXES = ["command", "ra", "format", "packing", "cache"]
 DEFINITION = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
@@ -261,12 +263,66 @@ def test_advise_with_a_reduced_table_only_compares_each_cell_itself(tmp_path, mo
     assert (advice.cards[0].answer.kind, advice.cards[0].answer.value) == (rule.VALUE, "f7")
 
 
+def on_builds(*rows, average=NO_ESTIMATE):
+    """Return the card of builds; candidates named `again` have the binaries of the baseline."""
+    flagged = [{**r, "flags": "same-binaries" if r["candidate"] == "again" else ""} for r in rows]
+    same = same_as_baseline([({}, flagged)])
+    question = CardQuestion("format", "Is it faster?", aggregate=True)
+    return with_candidates(card(*rows, question=question), same, lambda *_: average)
+
+
 @pytest.mark.parametrize(
-    ("ratio", "average"), [(1.0, "no difference shown on average"), (0.8, "1.3x slower on average")]
+    ("ratios", "short", "kind"),
+    [
+        ([0.8, 0.9, 0.98, 0.97], "f7: 1.11x to 1.25x slower in 2 of 4", rule.DEPENDS),
+        ([1.5, 0.8, 1.0], "f7: 1.25x slower in 1, 1.50x faster in 1 of 3", rule.DEPENDS),
+        ([1.5, 1.01], "f7: 1.50x faster in 1 of 2", rule.VALUE),
+        ([1.01, 0.98], "f7: no difference shown (less than 10 %)", rule.EQUAL),
+        ([], "f7: undecided (too noisy in 1 of 1)", rule.UNDECIDED),
+    ],
 )
-def test_advise_on_builds_names_a_side_only_if_the_interval_excludes_1(tmp_path, ratio, average):
-    frame = frame_of(tmp_path, factors={"format": {"f7": 1 / ratio}}, twins=1)
+def test_answer_on_a_build_has_size_direction_and_number(ratios, short, kind):
+    accesses = [f"{n}" for n in range(len(ratios))]
+    rows = [
+        row(r, "no difference shown" if 0.95 < r < 1.05 else "", ra=ra)
+        for r, ra in zip(ratios, accesses, strict=True)
+    ] or [row(1.0, "too noisy to say")]
+    answer = on_builds(*rows).answer
+    assert (answer.short, answer.kind) == (short, kind)
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "text"),
+    [
+        (0.98, 0.985, 0.99, "on average 1.5 % slower (1.0 % to 2.0 %)"),
+        (0.99, 1.005, 1.02, "on average 0.5 % faster (1.0 % slower to 2.0 % faster)"),
+        (1.9, 2.0, 2.1, "on average 2.00x faster (1.90x to 2.10x)"),
+    ],
+)
+def test_average_of_a_build_has_a_direction(low, value, high, text):
+    average = Estimate(value, low, high, 5)
+    effect = on_builds(row(0.98, "no difference shown"), average=average).answer.effect
+    assert effect.endswith(f"equal in 1 of 1; {text}")
+
+
+def test_build_with_the_binaries_of_the_baseline_is_a_noise_check():
+    again = row(0.97, "no difference shown", candidate="again")
+    made = on_builds(again, row(0.8))
+    assert [answer.short for answer in made.candidates] == ["f7: 1.25x slower in 1 of 1"]
+    assert made.lines == ["Noise check: again, the same build: 0 of 1 differ."]
+    assert [pair.candidate for case in made.cases for pair in case.pairs] == ["f7"]
+    alone = on_builds(row(0.8, candidate="again"))
+    assert (alone.answer.short, list(alone.candidates)) == ("no other build", [])
+    assert alone.lines == ["Noise check: again, the same build: 1 of 1 differ."]
+
+
+def test_advise_on_builds_has_the_measured_average_and_no_noise_check_in_situations(tmp_path):
+    frame = frame_of(tmp_path, factors={"format": {"f7": 1.25}}, twins=1)
     question = CardQuestion("format", "Build?", aggregate=True)
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], [question])
-    (line, *_) = advise(settings, frame).cards[0].lines
-    assert line.startswith(f"f7 against f6: {average} (factor ")
+    (made,) = advise(settings, frame).cards
+    assert "on average 1.25x slower (1.2" in made.answer.effect
+    row_ = {"ratio": 0.8, "baseline": "f6", "candidate": "f7", "flags": "same-binaries"}
+    advice = advise(settings, frame, [(DEFINITION, [{**row_, "call": "slower"}])])
+    bests = [situation.best.get("format", "f6") for situation in advice.situations]
+    assert {*bests} == {"f6"} and advice.cards[0].answer.short == "no other build"

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import pandas as pd
 
-from vcsbench.advice.cards import (
-    Advice,
-    Answer,
-    Card,
-    CardQuestion,
-    Situation,
-    card_of,
-    factor,
-    factors,
-    outcomes_text,
-)
+from vcsbench.advice.builds import geometric_mean, same_as_baseline, with_candidates
+from vcsbench.advice.cards import Advice, CardQuestion, Situation, card_of, factors
 from vcsbench.advice.decision import (
-    BETTER,
-    DEPENDS,
-    EQUAL,
-    UNDECIDED,
-    VALUE,
-    WORSE,
     Cell,
-    Pair,
     Row,
     Table,
     Where,
@@ -39,16 +24,9 @@ from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import DECIDING_SHARE, grouped
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
-from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round, pair_rows
+from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round
 from vcsbench.statistics.contract import DEFAULT_LIMITS, TOO_NOISY, Limits
-from vcsbench.statistics.estimates import (
-    NO_ESTIMATE,
-    Estimate,
-    Variance,
-    ratio,
-    ratio_interval,
-    sum_variances,
-)
+from vcsbench.statistics.estimates import ratio_interval
 from vcsbench.statistics.multiple_testing import calls_of
 from vcsbench.statistics.noise import Noise, noise_of
 from vcsbench.statistics.tables import make_table
@@ -102,7 +80,7 @@ def advise(
     rounds = by_round(frame, axes, MEAN)
     noise = noise_of(frame, axes, settings.block, metric_of(DEFAULT), rounds)
     times = geometric_means(rounds, axes)
-    cards = []
+    cards, same = [], {}
     for question in settings.questions:
         axis = question.axis
         compared = [table for table in tables if compares_times(table[0], axis)]
@@ -121,9 +99,15 @@ def advise(
         cases = cases_of(axis, compared, axes, question.values, times)
         missing = missing_values(axis, cases, grid, failures)
         card = card_of(question, reference, axes, cases, effect, settings.workload, missing)
-        cards.append(_with_aggregate(card, rounds, settings, noise) if question.aggregate else card)
+        if question.aggregate:
+            same[axis] = same_as_baseline(compared)
+            mean = partial(geometric_mean, rounds, axis, axes, settings.block, noise)
+            card = with_candidates(card, same[axis], mean)
+        cards.append(card)
     scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
     situations = []
+    for axis, values in same.items():
+        rounds = rounds[~rounds[axis].isin(values)]
     for _, rows in grouped(rounds, scenario_axes):
         where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
         situations.append(_situation(where, rows, axes, noise, settings.limits))
@@ -137,80 +121,6 @@ def geometric_means(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[Cell, flo
         if row[DEFAULT] > 0:
             logs.setdefault(tuple(str(row[a]) for a in axes), []).append(math.log(row[DEFAULT]))
     return {cell: math.exp(math.fsum(of) / len(of)) for cell, of in logs.items()}
-
-
-def _with_aggregate(
-    card: Card, rounds: pd.DataFrame, settings: AdviceSettings, noise: Noise
-) -> Card:
-    """Return the card of a choice that holds for all cells at once, as a build does: a line per candidate."""
-    pairs: dict[str, list[tuple[Where, Pair]]] = {}
-    for case in card.cases:
-        for pair in case.pairs:
-            pairs.setdefault(pair.candidate, []).append((case.where, pair))
-    lines, answers = [], []
-    for candidate, members in pairs.items():
-        sides = members[0][1].baseline, candidate
-        wheres = [where for where, _ in members]
-        mean = geometric_mean(wheres, sides, rounds, settings, noise, card.question.axis)
-        outcomes = [pair.outcome for _, pair in members]
-        better, worse, equal = (outcomes.count(kind) for kind in (BETTER, WORSE, EQUAL))
-        undecided = len(outcomes) - better - worse - equal
-        effect = outcomes_text(better, worse, equal, undecided, len(outcomes))
-        if math.isfinite(mean.value):
-            direction = "faster" if mean.value >= 1 else "slower"
-            size = f"{factor(max(mean.value, 1 / mean.value))} {direction} on average"
-            if mean.low <= 1 <= mean.high:
-                size = "no difference shown on average"
-            effect = f"{size} (factor {mean.low:.3f} to {mean.high:.3f}), {effect}"
-        lines.append(f"{candidate} against {sides[0]}: {effect}.")
-        kind, short = (EQUAL, "no difference") if equal else (UNDECIDED, "undecided")
-        if better or worse:
-            kind, short = (DEPENDS, "slower") if worse else (VALUE, "faster")
-            short = "depends" if better and worse else short
-        value = candidate if kind == VALUE else ""
-        answers.append(Answer(kind, value, short, f"{candidate} {effect}.", effect))
-    for lost in card.missing:
-        lines.append(f"{lost.value}: not measured in {lost.cells} cells. {lost.reason}.")
-    return replace(card, lines=lines, answer=answers[0] if len(answers) == 1 else card.answer)
-
-
-def geometric_mean(
-    wheres: Sequence[Where],
-    sides: tuple[str, str],
-    rounds: pd.DataFrame,
-    settings: AdviceSettings,
-    noise: Noise,
-    axis: str,
-) -> Estimate:
-    """Return the geometric mean of the ratios baseline / candidate (`sides`), with its interval.
-
-    Within a block, whose cells share their rounds, each round is averaged first. Errors of blocks add up.
-    """
-    if not wheres or rounds["host"].nunique() != 1:
-        return NO_ESTIMATE
-    others = [name for name in settings.order if name != axis]
-    included = {tuple(where.get(name, "") for name in others) for where in wheres}
-    blocks: dict[Cell, dict[Cell, dict[int, float]]] = {}
-    for row in pair_rows(rounds, axis, sides, [*others, "host", "round"]).to_dict("records"):
-        key = tuple(str(row[name]) for name in others)
-        if key in included:
-            block = blocks.setdefault(tuple(row[name] for name in settings.block), {})
-            log = math.log(row[f"{DEFAULT}_baseline"] / row[f"{DEFAULT}_candidate"])
-            block.setdefault(key, {})[row["round"]] = log
-    place, estimates = list(settings.order).index(axis), []
-    for cells in blocks.values():
-        shared = sorted(set.intersection(*(set(logs) for logs in cells.values())))
-        means = [math.fsum(logs[n] for logs in cells.values()) / len(cells) for n in shared]
-        both = [tuple((*k[:place], s, *k[place:]) for s in reversed(sides)) for k in cells]
-        estimates.append(noise.with_error(ratio_interval(means, len(cells)), both))  # type: ignore[arg-type]
-    if not estimates or any(e.n < 2 for e in estimates):
-        return NO_ESTIMATE
-    whole = math.fsum(e.pairs for e in estimates)
-    log = math.fsum(e.pairs * math.log(e.value) for e in estimates) / whole
-    variances = [Variance(e.error**2, e.degrees).scaled((e.pairs / whole) ** 2) for e in estimates]
-    error = sum_variances(variances)
-    degrees = error.degrees if error.variance else 1.0
-    return ratio(log, math.sqrt(error.variance), degrees, min(e.n for e in estimates), whole)
 
 
 def _situation(

@@ -185,7 +185,8 @@ class Card:
     """A question with its answer over all cases.
 
     `reference` is the value that stays if nothing is changed, `shown` are the axes that distinguish the
-    cases, `weights` the workload's share of each case, `lines` have a sentence per candidate of an aggregate.
+    cases, `weights` the workload's share of each case. An aggregate has an answer for each of its
+    `candidates`, and `lines` with its noise checks and unmeasured candidates.
     """
 
     question: CardQuestion
@@ -196,6 +197,7 @@ class Card:
     min_effect_pct: float
     weights: Sequence[float] = ()
     missing: Sequence[Missing] = ()
+    candidates: Sequence[Answer] = ()
     lines: Sequence[str] = ()
     notes: Sequence[str] = ()
 
@@ -478,7 +480,8 @@ def markdown_of(title: str, cards: Iterable[Card]) -> str:
     """Return the cards as Markdown."""
     blocks = [f"# {title}"]
     for card in cards:
-        blocks += [f"## {card.question.text}", f"**{card.answer.short}**: {card.answer.sentence}"]
+        blocks.append(f"## {card.question.text}")
+        blocks += [f"**{a.short}**: {a.sentence}" for a in card.candidates or [card.answer]]
         blocks += [f"- {line}" for line in (*card.lines, *card.notes)]
         if action := card.action(card.answer.value):
             command = f"`{action['command']}` " if action["command"] else ""

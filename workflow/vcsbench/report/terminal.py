@@ -141,9 +141,9 @@ def _rows(study: StudySummary, command: str) -> Iterator[tuple[str, str, str]]:
         short, answer = card.question.short, card.answer
         if answer.kind == NOT_MEASURED and not card.lines:
             missing.append(short)
-        elif card.question.aggregate and card.lines:
-            for number, line in enumerate(card.lines):
-                yield ("" if number else short), "", line
+        elif texts := [*(answer.effect for answer in card.candidates), *card.lines]:
+            for number, text in enumerate(texts):
+                yield ("" if number else short), "", text
         else:
             yield short, answer.short, answer.effect
             for note in card.notes:
