@@ -8,6 +8,7 @@ import pytest
 from unit.html_tree import parse
 from unit.report_files import default_study, order_of
 from vcsbench.config.study import Study
+from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 from vcsbench.report.setup_section import (
@@ -52,7 +53,7 @@ def test_setup_of_equal_contexts_lists_facts_once():
     found = setup(context(1), context(2), context(3))
     facts = found.facts
     assert facts["Machine"] == ["here: A processor, 2 cores, 4.00 GiB of memory, not virtual"]
-    assert facts["Storage"] == ["disk: /var/tmp, ext4, rotational"]
+    assert facts["Storage"] == ["disk: /var/tmp, ext4, spinning disk"]
     (rounds,) = facts["Rounds"]
     assert rounds == "3 cell-rounds with 3 timed runs: 3 rounds, 3 copies of each repository"
     (table,) = found.tables
@@ -81,7 +82,7 @@ LAYOUT = {"verdict": "apart", "sentence": "do NOT lie interleaved: far", "apart"
     ("fact", "second", "expected"),
     [
         ("Rounds", {"cell": "export", "round": 4}, "1 to 4 rounds"),
-        ("Machine", {"host": {"name": "b", "virtualized": "QEMU"}}, "b: a guest (QEMU)"),
+        ("Machine", {"host": {"name": "b", "virtualized": "QEMU"}}, "b: a virtual machine (QEMU)"),
         ("Nodes", {"host": {"name": "b"}}, "b measured log"),
         ("Programs", {"versions": {"svn": "2"}}, "svn 1.14.2 (1 cell-round), 2 (1 cell-round)"),
         ("Caches", {"runs": CLEARED}, "Cleared by evicting the files one by one (vmtouch) for 2"),
@@ -90,7 +91,7 @@ LAYOUT = {"verdict": "apart", "sentence": "do NOT lie interleaved: far", "apart"
         (
             "Storage",
             {"storage": {**FULL_DISK, "free_bytes": 5 << 30}},
-            "disk: /var/tmp, ext4, not rotational, scheduler none, mounted rw, 5.00 GiB free",
+            "disk: /var/tmp, ext4, SSD, scheduler none, mounted rw, 5.00 GiB free",
         ),
         (
             "Format settings",
@@ -101,6 +102,26 @@ LAYOUT = {"verdict": "apart", "sentence": "do NOT lie interleaved: far", "apart"
 )
 def test_setup_of_different_contexts_has_both(fact, second, expected):
     assert any(expected in text for text in setup(context(1), context(2, **second)).facts[fact])
+
+
+@pytest.mark.parametrize(
+    ("virtualized", "storage", "label"),
+    [
+        ("", DISK, "spinning disk"),
+        ("", {**DISK, "rotational": False}, "SSD"),
+        ("QEMU", DISK, "virtual disk"),
+        ("yes", {**DISK, "rotational": False}, "virtual disk"),
+        ("QEMU", {**DISK, "filesystem": "tmpfs"}, "RAM"),
+        ("QEMU", {**DISK, "rotational": None}, ""),
+    ],
+)
+def test_storage_has_one_label_everywhere(virtualized, storage, label):
+    host = {"name": "here", "virtualized": virtualized}
+    found = setup(context(host=host, storage=storage))
+    assert storage_label(storage, host) == label
+    assert (f"({label})" in found.header[0]) == bool(label)
+    (fact,) = found.facts["Storage"]
+    assert fact.partition(" (")[0].split(", ")[2:] == [label] * bool(label)
 
 
 def test_setup_configurations_differ_by_files_and_not_by_port():

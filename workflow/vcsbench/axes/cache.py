@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
 cleared; the drift over the rounds shows how much faster repeated cold runs become."""
-GUEST_COLD = """Measured in a guest ({}): cold is guest-cold. It is cold for this system's page cache; the
-caches of the hypervisor, a RAID controller or a disk cannot be cleared. The drift over the rounds shows how
-much faster repeated cold runs become."""
+GUEST_COLD = """Measured in a virtual machine ({}): cold means cold for its own page cache. The caches of the
+hypervisor, a RAID controller or a disk cannot be cleared; the drift over the rounds shows how much faster
+repeated cold runs become."""
 
 # The keys with steps, in the order of a cell-round.
 STEPS: tuple[Literal["setup", "first", "prepare"], ...] = ("setup", "first", "prepare")

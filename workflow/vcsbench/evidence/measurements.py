@@ -25,7 +25,6 @@ from vcsbench.files import read_json, write_text
 from vcsbench.machine import host_label
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
 from vcsbench.plan.result_state import block_name, read_context
-from vcsbench.storages.filesystems import storage_kind
 
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import Columns
@@ -281,7 +280,7 @@ def _columns_of_cell_round(context: Context) -> Columns:
         "order": context.get("order"),
         "seed": context.get("seed"),
         "scale": context.get("repository", {}).get("scale"),
-        "storage_kind": storage_kind(storage.get("filesystem", ""), storage.get("rotational")),
+        "storage_kind": run_columns.storage_label(storage, context["host"]),
         "host": host_label(context["host"]),
         "started_at": context.get("started_at", ""),
         "waited_s": took.get("waited_s"),

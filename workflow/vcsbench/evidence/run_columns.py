@@ -14,11 +14,14 @@ import pandas as pd
 
 from vcsbench.evidence import flags
 from vcsbench.files import read_json
-from vcsbench.storages.filesystems import IN_MEMORY
+from vcsbench.storages.filesystems import IN_MEMORY, storage_kind
 
 if TYPE_CHECKING:
     from vcsbench.plan.recipe import CallCount
     from vcsbench.records import CellCalls, Context, Evidence, RunRecord, SystemCalls
+
+# A hypervisor hides what is below: the kernel's rotational flag says nothing about it.
+VIRTUAL_DISK = "virtual disk"
 
 # The values of a run by column.
 Columns = dict[str, object]
@@ -62,6 +65,14 @@ NOT_COUNTED = "the study does not count the system calls of this cell (its `trac
 OTHER_COMMAND = "its system calls were counted of something else than is measured now; run again"
 
 BUILD_AXIS = "build"
+
+
+def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> str:
+    """Return the kind of a context's storage: RAM, virtual disk, spinning disk or SSD; "" if unknown."""
+    rotational = storage.get("rotational")
+    is_rotational = rotational if isinstance(rotational, bool) else None
+    kind = storage_kind(str(storage.get("filesystem") or ""), is_rotational)
+    return VIRTUAL_DISK if kind not in ("", "RAM") and host.get("virtualized") else kind
 
 
 def count_columns(evidence: Evidence, context: Context) -> Columns:

@@ -16,6 +16,7 @@ from pathlib import PurePath
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.config.study import Study
+from vcsbench.evidence.run_columns import VIRTUAL_DISK, storage_label
 from vcsbench.plan.result_state import block_name
 from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in
 from vcsbench.report.table_sections import PlainTable
@@ -36,7 +37,7 @@ HOST = {
     **{"governor": "governor {}", "id": "identity {}"},
 }
 STORAGE = {
-    **{"path": "{}", "filesystem": "{}", "device": "{}", "spins": "{}"},
+    **{"path": "{}", "filesystem": "{}", "device": "{}", "kind": "{}"},
     **{"scheduler": "scheduler {}", "mount_options": "mounted {}"},
 }
 SHORT_COMMIT = 12
@@ -175,7 +176,9 @@ def _machine(host: Row) -> str:
 
 def _host(host: Row) -> str:
     guest = str(host.get("virtualized") or "")
-    virtual = {"": "not virtual", "yes": "a guest"}.get(guest, f"a guest ({guest})")
+    virtual = {"": "not virtual", "yes": "a virtual machine"}.get(
+        guest, f"a virtual machine ({guest})"
+    )
     memory = host.get("memory_bytes")
     facts = {
         **host,
@@ -198,15 +201,18 @@ def _joined(name: object, *parts: object) -> str:
 def _storages(contexts: Rows) -> list[str]:
     """Return each storage with the least free space that it had."""
     free: dict[str, list[float]] = {}
-    for storage in (context["storage"] for context in contexts if context.get("storage")):
-        sizes = free.setdefault(_storage(storage), [])
+    for context in (context for context in contexts if context.get("storage")):
+        storage = context["storage"]
+        sizes = free.setdefault(_storage(storage, context.get("host") or {}), [])
         sizes += [storage["free_bytes"]] if storage.get("free_bytes") is not None else []
     return [f"{n}, {words.size(min(s))} free" if s else n for n, s in free.items()]
 
 
-def _storage(storage: Row) -> str:
-    spins = {True: "rotational", False: "not rotational"}.get(storage.get("rotational", ""), "")
-    return _joined(storage.get("name"), *_described({**storage, "spins": spins}, STORAGE))
+def _storage(storage: Row, host: Row) -> str:
+    kind = storage_label(storage, host)
+    if kind == VIRTUAL_DISK:
+        kind += f" (the kernel's rotational flag, {storage['rotational']:d}, says nothing here)"
+    return _joined(storage.get("name"), *_described({**storage, "kind": kind}, STORAGE))
 
 
 def output_locations(contexts: Rows) -> list[str]:
@@ -217,7 +223,7 @@ def output_locations(contexts: Rows) -> list[str]:
 def _output(context: Row) -> str:
     if working_copy := context.get("working_copy"):
         name = (context.get("axes") or {}).get("filesystem")
-        return _filesystem(name, working_copy["filesystem"])
+        return _filesystem(name, working_copy["filesystem"], context.get("host") or {})
     targets = str(context["targets"])
     path = str((context.get("storage") or {}).get("path", ""))
     if path.startswith(f"{targets.rstrip('/')}/"):
@@ -225,10 +231,10 @@ def _output(context: Row) -> str:
     return f"{targets}, not the storage: the times exclude the storage's cost of writing"
 
 
-def _filesystem(name: object, filesystem: Row) -> str:
+def _filesystem(name: object, filesystem: Row, host: Row) -> str:
     """Return the file system of a working copy; a made one has another path and device each time."""
     if not filesystem.get("made"):
-        return _storage({**filesystem, "name": name})
+        return _storage({**filesystem, "name": name}, host)
     size = words.size(filesystem["bytes"])
     image = {
         True: f"in an image of {size} with direct I/O",
@@ -378,11 +384,10 @@ def _headline(contexts: Rows, study: Study, scales: Mapping[str, float]) -> str:
         if scales.get(name, 1.0) < 1:
             parts.append(f"{100 * scales[name]:.2g} % of its published size")
         names.setdefault(name, f"{name}: {', '.join(parts)}" if parts else name)
-    disks = {True: "(spinning disk)", False: "(SSD or virtual disk)"}
     kinds = unique(
-        " ".join(filter(None, [s.get("filesystem"), disks.get(s.get("rotational", ""))]))
-        for s in (context.get("storage") for context in contexts)
-        if s
+        f"{storage.get('filesystem') or ''}{f' ({kind})' if kind else ''}".strip()
+        for storage, host in ((c.get("storage"), c.get("host") or {}) for c in contexts)
+        if storage and ((kind := storage_label(storage, host)) or storage.get("filesystem"))
     )
     return ", ".join([*names.values(), *([f"on {words.enumeration(kinds)}"] if kinds else [])])
 
