@@ -160,17 +160,23 @@ def test_capture_failed_command_raises_with_its_error(tmp_path):
         run_capture(tmp_path, "ls", "/no-such-file")
 
 
-def test_capture_does_not_wait_for_a_child_that_holds_the_output(tmp_path):
+# A command of a group, and of a session of its own.
+STARTS = pytest.mark.parametrize("start", ["", "setsid "], ids=["group", "session"])
+
+
+@STARTS
+def test_capture_does_not_wait_for_a_child_that_holds_the_output(tmp_path, start):
     began = time.monotonic()
-    captured = run_capture(tmp_path, "sh", "-c", "sleep 60 & echo done")
+    captured = run_capture(tmp_path, "sh", "-c", f"{start}sleep 60 & echo done")
     assert captured.work["bytes"] == len("done\n")
     assert time.monotonic() - began < 30
     assert has_ended(["sleep", "60"])
 
 
-def test_capture_over_time_limit_ends_the_command_and_its_children(tmp_path):
+@STARTS
+def test_capture_over_time_limit_ends_the_command_and_its_children(tmp_path, start):
     with pytest.raises(UserError, match=r"took longer than 0\.2 s .*time_limit_s"):
-        run_capture(tmp_path, "sh", "-c", "sleep 61.25; true", limit_s=0.2)
+        run_capture(tmp_path, "sh", "-c", f"{start}sleep 61.25; true", limit_s=0.2)
     assert has_ended(["sleep", "61.25"])
 
 

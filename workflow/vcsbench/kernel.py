@@ -25,7 +25,7 @@ RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
 def read(path: str | Path) -> str:
     """Return the content of a file without white space around it; "" if it cannot be read."""
     try:
-        with open(path, errors="replace") as file:
+        with open(path, errors="surrogateescape") as file:
             return file.read().strip()
     except OSError:
         return ""

@@ -138,7 +138,10 @@ def family(pid: int) -> list[int]:
 
 def listeners(pid: int, port: int) -> list[int]:
     """Return the processes among a process and its descendants that listen on a TCP port."""
-    sockets_of = {member: _sockets(member) for member in family(pid)}
+    sockets_of = {
+        member: {link for link in _open_files(member) if link.startswith("socket:")}
+        for member in family(pid)
+    }
     if not any(sockets_of.values()):
         return []  # to read the table of all connections takes milliseconds
     rows = [line.split() for line in read("/proc/net/tcp").splitlines()[1:]]
@@ -148,13 +151,18 @@ def listeners(pid: int, port: int) -> list[int]:
     return [member for member, sockets in sockets_of.items() if listening & sockets]
 
 
-def _sockets(pid: int) -> set[str]:
+def holders(file: str) -> list[int]:
+    """Return the other processes that hold a file open. `file` is a link of /proc/PID/fd."""
+    return [pid for pid in all_pids() if pid != os.getpid() and file in _open_files(pid)]
+
+
+def _open_files(pid: int) -> set[str]:
     found = set()
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
                 found.add(os.readlink(entry.path))
-    return {link for link in found if link.startswith("socket:")}
+    return found
 
 
 class Usage(NamedTuple):

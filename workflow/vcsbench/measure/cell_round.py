@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import re
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -275,24 +274,15 @@ class CellRound:
 
     def _rerun(self) -> str:
         """Run the command again, untimed, and return how it ended and its last errors."""
-        self.cell.reset_output()
-        argv, limit_s = self.cell.argv, self.recipe["time_limit_s"]
-        name = os.path.basename(argv[0])
+        name = os.path.basename(self.cell.argv[0])
         try:
-            with open(self.cell.stdin or os.devnull, "rb") as given:
-                done = subprocess.run(
-                    argv,
-                    stdin=given,
-                    capture_output=True,
-                    env=self.cell.environment,
-                    timeout=limit_s,
-                )
-        except (OSError, subprocess.TimeoutExpired) as error:
+            self.cell.reset_output()
+            self._run_untimed(is_read=False)
+        except UserError as error:
+            return str(error)
+        except OSError as error:
             return f"{name} failed: {error}"
-        if done.returncode == 0:
-            return f"{name} succeeds"
-        errors = printable(done.stderr).strip().splitlines()[-3:]
-        return f"{name} {processes.how_it_ended(done.returncode)}: {' '.join(errors)}"
+        return f"{name} succeeds"
 
     def _details(self) -> str:
         """Return more details of a failed run: a full file system, and the end of the server's log."""

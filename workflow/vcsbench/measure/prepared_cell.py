@@ -263,9 +263,17 @@ class PreparedCell:
         """Run the client once on an empty repository, which loads its own files into the cache."""
         if not self.idle_command:
             return
-        done = subprocess.run(
-            self.idle_command, capture_output=True, timeout=WARM_UP_LIMIT_S, env=self.environment
-        )
+        try:
+            done = subprocess.run(
+                self.idle_command,
+                capture_output=True,
+                timeout=WARM_UP_LIMIT_S,
+                env=self.environment,
+            )
+        except subprocess.TimeoutExpired:
+            raise UserError(
+                f"the client took longer than {WARM_UP_LIMIT_S} s against an empty repository"
+            ) from None
         if done.returncode != 0:
             errors = printable(done.stderr).strip() or "it printed nothing"
             ended = how_it_ended(done.returncode)

@@ -220,7 +220,7 @@ def capture(
         )
     assert process.stdout
     tracer = ExitTracer(process.pid)  # at once: earlier children of a wrapper are not traced
-    watchdog = _Watchdog(process.pid, watched, limit_s)
+    watchdog = _Watchdog(process, watched, limit_s)
     watchdog.start()
     try:
         work = read_output(process.stdout)
@@ -250,12 +250,16 @@ def capture(
 
 
 class _Watchdog(threading.Thread):
-    """Kill a process that takes too long, or whose cell nobody waits for. Its output ends with it."""
+    """Kill a process that takes too long, or whose cell nobody waits for, and all that hold its output."""
 
-    def __init__(self, pid: int, watched: Sequence[int], limit_s: float) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], watched: Sequence[int], limit_s: float
+    ) -> None:
         super().__init__(daemon=True)
-        self.pid = pid
-        self.process = os.pidfd_open(pid)
+        assert process.stdout
+        self.pid = process.pid
+        self.process = os.pidfd_open(process.pid)
+        self.output = os.readlink(f"/proc/self/fd/{process.stdout.fileno()}")
         self.watched = list(watched)
         self.limit_s = limit_s
         self.is_late = self.is_parent_gone = False
@@ -266,9 +270,11 @@ class _Watchdog(threading.Thread):
         ready = select.select([self.process, *self.watched], [], [], self.limit_s)[0]
         self.is_parent_gone = any(fd in ready for fd in self.watched)
         self.is_late = not ready
-        # A child that stays may hold the output open.
         if self.is_late or self.is_parent_gone or not self.output_ended.wait(CHILD_LIMIT_S):
             _kill_group(self.pid)
+            # A child in another session may hold the output open.
+            if not self.output_ended.wait(CHILD_LIMIT_S):
+                processes.send(processes.holders(self.output), signal.SIGKILL)
         os.close(self.process)
 
 

@@ -87,12 +87,6 @@ def run(
             status = _measure(root, snakemake)
     except Interrupted as interrupted:
         return 128 + interrupted.number
-    except UserError as error:
-        print_message(str(error))
-        return 1
-    except OSError as error:
-        print_message(f"{error.filename or root}: {error.strerror}. Fix that and run again.")
-        return 1
     if status and (folder := full_folder(root)):
         print_message(f"{folder}: the file system is full. Free some space and run again.")
     return status
