@@ -43,8 +43,9 @@ def main(arguments: list[str]) -> int:
         return act(options, keys)
     except (UserError, OSError) as error:
         message = str(error)
-        if isinstance(error, OSError) and error.filename:
-            message = f"{error.filename}: {error.strerror}. Fix that and run again."
+        if isinstance(error, OSError):
+            place = f"{error.filename}: " if error.filename else ""
+            message = f"{place}{error.strerror or error}. Fix that and run again."
         print(printable(message), file=sys.stderr)
         return MISCONFIGURED if options.action == "doctor" else FAILED
     except KeyboardInterrupt:
