@@ -44,7 +44,8 @@ class Machine:
         self.fakes = Fakes(folder / "machine")
         self.checkout = folder / "checkout"
         shutil.copytree(ROOT / "envs", self.checkout / "envs")
-        shutil.copy2(ROOT / "pyproject.toml", self.checkout)
+        for name in ("pyproject.toml", "vcsbench"):
+            shutil.copy2(ROOT / name, self.checkout)
         # No stand-in can hide a module of this machine, so the list names another file.
         self.httpd_has_module(True)
         (self.checkout / "envs/setup/install-debian-packages.sh").write_text(INSTALL)

@@ -332,6 +332,19 @@ def test_setup_in_invalid_path_fails_before_installing(machine, name):
         assert machine.calls() == [] and not (machine.checkout / ".venv").exists()
 
 
+@pytest.mark.parametrize("name", ["my work", "{x}", "a:b", "\x1b[31m"])
+def test_command_in_path_that_became_invalid_is_refused(machine, name):
+    machine.set_up_well()
+    machine.has("python")
+    machine.calls()
+    machine.checkout = machine.checkout.rename(machine.checkout.with_name(name))
+    done = machine.fakes.run(machine.checkout / "vcsbench", "plan")
+    assert done.returncode == 2
+    (error,) = done.stderr.splitlines()
+    assert "the path of the checkout has" in error and "\x1b" not in error
+    assert machine.calls() == []
+
+
 @pytest.mark.parametrize("name", ["a=b", "-x", "ünïcode", "a,b@c%2Fd#~+", "-o=--x"])
 def test_setup_in_odd_path_calls_uv(machine, name):
     machine.checkout = machine.checkout.rename(machine.checkout.with_name(name))
