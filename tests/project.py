@@ -68,14 +68,21 @@ class Project:
             env={**os.environ, **(environment or {})},
         )
 
-    def measure(self, study: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake without tables and reports, which take longer than the cells of a small project."""
-        return self.snakemake("measured", *arguments)
+    def succeed(self, *arguments: str, timeout: float = 900) -> str:
+        """Run Snakemake, which must succeed. Return the output."""
+        done = self.snakemake(*arguments, timeout=timeout)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    def fail(self, *arguments: str) -> str:
+        """Run Snakemake, which must fail without a traceback. Return the output."""
+        done = self.snakemake(*arguments)
+        assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
+        return done.stdout
 
     def prepare(self) -> None:
         """Load the repositories and make their copies."""
-        done = self.snakemake("results/repositories/disk.json")
-        assert done.returncode == 0, done.stdout
+        self.succeed("results/repositories/disk.json")
 
     def tool(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run the command-line tool with the configuration of the project. `stdout` has both streams."""
@@ -147,6 +154,23 @@ def measurements_of(study: str) -> str:
     return f"results/measurements/{study}.csv"
 
 
+def wait_for(condition: Callable[[], Any], limit_s: float = 20) -> Any:
+    """Wait until a condition holds, and return its value."""
+    deadline = time.monotonic() + limit_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"nothing happened for {limit_s} s"
+        time.sleep(0.02)
+    return found
+
+
+def write_program(path: Path, text: str) -> Path:
+    """Write a script that all users can run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
 def needs(*programs: str) -> pytest.MarkDecorator:
     """Skip a test if one of the programs is missing."""
     missing = [program for program in programs if not shutil.which(program)]
@@ -166,6 +190,17 @@ def fill(folder: Path, left: int) -> Path:
     raise AssertionError(f"{folder} cannot be filled")
 
 
+@contextmanager
+def mounted(path: Path, options: str = "mode=755") -> Iterator[Path]:
+    """Mount a tmpfs on a folder, which is made if it is missing."""
+    path.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", path], check=True)
+
+
 def make_project() -> Iterator[Project]:
     """Make a project below /var/tmp, which is no tmpfs. The user of the servers can enter it."""
     with open_folder("/var/tmp") as path:
@@ -183,6 +218,12 @@ def open_folder(above: str) -> Iterator[Path]:
         shutil.rmtree(path)
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @contextmanager
 def serve_with_password(repository: Path, user: str, password: str) -> Iterator[str]:
     """Serve a folder by svnserve, and `repository` in it to one user. Yield the address of the folder."""
@@ -190,9 +231,7 @@ def serve_with_password(repository: Path, user: str, password: str) -> Iterator[
         "[general]\nanon-access = none\npassword-db = passwd\n"
     )
     (repository / "conf/passwd").write_text(f"[users]\n{user} = {password}\n")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     argv = ["svnserve", "-d", "--foreground", "-T", "-r", repository.parent]
     argv += ["--listen-host", "127.0.0.1", "--listen-port", str(port)]
     with subprocess.Popen(argv) as server:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from project import needs, open_folder
+from project import needs, open_folder, write_program
 from vcsbench import processes, programs
 from vcsbench.axes import resolved_tables, values_of
 from vcsbench.axes.client_server import binaries_of, why_lacking
@@ -37,11 +37,7 @@ def folder():
 
 
 def script(prefix: Path, name: str, text: str) -> Path:
-    path = prefix / "bin" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
+    return write_program(prefix / "bin" / name, f"#!/bin/sh\n{text}\n")
 
 
 def wrapper(prefix: Path, *names: str) -> Path:

@@ -7,8 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 import pytest
 
 from fakes import Fakes
+from project import wait_for, write_program
 from vcsbench.run import workflow
 
 ROOT = Path(__file__).parents[2]
@@ -60,10 +59,8 @@ class Checkout:
         shutil.copytree(ROOT / "config", self.folder / "config")
         for file in ("Makefile", "vcsbench"):
             shutil.copy2(ROOT / file, self.folder)
-        self.snakemake = self.fakes.bin / "snakemake"
         text = SNAKEMAKE.format(python=sys.executable, record=str(self.fakes.record))
-        self.snakemake.write_text(text)
-        self.snakemake.chmod(0o755)
+        self.snakemake = write_program(self.fakes.bin / "snakemake", text)
         self.started: list[subprocess.Popen[str]] = []
 
     def run(self, *arguments: str) -> CompletedProcess[str]:
@@ -95,13 +92,6 @@ class Checkout:
         process.wait()
         assert is_alive(job)
         return job
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "nothing happened for 20 s"
-        time.sleep(0.01)
 
 
 def is_alive(process: int) -> bool:

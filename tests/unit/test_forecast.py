@@ -3,14 +3,13 @@
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from project import open_folder
+from project import open_folder, wait_for
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.forecast import plan_report, side_effects
@@ -116,9 +115,8 @@ def test_running_services_finds_a_database(tmp_path):
     shutil.copy(shutil.which("sleep") or "", database)
     with subprocess.Popen([database, "60"]) as process:
         try:
-            deadline = time.monotonic() + 5
-            while not any(s.startswith("postgres ") for s in side_effects.running_services()):
-                assert time.monotonic() < deadline
+            services = side_effects.running_services
+            wait_for(lambda: any(name.startswith("postgres ") for name in services()))
         finally:
             process.kill()
 

@@ -32,7 +32,7 @@ from git_histories import (
     tree_on_disk,
     write_and_load,
 )
-from project import open_folder
+from project import open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources import Source
@@ -85,10 +85,9 @@ def work(tmp_path):
 
 def canary(folder: Path) -> Path:
     """Return a program that leaves the file CANARY next to it."""
-    program = folder / "canary"
-    program.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{folder}/CANARY'\ncat\n")
-    program.chmod(0o755)
-    return program
+    return write_program(
+        folder / "canary", f"#!/bin/sh\necho \"$0 $*\" >> '{folder}/CANARY'\ncat\n"
+    )
 
 
 def program_keys() -> list[str]:

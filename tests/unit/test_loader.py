@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dump_streams import BASE, DATE, HEAD, file, folder, revision
-from project import needs
+from project import needs, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import fill_template
@@ -78,11 +78,9 @@ def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
 
 
 def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch):
-    script = tmp_path / "bin" / "svnadmin"
-    script.parent.mkdir()
     kill = f'[ "$1" != load ] || kill -{signal.SIGKILL} $$'
-    script.write_text(f'#!/bin/sh\n{kill}\nexec /usr/bin/svnadmin "$@"\n')
-    script.chmod(0o755)
+    script = f'#!/bin/sh\n{kill}\nexec /usr/bin/svnadmin "$@"\n'
+    write_program(tmp_path / "bin" / "svnadmin", script)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     (tmp_path / "it.dump").write_bytes(BASE)
     (tmp_path / "into").mkdir()

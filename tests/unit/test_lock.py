@@ -5,13 +5,13 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from project import wait_for
 from snakemake_logger_plugin_vcsbench import Job, RunProgress, other_holder
 from vcsbench import isolation
 from vcsbench.errors import UserError
@@ -140,9 +140,8 @@ def test_lock_holder_command_is_printable():
     argv = ["-c", "import time; time.sleep(9)", "\x1b]0;title\x07\n" + 400 * "x"]
     process = subprocess.Popen([sys.executable, *argv], text=True)
     with closing(process):
-        deadline = time.monotonic() + 5
-        while "title" not in (holder := isolation._describe(process.pid)).command:
-            assert time.monotonic() < deadline
+        wait_for(lambda: "title" in isolation._describe(process.pid).command)
+        holder = isolation._describe(process.pid)
         assert "\x1b" not in str(holder) and "\n" not in str(holder)
         assert len(holder.command) == 120
     assert isolation._describe(0) == Holder(0, "?", "?", "")

@@ -1,34 +1,31 @@
 """Repositories of users: the format and packing that are detected, and the grid that follows."""
 
 import os
-import shutil
 import subprocess
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from project import needs, write_program
 from shards import set_shard_size
-from unit.study_grid import DEFAULT, ROOT, study_grid
+from unit.study_grid import ROOT, study_grid
 from vcsbench import sources
 from vcsbench.axes import axis_of
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.subject_axes import current_format, current_packing
-from vcsbench.config.configuration import load_config, merge
-from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.plan.grid import CellSpec, is_fixed_cost
 from vcsbench.sources.base import Stored
 from vcsbench.subjects import fsfs
 
-pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
+pytestmark = needs("svnadmin")
 
 STUDY = "own-repository"
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0001, "seed": 1}
 SETTINGS = {"cache-256", "cache-1024", "revprops", "block-read", "no-compression"}
-Make = Callable[..., Path]
 LAYOUT = ", with the layout of an older one that it was upgraded from in place"
 
 
@@ -197,33 +194,15 @@ def test_default_grid_cells_differ_in_one_axis(make):
 
 def test_formats_newer_than_svnadmin_are_skipped(make, tmp_path, monkeypatch):
     here = here_of(make("f6"))
-    old = tmp_path / "bin" / "svnadmin"
-    old.parent.mkdir()
-    old.write_text("#!/bin/sh\necho 1.9.7\n")
-    old.chmod(0o755)
+    old = write_program(tmp_path / "bin" / "svnadmin", "#!/bin/sh\necho 1.9.7\n")
     monkeypatch.setenv("PATH", f"{old.parent}:{os.environ['PATH']}")
-    axis, there = axis_of("format"), Environment(**{**vars_of(here), "machine": Machine()})
+    axis, there = axis_of("format"), replace(here, machine=Machine())
     assert there.machine.newest_format == "f7"
     assert axis.why_not("f8", {}, there) == "the svnadmin here makes formats up to f7"
     assert axis.why_not("f4-to-f6", {}, there) == "`svnadmin upgrade` goes to f7 here, not to f6"
     assert axis.why_not("f6-to-f7", {}, there) == ""
     assert axis.why_not("as-is-to-f8", {}, there) == "`svnadmin upgrade` goes to f7 here, not to f8"
     assert axis.words(there)["formats"] == ["as-is", "as-is-to-f7", "f6", "f7", "f6-today"]
-
-
-def vars_of(here: Environment) -> dict[str, Any]:
-    return {name: getattr(here, name) for name in Environment.__dataclass_fields__}
-
-
-def test_config_own_repository_selects_its_study(make):
-    path = str(make("f6"))
-
-    def studies(**over: Any) -> list[str]:
-        return list(load_config(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT]).studies)
-
-    assert studies(repository=path) == [STUDY]
-    assert studies() == ["fsfs-san-2014"]
-    assert studies(repository=path, studies=["fsfs-san-2014"]) == ["fsfs-san-2014"]
 
 
 def lines_of(name: str, file: str) -> set[str]:

@@ -4,23 +4,15 @@ import io
 import json
 import logging
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import snakemake_logger_plugin_vcsbench as console
+from project import wait_for
 from snakemake_logger_plugin_vcsbench import Console, Job, RunProgress
 from vcsbench import progress
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 10
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "nothing happened for 10 s"
-        time.sleep(0.02)
-    return found
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
 
+from project import wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
@@ -125,15 +125,11 @@ time.sleep(60)
 def test_server_ends_with_its_owner(server, folder):
     argv = [sys.executable, "-c", OWNER, server.kind, str(folder)]
     owner = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-    assert owner.stdout
     family = processes.family(int(owner.stdout.readline()))
     assert processes.command_line(family[0])
     os.kill(owner.pid, signal.SIGKILL)
     owner.wait()
-    deadline = time.monotonic() + 5
-    while any(map(processes.command_line, family)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(map(processes.command_line, family))
+    wait_for(lambda: not any(map(processes.command_line, family)))
 
 
 @pytest.mark.parametrize("name", ODD)

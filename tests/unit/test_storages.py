@@ -12,9 +12,10 @@ from socket import AF_UNIX, socket
 
 import pytest
 
-from project import ROOT, needs, open_folder
+from project import ROOT, mounted, needs, open_folder, write_program
 from vcsbench import processes
 from vcsbench.errors import UserError
+from vcsbench.files import write_json
 from vcsbench.kernel import Memory
 from vcsbench.machine import Machine
 from vcsbench.prepare import loader
@@ -149,13 +150,10 @@ def test_make_on_missing_or_read_only_storage_raises(tmp_path):
 @needs_root
 def test_remove_with_a_mount_inside_is_refused(workdir):
     inside = workdir.make("repositories", "disk")
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", inside], check=True)
-    try:
+    with mounted(inside):
         (inside / "precious").write_text("mine")
         refused(workdir.remove, f"something is mounted at {inside}; unmount it")
         assert (inside / "precious").exists()
-    finally:
-        subprocess.run(["umount", inside], check=True)
     workdir.remove()
     assert not workdir.path.exists()
 
@@ -304,7 +302,7 @@ def test_workdir_of_another_user_is_neither_read_nor_removed(storage):
 # Descriptions
 
 
-def mounted(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:
+def set_mounts(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:
     monkeypatch.setattr(filesystems, "read_mounts", lambda: list(found))
     filesystems._filesystem.cache_clear()
 
@@ -318,31 +316,31 @@ def mounted(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:
     ],
 )
 def test_why_never_cold_in_memory_or_without_rights(monkeypatch, path, setting, reason):
-    mounted(monkeypatch, Mount("/dev/sda", "/", "ext4"), Mount("tmpfs", "/ram", "tmpfs"))
+    set_mounts(monkeypatch, Mount("/dev/sda", "/", "ext4"), Mount("tmpfs", "/ram", "tmpfs"))
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
     monkeypatch.setenv("PATH", "")
     assert reason in why_never_cold(Machine(), path, setting)
 
 
 def test_lacks_journal_is_that_of_the_device(monkeypatch, tmp_path):
-    mounted(monkeypatch, Mount("/dev/none", "/", "ext4"))
+    set_mounts(monkeypatch, Mount("/dev/none", "/", "ext4"))
     journals = list(Path("/proc/fs/jbd2").glob("*")) if Path("/proc/fs/jbd2").exists() else []
     device = os.stat(tmp_path).st_dev
     name = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
     has_one = any(path.name.startswith(f"{name}-") for path in journals)
     assert lacks_journal(str(tmp_path)) is not has_one
-    mounted(monkeypatch, Mount("x", "/", "xfs"))
+    set_mounts(monkeypatch, Mount("x", "/", "xfs"))
     assert not lacks_journal(str(tmp_path))
 
 
 def test_mount_of_is_the_last_mount(monkeypatch):
     below, hides = Mount("a", "/data", "ext4"), Mount("b", "/data", "tmpfs")
-    mounted(monkeypatch, Mount("c", "/", "xfs"), below, hides)
+    set_mounts(monkeypatch, Mount("c", "/", "xfs"), below, hides)
     assert mount_of("/data/x") == hides and mount_of("/database").device == "c"
 
 
 def test_describe_storage_reads_system(tmp_path, monkeypatch):
-    mounted(monkeypatch, Mount("/dev/vda1", "/", "ext4", "rw,noatime"))
+    set_mounts(monkeypatch, Mount("/dev/vda1", "/", "ext4", "rw,noatime"))
     device = os.stat(tmp_path).st_dev
     queue = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/../queue"
     kernel = {f"{queue}/rotational": "0", f"{queue}/scheduler": "none [mq-deadline] kyber"}
@@ -363,29 +361,34 @@ def test_describe_storage_reads_system(tmp_path, monkeypatch):
 def test_free_bytes_in_ram_leaves_memory_to_the_load(tmp_path, monkeypatch):
     gib = 1 << 30
     monkeypatch.setattr(filesystems.kernel, "memory", lambda: Memory(8 * gib, gib, None))
-    mounted(monkeypatch, Mount("disk", "/", "ext4"))
+    set_mounts(monkeypatch, Mount("disk", "/", "ext4"))
     assert filesystems.free_bytes(tmp_path) > gib
-    mounted(monkeypatch, Mount("ram", "/", "tmpfs"))
+    set_mounts(monkeypatch, Mount("ram", "/", "tmpfs"))
     assert filesystems.free_bytes(tmp_path) == 768 << 20
     monkeypatch.setattr(filesystems.kernel, "memory", lambda: Memory(8 * gib, 100 << 20, None))
     assert filesystems.free_bytes(tmp_path) == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+@needs_root
 @pytest.mark.parametrize(
     "name", ["back\\slash", "sp ace", "t\tab", "n\nl", "\\040", "l\u2028s", "ü"]
 )
 def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path, name):
-    point = tmp_path / name
-    point.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "odd", point]).returncode:
-        pytest.skip("this container may not mount")
-    try:
-        mount = mount_of(point / "below")
-        assert mount.point == str(point)
-        assert (mount.device, mount.filesystem) == ("odd", "tmpfs")
-    finally:
-        subprocess.run(["umount", point], check=True)
+    with mounted(tmp_path / name) as point:
+        assert mount_of(point / "below")[:3] == ("tmpfs", str(point), "tmpfs")
+
+
+@needs_root
+@pytest.mark.parametrize(("fault", "options"), [("read-only", "ro"), ("full", "size=64k")])
+def test_explain_write_errors_names_the_folder(tmp_path, fault, options):
+    explained = filesystems.explain_write_errors(tmp_path / "scratch", "name another `scratch`")
+    with (
+        mounted(tmp_path / "results", options) as results,
+        pytest.raises(UserError, match=f"^{results}: is {fault}; ") as caught,
+        explained,
+    ):
+        write_json(results / "loaded.json", "x" * (1 << 20))
+    assert "scratch" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -412,12 +415,10 @@ class FakeGuest:
 
     def __init__(self, path: Path, *boots: str) -> None:
         self.path = path
-        kernel = path / guest.TOOLS / "usr/bin/linux"
-        kernel.parent.mkdir(parents=True)
         cases = " ".join(f"{number}) {command} ;;" for number, command in enumerate(boots, 1))
         select = f"case $(wc -l <../boots) in\n{cases} *) {boots[-1]} ;;\nesac\n"
-        kernel.write_text(f"#!/bin/sh\ncd {path}/own/out; echo >>../boots\n{select}")
-        kernel.chmod(0o755)
+        script = f"#!/bin/sh\ncd {path}/own/out; echo >>../boots\n{select}"
+        write_program(path / guest.TOOLS / "usr/bin/linux", script)
 
     def run(self) -> int:
         folder = self.path / "own"

@@ -22,7 +22,7 @@ from git_histories import (
     run,
     write_and_load,
 )
-from project import needs, serve_with_password
+from project import needs, serve_with_password, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, read_dump
@@ -339,15 +339,10 @@ def server(tmp_path_factory, repository):
 @pytest.fixture
 def argvs(tmp_path, monkeypatch):
     """A file that gets the arguments of each svn and svnrdump."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
     for name in ("svn", "svnrdump"):
-        script = folder / name
-        script.write_text(
-            f'#!/bin/sh\necho "$0 $*" >> {tmp_path}/argv\nexec {shutil.which(name)} "$@"\n'
-        )
-        script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        script = f'#!/bin/sh\necho "$0 $*" >> {tmp_path}/argv\nexec {shutil.which(name)} "$@"\n'
+        write_program(tmp_path / "bin" / name, script)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path / "argv"
 

@@ -54,12 +54,11 @@ def minutes_for(project: Project, seconds: float) -> float:
 def measured(shared_project):
     """A project after a run of fixed rounds, and one whose budget ends after the first rounds."""
     configure(shared_project, rounds=FIRST - 1)
-    done = shared_project.measure(STUDY)
-    assert done.returncode == 0 and not decisions(shared_project), done.stdout
+    shared_project.succeed("measured")
+    assert not decisions(shared_project)
     before = shared_project.exports()
     configure(shared_project)
-    done = shared_project.measure(STUDY)
-    assert done.returncode == 0, done.stdout
+    shared_project.succeed("measured")
     assert all(shared_project.exports()[path] == at for path, at in before.items())
     return shared_project
 
@@ -77,23 +76,21 @@ def test_budget_spent_still_measures_the_minimum_of_rounds(measured):
     assert set(rounds(measured).values()) == {FIRST} and len(rounds(measured)) == 6
     (last,) = decisions(measured)
     assert last["why"] == "time is up" and not last["gives"] and last["spent_s"] > 0
-    assert "Nothing to be done" in measured.measure(STUDY).stdout
+    assert "Nothing to be done" in measured.succeed("measured")
 
 
 def test_budget_includes_seconds_of_setup(measured, monkeypatch):
     before = measured.exports()
     monkeypatch.setenv("VCSBENCH_SETUP_SECONDS", "60")
     configure(measured, minutes=minutes_for(measured, 30))
-    done = measured.measure(STUDY)
-    assert done.returncode == 0, done.stdout
+    measured.succeed("measured")
     assert decisions(measured)[-1]["why"] == "time is up" and measured.exports() == before
 
 
 def test_larger_budget_continues_and_measures_new_rounds_only(measured):
     before = measured.exports()
     configure(measured, minutes=minutes_for(measured, 12))
-    done = measured.measure(STUDY)
-    assert done.returncode == 0, done.stdout
+    measured.succeed("measured")
     after = measured.exports()
     first, last = decisions(measured)[0], decisions(measured)[-1]
     assert all(after[path] == at for path, at in before.items())
@@ -104,7 +101,7 @@ def test_larger_budget_continues_and_measures_new_rounds_only(measured):
     for block, number in last["rounds"].items():
         cache = block.rpartition("/")[2]
         assert {n for cell, n in measured_rounds.items() if cache in cell} == {number}
-    assert "Nothing to be done" in measured.measure(STUDY).stdout
+    assert "Nothing to be done" in measured.succeed("measured")
 
 
 @pytest.mark.slow
@@ -112,8 +109,7 @@ def test_stale_cells_are_measured_again_in_as_many_rounds(measured):
     before, rounds_before = measured.exports(), rounds(measured)
     client = measured.path / "config" / "servers" / "default" / "client" / "config"
     client.write_text(client.read_text() + "# edited\n")
-    done = measured.measure(STUDY)
-    assert done.returncode == 0, done.stdout
+    measured.succeed("measured")
     after = measured.exports()
     assert all(after[path] > at for path, at in before.items())
     assert all(rounds(measured)[cell] >= number for cell, number in rounds_before.items())
@@ -122,8 +118,8 @@ def test_stale_cells_are_measured_again_in_as_many_rounds(measured):
 def test_fixed_rounds_use_earlier_results(measured):
     before = measured.exports()
     configure(measured, rounds=FIRST - 1)
-    done = measured.measure(STUDY)
-    assert done.returncode == 0 and measured.exports() == before
+    measured.succeed("measured")
+    assert measured.exports() == before
     table = (measured.path / measurements_of(STUDY)).read_text().splitlines()
     assert len(table) == 1 + 6 * (FIRST - 1)
 
@@ -131,8 +127,7 @@ def test_fixed_rounds_use_earlier_results(measured):
 def test_run_ends_when_all_questions_are_answered(measured):
     before = measured.exports()
     configure(measured, minutes=60, min_effect_pct=COARSE)
-    done = measured.measure(STUDY)
-    assert done.returncode == 0, done.stdout
+    measured.succeed("measured")
     last = decisions(measured)[-1]
     assert last["why"] == "answered" and last["spent_s"] < 1800
     after = measured.exports()
@@ -166,8 +161,7 @@ def test_run_killed_in_later_batch_continues(project):
     configure(project, minutes=0.01)
     decision["rounds"] = dict.fromkeys(decision["rounds"], FIRST + 3)
     (project.path / "results" / "budget" / STUDY / "pass2.json").write_text(json.dumps(decision))
-    done = project.measure(STUDY)
-    assert done.returncode == 0, done.stdout
+    project.succeed("measured")
     after = project.exports()
     assert all(after[path] == at for path, at in before.items())
     assert all(number >= FIRST + 3 for number in rounds(project).values())
@@ -182,11 +176,11 @@ def test_failed_cell_leaves_budget_to_others(project):
     grid = [{**FORMATS, "ra": "svn", "config": ["slow", "broken"], "cache": "hot-os"}]
     keys = {"duplicates": 4, "grid": {STUDY: {"include": grid}}}
     configure(project, **keys)
-    done = project.measure(STUDY)
+    done = project.snakemake("measured")
     assert done.returncode != 0 and "the other cells go on" in done.stdout, done.stdout
     assert [decision["why"] for decision in decisions(project)] == ["time is up"]
     configure(project, **keys, minutes=minutes_for(project, 15))
-    assert project.measure(STUDY).returncode != 0
+    project.fail("measured")
     assert decisions(project)[0]["gives"]
     by_cell = rounds(project)
     assert by_cell and not any("broken" in cell for cell in by_cell)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from project import ROOT, Project, needs
+from project import ROOT, Project, needs, write_program
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "svnbench", "hyperfine")
 
@@ -33,11 +33,7 @@ done
 
 def wrap(project: Project, build: str, name: str, text: str) -> Path:
     """Write a script as a program of a build."""
-    program = project.path / build / "bin" / name
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(f"#!/bin/sh\n{text}\n")
-    program.chmod(0o755)
-    return program
+    return write_program(project.path / build / "bin" / name, f"#!/bin/sh\n{text}\n")
 
 
 def configure(project: Project, builds: dict[str, Any], part: dict[str, Any], **keys: Any) -> None:
@@ -66,8 +62,7 @@ def measured(shared_project):
     }
     part = {**PART, "command": ["log", "null-log"], "ra": ["svn", "file"]}
     configure(shared_project, builds, part)
-    done = shared_project.snakemake(*TARGETS)
-    assert done.returncode == 0, done.stdout
+    shared_project.succeed(*TARGETS)
     return shared_project
 
 
@@ -119,7 +114,7 @@ def test_build_without_a_program_skips_its_cells(measured):
 def test_binary_changed_measures_its_cells_only(measured):
     before = measured.exports()
     wrap(measured, "wrapped", "svnserve", f'exec {shutil.which("svnserve")} --quiet "$@"')
-    assert measured.measure(STUDY).returncode == 0
+    measured.succeed("measured")
     changed = {path for path, at in measured.exports().items() if before[path] != at}
     ran = {path.split("/")[2] + path.split("/")[-2].removesuffix("~2") for path in changed}
     assert ran == {"svnno-libraries", "svnwrapped"}
@@ -128,16 +123,12 @@ def test_binary_changed_measures_its_cells_only(measured):
 @pytest.mark.slow
 @pytest.mark.skipif(not LOADER.exists(), reason="no x86-64 glibc")
 def test_build_of_conda_is_made_once_and_measured(project, monkeypatch):
-    tools = project.path / "tools"
-    tools.mkdir()
-    (tools / "micromamba").write_text(MICROMAMBA)
-    (tools / "micromamba").chmod(0o755)
+    tools = write_program(project.path / "tools" / "micromamba", MICROMAMBA).parent
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     (project.path / "my.yaml").write_text("dependencies: [subversion=1.15.0]\n")
     builds = {"system": {}, "conda": {"conda": "my.yaml"}}
     configure(project, builds, {**PART, "ra": ["svn", "http"]})
-    done = project.snakemake(*TARGETS)
-    assert done.returncode == 0, done.stdout
+    project.succeed(*TARGETS)
     (made,) = (p for p in (project.path / "results" / "builds").iterdir() if p.is_dir())
     found = project.rows(f"measurements/{STUDY}.csv")
     ran = next(row for row in found if row["build"] == "conda")
@@ -148,7 +139,7 @@ def test_build_of_conda_is_made_once_and_measured(project, monkeypatch):
 
     before = project.exports()
     (project.path / "my.yaml").write_text("dependencies: [subversion=1.14.5]\n")
-    assert project.measure(STUDY).returncode == 0
+    project.succeed("measured")
     changed = {path for path, at in project.exports().items() if before[path] != at}
     assert changed and all("/conda/" in path for path in changed)
 
@@ -172,8 +163,7 @@ def compared(project: Project, rounds: int) -> dict[str, dict[str, str]]:
     keys = {"repositories": {"ruby": {**SMALL["ruby"], "scale": 0.0222}}, "duplicates": 1}
     part = {**PART, "command": "dump", "cache": "hot-svn"}
     configure(project, {"system": {}, **builds}, part, rounds=rounds, **keys)
-    done = project.snakemake(TARGETS[1], timeout=1200)
-    assert done.returncode == 0, done.stdout
+    project.succeed(TARGETS[1], timeout=1200)
     table = project.rows(f"tables/{STUDY}/first-vs-build.csv")
     return {row["candidate"]: row for row in table}
 
@@ -197,8 +187,7 @@ def test_build_slower_client_is_detected_and_equal_client_is_not(project):
 def test_build_of_another_release_runs_its_programs_over_each_access(trixie, project):
     builds = {"system": {}, "trixie": {"prefix": str(trixie)}}
     configure(project, builds, {**PART, "ra": ["svn", "http", "file"]})
-    done = project.measure(STUDY)
-    assert done.returncode == 0, done.stdout
+    project.succeed("measured")
     ran = [r for r in project.rows(f"measurements/{STUDY}.csv") if r["build"] == "trixie"]
     assert {row["ra"] for row in ran} == {"svn", "http", "file"}
     for row in ran:

@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from project import Project, needs, servers_of
+from project import Project, needs, servers_of, wait_for, write_program
 from vcsbench.evidence import flags
 from vcsbench.machine import Machine, can_drop_caches
 
@@ -85,13 +84,9 @@ class Bench:
     @contextlib.contextmanager
     def program(self, name: str, text: str) -> Iterator[None]:
         """Put a program before the real one on the PATH."""
-        path = self.bin / name
-        path.write_text(text)
-        path.chmod(0o755)
-        try:
-            yield
-        finally:
-            path.unlink()
+        path = write_program(self.bin / name, text)
+        yield
+        path.unlink()
 
 
 @pytest.fixture(scope="module")
@@ -339,10 +334,7 @@ def test_server_restarted_during_a_run_has_restarted(bench, when):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
     assert "restarted" in found and not seen["server_same"]
-    deadline = time.monotonic() + 5
-    while servers_of(bench.project) and time.monotonic() < deadline:
-        time.sleep(0.05)  # a killed process takes a moment to go
-    assert not servers_of(bench.project)
+    wait_for(lambda: not servers_of(bench.project), 5)
 
 
 def read_all(folder: Path) -> None:
@@ -450,8 +442,7 @@ def test_threshold_changed_judges_again_and_measures_nothing(bench):
     found, exports = [], []
     for limit in (10**9, 0):
         bench.project.configure(**keys, thresholds={"min_memory_available_mib": limit})
-        done = bench.project.snakemake(f"results/measurements/{STUDY}.csv")
-        assert done.returncode == 0, done.stdout
+        bench.project.succeed(f"results/measurements/{STUDY}.csv")
         found.append(bench.project.rows(f"measurements/{STUDY}.csv")[0]["flags"].split())
         exports.append(bench.project.exports())
     assert "low-memory" in found[0] and "low-memory" not in found[1]

@@ -35,7 +35,7 @@ def test_plan_before_and_after_a_run_forecasts_missing_stages(project):
     made = [*(project.path / "storage").iterdir(), *(project.path / "scratch").iterdir()]
     assert not made and not (project.path / "results").exists()
 
-    assert project.measure(STUDY).returncode == 0
+    project.succeed("measured")
     project.configure(repositories=SMALL, rounds=60, copies=1, grid=GRID)
     stages = seconds(project.tool("plan").stdout)
     assert stages["loading"] == stages["copying"] == 0

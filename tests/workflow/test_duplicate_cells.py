@@ -24,8 +24,7 @@ TABLE = f"tables/{STUDY}/f6-vs-f7.csv"
 def measure(project: Project, rounds: int) -> None:
     grid = {STUDY: {"include": [PART]}}
     project.configure(repositories=TINY, rounds=rounds, copies=1, grid=grid, duplicates=1)
-    done = project.snakemake(f"results/tables/{STUDY}")
-    assert done.returncode == 0, done.stdout
+    project.succeed(f"results/tables/{STUDY}")
 
 
 def files(project: Project) -> dict[Path, tuple[bytes, int]]:

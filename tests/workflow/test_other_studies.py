@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from project import ROOT, Project, needs, open_folder
+from project import ROOT, Project, mounted, needs, open_folder
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.flags import is_invalid
@@ -47,8 +46,7 @@ def test_ssd_study_measures_on_two_storages(project, memory):
         storage="ssd",
         grid={SSD: {"include": [{**part, "config": "slow"}]}},
     )
-    done = project.snakemake()
-    assert done.returncode == 0, done.stdout
+    project.succeed()
     grid = {row["cell"]: row["skip"] for row in project.rows(f"grid/{SSD}.csv")}
     assert "export/svn/ruby/f6/nopack/ram/slow/hot" in grid
     for cell, skip in grid.items():
@@ -89,8 +87,7 @@ def test_load_is_timed_into_new_repositories_and_verified(project, memory):
         storage="ssd",
         grid={SSD: {"include": [load, load_f6, {**dump, "config": "slow", "cache": "hot"}]}},
     )
-    done = project.measure(SSD)
-    assert done.returncode == 0, done.stdout
+    project.succeed("measured")
     runs = {row["cell"]: row for row in project.rows(f"measurements/{SSD}.csv")}
     loads = {cell: row for cell, row in runs.items() if row["command"] == "load"}
     assert len(loads) == 5 and not invalid_flags([*runs.values()])
@@ -120,12 +117,11 @@ def test_load_with_lost_dump_makes_it_again(project):
     storages = {"ssd": str(project.path / "storage")}
     study = {"studies": [SSD], "repositories": small, "storages": storages, "storage": "ssd"}
     project.configure(**study, rounds=1, copies=1, grid=grid)
-    assert project.measure(SSD).returncode == 0
+    project.succeed("measured")
     first = load_record(project)["dump"]
     Path(first["path"]).unlink()
     project.configure(**study, rounds=2, copies=1, grid=grid)
-    done = project.measure(SSD)
-    assert done.returncode == 0, done.stdout
+    project.succeed("measured")
     assert load_record(project)["dump"]["state"] != first["state"]
     assert len(project.rows(f"measurements/{SSD}.csv")) == 2
 
@@ -134,10 +130,7 @@ def test_load_with_lost_dump_makes_it_again(project):
 @needs("svnadmin", "hyperfine")
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
 def test_load_on_full_storage_fails_its_cells_only(project):
-    small = project.path / "small"
-    small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k,mode=755", "tmpfs", small], check=True)
-    try:
+    with mounted(project.path / "small", "size=600k,mode=755") as small:
         project.configure(
             studies=[SSD],
             repositories={"ruby": {**RUBY["ruby"], "scale": 0.02}},
@@ -147,15 +140,13 @@ def test_load_on_full_storage_fails_its_cells_only(project):
             storage="ssd",
             grid={SSD: {"include": [{"command": "load", "format": "f7", "config": "slow"}]}},
         )
-        done = project.measure(SSD)
-        assert "Traceback" not in done.stdout and "the run ends here" not in done.stdout
+        output = project.fail("measured")
+        assert "the run ends here" not in output
         measured = project.rows(f"measurements/{SSD}.csv")
-        assert [row["storage"] for row in measured] == ["ssd"], done.stdout
+        assert [row["storage"] for row in measured] == ["ssd"], output
         (failed,) = project.rows(f"failures/{SSD}.csv")
         assert "No space left on device" in failed["reason"]
         assert not list(small.glob("*/targets/*"))
-    finally:
-        subprocess.run(["umount", small], check=True)
 
 
 def load_record(project: Project) -> dict[str, Any]:
@@ -224,8 +215,7 @@ def test_study_without_subversion_runs_from_grid_to_report(project):
     (project.path / "config/studies/toy.yaml").write_text(yaml.safe_dump(TOY, sort_keys=False))
     (project.path / "workflow/vcsbench/subjects/pieces.py").write_text(SUBJECT)
     project.configure(studies=["toy"], rounds=2, duplicates=1, grid={"toy": {"include": [{}]}})
-    done = project.snakemake()
-    assert done.returncode == 0, done.stdout
+    project.succeed()
     found = project.rows("measurements/toy.csv")
     originals = {f"{tool}/{cache}" for tool in ("copy", "preserve") for cache in ("cold", "hot-os")}
     assert {row["cell"].removesuffix("~2") for row in found} == originals
@@ -278,8 +268,7 @@ def test_default_grid_has_no_invalid_run(project, study):
             rounds=1,
             copies=1,
         )
-        done = project.measure(study)
-        assert done.returncode == 0, done.stdout
+        project.succeed("measured")
     runs = project.rows(f"measurements/{study}.csv")
     grid = [row for row in project.rows(f"grid/{study}.csv") if not row["skip"]]
     fixed_cost = project.rows(f"fixed-cost/{study}.csv")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from project import Project, measurements_of, needs
+from project import Project, measurements_of, needs, write_program
 from vcsbench import isolation
 from vcsbench.machine import Machine
 
@@ -185,8 +185,6 @@ exec /usr/bin/svn "$@"
 def test_cell_whose_client_or_copy_is_lost_in_a_run_fails_with_one_sentence(
     project, ra, cache, act, expected
 ):
-    prefix, count = project.path / "build", project.path / "count"
-    (prefix / "bin").mkdir(parents=True)
     cell = {"command": "log", "repo": "ruby", "ra": ra, "cache": cache}
     tiny = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
     project.configure(
@@ -194,11 +192,9 @@ def test_cell_whose_client_or_copy_is_lost_in_a_run_fails_with_one_sentence(
     )  # fmt: skip
     project.prepare()
     copy = next((project.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.1"))
-    program = project.path / "svn"
-    act = act.format(copy=copy)
     # One earlier run counts the reads of the client.
-    program.write_text(KILLED.format(count=count, first=1, act=act))
-    program.chmod(0o755)
+    script = KILLED.format(count=project.path / "count", first=1, act=act.format(copy=copy))
+    write_program(project.path / "svn", script)
     path = f"{project.path}:{os.environ['PATH']}"
     done = project.snakemake(measurements_of(STUDY), environment={"PATH": path})
     assert done.returncode != 0, done.stdout

@@ -3,7 +3,6 @@
 import os
 import pty
 import re
-import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -84,18 +83,3 @@ def test_run_on_terminal_rewrites_one_line(ran):
     assert run.returncode == 0
     text = output.decode()
     assert "\r" in text and "rule cell:" not in text and "measured " in text
-
-
-def test_run_failed_cell_prints_reason_and_log(ran):
-    project, _ = ran
-    shutil.rmtree(project.path / "results/cells")  # otherwise a report is made of the results
-    arguments = project.path / "config/servers/slow/svnserve.args"
-    arguments.write_text(f"{arguments.read_text()}\n--no-such-option\n")
-    project.configure(
-        repositories=RUBY, rounds=1, copies=1, grid={STUDY: {"include": [{**PART, "ra": "svn"}]}}
-    )
-    done = project.tool("run")
-    assert done.returncode == 1
-    assert "svnserve: invalid option: --no-such-option" in done.stdout
-    assert f"results/logs/cells/{STUDY}/{cell('svn')}/round1.log" in done.stdout
-    assert "Traceback" not in done.stdout and "RuleException" not in done.stdout

@@ -6,14 +6,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from project import Project, Run, make_project, measurements_of, needs, servers_of
+from project import (
+    Project,
+    Run,
+    make_project,
+    measurements_of,
+    needs,
+    servers_of,
+    wait_for,
+    write_program,
+)
 from vcsbench.run import workflow
 from vcsbench.storages.workdir import _prefix
 
@@ -61,25 +69,16 @@ def is_zombie(pid: int) -> bool:
         return True
 
 
-def wait_for(condition: Callable[[], Any], limit_s: float = 120) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, f"nothing happened for {limit_s} s"
-        time.sleep(0.02)
-
-
 def slow_program(project: Project, name: str, when: str = "", wait: str = "sleep 100") -> Path:
     """Put a slow program before the real one, for the first command line with the word `when`.
 
     Return the file that it writes at its start."""
     fakes, real = project.path / "fakes", shutil.which(name)
-    fakes.mkdir(exist_ok=True)
     begun = fakes / f"{name}.begun"
     test = f'case " $* " in *" {when} "*) ;; *) exec {real} "$@";; esac\n' if when else ""
     script = f'#!/bin/bash\n{test}[ ! -e {begun} ] || exec {real} "$@"\n'
     script += f'echo $$ >{begun}\n{wait}\nexec {real} "$@"\n'
-    (fakes / name).write_text(script)
-    (fakes / name).chmod(0o755)
+    write_program(fakes / name, script)
     return begun
 
 
@@ -115,7 +114,7 @@ def stopped_at(project: Project, moment: str, plain: bool = False) -> Recovery:
     """Return a run that has reached a moment."""
     begun = slow_program(project, *MOMENTS[moment])
     run = Recovery(project, CELLS, plain=plain)
-    wait_for(begun.exists)
+    wait_for(begun.exists, 120)
     return run
 
 
@@ -154,7 +153,7 @@ def test_signals_end_a_run_within_limit(tiny, numbers, moment, plain):
 @pytest.mark.parametrize("number", [INT, slow(TERM)])
 def test_run_signal_while_snakemake_plans_prints_no_traceback(tiny, number):
     run = Recovery(tiny, CELLS)
-    wait_for(lambda: "planning" in run.output())
+    wait_for(lambda: "planning" in run.output(), 120)
     run.interrupt(number)
     assert run.returncode == 128 + number
     assert "Traceback" not in run.output(), run.output()
@@ -185,15 +184,14 @@ def snakemake_of(project: Project) -> int:
 @pytest.mark.parametrize("plain", [False, True])
 def test_run_after_kill_of_everything_keeps_results(tiny, plain):
     run = Recovery(tiny, CELLS, plain=plain)
-    wait_for(lambda: len(tiny.exports()) >= 2)
+    wait_for(lambda: len(tiny.exports()) >= 2, 120)
     kill_all(tiny, run)
     before = tiny.exports()
     assert list((tiny.path / ".snakemake/locks").glob("*"))
     if plain:
         # Only `vcsbench run` removes the lock.
-        assert tiny.snakemake("--unlock").returncode == 0
-        done = tiny.measure(STUDY)
-        assert done.returncode == 0, done.stdout
+        tiny.succeed("--unlock")
+        tiny.succeed("measured")
     else:
         assert_next_run_finishes(tiny)
     after = tiny.exports()
@@ -225,7 +223,7 @@ def test_second_run_at_once_is_refused(tiny):
     wait = f"until [ -e '{release}' ]; do sleep 0.1; done"
     begun = slow_program(tiny, "svnadmin", "load", wait)
     first = Recovery(tiny, CELLS)
-    wait_for(begun.exists)
+    wait_for(begun.exists, 120)
     for plain in (False, True):
         command = tiny.command() if plain else [str(tiny.path / "vcsbench"), "run", "--cores", "2"]
         second = subprocess.run(
@@ -267,7 +265,7 @@ def test_checkout_moved_keeps_results_and_removes_old_folder(project):
             scratch=str(outside.path / "scratch"),
             grid={STUDY: {"include": [{**PART, "cache": "hot-os"}]}},
         )
-        assert project.measure(STUDY).returncode == 0
+        project.succeed("measured")
         (old,) = storage.glob("vcsbench-*")
         exports = project.exports()
         moved = outside.path / "moved"
@@ -276,8 +274,8 @@ def test_checkout_moved_keeps_results_and_removes_old_folder(project):
         after = Project.__new__(Project)
         after.path, after.config = moved, moved / "test.yaml"
         try:
-            done = after.measure(STUDY)
-            assert done.returncode == 0 and after.exports() == exports, done.stdout
+            after.succeed("measured")
+            assert after.exports() == exports
             assert after.tool("clean").returncode == 0
         finally:
             project.path.mkdir()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from project import Project, needs
+from project import Project, needs, write_program
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import read_metadata, write_metadata
 
@@ -80,9 +80,7 @@ def works(project: Project, command: str) -> dict[str, list[dict[str, Any]]]:
 def odd_client(tmp_path_factory, monkeypatch):
     """A client on the PATH that leaves out work."""
     folder = tmp_path_factory.mktemp("client")
-    client = folder / "svn"
-    client.write_text(CLIENT.format(svn=shutil.which("svn"), state=folder))
-    client.chmod(0o755)
+    write_program(folder / "svn", CLIENT.format(svn=shutil.which("svn"), state=folder))
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
@@ -94,8 +92,7 @@ def test_client_leaving_out_work_is_detected(project):
     no_retry = {"ignore_below_mib": 1000}
     keys = {"thresholds": no_retry, "grid": {STUDY: {"include": [part]}}}
     project.configure(repositories=TINY, rounds=2, copies=2, **keys)
-    done = project.snakemake()
-    assert done.returncode == 0, done.stdout
+    project.succeed()
     # The timed export of round 2 lacks a file, and its warm-up run has it.
     trees = works(project, "export")
     assert trees["f6"][0] == trees["f6"][1] == trees["f7"][0] == trees["f8"][0] == trees["f8"][1]
@@ -184,8 +181,7 @@ def damage(project: Project, fmt: str, how: Any) -> None:
 
 
 def measure(project: Project) -> None:
-    done = project.snakemake("measured", f"results/tables/{STUDY}")
-    assert done.returncode == 0, done.stdout
+    project.succeed("measured", f"results/tables/{STUDY}")
 
 
 CONTENT = "as many of all that is counted, but names or contents differ"

@@ -154,8 +154,7 @@ def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project):
     part |= {"format": ["current", "upgraded", "f6"], "packing": "current"}
     keys = {"rounds": 1, "copies": 1, "grid": {study: {"include": [part]}}, "studies": studies}
     project.configure(repository=str(own), **keys)
-    done = project.snakemake()
-    assert done.returncode == 0, done.stdout
+    project.succeed()
     assert len([path for path in project.exports() if "/mine/" in path]) == 3
     page = project.page(study)
     for text in (

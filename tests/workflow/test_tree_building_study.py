@@ -66,8 +66,7 @@ def test_tree_study_runs_from_grid_to_report(project, tree):
         {**part, "strategy": "cp reflink", "cache": "hot-os"},
         repositories={"mine": {"source": "directory", "path": str(tree)}},
     )
-    done = project.snakemake()
-    assert done.returncode == 0, done.stdout
+    project.succeed()
     runs = project.rows(f"measurements/{STUDY}.csv")
     assert not [run["flags"] for run in runs if is_invalid(run["flags"])]
     by_cell = {(run["strategy"], run["cache"]): run for run in runs}
@@ -129,8 +128,7 @@ def test_strategy_added_as_documented_is_measured(project, tree):
         {**part, "strategy": ["links", "shuffled"]},
         repositories={"mine": {"source": "directory", "path": str(tree)}},
     )
-    done = project.measure(STUDY)
-    assert done.returncode == 0, done.stdout
+    project.succeed("measured")
     runs = project.rows(f"measurements/{STUDY}.csv")
     assert {run["strategy"] for run in runs} == {"links", "shuffled"}
     assert len({run["work"] for run in runs}) == 1
@@ -141,9 +139,7 @@ def test_strategy_building_another_tree_fails_its_cell(project, tree):
     strategy.write_text(strategy.read_text().replace("original.read()", "original.read()[:100]"))
     part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os", "strategy": "naive"}
     configure(project, part, repositories={"mine": {"source": "directory", "path": str(tree)}})
-    done = project.measure(STUDY)
-    assert done.returncode != 0
-    assert "run 1 wrote another tree than an export" in done.stdout
+    assert "run 1 wrote another tree than an export" in project.fail("measured")
 
 
 @pytest.mark.slow
@@ -162,8 +158,7 @@ def test_trees_of_repository_and_archive_on_made_filesystems(project, tree, tmp_
         repositories={**LINUX, "packed": {"source": "archive", "path": str(archive)}},
         filesystems={"btrfs": "make", "tmpfs": "make"},
     )
-    done = project.measure(STUDY)
-    assert done.returncode == 0, done.stdout
+    project.succeed("measured")
     grid = {row["cell"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv")}
     assert "never cold" in grid["cp/linux/tmpfs/cold"]
     assert "tmpfs has no reflinks" in grid["cp-reflink/linux/tmpfs/hot-os"]
@@ -190,8 +185,7 @@ def test_tree_is_built_on_nfs_in_the_guest(project, tree):
         repositories={"mine": {"source": "directory", "path": str(tree)}},
         filesystems={"nfs": "guest", "guest-local": "guest"},
     )
-    done = project.measure(STUDY)
-    assert done.returncode == 0, done.stdout
+    project.succeed("measured")
     runs = {
         (run["strategy"], run["filesystem"]): run
         for run in project.rows(f"measurements/{STUDY}.csv")

@@ -1,15 +1,13 @@
 """The study of working copies from grid to report, on file systems that the run makes."""
 
 import json
-import socket
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from project import ROOT, Project, needs
+from project import ROOT, Project, free_port, mounted, needs, wait_for
 from vcsbench.axes.client_server import REFLINK_LIBRARY
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages.filesystems import why_cannot_make
@@ -74,8 +72,7 @@ def test_working_copy_study_runs_from_grid_to_report(project):
         {**ON_BTRFS, "command": "update-1000"},
         {**PLAIN, "command": "checkout", "filesystem": "ext4", "reflink": "on"},
     )
-    done = project.snakemake()
-    assert done.returncode == 0, done.stdout
+    project.succeed()
     assert not mounts_of(project)
     skips = {row["cell"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv") if row["skip"]}
     assert "ext4 has no reflinks" in skips["checkout/large/ext4/on/default/stored/-"]
@@ -156,12 +153,10 @@ def test_client_settings_without_effect_fail_their_cells(project):
 @pytest.mark.slow
 @makes("tmpfs")
 def test_filesystems_of_the_user_keep_their_files_and_may_be_full(project):
-    small, folder = project.path / "small", project.path / "user"
-    small.mkdir()
+    folder = project.path / "user"
     folder.mkdir()
     (folder / "file").write_text("mine")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", small], check=True)
-    try:
+    with mounted(project.path / "small", "size=1m") as small:
         part = {**PLAIN, "sqlite_locking": "default"}
         configure(
             project,
@@ -174,8 +169,6 @@ def test_filesystems_of_the_user_keep_their_files_and_may_be_full(project):
         assert cell.split("/")[2] == "tiny" and "No space left" in why
         assert not list(small.rglob("*.svn*"))
         assert len(project.exports()) == 3
-    finally:
-        subprocess.run(["umount", small], check=True)
     assert (folder / "file").read_text() == "mine" and not list(folder.rglob("wc.db"))
     context = project.context(STUDY, "checkout/large/home/off/default/stored/-")
     assert context["working_copy"]["filesystem"]["made"] is False
@@ -197,12 +190,8 @@ def test_filesystem_unmounted_during_a_run_fails_its_cells(project):
             stderr=subprocess.STDOUT,
             text=True,
         ) as run:
-            for _ in range(600):
-                if project.exports() or run.poll() is not None:
-                    break
-                time.sleep(0.05)
+            wait_for(lambda: project.exports() or run.poll() is not None, 60)
             subprocess.run(["umount", "-l", folder], check=True)
-            assert run.stdout
             output = run.stdout.read()
         assert run.returncode == 1
         assert "and was on tmpfs" in output and "Traceback" not in output
@@ -226,8 +215,7 @@ def test_remote_server_is_measured_without_server_evidence(project):
         try:
             remote = {"host": "elsewhere", "url": f"svn://127.0.0.1:{port}/{copy.name}"}
             configure(project, part, server=remote)
-            done = project.measure(STUDY)
-            assert done.returncode == 0, done.stdout
+            project.succeed("measured")
             context = project.context(STUDY, "update-1000/large/tmpfs/off/default/stored/-")
             assert context["remote"] == remote and context["server"] is None
             assert "server" not in context["promises"]
@@ -235,17 +223,10 @@ def test_remote_server_is_measured_without_server_evidence(project):
             assert not run["server_cpu_s"] and not is_invalid(run["flags"])
             # The served repository has to equal the local copy.
             configure(project, part, server={**remote, "url": f"svn://127.0.0.1:{port}/empty"})
-            done = project.measure(STUDY)
-            assert done.returncode == 1
-            assert "relocate" in done.stdout and "has uuid" in done.stdout
+            output = project.fail("measured")
+            assert "relocate" in output and "has uuid" in output
         finally:
             server.kill()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_remote_server_skips_cells_of_server_settings(project):
@@ -257,7 +238,7 @@ def test_remote_server_skips_cells_of_server_settings(project):
         grid={study: {"include": [part]}},
         server={"host": "elsewhere", "url": "svn://elsewhere/large"},
     )
-    assert project.snakemake(f"results/grid/{study}.csv").returncode == 0
+    project.succeed(f"results/grid/{study}.csv")
     skips = {row["skip"] for row in project.rows(f"grid/{study}.csv")}
     assert len(skips) == 1 and "elsewhere" in skips.pop()
 
@@ -273,16 +254,10 @@ def test_run_killed_leaves_nothing_mounted(project):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as run:
-        for _ in range(600):
-            if list(cells.rglob("round*.json")) or run.poll() is not None:
-                break
-            time.sleep(0.1)
+        wait_for(lambda: list(cells.rglob("round*.json")) or run.poll() is not None, 60)
         assert run.poll() is None
         run.kill()
-    deadline = time.monotonic() + 10
-    while mounts_of(project) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not mounts_of(project)
+    wait_for(lambda: not mounts_of(project))
     configure(project, {**PLAIN, "command": "checkout", "filesystem": "btrfs"})
-    assert project.measure(STUDY).returncode == 0
+    project.succeed("measured")
     assert not list((project.path / "storage").glob("vcsbench-*/targets/*"))
