@@ -102,18 +102,6 @@ def test_copies_swapped_with_metadata_are_rebuilt(prepared, left, right):
     prepared.make()
 
 
-@pytest.mark.parametrize(("left", "right"), SWAPS[:3])
-def test_copies_swapped_below_valid_metadata_are_rebuilt(prepared, left, right):
-    """Whoever moves metadata may also write it. The repository itself shows its format and packing."""
-    labels = [read_metadata(prepared.path(*copy)) for copy in (left, right)]
-    prepared.swap(left, right)
-    for copy, label, other in ((left, *labels), (right, *reversed(labels))):
-        write_metadata(prepared.path(*copy), {**label, "state": other["state"]})
-        with pytest.raises(UserError, match=r"it is of format f\d, not of|full shards are packed"):
-            prepared.check(*copy)
-    assert set(prepared.missing()) == {(variant.name, number) for variant, number in (left, right)}
-
-
 def test_check_copy_moved_from_another_storage_is_refused(prepared):
     moved = prepared.place.path.rename(prepared.place.path.with_name("moved"))
     expected = f"of copy 1 of {PLAIN.name}, made as {prepared.place.path}/"

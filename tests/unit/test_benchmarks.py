@@ -16,13 +16,6 @@ def rows(monkeypatch):
     return importlib.import_module("rows")
 
 
-def test_row_has_both_figures_and_their_ratio(rows):
-    assert str(rows.Row("it", 0.2, 0.25, "s", "limit")) == "| it | 0.200 s | limit 0.250 s | 0.80 |"
-    assert (
-        str(rows.Row("it", 3000, 1000, "/s", "peer")) == "| it | 3,000 /s | peer 1,000 /s | 3.00 |"
-    )
-
-
 def test_faked_cell_round_counts_as_measured(rows, tmp_path):
     """Otherwise the workflow measures it again, and the benchmark takes hours."""
     faked = importlib.import_module("faked")

@@ -17,50 +17,23 @@ from vcsbench.subjects import Subject
 RUN = {"read_bytes": 4096, "at": "2026-11-21T07:00:00+00:00"}
 
 
-def cell_round(folder: Path, script: str, warmup: int) -> CellRound:
-    """A round whose command is a shell script, without a server and without files."""
-    attempt: Any = object.__new__(CellRound)
-    attempt.recipe = {"time_limit_s": 20}
-    attempt.state = {"setup": [], "prepare": [], "warmup": warmup}
-    attempt.folder, attempt.work = folder, KINDS["stdout"]
-    attempt.has_discarded_run, attempt.runs = False, []
-
-    attempt.hyperfine = SimpleNamespace(pid=os.getpid(), watched=[])
-    attempt.collector = SimpleNamespace(begin=lambda *_: None, end=lambda *_: None)
-    files: Any = {"stdin": "", "output": None, "server": None, "urls": UrlNormaliser()}
-    argv = ["sh", "-c", script]
-    attempt.cell = SimpleNamespace(argv=argv, environment=os.environ, versions={}, **files)
-    round_: CellRound = attempt
-    return round_
-
-
 def test_discarded_run_is_stored_without_reads_of_this_process(tmp_path):
-    attempt: Any = cell_round(tmp_path, "echo text", warmup=0)
-    attempt.state["first"] = []
-    attempt.has_discarded_run, attempt.discarded_run = True, {}
-    attempt.collector.warming = [{"client_read_bytes": 1 << 40, "server_read_bytes": 5}]
+    attempt: Any = object.__new__(CellRound)
+    attempt.recipe, attempt.folder, attempt.work = {"time_limit_s": 20}, tmp_path, KINDS["stdout"]
+    attempt.state = {"setup": [], "prepare": [], "first": [], "warmup": 0}
+    attempt.has_discarded_run, attempt.discarded_run, attempt.runs = True, {}, []
+    attempt.hyperfine = SimpleNamespace(pid=os.getpid(), watched=[])
+    warming = [{"client_read_bytes": 1 << 40, "server_read_bytes": 5}]
+    ignore = {"begin": lambda *_: None, "end": lambda *_: None}
+    attempt.collector = SimpleNamespace(**ignore, warming=warming)
+    files = {"stdin": "", "output": None, "server": None, "urls": UrlNormaliser()}
+    argv = ["echo", "text"]
+    attempt.cell = SimpleNamespace(argv=argv, environment=os.environ, versions={}, **files)
     stored: list[Any] = []
     attempt.discarded_run_cache = SimpleNamespace(write=stored.append)
     attempt._set_up()
     assert stored == [attempt.discarded_run]
     assert attempt.discarded_run["read_bytes"] == attempt.captured.io["read_bytes"] + 5 < 1 << 40
-
-
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_warm_up_run_killed_names_command_and_signal(tmp_path, number):
-    script = (
-        f'echo >> "{tmp_path}/runs"; [ $(wc -l < "{tmp_path}/runs") -lt {number} ] || kill -TERM $$'
-    )
-    with pytest.raises(UserError, match=r"^sh was ended by SIGTERM"):
-        cell_round(tmp_path, script, warmup=3)._set_up()
-    assert (tmp_path / "runs").read_text() == number * "\n"
-
-
-def test_warm_up_runs_first_one_is_read(tmp_path):
-    attempt = cell_round(tmp_path, f'echo >> "{tmp_path}/runs"; echo text', warmup=2)
-    attempt._set_up()
-    assert (tmp_path / "runs").read_text() == "\n\n"
-    assert attempt.captured and attempt.captured.work["lines"] == 1
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from project import needs
-from vcsbench.config import definitions, study, validation
+from vcsbench.config import validation
 from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.documentation import README, with_tables
 from vcsbench.config.models import Settings
@@ -146,12 +146,6 @@ def test_own_repository_has_free_name_of_its_folder(tmp_path, folder, name):
     assert list(own_repository(str(tmp_path / folder), {"ruby": {}})) == [name]
 
 
-@pytest.mark.parametrize("path", ["/does/not/exist", "/etc/passwd", "/usr"])
-def test_own_repository_missing_path_is_error(path):
-    with pytest.raises(UserError, match=path):
-        own_repository(path, {})
-
-
 # Limits
 
 
@@ -256,17 +250,3 @@ def test_config_readme_has_generated_tables_and_each_default_key():
 
 def test_thresholds_are_defaults_of_the_model():
     assert Settings.model_fields["thresholds"].default.model_dump() == THRESHOLDS
-
-
-@pytest.mark.parametrize(
-    ("definition", "model"),
-    [
-        (study.TableDefinition, study.Table),
-        (study.ComparisonDefinition, study.Compare),
-        (definitions.FindingDefinition, definitions.Finding),
-        (definitions.SidesDefinition, definitions.ComparedSides),
-        (definitions.BoundsDefinition, definitions.Expected),
-    ],
-)
-def test_definition_has_keys_of_model(definition, model):
-    assert definition.__annotations__.keys() == model.model_fields.keys()

@@ -155,7 +155,6 @@ OTHER = f"a: [{{id: other, statement: y, level: elapsed_s, {BOUND}}}]"
             "id: x, where: {cache: hot-os}, level: elapsed_s",
             "`cache` has no value hot-os. Use one of cold, hot",
         ),
-        ("id: x, level: seconds", "`level`: no metric seconds"),
         (
             "id: x, compare: {axis: cache, baseline: cold, candidate: warm}",
             "`cache` has no value warm",

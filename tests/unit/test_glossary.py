@@ -49,26 +49,3 @@ def test_load_glossary_invalid_file_is_named(tmp_path):
     (tmp_path / "config" / "words.yaml").write_text("axes: {ra: {svn: 5}}\nothers: {}\n")
     with pytest.raises(UserError, match=r"words\.yaml: `axes\.ra\.svn`: '5' must be text"):
         load_glossary(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("questions", "expected"),
-    [
-        ("{colour: {question: Which?}}", "`questions`: the study has no axis colour"),
-        (
-            "{packing: {question: Pack?, yes_value: packed}}",
-            "`questions.packing.yes_value`: the axis has no value packed",
-        ),
-        (
-            "{packing: {question: Pack?, actions: {all: {command: x}}}}",
-            "`questions.packing.actions`: the axis has no value all",
-        ),
-    ],
-)
-def test_load_study_question_on_missing_axis_is_error(tmp_path, questions, expected):
-    text = (ROOT / "config" / "studies" / "builds.yaml").read_text()
-    head, tail = text.split("questions:", 1)
-    path = tmp_path / "builds.yaml"
-    path.write_text(f"{head}questions: {questions}\n\ncommands:{tail.split('commands:', 1)[1]}")
-    with pytest.raises(UserError, match=expected):
-        load_study(path)

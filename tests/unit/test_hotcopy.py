@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from dump_streams import DATE, HEAD, revision
 from project import needs
 from shards import set_shard_size
 from vcsbench import sources
@@ -245,10 +246,13 @@ def advised_loads() -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("study", "fmt", "command"), advised_loads())
 def test_advised_load_makes_measured_format(make, tmp_path, study, fmt, command):
-    make(name="OLD")
-    subprocess.run(["sh", "-ec", command], cwd=tmp_path, check=True)
+    old = HEAD + revision(1, {b"svn:log": b"a\r\nb", b"svn:date": DATE})
+    argv = ["svnadmin", "load", "-q", "--bypass-prop-validation", make(name="OLD")]
+    subprocess.run(argv, input=old, check=True)
+    script = f"set -o pipefail; {command}"
+    subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True)
     new, release = tmp_path / "NEW", parse_format(fmt)
-    assert f"f{read_format(new).number}" == release.format and fsfs.youngest(new) == 6
+    assert f"f{read_format(new).number}" == release.format and fsfs.youngest(new) == 7
     # The command writes only the options that differ from the defaults of today's svnadmin.
     expected = release_settings(release) or {}
     assert read_settings(new).items() <= expected.items()

@@ -27,32 +27,11 @@ OLD = {
 }
 
 
-def advised_loads() -> set[str]:
-    """Return the commands of all questions that load a dump."""
-    commands: set[str] = set()
-    for path in STUDIES.glob("*.yaml"):
-        questions: dict[str, Any] = yaml.safe_load(path.read_text()).get("questions") or {}
-        for question in questions.values():
-            actions = (question.get("actions") or {}).values()
-            commands |= {str(action.get("command", "")) for action in actions}
-    return {command for command in commands if "svnadmin load" in command}
-
-
 def old_repository(path: Path, name: str) -> Path:
     subprocess.run(["svnadmin", "create", path], check=True)
     argv = ["svnadmin", "load", "-q", "--bypass-prop-validation", path]
     subprocess.run(argv, input=OLD[name] + folder(b"trunk"), check=True)
     return path
-
-
-def test_advised_commands_load_old_repository_as_typed(tmp_path):
-    old_repository(tmp_path / "OLD", "CR LF in a message")
-    assert advised_loads()
-    for command in advised_loads():
-        subprocess.run(["rm", "-rf", tmp_path / "NEW"], check=True)
-        argv = ["bash", "-ec", f"set -o pipefail; {command}"]
-        subprocess.run(argv, cwd=tmp_path, check=True)
-        assert int(subprocess.check_output(["svnlook", "youngest", tmp_path / "NEW"])) == 1
 
 
 @pytest.mark.parametrize("name", OLD)

@@ -7,20 +7,13 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import WORK
-from vcsbench.errors import UserError
 from vcsbench.metrics import (
-    DEFAULT,
     HIGH,
-    LESS,
     LOW,
     METRICS,
-    MORE,
     Metric,
-    metric_in,
     metric_of,
-    names,
 )
-from vcsbench.run import inputs
 from vcsbench.statistics.aggregation import by_cell, by_round
 from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.findings import EvaluationContext, evaluate_findings
@@ -63,23 +56,6 @@ def measured(f6: float = 1.0, f7: float = 2.0, runs: int = 1) -> pd.DataFrame:
     ]
     known = {"command": "log", "cache": "cold", "user_s": 0.1, "system_s": 0.1}
     return pd.DataFrame(rows).assign(**known, host="here", flags="", work=WORK)
-
-
-def test_metrics_have_texts_and_words():
-    for name in names():
-        metric = metric_of(name)
-        assert metric.name == name and metric.title and metric.unit and metric.reading
-        assert (metric.better == HIGH) == (metric.words == MORE)
-    assert metric_of(DEFAULT).words[:2] == ("faster", "slower")
-    assert (rate(HIGH).words, rate(LOW).words) == (MORE, LESS)
-
-
-def test_name_in_definition_or_default():
-    assert metric_in({"metric": "client_cpu_pct"}).name == "client_cpu_pct"
-    assert metric_in({"level": "client_cpu_pct"}).name == "client_cpu_pct"
-    compare = {"axis": "a", "metric": "client_cpu_pct"}
-    assert metric_in({"compare": compare}).name == "client_cpu_pct"
-    assert metric_in({"compare": {"axis": "a"}}).name == DEFAULT
 
 
 def test_table_call_uses_words_of_metric(better):
@@ -141,26 +117,3 @@ def test_table_min_rounds_is_passed():
     basis = EvaluationContext(limits=Limits(min_rounds=6))
     rows = evaluate_findings([finding], list(AXES), None, frame, basis)
     assert rows["why"].tolist() == ["low n: 5 rounds"]
-
-
-@pytest.mark.parametrize(
-    ("definition", "key"),
-    [
-        ("metric: speed", "metric"),
-        (
-            "compare: {axis: format, baseline: f6, candidates: [f7], metric: speed}",
-            "compare.metric",
-        ),
-    ],
-)
-def test_table_unknown_metric_is_user_error(tmp_path, monkeypatch, definition, key):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "config" / "studies").mkdir(parents=True)
-    text = (
-        "title: t\nsource: s\naxes: {format: [f6, f7]}\ntables:\n  a: {rows: [], columns: [], %s}\n"
-    )
-    (tmp_path / "config" / "studies" / "one.yaml").write_text(text % definition)
-    with pytest.raises(
-        UserError, match=rf"one.yaml: `tables.a.{key}`: no metric speed. Use one of"
-    ):
-        inputs.study_file("one")

@@ -96,14 +96,6 @@ def prepared(tmp_path):
     return Prepared(tmp_path)
 
 
-def swap(prepared: Prepared) -> None:
-    for of in (lambda path: path, metadata_file):
-        first, second = (of(prepared.copy(variant, 1)) for variant in (F6, F7))
-        first.rename(first.with_name("aside"))
-        second.rename(first)
-        first.with_name("aside").rename(second)
-
-
 def remove_both(prepared: Prepared) -> None:
     for number in (1, 2):
         metadata_file(prepared.copy(F6, number)).unlink()
@@ -117,9 +109,8 @@ def remove_both(prepared: Prepared) -> None:
         (lambda p: shutil.rmtree(p.copy(F6, 2)), False, 2, {(F6, 2)}, True, False),
         (remove_both, True, 2, {(F6, 1), (F6, 2)}, True, False),
         (remove_both, False, 2, {(F6, 1), (F6, 2)}, True, True),
-        (swap, False, 1, {(F6, 1), (F7, 1)}, True, True),
     ],
-    ids=["intact", "one lost", "all lost", "all lost, not staged", "swapped"],
+    ids=["intact", "one lost", "all lost", "all lost, not staged"],
 )
 def test_tokens_change_for_rules_that_must_run_again(
     prepared, change, is_staged, copies, missing, is_copied, is_loaded, capsys

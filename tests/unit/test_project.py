@@ -45,6 +45,11 @@ LOCAL: dict[str, Any] = {
     "questions": {"ra": {"question": "http or svn?"}},
 }
 TAPE = {"storage": ["disk", "tape"]}
+WHICH = {"question": "Which?"}
+ACTION = {"all": {"command": "x"}}
+SPEED = {"metric": "speed", "rows": [], "columns": []}
+FORMATS = {"axis": "format", "baseline": "f6", "candidates": ["f7"], "metric": "speed"}
+COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
 
 
 @pytest.mark.parametrize(
@@ -61,6 +66,13 @@ TAPE = {"storage": ["disk", "tape"]}
         ({}, {"steps": {"prepare": ["pray"]}}, LOG, ["`commands.log.steps`: no step 'pray'"]),
         (LOCAL, {}, {"command": "log"}, ["needs the axes repo, format, packing", "has no format"]),
         ({"block": ["command", "moon"]}, {}, LOG, ["`block`: the study has no axis moon"]),
+        ({"trace_syscalls": {"moon": ["1"]}}, {}, LOG, ["`trace_syscalls`: the study has no"]),
+        ({"defaults": {"colour": "red"}}, {}, LOG, ["`defaults.colour`: no such axis"]),
+        ({"questions": {"moon": WHICH}}, {}, LOG, ["`questions`: the study has no axis moon"]),
+        ({"questions": {"ra": WHICH | {"yes_value": "x"}}}, {}, LOG, ["`questions.ra.yes_value`"]),
+        ({"questions": {"ra": WHICH | {"actions": ACTION}}}, {}, LOG, ["`questions.ra.actions`"]),
+        ({"tables": {"a": SPEED}}, {}, LOG, ["`tables.a.metric`: no metric speed. Use one of"]),
+        ({"tables": {"a": COMPARED}}, {}, LOG, ["`tables.a.compare.metric`: no metric speed"]),
     ],
 )
 def test_project_invalid_study_is_refused(tmp_path, study, keys, command, part, expected):

@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 from unit.study_grid import study_grid
 from vcsbench.axes.cache import STATES
@@ -80,47 +79,12 @@ def test_repository_of_another_study_is_not_in_the_grid():
     assert {cell.axes["repo"] for cell in grid} == {"ruby", "empty"}
 
 
-@pytest.mark.parametrize(
-    ("axis", "value"),
-    [
-        ("wire_compression", "gzip"),
-        ("wire_compression", "10"),
-        ("clients", "many"),
-        ("clients", "0"),
-    ],
-)
-def test_axis_value_invalid_is_refused(axis, value):
-    here, _ = made()
-    study = here.config.studies[STUDY]
-    study.axes[axis] = [value]
-    with pytest.raises(UserError, match=f"`axes.{axis}`: {value} is no "):
-        make_grid(here, study, lambda axes: "")
-
-
 def test_build_without_definition_is_refused():
     here, cells = made({"command": "verify", "repo": "kde", "build": ["trunk", "prototype"]})
     assert parts(cells[0], here)["build"]["name"] == "trunk"  # from the PATH
     other = next(cell for cell in cells if cell.axes["build"] == "prototype")
     with pytest.raises(UserError, match=r"`builds\.prototype` is missing, which the grid measures"):
         parts(other, here)
-
-
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        ({"trace_syscalls": {"users": ["1"]}}, "`trace_syscalls`: the study has no axis users"),
-        ({"defaults": {"colour": "red"}}, "`defaults.colour`: no such axis"),
-        ({"defaults": {"config": "quick"}}, "config/servers/quick: no such"),
-    ],
-)
-def test_study_with_unknown_names_is_refused(tmp_path, change, error):
-    study = {**read_yaml(STUDY_FILE), **change}
-    file = tmp_path / f"{STUDY}.yaml"
-    file.write_text(yaml.safe_dump(study, sort_keys=False))
-    here, cells = made({**TRUNK, "command": "verify"})
-    with pytest.raises(UserError) as caught:
-        parts_of(load_study(file), cells[0].axes, here)
-    assert error in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_promised_differs_after_the_first_run():

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from project import needs
+from project import needs, wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
@@ -32,14 +32,9 @@ BLOCK = 4096
 EAT = "a = bytearray({0} << 20)\na[::4096] = b'x' * len(a[::4096])\n"
 
 
-def has_ended(argv: list[str]) -> bool:
-    """Return True if no process has this command line. A killed process takes a moment to go."""
-    deadline = time.monotonic() + 5
-    while argv in map(processes.command_line, processes.all_pids()):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
+def wait_for_end(argv: list[str]) -> None:
+    """Wait until no process has this command line. A killed process takes a moment to go."""
+    wait_for(lambda: argv not in map(processes.command_line, processes.all_pids()), 5)
 
 
 def time_runs(
@@ -80,7 +75,7 @@ def test_hyperfine_error_of_a_hook_is_raised(tmp_path):
 def test_hyperfine_run_over_limit_is_ended_with_its_children(tmp_path):
     with pytest.raises(UserError, match=r"longer than 0\.3 s"):
         time_runs(tmp_path, lambda _: None, "sleep", "61.75", limit_s=0.3)
-    assert has_ended(["sleep", "61.75"])
+    wait_for_end(["sleep", "61.75"])
 
 
 def test_hyperfine_under_any_umask_has_pipes_for_its_user_alone(tmp_path):
@@ -170,14 +165,14 @@ def test_capture_does_not_wait_for_a_child_that_holds_the_output(tmp_path, start
     captured = run_capture(tmp_path, "sh", "-c", f"{start}sleep 60 & echo done")
     assert captured.work["bytes"] == len("done\n")
     assert time.monotonic() - began < 30
-    assert has_ended(["sleep", "60"])
+    wait_for_end(["sleep", "60"])
 
 
 @STARTS
 def test_capture_over_time_limit_ends_the_command_and_its_children(tmp_path, start):
     with pytest.raises(UserError, match=r"took longer than 0\.2 s .*time_limit_s"):
         run_capture(tmp_path, "sh", "-c", f"{start}sleep 61.25; true", limit_s=0.2)
-    assert has_ended(["sleep", "61.25"])
+    wait_for_end(["sleep", "61.25"])
 
 
 def test_capture_child_in_another_session_stays_and_is_not_awaited(tmp_path, monkeypatch):

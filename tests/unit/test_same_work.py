@@ -184,26 +184,6 @@ def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path):
     assert (large.best["format"], large.why_not) == ("f7", "")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        (
-            {"revisions": 5987, "paths": 9, "digest": "a", "bytes": 99},
-            {"revisions": 5000, "paths": 8, "digest": "b", "bytes": 98},
-            "5,987 revisions (A) against 5,000 (B), 9 changed paths against 8, 99 bytes against 98",
-        ),
-        (
-            {"files": 2, "bytes": 9, "digest": "a"},
-            {"files": 2, "bytes": 9, "digest": "b"},
-            "A and B: as many of all that is counted, but names or contents differ",
-        ),
-        ({"files": 2}, {"revisions": 2}, "their work was recorded in different ways"),
-    ],
-)
-def test_difference_and_figures_sentences(one, other, expected):
-    assert same_work.difference(text(**one), text(**other), ("A", "B")) == expected
-
-
 def test_majority_needs_more_than_any_other():
     a, b = text(revisions=1), text(revisions=2)
     assert same_work.majority({1: a, 2: a, 3: b}) == {1, 2}

@@ -2,13 +2,11 @@
 
 import dataclasses
 import importlib
-import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from vcsbench.statistics.noise import estimate_noise
 from vcsbench.statistics.tables import make_table
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -49,13 +47,6 @@ def test_outcome_intervals_contain_truth_and_slowdowns_are_called(
         assert found.averages >= 0.9 and found.false_alike <= 0.05
 
 
-def test_noise_of_different_duplicates_has_their_variance(simulation):
-    case = simulation.Case(10, 4, twins="differ")
-    measured, _ = simulation.made(case, 0.0, np.random.default_rng(1))
-    sd = math.sqrt(estimate_noise(measured).duplicates.variance)
-    assert sd == pytest.approx(simulation.TWIN_SD["differ"], rel=0.6)
-
-
 @pytest.mark.parametrize("rule", ["by width", "by minutes"])
 def test_stopping_rule_gives_rounds_to_noisy_block(simulation, rule):
     case = simulation.Case(rule, 2)
@@ -86,19 +77,6 @@ def test_study_has_calls_of_make_table(simulation):
     truth = np.exp(rows["truth"])
     holds = (table["low"] <= truth) & (truth <= table["high"])
     assert holds.tolist() == rows["holds"].tolist()
-
-
-def test_broken_names_limits_that_are_exceeded(simulation):
-    within = simulation.Outcome(0.95, 0.95, 0.95, 0.001, 0.01, 0.01, 0.95, 0.9, 0.01, 0.9)
-    case = simulation.Case(10)
-    assert simulation.broken(case, within) == []
-    exceeded = {"coverage": 0.92, "averages": 0.92, "false_calls": 0.006, "false_tables": 0.06}
-    exceeded |= {"false_halves": 0.06, "false_alike": 0.06, "power": 0.87}
-    for name, value in [*exceeded.items(), ("coverage", 0.981)]:
-        found = dataclasses.replace(within, **{name: value})
-        assert len(simulation.broken(case, found)) == 1
-        assert simulation.document([(case, found)]).endswith("| no |")
-    assert simulation.document([(case, within)]).endswith("| yes |")
 
 
 def test_document_has_table(simulation):

@@ -27,7 +27,6 @@ from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
 ROOT = Path(__file__).parent.parent.parent
 STUDY = "working-copy-2012"
 STUDY_FILE = ROOT / "config" / "studies" / f"{STUDY}.yaml"
-DEFAULT = ROOT / "config" / "config.yaml"
 
 
 made = partial(study_grid, STUDY)
@@ -101,7 +100,10 @@ def test_filesystem_folder_of_another_kind_is_refused():
 
 @pytest.mark.parametrize(
     ("axis", "value"),
-    [("sqlite_locking", "none"), ("reflink", "yes"), ("pristines", "no"), ("network_delay", "1s")],
+    [
+        *(("sqlite_locking", "none"), ("reflink", "yes"), ("pristines", "no"), ("clients", "0")),
+        *(("network_delay", "1s"), ("wire_compression", "10"), ("clients", "many")),
+    ],
 )
 def test_axis_value_invalid_is_refused(axis, value):
     assert axis_of(axis).why_invalid(value).startswith("is n")

@@ -1,11 +1,7 @@
 """Runs with a time budget: when they stop, and that they continue from earlier results."""
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -132,40 +128,6 @@ def test_run_ends_when_all_questions_are_answered(measured):
     assert last["why"] == "answered" and last["spent_s"] < 1800
     after = measured.exports()
     assert {path: after[path] for path in before} == before
-
-
-def wait_for(project: Project, number: int, process: subprocess.Popen[bytes]) -> None:
-    """Wait until a cell has a result of a round."""
-    while not any(path.endswith(f"/round{number}.json") for path in project.exports()):
-        assert process.poll() is None, "the run ended before"
-        time.sleep(0.05)
-
-
-@pytest.mark.slow
-def test_run_killed_in_later_batch_continues(project):
-    configure(project, minutes=60)
-    log = (project.path / "log").open("w")
-    run = subprocess.Popen(
-        project.command(measurements_of(STUDY)),
-        cwd=project.path,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-    )
-    wait_for(project, FIRST + 2, run)
-    os.killpg(run.pid, signal.SIGKILL)
-    run.wait()
-    before, (decision,) = project.exports(), decisions(project)
-    assert decision["gives"]
-    # An earlier decision holds with another budget.
-    configure(project, minutes=0.01)
-    decision["rounds"] = dict.fromkeys(decision["rounds"], FIRST + 3)
-    (project.path / "results" / "budget" / STUDY / "pass2.json").write_text(json.dumps(decision))
-    project.succeed("measured")
-    after = project.exports()
-    assert all(after[path] == at for path, at in before.items())
-    assert all(number >= FIRST + 3 for number in rounds(project).values())
-    assert decisions(project)[-1]["why"] == "time is up"
 
 
 @pytest.mark.slow

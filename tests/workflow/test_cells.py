@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import statistics
 from pathlib import Path
 
 import pytest
@@ -174,22 +173,6 @@ def test_source_changed_makes_copies_and_cells_again(tiny):
     configure_tiny(tiny, {**HOT, "ra": "file"}, repositories=larger)
     tiny.succeed("measured")
     assert (before, tiny.context(STUDY, cell)["repository"]["youngest"]) == (23, 46)
-
-
-@pytest.mark.slow
-def test_cold_is_slower_than_hot_and_hot_server_is_fastest(project):
-    # `null-export` over svn writes nothing: the work of the server is timed.
-    cells = {c: f"null-export/svn/ruby/f7/nopack/fast/{c}" for c in ("cold", "hot-os", "hot-svn")}
-    part = {**LOG, "command": "null-export", "ra": "svn", "config": "fast"}
-    configure_tiny(project, part, repositories={"ruby": RUBY}, rounds=3)
-    project.succeed("measured")
-    median = {
-        cache: statistics.median(elapsed(project, cell, n) for n in (1, 2, 3))
-        for cache, cell in cells.items()
-    }
-    assert median["hot-svn"] < median["hot-os"] < median["cold"]
-    evidence = project.context(STUDY, cells["hot-svn"])["runs"][0]["certificate"]
-    assert evidence["server_age_s"] > median["hot-os"]
 
 
 def test_failed_cells_are_reported_and_measured_by_the_next_run(project):

@@ -107,20 +107,6 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
     assert 'id="expectation-in-no-time"' in project.page(STUDY)
 
 
-@pytest.mark.slow
-def test_check_target_of_snakemake_fails_on_difference(shared_project, repository):
-    project = shared_project
-    project.configure(rounds=5, copies=1, grid=GRID, repository=str(repository))
-    expect(project, level("in-no-time", 0.00001))
-    done = project.snakemake("check")
-    assert done.returncode == 1
-    assert f"differs: {STUDY} in-no-time" in done.stdout
-    expect(project)
-    done = project.snakemake("check")
-    assert done.returncode == 0, done.stdout
-    assert "1 of 1 expectation pass" in done.stdout
-
-
 def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
     """Run `make baseline NAME=...` without set-up."""
     return subprocess.run(

@@ -85,15 +85,3 @@ def test_duplicate_is_shown_and_measured_by_hand(measured):
     assert f"{duplicate}, round 1" in shown.stdout and duplicate.endswith(DUPLICATE)
     assert "log -v --limit 50000" in shown.stdout and "run 1: 0." in run.stdout
     assert files(measured) == before
-
-
-def test_more_rounds_measure_new_rounds_of_duplicates_only(measured):
-    before = files(measured)
-    measure(measured, 3)
-    after = files(measured)
-    assert {path: after[path] for path in before} == before
-    new = {path.name for path in after.keys() - before.keys()}
-    assert new == {"round3.json", "round3.context.json"}
-    cells = [path for path in before if "/empty/" not in str(path)]
-    assert len(after) - len(before) == len(cells) // 2
-    assert max(float(row["n"]) for row in measured.rows(TABLE)) <= 3

@@ -146,45 +146,6 @@ def test_network_reads_of_server_and_disk_are_counted_separately(tmp_path):
     assert counts["server cold"][0] == 8 << 20 and counts["server cold"][1] >= 8 << 20
 
 
-# A second mount of the export acts as another client.
-LOCKING = """
-import fcntl, os, subprocess, sys
-nfs, libraries, asks = sys.argv[1:]
-file = open(nfs + "/locked", "w")
-fcntl.lockf(file, fcntl.LOCK_EX)
-os.mkdir("/mnt/second")
-options = "vers=4.2,nosharecache,addr=127.0.0.1,clientaddr=127.0.0.1"
-subprocess.run(
-    ["mount", "-i", "-t", "nfs4", "-o", options, "127.0.0.1:/", "/mnt/second"],
-    check=True, env={**os.environ, "LD_LIBRARY_PATH": libraries},
-)
-def ask():
-    subprocess.run([sys.executable, "-c", asks, "/mnt/second/locked"])
-ask()
-fcntl.lockf(file, fcntl.LOCK_UN)
-ask()
-subprocess.run(["umount", "/mnt/second"])
-"""
-ASKS = """
-import fcntl, sys
-file = open(sys.argv[1], "r+")
-try:
-    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    print("asked: free")
-except OSError:
-    print("asked: held")
-"""
-
-
-@pytest.mark.slow
-def test_locks_hold_across_mounts(tmp_path):
-    tools = (ROOT / guest.TOOLS).resolve()
-    libraries = f"{tools}/usr/lib/x86_64-linux-gnu:{tools}/lib/x86_64-linux-gnu"
-    words = ("-c", LOCKING, guest.FOLDERS["nfs"], libraries, ASKS)
-    lines = run_in_guest(tmp_path, sys.executable, *words).splitlines()
-    assert [line for line in lines if "asked" in line] == ["asked: held", "asked: free"]
-
-
 @pytest.mark.slow
 def test_guest_hanging_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(guest, "BOOT_LIMIT_S", -105)  # of the 120 seconds of the command

@@ -110,24 +110,6 @@ def test_load_is_timed_into_new_repositories_and_verified(project, memory):
 
 @pytest.mark.slow
 @needs("svnadmin", "hyperfine")
-def test_load_with_lost_dump_makes_it_again(project):
-    part = {"command": "load", "format": "f7", "storage": "ssd", "config": "slow"}
-    small = {"ruby": {**RUBY["ruby"], "scale": 0.002}}
-    grid = {SSD: {"include": [part]}}
-    storages = {"ssd": str(project.path / "storage")}
-    study = {"studies": [SSD], "repositories": small, "storages": storages, "storage": "ssd"}
-    project.configure(**study, rounds=1, copies=1, grid=grid)
-    project.succeed("measured")
-    first = load_record(project)["dump"]
-    Path(first["path"]).unlink()
-    project.configure(**study, rounds=2, copies=1, grid=grid)
-    project.succeed("measured")
-    assert load_record(project)["dump"]["state"] != first["state"]
-    assert len(project.rows(f"measurements/{SSD}.csv")) == 2
-
-
-@pytest.mark.slow
-@needs("svnadmin", "hyperfine")
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
 def test_load_on_full_storage_fails_its_cells_only(project):
     with mounted(project.path / "small", "size=600k,mode=755") as small:

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,14 +30,6 @@ def copy_path(project: Project, name: str) -> Path:
     return next((project.path / "storage").glob(f"vcsbench-*/repositories/{name}"))
 
 
-def inodes(project: Project) -> dict[str, tuple[int, int]]:
-    """Return the inode and the change time of each copy, which identify it."""
-    found = (project.path / "storage").glob("vcsbench-*/repositories/*/db/current")
-    return {
-        path.parent.parent.name: (path.stat().st_ino, path.stat().st_ctime_ns) for path in found
-    }
-
-
 def flip(copy: Path) -> None:
     path = copy / "db/revs/0/17"
     before = path.stat()
@@ -52,38 +43,6 @@ def flip(copy: Path) -> None:
 
 def commit(copy: Path) -> None:
     subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{copy}/new"], check=True)
-
-
-# Other changes are those of tests/unit/test_state.py.
-CHANGES: list[Callable[[Path], object]] = [flip, commit, shutil.rmtree]
-
-
-@pytest.mark.slow
-def test_copy_changed_is_made_again_alone(project):
-    project.configure(**KEYS)
-    project.succeed()
-    before = project.exports()
-    record = project.json("repositories/disk.json")
-    assert record["layout"]["verdict"] in ("interleaved", "unknown", "partly", "apart")
-    assert record["layout"]["sentence"] in project.page(STUDY)
-    for number, change in enumerate(CHANGES):
-        name = f"ruby.f{6 + number % 2}.nopack.{1 + number // 2 % 2}"
-        inodes_before = inodes(project)
-        good = (copy_path(project, name) / "db/revs/0/17").read_bytes()
-        change(copy_path(project, name))
-        planned = project.snakemake("-n")
-        assert f"1 copies have vanished or were changed, and are made again ({name}: " in (
-            planned.stdout
-        ), (change, planned.stdout)
-        done = project.snakemake("results/repositories/disk.json")
-        assert done.returncode == 0, (change, done.stdout)
-        assert {n for n, inode in inodes(project).items() if inodes_before.get(n) != inode} == {
-            name
-        }
-        assert (copy_path(project, name) / "db/revs/0/17").read_bytes() == good
-    project.succeed()
-    assert project.exports() == before
-    assert "Nothing to be done" in project.snakemake("-n").stdout
 
 
 def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project):

@@ -294,22 +294,6 @@ def test_metric_added_is_in_tables(project):
 
 
 @pytest.mark.slow
-def test_studies_with_and_without_published_numbers(project):
-    study = yaml.safe_load(study_file(project).read_text())
-    study["tables"] = {name: study["tables"][name] for name in ("elapsed", "f6-vs-f7")}
-    unpublished = {key: value for key, value in study.items() if key != "published"}
-    titles = {"another": "Another study", "a-third": "A third study"}
-    for (name, title), content in zip(titles.items(), (study, unpublished), strict=True):
-        text = yaml.safe_dump({**content, "title": title}, sort_keys=False)
-        (study_file(project).parent / f"{name}.yaml").write_text(text)
-    grid = {name: {"include": [PART]} for name in titles}
-    cells = project.run(studies=list(titles), repositories=SMALL, grid=grid)
-    assert set(cells) == {f"{name}/log/svn/ruby/f7/nopack/slow/hot-os" for name in titles}
-    for name, title in titles.items():
-        assert title in (project.path / "reports" / f"{name}.html").read_text()
-
-
-@pytest.mark.slow
 def test_report_has_all_additions(project):
     if not project.parts:
         pytest.skip("needs the tests before")
