@@ -153,7 +153,6 @@ def write_and_load(source: Source, into: Path) -> Facts:
 
 
 def exported(repository: Path, revision: int, tree: str = "trunk") -> Tree:
-    """Return the tree that `svn export` of a revision writes."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "export"
         url = f"file://{repository.resolve()}/{tree}@{revision}"
@@ -218,7 +217,6 @@ def log(repository: Path) -> list[dict[str, str]]:
 
 
 def children(repository: Path, folder: str) -> set[str]:
-    """Return the names in a folder of the youngest revision."""
     names = run("svn", "ls", f"file://{repository}/{folder}").decode().split()
     return {name.rstrip("/") for name in names}
 
@@ -230,7 +228,6 @@ def changed(repository: Path, revision: int) -> list[str]:
 
 
 def line_of(repository: Path, revision: int) -> str:
-    """Return the line of development that a revision changed."""
     parts = changed(repository, revision)[0].split(" ")[-1].split("/")
     return parts[0] if parts[0] == "trunk" else "/".join(parts[:2])
 

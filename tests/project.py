@@ -47,7 +47,6 @@ class Project:
         self.config.write_text(yaml.safe_dump({**base, **keys}, sort_keys=False))
 
     def command(self, *arguments: str) -> list[str]:
-        """Return a command line of Snakemake for this project."""
         return [
             *(sys.executable, "-m", "snakemake", "--cores", "2"),
             *arguments,
@@ -107,25 +106,20 @@ class Project:
         }
 
     def rows(self, path: str) -> list[dict[str, str]]:
-        """Return the rows of a CSV file below results/."""
         with (self.path / "results" / path).open(encoding="utf-8", newline="") as file:
             return list(csv.DictReader(file))
 
     def json(self, path: str) -> Any:
-        """Return the content of a JSON file below results/."""
         return json.loads((self.path / "results" / path).read_text())
 
     def context(self, study: str, cell: str, number: int = 1) -> dict[str, Any]:
-        """Return the context of a cell-round."""
         found: dict[str, Any] = self.json(f"cells/{study}/{cell}/round{number}.context.json")
         return found
 
     def log(self, study: str, cell: str) -> str:
-        """Return the log of the first round of a cell."""
         return (self.path / "results/logs/cells" / study / cell / "round1.log").read_text()
 
     def page(self, study: str) -> str:
-        """Return the report of a study."""
         return (self.path / "reports" / f"{study}.html").read_text()
 
 
@@ -145,7 +139,6 @@ class Run(subprocess.Popen[str]):
             super().__init__(command, text=True, **files, **own)
 
     def output(self) -> str:
-        """Return both streams."""
         return self.log.read_text(errors="replace")
 
 

@@ -112,7 +112,6 @@ class Slurm:
         self.ask("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
     def ask(self, *command: str) -> str:
-        """Return the output of a program of Slurm."""
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
         return (done.stdout + done.stderr).strip()
 
@@ -124,7 +123,6 @@ class Slurm:
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """Cancel all jobs and stop all daemons."""
         self.ask("scancel", "--signal=KILL", "-u", "root")
         until = time.monotonic() + STOPS_IN_S
         while self.ask("squeue", "-h") and time.monotonic() < until:

@@ -78,7 +78,6 @@ def browse(
 
 
 def visit(page: Path, folder: Path, width: int = 1400, anchor: str = "") -> Visit:
-    """Load a page in the browser."""
     log = folder / "net.json"
     options = ("--dump-dom", f"--log-net-log={log}")
     done = browse(f"{page.as_uri()}{anchor}", folder, *options, width=width)

@@ -26,7 +26,6 @@ class Element:
         return self.attributes.get("class", "").split()
 
     def __iter__(self) -> Iterator[Element]:
-        """Yield this element and all below it, in the order of the page."""
         yield self
         for child in self.children:
             if isinstance(child, Element):

@@ -104,7 +104,6 @@ def _values(study: Study, frame: Any) -> dict[str, list[str]]:
 
 
 def _write_tables(study: Study, frame: Any, folder: Path) -> list[Any]:
-    """Write all tables. Return the definitions and rows of the comparing ones."""
     compared = []
     folder.mkdir(parents=True, exist_ok=True)
     order = _values(study, frame)

@@ -27,6 +27,5 @@ def study_grid(
     why_skip: Callable[[Mapping[str, str]], str] = lambda axes: "",
     **over: Any,
 ) -> tuple[Environment, list[CellSpec]]:
-    """Return the environment and all cells."""
     environment = study_environment(study, *include, **over)
     return environment, make_grid(environment, environment.config.studies[study], why_skip)

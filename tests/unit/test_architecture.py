@@ -73,7 +73,6 @@ def file_of(name: str) -> Path:
 
 
 def imports(file: Path, types: bool = True) -> set[Path]:
-    """Return the files of the package that a file imports."""
     names = (n for n in imported(tree_of(file), types) if n.split(".")[0] == "vcsbench")
     paths = {file_of(name) for name in names}
     assert all(path.exists() for path in paths)
@@ -93,7 +92,6 @@ def is_allowed(importer: str, name: str) -> bool:
 
 
 def circle(edges: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a circle in a graph, or []."""
     graph: dict[str, set[str]] = {}
     for importer, name in edges:
         if importer != name:

@@ -67,7 +67,6 @@ class Prepared(NamedTuple):
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
-    """The record of a source that was loaded in each variant."""
     into = tmp_path_factory.mktemp("loaded")
     with small_shards():
         facts = load_source(sources.open_source("ruby", SMALL), PAIRS, into)

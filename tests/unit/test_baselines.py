@@ -63,7 +63,6 @@ def measure(
 
 
 def edit(made: SyntheticStudy, change: Change, part: str = "") -> None:
-    """Change the contexts with `part` in their path."""
     for path in made.results.glob("cells/**/*.context.json"):
         if part in str(path):
             context = json.loads(path.read_text())

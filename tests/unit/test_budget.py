@@ -67,7 +67,6 @@ def comparison(block: str, more: float, table: str = "t", call: str = TOO_NOISY)
 
 
 def spent(**seconds: float) -> TimeBreakdown:
-    """Return the time of blocks with ROUNDS rounds each."""
     blocks = {name: BlockTime(rounds=ROUNDS, seconds=s, waiting_s=0) for name, s in seconds.items()}
     return TimeBreakdown(blocks=blocks)
 

@@ -31,7 +31,6 @@ LOG, NULL_LOG = "{svn} log {url}", "{svnbench} null-log {url}"
 
 @pytest.fixture
 def folder():
-    """A folder that the servers' user can enter."""
     with open_folder("/var/tmp") as path:
         yield path
 
@@ -41,7 +40,6 @@ def script(prefix: Path, name: str, text: str) -> Path:
 
 
 def wrapper(prefix: Path, *names: str) -> Path:
-    """Create a prefix with programs that run the installed ones."""
     for name in names:
         script(prefix, name, f'exec {shutil.which(name)} "$@"')
     return prefix
@@ -182,7 +180,6 @@ def test_programs_environment_has_only_configured_library_path():
 
 @pytest.fixture
 def served(folder):
-    """A folder for a server, with an empty repository."""
     (folder / "run").mkdir()
     (folder / "root").mkdir()
     subprocess.run(["svnadmin", "create", folder / "root" / "one"], check=True)
@@ -190,7 +187,6 @@ def served(folder):
 
 
 def make_server(served: Path, command: str) -> Server:
-    """Return a server that a wrapper with this command starts."""
     script(served / "x", "svnserve", command)
     wrapped = Programs(str(served / "x"))
     return Svnserve(served / "root", DEFAULT, served / "run", wrapped)

@@ -32,7 +32,6 @@ Change = Callable[[dict[str, bytes]], None]
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """Return a checkout with the results and the report of a small study."""
     root = tmp_path_factory.mktemp("measured")
     made = make_files(root, axes=AXES)
     results, study = made.results, default_study(STUDY)
@@ -162,7 +161,6 @@ FOREIGN = "does not belong in a bundle"
 
 
 def climb(members: dict[str, bytes]) -> None:
-    """Give a file of the manifest a name outside of the folder."""
     manifest = json.loads(members[bundle.MANIFEST])
     name = "../../outside"
     manifest["files"][name] = manifest["files"].pop("config/published/findings.yaml")

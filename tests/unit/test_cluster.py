@@ -32,7 +32,6 @@ PART |= {"cache": ["hot-os", "hot-svn"]}
 
 
 def make_cluster(root: Path, **over: Any) -> Cluster:
-    """Return the cluster of a run with a few blocks, on two nodes."""
     if not (root / "config").exists():
         (root / "config").symlink_to(ROOT / "config")
     keys = {"studies": [STUDY], "grid": {STUDY: {"include": [PART]}}, "rounds": 2}
@@ -127,7 +126,6 @@ def test_node_prepares_for_its_own_blocks(tmp_path, monkeypatch):
 
 
 def write_result(folder: Path, export: str, digest: str, host: str) -> None:
-    """Write a cell-round as a node does."""
     path = folder / export
     path.parent.mkdir(parents=True, exist_ok=True)
     content = json.dumps({"results": [host]}).encode()
@@ -172,7 +170,6 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path):
 
 @pytest.fixture
 def on_node(tmp_path, monkeypatch):
-    """Start a run in a folder, and be the node n1."""
     make_cluster(tmp_path).write()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLURMD_NODENAME", "n1")

@@ -70,7 +70,6 @@ class Checkout:
         return self.fakes.run("make", "--no-print-directory", "-C", self.folder, *arguments)
 
     def calls(self) -> list[tuple[list[str], dict[str, Any]]]:
-        """Return the arguments and the options of each call of Snakemake."""
         return [(words, options) for words, options in map(json.loads, self.fakes.calls())]
 
     def start(self, *arguments: str) -> tuple[subprocess.Popen[str], int]:

@@ -162,7 +162,6 @@ def read(stream: bytes, out: io.BytesIO | None = None) -> DumpReader:
 
 
 def load(stream: bytes, path: Path, *options: str) -> int:
-    """Return the exit code of svnadmin load into a new repository."""
     subprocess.run(["svnadmin", "create", path], check=True)
     argv = ["svnadmin", "load", "-q", *options, path]
     return subprocess.run(argv, input=stream, capture_output=True).returncode

@@ -55,7 +55,6 @@ def repository(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def dumps(repository):
-    """The dump in each format."""
     return {fmt: run("svnadmin", "dump", "-q", *words, repository) for fmt, words in DUMPS.items()}
 
 

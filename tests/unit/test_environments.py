@@ -107,7 +107,6 @@ def record(channel: str, name: str, version: str) -> dict[str, Any]:
 
 
 def make_channel(folder: Path, packages: dict[str, str]) -> Path:
-    """Write a channel that has these packages and nothing else."""
     records = [record(folder.name, name, version) for name, version in packages.items()]
     files = {f"{r['name']}-{r['version']}-{r['build']}.conda": r for r in records}
     for subdir in ("noarch", "linux-64"):

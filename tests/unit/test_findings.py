@@ -47,7 +47,6 @@ def finding(**changes):
 
 
 def level(metric, over, where=None, **bounds):
-    """Return a finding on the values of a metric."""
     where = {"command": "log"} if where is None else where
     expect = {"over": over, **bounds}
     return {"id": "level", "statement": "", "level": metric, "where": where, "expect": expect}
@@ -88,7 +87,6 @@ def with_duplicates(variance, count):
 
 
 def published(name):
-    """Return a published study's findings, axes and numbers."""
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     axes = list(study.axes)
     numbers = read_published([CONFIG / "published" / study.published.numbers], axes)

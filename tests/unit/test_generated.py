@@ -52,7 +52,6 @@ def test_generated_stream_has_the_known_digest(profile):
 
 
 def digest_in(python: str, hash_seed: str) -> str:
-    """Return the digest of a stream from another process."""
     code = (
         "import hashlib, io; from vcsbench.sources import open_source; out = io.BytesIO();"
         "open_source('x', {'source': 'generated', 'profile': 'ruby', 'scale': 0.002}).write(out);"

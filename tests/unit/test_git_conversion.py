@@ -85,7 +85,6 @@ HISTORIES = {
 
 
 def counts(facts: Facts) -> list[int]:
-    """Return the counts of the notes."""
     return [int(note.rpartition(": ")[2].rstrip(".")) for note in facts.notes]
 
 
@@ -309,13 +308,11 @@ MERGED = Graph(
 
 @pytest.fixture(scope="module")
 def merged(tmp_path_factory):
-    """The folder of convert_graph() with MERGED, and the facts."""
     folder = tmp_path_factory.mktemp("whole")
     return folder, convert_graph(folder, MERGED)
 
 
 def revisions_of(folder: Path) -> list[int]:
-    """Return the revision of each commit of a graph in folder/git."""
     entries = [entry.get("git:commit") for entry in log(folder / "svn")]
     return [entries.index(commit) + 1 for commit in names_of(folder / "git")]
 

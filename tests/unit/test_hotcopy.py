@@ -39,8 +39,6 @@ def run(*argv: str | Path) -> str:
 
 @pytest.fixture
 def make(tmp_path):
-    """Make a repository of 6 revisions with shards of 2, some of them packed."""
-
     def make_it(fmt: str = "f6", pack_at: int = 0, name: str = "mine") -> Path:
         path = tmp_path / name
         fsfs.create(path, fmt)

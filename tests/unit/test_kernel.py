@@ -152,7 +152,6 @@ def test_groups_of_a_container_begin_at_its_mount(version_2):
 
 @pytest.fixture
 def blocks(tmp_path, monkeypatch):
-    """The files of a machine with 4 blocks of 128 MiB."""
     for number in range(4):
         (tmp_path / f"memory{number}").mkdir()
     (tmp_path / "block_size_bytes").write_text("8000000\n")

@@ -29,7 +29,6 @@ ALL = [f"f7.{packing}.{number}" for packing in ("nopack", "pack") for number in 
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
-    """A repository of 138 revisions, and the same with its 6 shards packed."""
     into = tmp_path_factory.mktemp("loaded")
     load_source(sources.open_source("ruby", SMALL), [("f7", "nopack")], into)
     packed = into / "f7.pack"
@@ -66,7 +65,6 @@ def make_interleaved(loaded: Path, disk: Path, names: Sequence[str]) -> None:
 
 
 def flush(disk: Path) -> None:
-    """Write all files to the device. Only then each has a place."""
     subprocess.run(["sync", "-f", disk], check=True)
 
 

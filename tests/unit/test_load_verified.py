@@ -132,7 +132,6 @@ def make(into, _loaded):
 
 
 def copied(into: Path) -> list[str]:
-    """Return the metadata files of complete copies."""
     return [path.name for path in into.parents[1].rglob(f"{REPOSITORIES}/*.json")]
 
 

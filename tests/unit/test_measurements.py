@@ -45,7 +45,6 @@ def flags_of(study, **thresholds):
 
 
 def edit_evidence(study, number=1, **values):
-    """Change the evidence of the first run of a round."""
     path = study.context(CELL, number)
     edit(path, lambda context: context["runs"][0]["certificate"].update(values))
 

@@ -93,14 +93,12 @@ def test_with_error_uses_own_rounds_of_two_blocks_and_of_exact_and_single_rounds
 
 
 def mean_logs(frame, axis, first, second):
-    """Return the log ratios of two values of an axis over all cells of c0, by round."""
     logs = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
     logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack(axis)
     return (logs[first] - logs[second]).groupby("round").mean()
 
 
 def averaged(frame, noise):
-    """Return the ratio of svn and http over all formats of c0."""
     d = mean_logs(frame, "ra", "svn", "http")
     pairs = [(key(number=i), key(ra="http", number=i)) for i in range(8)]
     return noise.with_error(ratio_interval(d, len(pairs)), pairs)

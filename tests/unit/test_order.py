@@ -33,7 +33,6 @@ def block_of(path: str) -> str:
 
 
 def rounds(seed: int, cells: Sequence[CellSpec] = CELLS) -> list[list[str]]:
-    """Return the paths of each round in their order."""
     order = run_order(cells, {STUDY: ["command", "repo", "cache"]}, ROUNDS, seed)
     ranked: list[list[str]] = [[] for _ in range(ROUNDS)]
     for (_, path, number), _ in sorted(order.items(), key=lambda item: item[1]):
@@ -42,12 +41,10 @@ def rounds(seed: int, cells: Sequence[CellSpec] = CELLS) -> list[list[str]]:
 
 
 def blocks(ranked: list[str]) -> list[list[str]]:
-    """Return the blocks of a round with their cells, in their order."""
     return [list(cells) for _, cells in groupby(ranked, key=block_of)]
 
 
 def places(ranked_rounds: Iterable[list[str]]) -> list[tuple[str, int]]:
-    """Yield each block of each round with its position."""
     return [
         (block_of(block[0]), place)
         for ranked in ranked_rounds

@@ -31,8 +31,6 @@ LAYOUT = ", with the layout of an older one that it was upgraded from in place"
 
 @pytest.fixture
 def make(tmp_path):
-    """A function that makes a repository of 5 revisions, and packs or upgrades it."""
-
     def made(fmt: str, shard: int = 0, pack: bool = False, upgrade: bool = False) -> Path:
         path = tmp_path / "mine"
         fsfs.create(path, fmt)

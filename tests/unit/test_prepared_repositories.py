@@ -92,7 +92,6 @@ class Prepared:
 
 @pytest.fixture
 def prepared(tmp_path):
-    """A checkout with its copies and the staging folder."""
     return Prepared(tmp_path)
 
 

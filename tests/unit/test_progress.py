@@ -135,7 +135,6 @@ EVENTS = (
 
 
 def shown(*events: logging.LogRecord) -> str:
-    """Return the output of a console for some events."""
     stream = io.StringIO()
     output = Console(stream)
     for each in events:

@@ -20,7 +20,6 @@ ELAPSED = {"elapsed": {"metric": "elapsed_s", "rows": [], "columns": []}}
 
 @pytest.fixture
 def study():
-    """Return the study of formats with one command."""
     definition = read_yaml(ROOT / "config" / "studies" / "fsfs-san-2014.yaml")
     return {**definition, "commands": {"log": definition["commands"]["log"]}}
 

@@ -25,14 +25,12 @@ def records(path):
 
 
 def study_and_times(name):
-    """Return a study, and the printed times of its cells."""
     study = load_study(CONFIG / "studies" / f"{name}.yaml")
     numbers = records(PUBLISHED / study.published.numbers)
     return study, {tuple(row[axis] for axis in study.axes): row["elapsed_s"] for row in numbers}
 
 
 def orders(axes, frame):
-    """Return the values of each axis in the order of the study or of the frame."""
     return {
         axis: values if isinstance(values, list) else [v for v in frame[axis].unique() if v]
         for axis, values in axes.items()
@@ -40,7 +38,6 @@ def orders(axes, frame):
 
 
 def table_of(study, name, tmp_path):
-    """Return the rows of a published table as text."""
     frame = read_published([PUBLISHED / study.published.numbers], list(study.axes))
     table = make_table(frame, name, study.tables[name], orders(study.axes, frame), [])
     write_frame(table, tmp_path / f"{name}.csv")

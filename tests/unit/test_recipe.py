@@ -24,7 +24,6 @@ ALL = set(CELLS)
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A copy of the package to edit."""
     copy = tmp_path / "workflow" / "vcsbench"
     shutil.copytree(modules.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(modules, "PACKAGE", copy)
@@ -33,7 +32,6 @@ def package(tmp_path, monkeypatch):
 
 
 def forget() -> None:
-    """Clear the caches of modules."""
     for cached in vars(modules).values():
         if hasattr(cached, "cache_clear"):
             cached.cache_clear()

@@ -34,7 +34,6 @@ VARIANTS = [("f6", "nopack"), ("f6", "pack"), ("f7", "nopack"), ("f8", "pack")]
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
-    """A small source, loaded in three formats."""
     into = tmp_path_factory.mktemp("loaded")
     facts = load_source(sources.open_source("ruby", SMALL), VARIANTS, into)
     assert facts["revisions"] == 23

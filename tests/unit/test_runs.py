@@ -40,7 +40,6 @@ def wait_for_end(argv: list[str]) -> None:
 def time_runs(
     folder: Path, answer: Callable[[str], None], *argv: str, stdin: str = "", limit_s: float = 20
 ) -> Hyperfine:
-    """Time two runs of a command."""
     hyperfine = Hyperfine(folder, answer)
     with open(os.devnull) as lock:
         output = hyperfine.run(argv, stdin, 2, os.environ, limit_s, lock.fileno())

@@ -38,7 +38,6 @@ ROUNDS, EXPORTS = 3, 118
 
 
 def computed(folder: Path) -> dict[str, str]:
-    """Return the measurements and tables of the saved run as text, by the name of their file."""
     with tarfile.open(SAVED) as archive:
         archive.extractall(folder, filter="data")
     here, _ = study_grid(STUDY)

@@ -35,7 +35,6 @@ NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"
 
 @pytest.fixture
 def folder():
-    """A folder with the repository `one`. Only its owner can enter `run`."""
     path = Path(tempfile.mkdtemp(prefix="vcsbench-test-"))
     path.chmod(0o755)
     (path / "run").mkdir(mode=0o700)

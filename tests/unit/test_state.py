@@ -17,7 +17,6 @@ REVISION = "db/revs/0/1"
 
 @pytest.fixture
 def copy(tmp_path):
-    """A repository of one revision."""
     path = tmp_path / "copy"
     fsfs.create(path, "f7")
     subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{path}/trunk"], check=True)

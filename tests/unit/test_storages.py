@@ -42,7 +42,6 @@ def refused_in_every_way(workdir: WorkDir) -> None:
 
 @pytest.fixture
 def workdir(tmp_path):
-    """The work folder of a checkout on a storage; neither exists."""
     return WorkDir(tmp_path, tmp_path / "one")
 
 
@@ -213,7 +212,6 @@ def command_as(uid: int | str, gid: int | str) -> list[str]:
 
 @pytest.fixture
 def storage():
-    """A folder that all users can enter and write, like /var/tmp."""
     with open_folder("/tmp") as path:
         path.chmod(0o1777)
         yield path

@@ -44,7 +44,6 @@ def svnmucc(path: Path, *words: str, text: bytes = b"") -> None:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory):
-    """A repository to copy, which is faster than a load."""
     return create(tmp_path_factory.mktemp("template") / "it")
 
 
@@ -261,7 +260,6 @@ def test_dump_work_is_the_same_in_all_formats_and_other_for_other_content(tmp_pa
 
 @pytest.fixture
 def places(tmp_path):
-    """A folder with a source of each kind."""
     run("svnadmin", "create", tmp_path / "svn")
     (tmp_path / "dump").write_bytes(run("svnadmin", "dump", "-q", tmp_path / "svn"))
     make_git(tmp_path / "bare.git", [Commit({b"folder/file": (FILE, b"")})])
@@ -338,7 +336,6 @@ def server(tmp_path_factory, repository):
 
 @pytest.fixture
 def argvs(tmp_path, monkeypatch):
-    """A file that gets the arguments of each svn and svnrdump."""
     for name in ("svn", "svnrdump"):
         script = f'#!/bin/sh\necho "$0 $*" >> {tmp_path}/argv\nexec {shutil.which(name)} "$@"\n'
         write_program(tmp_path / "bin" / name, script)

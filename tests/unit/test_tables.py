@@ -43,7 +43,6 @@ def table_of(frame, definition, axes=AXES, name="a-table"):
 
 
 def row_of(frame, definition=FORMATS):
-    """Return the only row of a table of formats."""
     table = table_of(frame, definition, FORMAT_ONLY)
     assert len(table) == 1
     return table.iloc[0]

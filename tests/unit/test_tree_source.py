@@ -145,7 +145,6 @@ REFUSED: dict[str, bytes | Callable[[], bytes]] = {
 
 @pytest.fixture
 def into(tmp_path):
-    """An empty folder to unpack into."""
     folder = tmp_path / "into"
     folder.mkdir()
     return folder

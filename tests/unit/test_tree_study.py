@@ -140,7 +140,6 @@ def test_closure_of_strategy_excludes_other_modules():
 
 @pytest.fixture
 def tree(tmp_path):
-    """A tree with links, modes, odd names, empty files and empty folders."""
     root = tmp_path / "tree"
     (root / "folder" / "below").mkdir(parents=True)
     (root / "none").mkdir()

@@ -73,7 +73,6 @@ def repositories(tmp_path_factory):
 
 
 def work_of(kind: str, *argv: str | Path, url: str = "file:///nowhere") -> dict[str, Any]:
-    """Return the work of a command from its output."""
     read = KINDS[kind].read
     assert read
     return read(io.BytesIO(sh(*argv)), UrlNormaliser(url))

@@ -9,7 +9,6 @@ from project import ROOT, make_project, open_folder
 
 @pytest.fixture
 def project():
-    """A project for one test."""
     yield from make_project()
 
 

@@ -19,7 +19,6 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a fi
 
 
 def error(project: Project, **keys: Any) -> str:
-    """Return the output of a run with a configuration that is refused."""
     project.configure(**{"repositories": SMALL, "rounds": 1, "copies": 1, **keys})
     return project.fail("measured")
 

@@ -31,13 +31,11 @@ def configure(project: Project, **keys: Any) -> None:
 
 
 def decisions(project: Project) -> list[dict[str, Any]]:
-    """Return the decisions in the order of their batches."""
     files = (project.path / "results" / "budget" / STUDY).glob("pass*.json")
     return [decision for file in sorted(files) if (decision := json.loads(file.read_text()))]
 
 
 def rounds(project: Project) -> Counter[str]:
-    """Return the number of rounds of each cell."""
     return Counter(str(Path(export).parent) for export in project.exports())
 
 
@@ -48,7 +46,6 @@ def minutes_for(project: Project, seconds: float) -> float:
 
 @pytest.fixture(scope="module")
 def measured(shared_project):
-    """A project after a run of fixed rounds, and one whose budget ends after the first rounds."""
     configure(shared_project, rounds=FIRST - 1)
     shared_project.succeed("measured")
     assert not decisions(shared_project)

@@ -32,7 +32,6 @@ done
 
 
 def wrap(project: Project, build: str, name: str, text: str) -> Path:
-    """Write a script as a program of a build."""
     return write_program(project.path / build / "bin" / name, f"#!/bin/sh\n{text}\n")
 
 
@@ -43,13 +42,11 @@ def configure(project: Project, builds: dict[str, Any], part: dict[str, Any], **
 
 
 def libraries() -> str:
-    """Return the folder of the Subversion libraries of the system."""
     return str(next(Path("/usr/lib").glob("**/libsvn_subr-1.so.*")).parent)
 
 
 @pytest.fixture(scope="module")
 def measured(shared_project):
-    """A project after a run of several builds, which all run the programs of the system."""
     for name in ("svn", "svnserve"):
         wrap(shared_project, "wrapped", name, f'exec {shutil.which(name)} "$@"')
     wrapped = str(shared_project.path / "wrapped")

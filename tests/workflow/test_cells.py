@@ -31,7 +31,6 @@ F8_CELL = "log/file/ruby/f8/nopack/slow/hot-os"
 
 
 def elapsed(project: Project, cell: str, number: int = 1) -> float:
-    """Return the time of the first run of a cell-round in seconds."""
     result = project.json(f"cells/{STUDY}/{cell}/round{number}.json")["results"][0]
     times = result.get("times") or [
         run["time_wall_clock"]["value"] for run in result["measurements"]
@@ -41,7 +40,6 @@ def elapsed(project: Project, cell: str, number: int = 1) -> float:
 
 @pytest.fixture(scope="module")
 def measured(shared_project):
-    """A project after a run of all kinds of cells."""
     shared_project.configure(
         repositories={"ruby": {**RUBY, "scale": 0.005}},
         rounds=1,

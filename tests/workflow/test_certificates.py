@@ -54,18 +54,15 @@ class Bench:
         return done.stdout + "".join(map(self.log, where)) if done.returncode else ""
 
     def measure_all(self, cells: list[str]) -> dict[str, tuple[list[str], dict[str, Any]]]:
-        """Measure one more round of each cell. Return its flags and evidence."""
         errors = self.run(cells)
         assert not errors, errors
         runs = {cell: self.context(cell)["runs"][0] for cell in cells}
         return {cell: (run["flags"], run["certificate"]) for cell, run in runs.items()}
 
     def context(self, cell: str) -> dict[str, Any]:
-        """Return the context of the last round of a cell."""
         return self.project.context(STUDY, f"log/{cell}", self.rounds)
 
     def measure(self, cell: str) -> tuple[list[str], dict[str, Any]]:
-        """Measure one more round of a cell. Return its flags and evidence."""
         return self.measure_all([cell])[cell]
 
     def log(self, where: str) -> str:
@@ -83,7 +80,6 @@ class Bench:
 
     @contextlib.contextmanager
     def program(self, name: str, text: str) -> Iterator[None]:
-        """Put a program before the real one on the PATH."""
         path = write_program(self.bin / name, text)
         yield
         path.unlink()

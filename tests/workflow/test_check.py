@@ -22,7 +22,6 @@ GRID = {STUDY: {"include": [PART], "exclude": [{"packing": "pack"}]}}
 
 
 def readme_expectations() -> dict[str, Any]:
-    """Return the expectations of the example in the README."""
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     text = next(block for block in blocks if block.startswith(f"{STUDY}:"))
     expectations: dict[str, Any] = yaml.safe_load(text)
@@ -31,7 +30,6 @@ def readme_expectations() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """A repository with five revisions."""
     path = tmp_path_factory.mktemp("repository") / "project"
     subprocess.run(["svnadmin", "create", path], check=True)
     for number in range(5):
@@ -108,7 +106,6 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
 
 
 def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
-    """Run `make baseline NAME=...` without set-up."""
     return subprocess.run(
         [sys.executable, "-m", "vcsbench.statistics.baselines", name],
         cwd=project.path,

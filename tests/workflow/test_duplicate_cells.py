@@ -28,13 +28,11 @@ def measure(project: Project, rounds: int) -> None:
 
 
 def files(project: Project) -> dict[Path, tuple[bytes, int]]:
-    """Return the content and the time of writing of each file of the cells."""
     found = (project.path / "results" / "cells").rglob("round*.json")
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
 
 
 def orders(project: Project, number: int) -> dict[str, int]:
-    """Return the position of each cell in a round."""
     cells = project.path / "results" / "cells" / STUDY
     return {
         str(path.parent.relative_to(cells)): json.loads(path.read_text())["order"]

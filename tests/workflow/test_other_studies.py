@@ -27,7 +27,6 @@ def invalid_flags(runs: list[dict[str, str]]) -> list[str]:
 
 @pytest.fixture
 def memory():
-    """A folder in RAM that the user of the servers can enter."""
     with open_folder("/dev/shm") as path:
         yield path
 

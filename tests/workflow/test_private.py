@@ -40,7 +40,6 @@ ODD = "we%2Fird [x] gr\u00fcn@5 q\"u'o $HOME{y}"
 
 @pytest.fixture
 def private(project):
-    """A repository that only root may enter."""
     path = project.path / "private"
     path.mkdir(mode=0o700)
     subprocess.run(["svnadmin", "create", path / "one"], check=True)

@@ -36,7 +36,6 @@ def cell(ra: str) -> str:
 
 
 def account(project: Project) -> str:
-    """Return the log file of Snakemake for the last run."""
     return max((project.path / ".snakemake/log").iterdir()).read_text()
 
 

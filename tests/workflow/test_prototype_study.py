@@ -137,7 +137,6 @@ def library_folder() -> str:
 
 
 def sleeping_clients(project: Project) -> list[str]:
-    """Return the client processes that still run."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -79,7 +79,6 @@ class Extended:
         return [str(Path(path).parent) for path, at in after.items() if before.get(path) != at]
 
     def measure(self, *parts: dict[str, Any], target: str = measurements_of(STUDY)) -> list[str]:
-        """Measure parts of the grid. Return the cells with a new result."""
         include = [{**PART, **part} for part in parts]
         self.parts += include
         return self.run(target, repositories=self.repositories, grid={STUDY: {"include": include}})

@@ -42,7 +42,6 @@ def test_temporary_disk_full_ends_the_run_and_next_run_continues(project, small)
 
 @pytest.fixture
 def disk(project):
-    """A small disk of the user."""
     with mounted(project.path / "disk", "size=40m,mode=755") as path:
         yield path
 

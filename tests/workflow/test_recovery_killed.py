@@ -36,8 +36,6 @@ LIMIT_S = 5.0
 
 
 class Recovery(Run):
-    """A run with the stand-ins of its project."""
-
     def __init__(self, project: Project, *targets: str, plain: bool = False) -> None:
         super().__init__(project, *targets, plain=plain, environment=environment(project))
 
@@ -58,7 +56,6 @@ def environment(project: Project) -> dict[str, str]:
 
 
 def working(project: Project) -> list[int]:
-    """Return the living processes of a run."""
     return [pid for pid in workflow.run_processes(project.path) if not is_zombie(pid)]
 
 
@@ -111,7 +108,6 @@ MOMENTS = {"load": ("svnadmin", "load"), "verify": ("svnadmin", "verify"), "cell
 
 
 def stopped_at(project: Project, moment: str, plain: bool = False) -> Recovery:
-    """Return a run that has reached a moment."""
     begun = slow_program(project, *MOMENTS[moment])
     run = Recovery(project, CELLS, plain=plain)
     wait_for(begun.exists, 120)
@@ -172,7 +168,6 @@ def test_snakemake_killed_ends_its_jobs_and_servers(tiny, moment, plain):
 
 
 def snakemake_of(project: Project) -> int:
-    """Return the Snakemake of a run."""
     for pid in working(project):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         if any(word.endswith(b"/snakemake") for word in words[:2]):
@@ -202,7 +197,6 @@ def test_run_after_kill_of_everything_keeps_results(tiny, plain):
 
 
 def kill_all(project: Project, run: Recovery) -> None:
-    """Kill all visible processes of a run with signal 9."""
     for pid in [run.pid, *in_session(run.pid), *workflow.run_processes(project.path)]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -50,7 +50,6 @@ exec {svn} "$@"
 
 
 def row(project: Project, table: str, command: str) -> dict[str, str]:
-    """Return the only row of a command in a table."""
     found = [r for r in project.rows(f"tables/{STUDY}/{table}.csv") if r["command"] == command]
     assert len(found) == 1, found
     return found[0]
@@ -68,7 +67,6 @@ def withheld(project: Project, table: str, command: str) -> str:
 
 
 def works(project: Project, command: str) -> dict[str, list[dict[str, Any]]]:
-    """Return the work of each format in the order of the rounds."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run in project.rows(f"measurements/{STUDY}.csv"):
         if run["command"] == command:
@@ -78,7 +76,6 @@ def works(project: Project, command: str) -> dict[str, list[dict[str, Any]]]:
 
 @pytest.fixture
 def odd_client(tmp_path_factory, monkeypatch):
-    """A client on the PATH that leaves out work."""
     folder = tmp_path_factory.mktemp("client")
     write_program(folder / "svn", CLIENT.format(svn=shutil.which("svn"), state=folder))
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
@@ -145,7 +142,6 @@ def shorten(copy: Path) -> None:
 
 
 def alter_a_file(copy: Path) -> None:
-    """Change the last byte of a file in the last revision."""
     tree = ["svn", "list", "-R", f"file://{copy}/trunk"]
     listed = subprocess.run(tree, check=True, capture_output=True, text=True).stdout.splitlines()
     file = next(name for name in listed if not name.endswith("/"))
@@ -159,7 +155,6 @@ def alter_a_file(copy: Path) -> None:
 
 
 def alter_an_author(copy: Path) -> None:
-    """Change one byte of a revision property."""
     look = ["svnlook", "author", "-r", "5", copy]
     author = subprocess.run(look, check=True, capture_output=True, text=True).stdout.strip()
     (copy / "author").write_text(author[:-1] + ("x" if author[-1] != "x" else "y"))
@@ -168,7 +163,6 @@ def alter_an_author(copy: Path) -> None:
 
 
 def damage(project: Project, fmt: str, how: Any) -> None:
-    """Damage a copy, and remove its results."""
     copy = copy_path(project, fmt)
     how(copy)
     accept_state(copy)

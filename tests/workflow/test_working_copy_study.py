@@ -54,7 +54,6 @@ def reasons(project: Project) -> dict[str, str]:
 
 
 def mounts_of(project: Project) -> list[str]:
-    """Return the mounts and loop devices of a project."""
     loops = Path("/sys/block").glob("loop*/loop/backing_file")
     mounts = Path("/proc/self/mounts").read_text().splitlines()
     lines = [*(file.read_text() for file in loops), *mounts]
