@@ -42,7 +42,13 @@ class Machine:
 
     def __init__(self, folder: Path) -> None:
         self.fakes = Fakes(folder / "machine")
+        self.record, self.private = self.fakes.record, folder / "private"
+        paths = {"RECORD": self.record, "PRIVATE": self.private, "BIN": self.fakes.bin}
+        self.paths = {name: str(path) for name, path in paths.items()}
         self.checkout = folder / "checkout"
+        self.packages = self.checkout / "envs/debian-packages.txt"
+        self.library = self.checkout / ".tools/lib/svn_reflink.so"
+        self.builder = self.checkout / ".tools/lib/build_tree"
         shutil.copytree(ROOT / "envs", self.checkout / "envs")
         for name in ("pyproject.toml", "vcsbench"):
             shutil.copy2(ROOT / name, self.checkout)
@@ -62,26 +68,9 @@ class Machine:
             "uv", f"[[ $1 == --version ]] && exit\n{UV.replace('$RECORD', str(self.record))}"
         )
         # Programs that conda and the package manager can install.
-        self.private = folder / "private"
         self.private.mkdir()
         for name in ("python3", *SUBVERSION, "hyperfine"):
             shutil.copy2(self.fakes.bin / name, self.private / name, follow_symlinks=False)
-
-    @property
-    def record(self) -> Path:
-        return self.fakes.record
-
-    @property
-    def library(self) -> Path:
-        return self.checkout / ".tools/lib/svn_reflink.so"
-
-    @property
-    def builder(self) -> Path:
-        return self.checkout / ".tools/lib/build_tree"
-
-    @property
-    def packages(self) -> Path:
-        return self.checkout / "envs/debian-packages.txt"
 
     def httpd_has_module(self, has_module: bool) -> None:
         text = (ROOT / "envs/debian-packages.txt").read_text()
@@ -101,11 +90,6 @@ class Machine:
         for variable, path in self.paths.items():
             script = script.replace(f"${variable}", path).replace(f"${{{variable}}}", path)
         self.fakes.add(name, script)
-
-    @property
-    def paths(self) -> dict[str, str]:
-        paths = {"RECORD": self.record, "PRIVATE": self.private, "BIN": self.fakes.bin}
-        return {name: str(path) for name, path in paths.items()}
 
     def set_up(self, *options: str, **environment: str) -> CompletedProcess[str]:
         variables = {**self.paths, **environment}

@@ -164,6 +164,24 @@ def write_program(path: Path, text: str) -> Path:
     return path
 
 
+def make_socket(path: Path) -> None:
+    before = os.getcwd()
+    os.chdir(path.parent)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path.name)
+    os.chdir(before)
+
+
+# Makers of what no program expects in the place of a file.
+ODD_FILES: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "socket": make_socket,
+    "device": lambda path: path.symlink_to("/dev/zero"),
+    "loop": lambda path: path.symlink_to(path.name),
+    "folder": Path.mkdir,
+}
+
+
 def needs(*programs: str) -> pytest.MarkDecorator:
     """Skip a test if one of the programs is missing."""
     missing = [program for program in programs if not shutil.which(program)]

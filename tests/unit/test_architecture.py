@@ -251,13 +251,17 @@ def test_snakefile_is_a_short_table_of_contents():
     assert not [path.name for path in RULES if re.search(r"^\s+run:", path.read_text(), re.M)]
 
 
-def test_modules_of_the_rules_import_no_heavy_library():
-    program = "import sys; import vcsbench.run.project;"
-    program += "print(*sorted({'pandas', 'numpy', 'scipy', 'jinja2'} & {*sys.modules}))"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"PYTHONPATH": str(WORKFLOW)},
-        capture_output=True,
-        text=True,
-    )
-    assert (done.stdout, done.stderr) == ("\n", "")
+HEAVY = {"pandas", "numpy", "scipy", "jinja2"}
+# Each takes milliseconds of every cell-round, or hundreds.
+SLOW = {"pandas", "numpy", "yaml", "pydantic", "dataclasses", "inspect", "logging", "platform"}
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "unwanted"),
+    [("vcsbench.run.project", [], HEAVY), ("vcsbench.run.cell", ["-S"], SLOW)],
+)
+def test_process_imports_no_slow_library(module, options, unwanted):
+    program = f"import sys; import {module}; print(*sys.modules)"
+    argv = [sys.executable, *options, "-c", program]
+    modules = subprocess.check_output(argv, env={"PYTHONPATH": str(WORKFLOW)}, text=True).split()
+    assert module in modules and not unwanted & {*modules}

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from socket import AF_UNIX, socket
 
 import pytest
 
@@ -32,7 +31,7 @@ from git_histories import (
     tree_on_disk,
     write_and_load,
 )
-from project import open_folder, write_program
+from project import ODD_FILES, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources import Source
@@ -209,31 +208,13 @@ def test_git_source_with_replacements_and_grafts_reads_the_commit(work, tmp_path
     check_read(work, tmp_path)
 
 
-@pytest.mark.slow
-def test_git_tree_of_bare_repository_equals_its_work_tree(work, tmp_path):
-    git(tmp_path, "clone", "-q", "--bare", str(work), "bare.git")
-    check_read(tmp_path / "bare.git", tmp_path)
-
-
-def make_socket(path: Path) -> None:
-    before = os.getcwd()
-    os.chdir(path.parent)  # the name of a socket is short
-    with socket(AF_UNIX) as listener:
-        listener.bind(path.name)
-    os.chdir(before)
-
-
 def make_sparse(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(100 << 20)
 
 
 ODD: dict[str, Callable[[Path], object]] = {
-    "pipe": os.mkfifo,
-    "socket": make_socket,
-    "device": lambda path: path.symlink_to("/dev/zero"),
-    "loop": lambda path: path.symlink_to(path.name),
-    "folder": Path.mkdir,
+    **ODD_FILES,
     "file": Path.touch,
     "large": make_sparse,
     "NULs": lambda path: path.write_bytes(bytes(60)),
@@ -332,21 +313,15 @@ def test_git_folder_with_an_odd_entry_is_read_or_refused(shared, name):
     assert not (shared / "CANARY").exists()
 
 
+LENDERS = "work/.git/objects/info/alternates"
+IMPOSSIBLE = (b"9" * 5000, b"a\0b", b"/etc/passwd", b"\xff")
+
+
 @pytest.mark.parametrize(
     ("file", "content", "reason"),
     [
-        *(
-            (
-                "work/.git/objects/info/alternates",
-                lender + b"\n",
-                r"object folder .* does not exist",
-            )
-            for lender in (b"9" * 5000, b"x/" * 3000, b"a\0b", b"/etc/passwd", b"\xff")
-        ),
-        *(
-            (".git", b"gitdir: " + folder, "which does not exist")
-            for folder in (b"9" * 5000, b"a\0b", b"/etc/passwd", b"\xff")
-        ),
+        *((LENDERS, lender + b"\n", "object folder") for lender in (b"x/" * 3000, *IMPOSSIBLE)),
+        *((".git", b"gitdir: " + folder, "which does not exist") for folder in IMPOSSIBLE),
     ],
 )
 def test_git_impossible_path_in_a_file_is_refused(work, file, content, reason):

@@ -1,7 +1,6 @@
 """The lock of all measurements on a machine with several users."""
 
 import os
-import socket
 import stat
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from project import wait_for
+from project import ODD_FILES, wait_for
 from snakemake_logger_plugin_vcsbench import Job, RunProgress, other_holder
 from vcsbench import isolation
 from vcsbench.errors import UserError
@@ -55,17 +54,9 @@ def closing(*processes: subprocess.Popen[str]) -> Iterator[None]:
             process.wait()
 
 
-def make_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(str(path))
-
-
 MADE_BEFORE = {
-    "pipe": os.mkfifo,
-    "socket": make_socket,
-    "folder": Path.mkdir,
+    **ODD_FILES,
     "dangling link": lambda path: path.symlink_to(path.with_name("new")),
-    "loop": lambda path: path.symlink_to(path),
     "link to a file": lambda path: path.symlink_to("/etc/hostname"),
     "hard link": lambda path: (
         path.with_name("other").touch(),

@@ -21,6 +21,10 @@ from vcsbench.report.quality_section import set_aside
 EXPORTS = Path(__file__).parent / "data" / "hyperfine"
 ONE_CELL = {axis: values[:1] for axis, values in AXES.items()}
 CELL = "log/http/ruby/f6/nopack/slow/cold"
+FORTNIGHT = (
+    '{"schema_version": 2, "results": [{"measurements": '
+    '[{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}]}'
+)
 COLUMNS = """
     round run elapsed_s user_s system_s server_cpu_s client_peak_memory_bytes
     cache_cleared_by resident_before resident_after device_read_bytes client_read_bytes
@@ -105,11 +109,7 @@ def test_read_export_converts_units(tmp_path):
         ('{"results": []}', "is not an export"),
         ('{"results": [{"times": [1.0]', "is not JSON"),
         ('{"results": [{"user": 1}]}', "it has no 'times'"),
-        (
-            '{"schema_version": 2, "results": [{"measurements": '
-            '[{"time_wall_clock": {"value": 1, "unit": "fortnight"}}]}]}',
-            "the unit 'fortnight' is not known",
-        ),
+        (FORTNIGHT, "the unit 'fortnight' is not known"),
     ],
 )
 def test_read_export_invalid_is_user_error(tmp_path, text, error):

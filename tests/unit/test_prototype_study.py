@@ -59,19 +59,6 @@ def parts(cell: CellSpec, here: Any) -> dict[str, Any]:
     return parts_of(here.config.studies[STUDY], cell.axes, here)
 
 
-def test_parts_of_cell_have_server_options_runs_and_clients():
-    here, (export, _) = made({**TRUNK, "command": "export", "ra": "svn", "wire_compression": "on"})
-    of_export = parts(export, here)
-    assert of_export["server_options"] == ["--compression", "1"]
-    assert of_export["servers"] == "config/servers/threaded"
-    assert of_export["state"]["promises"] == STATES["series"]["promises"]
-    assert (of_export["runs"], "clients" in of_export) == (3, False)
-    assert of_export["repository"]["packing"] == "nopack"
-    here, cells = made({"command": "exports", "repo": "tsvn_packed", "build": "trunk"})
-    assert [parts(cell, here)["clients"] for cell in cells[:2]] == [1, 2]
-    assert parts(cells[0], here)["repository"]["packing"] == "pack"  # from its definition
-
-
 def test_repository_of_another_study_is_not_in_the_grid():
     raw = merge(read_yaml(DEFAULT), {"studies": ["fsfs-san-2014"], "duplicates": 0})
     here = open_environment(raw, ROOT, [DEFAULT])
@@ -152,13 +139,3 @@ def test_findings_hold_on_published_numbers():
     assert len(rows) == 9
     for check, (_, row) in zip(checks, rows.iterrows(), strict=True):
         assert is_expected(check, row["published"]), row
-
-
-def test_read_published_joins_times_and_counts_of_a_cell():
-    _, frame = published()
-    axes = ["command", "ra", "repo", "build", "cache"]
-    row = frame[(frame[axes] == ["verify", "file", "tsvn", "trunk", "hot"]).all(axis=1)]
-    assert row["elapsed_s"].dropna().tolist() == [242.246]
-    assert row["opens_read_only"].dropna().tolist() == [4802975]
-    exported = frame[(frame["command"] == "export") & frame["opens_read_only"].notna()]
-    assert set(exported["ra"]) == {"file"} and set(exported["cache"]) == {""}

@@ -203,16 +203,6 @@ def test_make_copies_makes_missing_copies_only(loaded, place):
     assert not missing_copies(place.path, [F6, F7], 2) and other.stat().st_ino == before
 
 
-def test_make_copies_of_upgraded_staging_raises(loaded, place, tmp_path):
-    upgraded = tmp_path / "loaded"
-    shutil.copytree(loaded, upgraded)
-    fsfs.run_svnadmin("upgrade", upgraded / "f6.nopack")
-    error = r"no copy of ruby.f6.nopack is intact, and the loaded repository"
-    with pytest.raises(UserError, match=error):
-        make(place, upgraded, F6, F7)
-    assert not list(place.path.glob("repositories/ruby.*"))
-
-
 GIB = 1 << 30
 
 

@@ -9,17 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from unit.synthetic import SAME_WORK, make_study
+from unit.synthetic import SAME_WORK
+from unit.test_tables import frame_of
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.cards import Situation
 from vcsbench.evidence import same_work
-from vcsbench.evidence.measurements import (
-    collect,
-    measurements,
-    read_grid,
-    read_measurements,
-    write_frame,
-)
 from vcsbench.report.quality_section import work_done
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
@@ -74,12 +68,8 @@ def text(**work: Any) -> str:
     return json.dumps(work, sort_keys=True)
 
 
-def frame_of(tmp_path: Path, work: Work, **options: Any) -> pd.DataFrame:
-    study = make_study(tmp_path, axes=AXES, work=work, drift=0.0, **options)
-    axes, grid = read_grid(study.grid)
-    frame = measurements(collect(axes, grid, study.rounds, study.exports, tmp_path))
-    write_frame(frame, tmp_path / "m.csv")
-    return read_measurements(tmp_path / "m.csv")
+def work_frame(tmp_path: Path, work: Work, **options: Any) -> pd.DataFrame:
+    return frame_of(tmp_path, axes=AXES, work=work, drift=0.0, **options)
 
 
 def table_of(frame: pd.DataFrame, definition: Any) -> list[dict[Any, Any]]:
@@ -96,7 +86,7 @@ def table_of(frame: pd.DataFrame, definition: Any) -> list[dict[Any, Any]]:
     ],
 )
 def test_table_of_ratios_withholds_other_work(tmp_path, work, cold, hot):
-    rows = table_of(frame_of(tmp_path, work), F6_F7)
+    rows = table_of(work_frame(tmp_path, work), F6_F7)
     assert [(row["flags"], row["withheld"]) for row in rows] == [cold, hot]
     for row in rows:
         numbers = [row[name] for name in ("low", "ratio", "high", "value")]
@@ -115,7 +105,7 @@ def test_table_of_ratios_withholds_other_work(tmp_path, work, cold, hot):
     ],
 )
 def test_table_of_times_keeps_work_that_rounds_share(tmp_path, work, flags, withheld):
-    rows = table_of(frame_of(tmp_path, work), ELAPSED)
+    rows = table_of(work_frame(tmp_path, work), ELAPSED)
     for form in AXES["format"]:
         of_format = [row for row in rows if row["format"] == form]
         assert {row["flags"] for row in of_format} == flags.get(form, {""})
@@ -124,7 +114,7 @@ def test_table_of_times_keeps_work_that_rounds_share(tmp_path, work, flags, with
 
 
 def test_measurements_flag_other_work_only(tmp_path):
-    frame = frame_of(tmp_path, cold_f7_is_short)
+    frame = work_frame(tmp_path, cold_f7_is_short)
     odd = frame[frame["flags"] == "other-work"]
     assert set(odd["format"] + odd["cache"]) == {"f7cold"} and len(odd) == 5
     without_column = table_of(frame.drop(columns="work"), F6_F7)
@@ -135,7 +125,7 @@ def test_table_ignores_work_of_invalid_run(tmp_path):
     def invalid(axes: dict[str, str], number: int) -> list[str]:
         return ["cache-not-cold"] * ((axes["format"], number) == ("f7", 3))
 
-    frame = frame_of(tmp_path, one_round_is_short, rounds=6, flags=invalid)
+    frame = work_frame(tmp_path, one_round_is_short, rounds=6, flags=invalid)
     assert not any(row["withheld"] for row in table_of(frame, F6_F7))
 
 
@@ -150,7 +140,7 @@ def test_table_ignores_work_of_invalid_run(tmp_path):
     ],
 )
 def test_finding_leaves_out_other_work(tmp_path, finding, work, verdict, why):
-    frame = frame_of(tmp_path, work)
+    frame = work_frame(tmp_path, work)
     (row,) = evaluate_findings([finding], list(AXES), None, frame).to_dict("records")
     assert row["verdict"] == verdict and why in row["why"] and bool(why) == bool(row["why"])
     assert math.isnan(row["measured"]) == (verdict == "not measured")
@@ -163,20 +153,20 @@ def advice_of(frame: pd.DataFrame, cache: str) -> Situation:
 
 
 def test_advice_compares_majority_only(tmp_path):
-    item = advice_of(frame_of(tmp_path, cold_f7_is_short), "cold")
+    item = advice_of(work_frame(tmp_path, cold_f7_is_short), "cold")
     reason = "5,000 revisions against 6,000"
     assert item.other_work == [({"format": "f7"}, reason)]
     # f7 was fastest, and is neither recommended nor compared.
     assert item.best.get("format") != "f7"
     assert "f7" not in [axes.get("format") for axes in item.equal]
     works = {"f6": SAME_WORK, "f7": SHORT, "f8": {**SAME_WORK, "revisions": 1}}
-    frame = frame_of(tmp_path / "no majority", lambda axes, number: works[axes["format"]])
+    frame = work_frame(tmp_path / "no majority", lambda axes, number: works[axes["format"]])
     item = advice_of(frame, "cold")
     assert not item.best and len(item.other_work) == 3
 
 
 def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path):
-    frame = frame_of(tmp_path, same)
+    frame = work_frame(tmp_path, same)
     fastest = frame["format"] == "f7"
     small = advice_of(frame.assign(fixed_share=fastest * 0.6), "cold")
     assert (small.best, small.why_not) == ({}, "mostly start-up, decides nothing")
@@ -211,7 +201,7 @@ def test_has_other_output_beyond_tolerance(kind, captured, timed, is_other):
 
 
 def test_report_lists_work_of_each_command(tmp_path):
-    frame = frame_of(tmp_path, cold_f7_is_short)
+    frame = work_frame(tmp_path, cold_f7_is_short)
     axes = same_work.work_axes(frame.columns)
     assert axes == ["command", "repo"]
     done = work_done(frame.to_dict("records"), axes)

@@ -8,11 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from socket import AF_UNIX, socket
 
 import pytest
 
-from project import ROOT, mounted, needs, open_folder, write_program
+from project import ODD_FILES, ROOT, mounted, needs, open_folder, write_program
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.files import write_json
@@ -256,17 +255,8 @@ def test_workdir_open_to_others_is_closed(storage):
     assert stat.S_IMODE(place.path.stat().st_mode) == (0o750 if os.geteuid() == 0 else 0o700)
 
 
-def make_socket(path: Path) -> None:
-    with socket(AF_UNIX) as listener:
-        listener.bind(str(path))
-
-
 MARKERS = {
-    "pipe": os.mkfifo,
-    "link to a device": lambda path: path.symlink_to("/dev/zero"),
-    "loop": lambda path: path.symlink_to(path),
-    "folder": Path.mkdir,
-    "socket": make_socket,
+    **ODD_FILES,
     "large": lambda path: path.write_bytes(b" " * (1 << 20)),
     "deep": lambda path: path.write_text("[" * 60_000),
     "another type": lambda path: path.write_text('{"owner": ["x"]}'),

@@ -168,21 +168,6 @@ def test_unpack_refused_archive_gives_one_sentence(case, tmp_path, into, monkeyp
     assert sorted(file.name for file in tmp_path.iterdir()) == ["archive", "into", "outside"]
 
 
-@pytest.mark.parametrize("kind", ["zip", "tar"])
-@pytest.mark.parametrize(("target", "second"), [("outside", "a/x"), ("outside/x", "a")])
-def test_unpack_link_then_member_through_it_writes_nothing_outside(
-    kind, target, second, tmp_path, into
-):
-    outside, path = tmp_path / "outside", tmp_path / "archive"
-    outside.mkdir()
-    to = f"{tmp_path}/{target}"
-    as_zip = zip_of(("a", ZLINK, to.encode()), (second, ZFILE, b"x"))
-    path.write_bytes(as_zip if kind == "zip" else tar_of(("a", SYM, to), (second, REG, b"x")))
-    with pytest.raises(UserError):
-        tree_source.unpack(path, into)
-    assert not any(outside.iterdir())
-
-
 TEXT = {"kit/text": b"hello"}
 UNPACKED: dict[str, tuple[bytes, dict[str, bytes]]] = {
     "zip at the end": (HELLO + ONE_ZIP.replace(b"hello", b"HELLO"), TEXT),
@@ -428,14 +413,6 @@ def test_tree_source_wrong_path_names_the_key(source, make, message, tmp_path):
         open_source("it", {"source": source, "path": str(path)}).check()
 
 
-def test_archive_source_truncated_is_refused(tmp_path):
-    source = source_of(make_tree(tmp_path / "tree"), "a.tar.gz")
-    path = tmp_path / "a.tar.gz"
-    path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(UserError, match=f"{path}: cannot be unpacked"):
-        source.write(io.BytesIO())
-
-
 # Mutated archives
 
 
@@ -465,7 +442,7 @@ def zip_seed() -> bytes:
     return out.getvalue()
 
 
-WORDS = (
+WORDS = [
     b"../",
     b"/",
     b"\0",
@@ -477,7 +454,7 @@ WORDS = (
     b"2",
     b"S",
     b"\x1b[",
-)
+]
 
 
 def mutate(seed: bytes, choice: random.Random) -> bytes:

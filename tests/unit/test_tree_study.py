@@ -22,7 +22,6 @@ from vcsbench.evidence import same_work
 from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import PYTHON, fill_template, strategy_argv
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
-from vcsbench.modules import closure, file_of, kind_module
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.run import inputs
 from vcsbench.sources import open_source
@@ -106,18 +105,6 @@ def reason(**axes: str) -> str:
     return why_not(usual | axes, parts_of(STUDY, usual | axes, here), here)
 
 
-@pytest.mark.parametrize(
-    ("axes", "expected"),
-    [
-        ({"strategy": "cp reflink", "filesystem": "ext4"}, "ext4 has no reflinks"),
-        ({"strategy": "cp reflink", "filesystem": "tmpfs"}, "tmpfs has no reflinks"),
-        ({"filesystem": "tmpfs", "cache": "cold"}, "never cold"),
-    ],
-)
-def test_impossible_cell_is_skipped(axes, expected):
-    assert expected in reason(**axes)
-
-
 def test_strategy_without_its_program_is_skipped(monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "BUILT", tmp_path)
     assert reason(strategy="fewest calls").startswith("build_tree is not installed")
@@ -127,15 +114,6 @@ def test_strategy_without_its_program_is_skipped(monkeypatch, tmp_path):
     (tmp_path / "lib/python3.11/site-packages/breezy-3.3.dist-info").mkdir(parents=True)
     (tmp_path / "lib/python3.11/site-packages/breezy-3.3.dist-info/METADATA").touch()
     assert reason(strategy="transform") == ""
-
-
-def test_closure_of_strategy_excludes_other_modules():
-    closures = {
-        name: [path.name for path in closure(file_of(kind_module("strategies", name)[9:]))]
-        for name in ("naive", "start", "transform", "start_breezy")
-    }
-    assert closures["naive"] == closures["start"] == ["copying.py"]
-    assert closures["transform"] == closures["start_breezy"] == ["transform.py"]
 
 
 @pytest.fixture

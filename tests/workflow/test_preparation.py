@@ -14,14 +14,8 @@ from vcsbench.subjects import fsfs, repository
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
 STUDY = "fsfs-san-2014"
-PART = {
-    "command": "log",
-    "ra": "file",
-    "format": ["f6", "f7"],
-    "packing": "nopack",
-    "config": "slow",
-    "cache": "hot-os",
-}
+PART = {"command": "log", "ra": "file", "format": ["f6", "f7"], "packing": "nopack"}
+PART |= {"config": "slow", "cache": "hot-os"}
 SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "seed": 1}}
 KEYS = {"repositories": SMALL, "rounds": 2, "copies": 2, "grid": {STUDY: {"include": [PART]}}}
 
