@@ -13,13 +13,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from unit.html_tree import parse
-from unit.report_files import DEFINITIONS, default_study, make_files, order_of
 from unit.synthetic import FACTORS, SyntheticStudy, make_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, measurements, read_grid, write_frame
-from vcsbench.report.page import build_page, history_table
-from vcsbench.report.results import read_results
+from vcsbench.report.page import history_table
 from vcsbench.statistics import baseline_comparison, baselines
 from vcsbench.statistics.contract import CALL, DEFAULT_LIMITS, STATISTICS
 from vcsbench.statistics.estimates import ratio_interval, unpaired_ratio
@@ -325,28 +322,6 @@ def test_evaluate_expectations_least_has_bonferroni_interval(here):
         row = evaluate_expectations([check], ["cache"], pd.DataFrame(), context).iloc[0]
         missed += row["verdict"] == "differs"
     assert missed / trials < 0.05
-
-
-def test_page_has_baseline_table_and_changes(here):
-    before = measure(here, "a")
-    now = make_files(here / "b", axes=AXES, host=lambda number: HOST, seed=2)
-    edit(now, lambda c: c["versions"].update(svn="1.14.5"))
-    edit(now, lambda c: c.update(argv_template="other"), part=CELL)
-    table, notes = compare(before, now)
-    folder = now.results / "tables" / STUDY
-    table.to_csv(folder / "old-vs-now.csv", index=False)
-    (folder / "old-vs-now.json").write_text(json.dumps(notes))
-    study = default_study()
-    order = order_of(study, AXES)
-    results = read_results(study, now.results, DEFINITIONS, order, [], ["old"])
-    section = parse(build_page(results)).by_id("table-old-vs-now")
-    assert "svn 1.14.2 to 1.14.5" in section.text
-    assert "above 0, now is faster" in section.text
-    numbers = [cell for cell in section.all("td") if cell.text[:1] in ("+", "\N{MINUS SIGN}", "0")]
-    assert len(numbers) == 2 * 7, "and 7 reduced as published"
-    withheld = [cell for cell in section.all("td") if cell.text == "left out"]
-    assert len(withheld) == 1
-    assert "timed another command line" in withheld[0].attributes["title"]
 
 
 DUPLICATES = {"noise": 0.01, "drift": 0.0, "twins": 1}

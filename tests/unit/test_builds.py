@@ -12,11 +12,9 @@ import pytest
 
 from project import needs, open_folder, write_program
 from vcsbench import processes, programs
-from vcsbench.axes import resolved_tables, values_of
 from vcsbench.axes.client_server import binaries_of, why_lacking
 from vcsbench.config.builds import ON_PATH, Build, read_builds
 from vcsbench.config.models import BuildPlace
-from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.evidence.flags import is_invalid
@@ -264,23 +262,3 @@ def test_same_binaries_flags_build_compared_with_itself():
     assert flags == ["same-binaries too-short", "too-short", "too-short", "too-short"]
     without = ran.drop(columns="binaries")
     assert list(run_columns.same_binaries(table, without, ["command"])) == ["too-short"] * 4
-
-
-@pytest.mark.parametrize(
-    ("axis", "baseline", "candidates", "expected"),
-    [
-        ("builds", "first", "rest", ["b", "a", "c"]),
-        (["trunk", "prototype"], "trunk", ["prototype"], ["trunk", "prototype"]),
-    ],
-)
-def test_resolved_tables_have_builds_of_configuration_or_study(
-    axis, baseline, candidates, expected
-):
-    compare = {"axis": "build", "baseline": baseline, "candidates": candidates}
-    table = {"compare": compare, "rows": [], "columns": []}
-    study = Study("s", "S", "", {"build": axis}, {"t": table})
-    environment: Any = SimpleNamespace(builds=dict.fromkeys(("b", "a", "c"), ON_PATH))
-    values = values_of(study, environment)
-    assert values == {"build": expected}
-    sides = {"axis": "build", "baseline": expected[0], "candidates": expected[1:]}
-    assert resolved_tables(study, values)["t"]["compare"] == sides

@@ -8,18 +8,16 @@ import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from vcsbench import isolation
 from vcsbench.errors import UserError
-from vcsbench.forecast.side_effects import _privacy
 from vcsbench.isolation import isolate_network
 from vcsbench.measure.prepared_cell import CLIENTS
 from vcsbench.measure.server import MARKER, other_servers
 from vcsbench.plan import recipe as recipes
-from vcsbench.plan.plan import Plan
 from vcsbench.sources.base import is_private
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
@@ -226,22 +224,3 @@ def test_isolate_in_a_guest_does_nothing(network):
     with ExitStack() as stack:
         isolate_network({"network": network, "looked_at": True}, stack)
         assert os.readlink("/proc/self/ns/net") == before
-
-
-@pytest.mark.parametrize(
-    ("networks", "expected"),
-    [
-        (["own", "own"], "only in a network of the run"),
-        (["", "user"], "only in a network of the run"),
-        (["", "shared"], "answer every user"),
-        ([""], "no server of vcsbench has it"),
-    ],
-)
-def test_plan_reports_a_private_repository(private, networks, expected):
-    plan = SimpleNamespace(
-        env=environment_of(private), cells=networks, parts=lambda n: parts(network=n)
-    )
-    (line,) = _privacy(cast(Plan, plan))
-    assert line.startswith("one is private: ") and expected in line
-    public = SimpleNamespace(**{**vars(plan), "env": environment_of({"source": "generated"})})
-    assert not [*_privacy(cast(Plan, public))]

@@ -69,20 +69,6 @@ def test_launcher_missing_program_is_named(tmp_path):
     assert "/nowhere/svn: No such file or directory" in done.stderr
 
 
-def test_client_columns_of_several_have_slowest_and_fastest():
-    clients = [{"went_s": 0.0, "ended_s": 1.5}, {"went_s": 0.25, "ended_s": 2.0}]
-    run = {"work": {"files": 3, "bytes": 100}, "launched": {"all_s": 2.0, "clients": clients}}
-    assert run_columns.client_columns(2.25, run, CONTEXT) == {
-        "tree_bytes": 200,
-        "carried_s": 2.0,
-        "slowest_client_s": 1.75,
-        "fastest_client_s": 1.5,
-        "launching_s": 0.25,
-        "went_apart_s": 0.25,
-        "cores": 4,
-    }
-
-
 @pytest.mark.parametrize(
     ("work", "tree_bytes"),
     [

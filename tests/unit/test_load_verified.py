@@ -1,8 +1,6 @@
 """Loaded and packed repositories are verified: one of each pair whole, the other compared with it."""
 
-import errno
 import shutil
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -41,21 +39,6 @@ def into(_loaded, tmp_path):
     """A copy of the loaded repositories: in three formats, packed and not."""
     shutil.copytree(_loaded[0], tmp_path / "loading" / "ruby")
     return tmp_path / "loading" / "ruby"
-
-
-@pytest.fixture
-def verified(monkeypatch):
-    """The arguments of each `svnadmin verify`, which still runs."""
-    calls: list[tuple[Any, ...]] = []
-    real = fsfs.run_svnadmin
-
-    def run(*arguments: Any, **keywords: Any) -> None:
-        if arguments[0] == "verify":
-            calls.append(arguments)
-        real(*arguments, **keywords)
-
-    monkeypatch.setattr(fsfs, "run_svnadmin", run)
-    return calls
 
 
 def load(into: Path, *variants: tuple[str, str]) -> None:
@@ -112,16 +95,6 @@ def test_verify_all_compares_revision_properties(fmt, into):
         verify.verify_all(into)
 
 
-def test_load_makes_requested_variants_and_verifies_each_once(tmp_path, verified):
-    load(tmp_path, ("f7", "nopack"), ("f7", "pack"), ("f6", "nopack"), ("f6-to-f8", "pack"))
-    verify.verify_all(tmp_path)
-    calls = sorted((call[-1].name, "--metadata-only" in call) for call in verified)
-    packed = ("f6-to-f8.pack", False)
-    assert calls == [packed, ("f6.nopack", False), ("f7.nopack", True), ("f7.pack", False)]
-    names = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
-    assert names == [name for name, _ in calls]
-
-
 @pytest.fixture
 def make(into, _loaded):
     """Return a function that makes two copies of each loaded repository."""
@@ -145,28 +118,3 @@ def test_make_copies_makes_all_of_sound_and_none_of_damaged_repositories(make, i
     make()
     assert len(copied(into)) == 2 * len(BOTH) + 1, "and the empty repository"
     assert (into / verify.MARK).exists()
-
-
-def test_make_copies_without_space_stops_verifying(make, into, monkeypatch):
-    stopped = threading.Event()
-    real = fsfs.run_svnadmin
-
-    def run(*arguments: Any, on_line: Any = None) -> None:
-        if arguments[0] != "verify":
-            real(*arguments, on_line=on_line)
-            return
-        try:
-            while not stopped.wait(0.01):
-                on_line("* Verified revision 1.")
-        except BaseException:
-            stopped.set()
-            raise
-
-    def fail(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device", str(into))
-
-    monkeypatch.setattr(fsfs, "run_svnadmin", run)
-    monkeypatch.setattr(copies, "copy_and_compare", fail)
-    with pytest.raises(UserError, match="full"):
-        make()
-    assert stopped.is_set() and copied(into) == []

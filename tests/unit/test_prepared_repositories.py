@@ -9,7 +9,7 @@ import pytest
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.prepare import loader
-from vcsbench.prepare.copies import make_copies, staged_path
+from vcsbench.prepare.copies import make_copies
 from vcsbench.prepare.loader import load_source
 from vcsbench.prepare.repositories import PreparedRepositories, has_dump
 from vcsbench.storages.workdir import WorkDir
@@ -17,26 +17,8 @@ from vcsbench.subjects.repository import Variant, copy_path, metadata_file
 
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0001, "seed": 1}
 F6, F7 = (Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7"))
-BSD = Variant("bsd", "f7", "pack", "i2")
 
 needs_svnadmin = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
-
-
-def test_prepared_repositories_lists_needs_of_storages_and_dumps(tmp_path):
-    records = PreparedRepositories(
-        {"ram": [F7], "disk": [F7, BSD, F6]}, {"disk": "/d", "ram": "/r"}, 2, tmp_path, {"kde": 7}
-    )
-    assert records.storages == ["disk", "ram"]
-    assert records.repositories("disk") == ["bsd", "ruby"]
-    assert records.all_repositories() == ["bsd", "kde", "ruby"]
-    assert records.variant_rows("disk")[0] == ["bsd", "f7", "pack", "i2"]
-    assert records.formats("ruby") == [["f6", "nopack"], ["f7", "nopack"]]
-    assert records.storages_needing("ruby") == {
-        "/d": [["f6", "nopack"], ["f7", "nopack"]],
-        "/r": [["f7", "nopack"]],
-    }
-    assert records.formats("kde") == [["f7", "nopack"]] and records.storages_needing("kde") == {}
-    assert records.other_storages("disk") == {"bsd": [], "ruby": ["ram"]}
 
 
 @needs_svnadmin
@@ -132,12 +114,3 @@ def test_tokens_with_a_new_variant_stay(prepared, capsys):
     records = prepared.records(new)
     assert records.copies_token("disk") == "made then"
     assert set(records.missing("disk")) == {(new, 1), (new, 2)} and capsys.readouterr().err == ""
-
-
-@needs_svnadmin
-def test_staged_path_follows_the_record(prepared):
-    record = json.loads(prepared.records().load_record("ruby").read_text())
-    assert staged_path(record, F6) == prepared.scratch / "f6.nopack"
-    assert staged_path(record, F6._replace(identity="i2")) is None
-    assert staged_path(record, F6._replace(packing="pack")) is None
-    assert staged_path({}, F6) is None

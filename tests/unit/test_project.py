@@ -80,12 +80,3 @@ def test_project_invalid_study_is_refused(tmp_path, study, keys, command, part, 
     study |= {} if keys is TAPE else keys
     text = error_of(tmp_path, study, part)
     assert [words for words in expected if words not in text] == [], text
-
-
-def test_preparation_records_are_those_of_the_study():
-    studies = ["fsfs-san-2014", "tree-building-2007"]
-    project = Project(merge(read_yaml(DEFAULT), {"studies": studies}), ROOT, [DEFAULT])
-    formats, trees = ({*project.preparation_records(study)} for study in studies)
-    ruby, linux = "results/loaded/ruby.json", "results/loaded/linux.json"
-    assert ruby in formats - trees and linux in trees - formats
-    assert any(file.startswith("results/calls/tree-building-2007/") for file in trees)

@@ -125,15 +125,6 @@ def test_table_has_each_pair_of_published_times(tmp_path, name):
             assert low < float(row["value"]) < high, row
 
 
-def test_table_of_reversed_comparison_has_inverse_ratio(tmp_path):
-    study, _ = study_and_times(SSD)
-    where = {"command": "load", "repo": "ruby", "storage": "ssd", "config": "slow"}
-    (row,) = (r for r in table_of(study, "f7-vs-f6", tmp_path) if where.items() <= r.items())
-    assert (row["baseline"], row["candidate"]) == ("f7", "f6")
-    assert (row["ra"], row["packing"], row["cache"]) == ("", "", "")
-    assert float(row["value"]) == pytest.approx(100 * (91 / 89 - 1))
-
-
 @pytest.mark.parametrize(
     ("text", "error"),
     [
