@@ -207,14 +207,9 @@ def misused_names(source: str) -> Iterator[str]:
         ("import atexit\natexit._run_exitfuncs()", ["atexit._run_exitfuncs"]),
         ("from snakemake import jobs\njobs.Job._x = 1", ["snakemake.jobs._x"]),
         ("from snakemake.jobs import _private", ["snakemake.jobs._private"]),
-        ("import _socket", ["_socket"]),
-        ("import snakemake.cli as cli\ndel cli.main", ["snakemake.cli.main"]),
         ("from snakemake.jobs import Job\nJob.limit = 0", ["snakemake.jobs.Job.limit"]),
         ("import pandas\nmonkeypatch.setattr(pandas, 'x', 1)", ["pandas"]),
-        ("monkeypatch.setattr('pandas.x', 1)", ["pandas.x"]),
         ("self._own = 1\nnumbers._mine\nimport os\nos.__file__", []),
-        ("import os\nmonkeypatch.setattr(os, 'x', 1)", []),
-        ("from vcsbench.files import x\nx.a = 1\nself.b = 1", []),
     ],
 )
 def test_misused_names_finds_them(source, misused):

@@ -82,32 +82,6 @@ def test_setup_as_root_installs_missing_packages_only(machine):
     assert machine.calls()[0] == "install subversion strace"
 
 
-def test_setup_for_tests_installs_more_packages_once(machine):
-    machine.has("apt-get")
-    machine.set_up_well("--test")
-    assert machine.calls()[0] == "install chromium shellcheck"
-    machine.set_up_well()
-    machine.calls()
-    machine.set_up_well("--test")
-    machine.set_up_well()
-    assert machine.calls() == []
-
-
-@pytest.mark.parametrize(
-    ("options", "packages"),
-    [(("--test", "--cluster"), ["chromium shellcheck slurm-wlm munge"]), (("--cluster",), [])],
-)
-def test_setup_installs_slurm_for_tests_of_a_cluster_only(machine, options, packages):
-    machine.has("apt-get")
-    # Stand-ins cannot hide a Slurm of this machine.
-    packages_file = machine.checkout / "envs/debian-packages-test-cluster.txt"
-    text = packages_file.read_text()
-    packages_file.write_text(text.replace("munged ", "nowhere ").replace("slurmctld,", "nowhere,"))
-    machine.set_up_well(*options)
-    installed = [call for call in machine.calls() if call.startswith("install ")]
-    assert installed == [f"install {names}" for names in packages]
-
-
 def test_setup_as_user_installs_by_sudo(machine):
     machine.user(1000)
     machine.has("apt-get")

@@ -105,16 +105,6 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
     assert 'id="expectation-in-no-time"' in project.page(STUDY)
 
 
-def save(project: Project, name: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "vcsbench.statistics.baselines", name],
-        cwd=project.path,
-        env={**os.environ, "PYTHONPATH": "workflow"},
-        capture_output=True,
-        text=True,
-    )
-
-
 def assert_bundle_gives_the_same_page(project: Project, page: str) -> None:
     """Bundle and import all results, and check their provenance."""
     provenance = project.json(f"provenance/{STUDY}.json")
@@ -145,12 +135,12 @@ def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
     assert done.returncode == 1
     assert "[no baseline: 1.14-old has no results of this study" in done.stdout
 
-    done = save(project, "1.14-old")
-    assert done.returncode == 0, done.stderr
+    done = project.tool("baseline", "--name=1.14-old")
+    assert done.returncode == 0, done.stdout
     assert "1 cells in 5 rounds" in done.stdout
-    done = save(project, "1.14-old")
+    done = project.tool("baseline", "--name=1.14-old")
     assert done.returncode == 1
-    assert "the file exists, and a baseline is never overwritten" in done.stderr
+    assert "the file exists, and a baseline is never overwritten" in done.stdout
 
     # The results still equal the baseline.
     project.configure(rounds=5, baselines=["1.14-old"], **keys)

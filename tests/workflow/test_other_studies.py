@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from project import ROOT, Project, mounted, needs, open_folder
 from vcsbench.config.configuration import EMPTY
@@ -132,88 +131,6 @@ def test_load_on_full_storage_fails_its_cells_only(project):
 
 def load_record(project: Project) -> dict[str, Any]:
     return dict(project.json("loaded/ruby.json"))
-
-
-SUBJECT = '''"""The subject `pieces`: a folder of files, made for each cell-round."""
-
-import os
-import random
-import shutil
-
-from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects import Subject
-
-
-class Pieces(Subject):
-    def __init__(self, recipe, number, run):
-        super().__init__(recipe, number, run)
-        place = WorkDir(recipe["storage"]["path"], os.getcwd()).make("targets")
-        self.folders = [place / f"{os.getpid()}-pieces"]
-
-    def check(self):
-        self.folders[0].mkdir()
-        for number in range(200):
-            (self.folders[0] / f"{number:03}").write_bytes(random.Random(number).randbytes(20_000))
-        os.sync()
-        self.size = 200 * 20_000
-
-    def words(self):
-        return {"pieces": lambda: str(self.folders[0])}
-
-    def discard(self):
-        shutil.rmtree(self.folders[0], ignore_errors=True)
-
-
-SUBJECT = Pieces
-'''
-TOY: dict[str, Any] = {
-    "title": "Reading a folder",
-    "source": "A study of folders.",
-    "axes": {"tool": "commands", "cache": ["cold", "hot-os"]},
-    "block": ["cache"],
-    "variance_group": ["cache"],
-    "commands": {
-        name: {"argv": argv, "input": "pieces", "output": "target", "work": "tree"}
-        for name, argv in {
-            "copy": "cp -R {pieces} {target}",
-            "preserve": "cp -a {pieces} {target}",
-        }.items()
-    },
-    "tables": {
-        "elapsed": {"metric": "elapsed_s", "rows": ["tool"], "columns": ["cache"]},
-        "copy-vs-preserve": {
-            "compare": {"axis": "tool", "baseline": "copy", "candidates": ["preserve"]},
-            "rows": [],
-            "columns": ["cache"],
-        },
-    },
-}
-
-
-@needs("hyperfine")
-@pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
-def test_study_without_subversion_runs_from_grid_to_report(project):
-    (project.path / "config/studies/toy.yaml").write_text(yaml.safe_dump(TOY, sort_keys=False))
-    (project.path / "workflow/vcsbench/subjects/pieces.py").write_text(SUBJECT)
-    project.configure(studies=["toy"], rounds=2, duplicates=1, grid={"toy": {"include": [{}]}})
-    project.succeed()
-    found = project.rows("measurements/toy.csv")
-    originals = {f"{tool}/{cache}" for tool in ("copy", "preserve") for cache in ("cold", "hot-os")}
-    assert {row["cell"].removesuffix("~2") for row in found} == originals
-    assert len(found) == 2 * (len(originals) + 2), "one duplicate per variance group"
-    assert [row["flags"] for row in found if is_invalid(row["flags"])] == []
-    cold = [row for row in found if row["cache"] == "cold"]
-    assert all(float(row["resident_before"]) < 0.05 for row in cold)
-    assert all(int(row["client_read_bytes"]) > 3_000_000 for row in cold)
-    assert {row["written_resident_after"] for row in found} <= {"1.0"}
-    assert not (project.path / "results" / "repositories").exists()
-    table = project.rows("tables/toy/copy-vs-preserve.csv")
-    assert [row["cache"] for row in table] == ["cold", "hot-os"]
-    assert all(float(row["ratio"]) > 0 and row["n"] == "2" and row["call"] for row in table)
-    head = project.page("toy").partition('<script type="application/json">')[0]
-    assert "Reading a folder" in head and "copy-vs-preserve" in head
-    assert "svnserve" not in head and "format 6" not in head
-    assert not list((project.path / "storage").glob("vcsbench-*/targets/*"))
 
 
 DEFAULT = read_yaml(ROOT / "config" / "config.yaml")

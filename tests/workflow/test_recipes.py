@@ -239,9 +239,7 @@ def test_subject_and_kind_of_work_added_are_measured(project):
         "tables": {"elapsed": {"metric": "elapsed_s", "rows": ["command"], "columns": ["cache"]}},
     }
     (study_file(project).parent / "letters.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    cells = project.run(
-        measurements_of("letters"), studies=["letters"], grid={"letters": {"include": [{}]}}
-    )
+    cells = project.run(studies=["letters"], grid={"letters": {"include": [{}]}})
     assert sorted(cells) == ["letters/count/hot-os", "letters/sort/hot-os"]
     found = {row["command"]: row for row in project.project.rows("measurements/letters.csv")}
     assert {row["subject_bytes"] for row in found.values()} == {"2000"}
@@ -249,6 +247,8 @@ def test_subject_and_kind_of_work_added_are_measured(project):
     assert json.loads(found["count"]["work"]) == {"first": 1000}
     assert (found["count"]["warming"], found["sort"]["warming"] != "[]") == ("[]", True)
     assert not [row["flags"] for row in found.values() if "cache-not-warm" in row["flags"]]
+    page = project.project.page("letters").partition('<script type="application/json">')[0]
+    assert "Letters" in page and "svnserve" not in page and "format 6" not in page
 
 
 def test_table_added_is_written(project):
