@@ -24,6 +24,7 @@ from vcsbench.statistics import findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import DEFAULT_LIMITS
 from vcsbench.statistics.noise import noise_of, noise_table
+from vcsbench.statistics.possible_reasons import Conditions
 from vcsbench.statistics.tables import make_table
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -81,7 +82,7 @@ def derive(
     _write_tables(study, published, folder / "published" / study.name)
     defined = read_findings(DEFINITIONS, study.name, axes)
     basis = findings.context_of(
-        frame, axes, grid, study.block, DEFAULT_LIMITS, findings.Conditions(study.published.scale)
+        frame, axes, grid, study.block, DEFAULT_LIMITS, Conditions(study.published.scale)
     )
     verdicts = findings.evaluate_findings(defined, axes, published, frame, basis)
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")

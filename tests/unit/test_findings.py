@@ -22,13 +22,13 @@ from vcsbench.statistics.contract import (
 )
 from vcsbench.statistics.estimates import Variance, ratio
 from vcsbench.statistics.findings import (
-    Conditions,
     EvaluationContext,
     FindingCheck,
     evaluate_findings,
     rounds_of,
 )
 from vcsbench.statistics.noise import Noise
+from vcsbench.statistics.possible_reasons import Conditions, MeasuredConditions
 
 CONFIG = Path(__file__).parents[2] / "config"
 FINDINGS = CONFIG / "published" / "findings.yaml"
@@ -209,41 +209,98 @@ def test_evaluate_findings_average_has_error_of_average():
     assert width(commands, 0.04) > width(commands, 0.0)
 
 
-def reasons_of(ratio, repo="ruby", **context):
+def reasons_of(ratio, published, check=None, repo="ruby", cache="cold", **measured):
     """Return the reasons of a verdict on a repository; ruby has a smaller scale than published."""
-    basis = EvaluationContext(scales={"ruby": 0.1304, "bsd": 1.0}, **context)
-    axes = [*AXES, "repo"]
-    rounds = rounds_of(scaled(ratio).assign(repo=repo), axes, [])
-    return FindingCheck(finding(), axes).evaluate(rounds, basis).reasons
+    scales = {"ruby": 0.1304, "bsd": 1.0}
+    conditions = MeasuredConditions(
+        scales, **{"versions": (), "storages": (), **measured}, study="s"
+    )
+    context = EvaluationContext(measured=conditions, published=published)
+    axes = [*AXES, "repo", "cache"]
+    rounds = rounds_of(scaled(ratio).assign(repo=repo, cache=cache), axes, [])
+    return FindingCheck(check or finding(), axes).evaluate(rounds, context).reasons
+
+
+def codes_of(*args, **options):
+    return [reason.code for reason in reasons_of(*args, **options)]
 
 
 @pytest.mark.parametrize(
-    ("published", "version", "ratio", "codes"),
+    ("version", "measured", "is_newer"),
     [
-        ("1.9", ["1.14.2"], 1.0, ["scale", "newer-version"]),
-        ("1.9", ["1.14.2"], 2.0, ["scale"]),
-        ("1.14", ["1.14.5"], 1.0, ["scale"]),
-        ("1.9", ["1.8.19"], 1.0, ["scale"]),
-        ("", ["1.14.2"], 1.0, ["scale"]),
-        ("1.9", [], 1.0, ["scale"]),
-        ("1.9", ["unknown"], 1.0, ["scale"]),
+        ("1.9", ["1.14.2"], True),
+        ("1.14", ["1.14.5"], False),
+        ("1.9", ["1.8.19"], False),
+        ("", ["1.14.2"], False),
+        ("1.9", [], False),
+        ("1.9", ["unknown"], False),
     ],
 )
-def test_reasons_of_differing_verdict_name_newer_version(published, version, ratio, codes):
-    conditions = Conditions(1, published)
-    found = reasons_of(ratio, versions=version, published=conditions)
-    assert [reason.code for reason in found] == codes
-    assert reasons_of(2.0, "bsd", versions=version, published=conditions) == []
+def test_possible_reasons_name_newer_version(version, measured, is_newer):
+    found = codes_of(1.2, Conditions(1, version), repo="bsd", versions=measured)
+    assert found == ["newer-version"] * is_newer
+    assert codes_of(2.0, Conditions(1, version), versions=measured) == []  # reproduced
 
 
-def test_reasons_of_differing_verdict_name_how_to_test_them():
-    conditions = Conditions(1, "1.9", "disk")
-    others = {"versions": ["1.14.2"], "storages": ["ssd"], "study": "s"}
-    scale, storage, version = reasons_of(1.0, published=conditions, **others)
-    assert scale.values == {"subject": "ruby", "scale": 0.1304, "published": 1}
-    assert storage.values == {"measured": "ssd", "published": "disk"}
+NEUTRAL = finding(expect={"over": "median", "at_least": 0.95, "at_most": 1.05})
+PENALTY = finding(expect={"over": "median", "at_least": 0.5, "at_most": 0.9})
+CPU = level("client_cpu_pct", "median", at_least=90)
+
+
+@pytest.mark.parametrize(
+    ("check", "ratio", "cache", "storage", "codes"),
+    [
+        # A weaker effect: less work, faster reads. Warm caches do not read.
+        (finding(), 1.2, "cold", "virtual disk", ["scale", "other-storage"]),
+        (finding(), 1.2, "hot-os", "virtual disk", ["scale"]),
+        (finding(), 1.2, "cold", "SSD", ["scale", "other-storage"]),
+        (finding(), 1.2, "cold", "spinning disk", ["scale"]),
+        (PENALTY, 0.95, "cold", "SSD", ["scale", "other-storage"]),
+        # A stronger one: neither is slower than a spinning disk.
+        (finding(), 3.0, "cold", "virtual disk", ["same-machine"]),
+        (PENALTY, 0.4, "cold", "virtual disk", ["same-machine"]),
+        (NEUTRAL, 1.4, "cold", "SSD", ["same-machine"]),
+        # A reversed one is not less of the same.
+        (finding(), 0.7, "cold", "SSD", ["reversed", "other-storage"]),
+        (PENALTY, 1.4, "hot-svn", "SSD", ["reversed"]),
+        (CPU, 2.0, "cold", "SSD", ["scale", "other-storage"]),
+    ],
+)
+def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, codes):
+    published = Conditions(1, "", "spinning disk", "another machine")
+    assert codes_of(ratio, published, check, cache=cache, storages=[storage]) == codes
+
+
+@pytest.mark.parametrize(("ratio", "codes"), [(1.2, ["other-storage"]), (3.0, ["other-storage"])])
+def test_possible_reasons_virtual_disk_may_be_faster_or_slower_than_ssd(ratio, codes):
+    published = Conditions(1, "", "SSD")
+    assert codes_of(ratio, published, repo="bsd", storages=["virtual disk"]) == codes
+    assert codes_of(ratio, published, repo="bsd", storages=["RAM", "SSD"]) == []
+
+
+def test_possible_reasons_have_values_and_how_to_test_them():
+    others = {"versions": ["1.14.2"], "storages": ["SSD"]}
+    scale, storage, version = reasons_of(1.2, Conditions(1, "1.9", "spinning disk"), **others)
+    assert scale.values == {"subject": "ruby", "share": pytest.approx(13.04)}
+    larger = "repositories='{ruby: {scale: 0.522}}'"
+    assert scale.test == f'`make report STUDY=s ARGS="--config {larger}"`'
+    assert storage.values == {"measured": "SSD", "published": "spinning disk"}
     assert version.values == {"measured": "1.14.2", "published": "1.9"}
-    assert "make report STUDY=s" in scale.test and "make report STUDY=builds" in version.test
+    assert "1.9 in config/builds.yaml, then `make report ARGS=" in version.test
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [(1.3, "fewer cells: 1 of 2 pairs, for which 1.3 was published"), (1.9, "")],
+)
+def test_evaluate_findings_fewer_cells_explain_a_value_if_theirs_differs(log, expected):
+    theirs = pd.concat([measured([log]), measured([2.5], ["export"])])
+    check = finding(
+        where={"command": ["log", "export"]}, expect={"over": "median", "at_least": 1.8}
+    )
+    row = evaluate_findings([check], AXES, theirs, scaled(1.2)).iloc[0]
+    assert (row["verdict"], row["published"]) == ("differs", pytest.approx((log + 2.5) / 2))
+    assert row["why"] == expected
 
 
 @pytest.mark.parametrize(

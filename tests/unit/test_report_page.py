@@ -21,7 +21,8 @@ from unit.report_files import (
 from unit.synthetic import AXES
 from vcsbench.advice.cards import Advice
 from vcsbench.errors import UserError
-from vcsbench.report.answers import CardView, card_views, choice, finding_views
+from vcsbench.report.answers import CardView, card_views, choice
+from vcsbench.report.findings_section import MEANINGS, causes_of, finding_views, summary_of
 from vcsbench.report.page import StudyFindings, build_index, build_page, page_of, read_entries
 from vcsbench.report.results import Results, read_records, read_results
 from vcsbench.report.table_sections import details
@@ -93,19 +94,49 @@ def test_cases_with_more_than_a_quarter_of_fixed_cost_name_it(page, share, shown
     assert view.rows[0].times.endswith(shown or " s")
 
 
-def test_findings_have_pictures_tests_and_reversed_ones_come_first(results):
-    change = {"published": 0.5, "measured": 2.0, "low": 1.8, "high": 2.2, "verdict": "differs"}
-    change["why"] = "reversed: packed; scale: 0.1 (to test: set scale); scale: 0.2; version: 1"
-    name = "hot-log-packing-penalty"
-    rows = [{**row, **(change if row["id"] == name else {})} for row in results.findings]
-    views = finding_views(rows, results.definitions, STUDY.tables, [])
-    assert views[0].id == name
+NAME = "hot-log-packing-penalty"
+WHY = "reversed: packed; smaller scale: 0.1 (to test: `set scale`); newer Subversion: 1"
+REVERSED = {"published": 0.5, "measured": 2.0, "low": 1.8, "high": 2.2, "verdict": "differs"}
+
+
+def views_of(results, why=WHY, account=None, **changes):
+    change = {**REVERSED, "why": why, **changes}
+    rows = [{**row, **(change if row["id"] == NAME else {})} for row in results.findings]
+    return finding_views(rows, results.definitions, STUDY.tables, [], account or {}), rows
+
+
+def test_findings_have_pictures_and_reversed_ones_come_first(results):
+    views, _ = views_of(results)
+    assert (views[0].id, views[0].verdict) == (NAME, "reversed")
     assert views[0].news == "Reversed: packed was 2.0x slower, and is now 2.0x faster."
-    assert views[0].why == ["scale: 0.1. To test: set scale", "version: 1"]
+    assert (views[0].possible, views[0].why) == (["smaller scale", "newer Subversion"], [])
     assert all("<svg" in view.picture for view in views if view.measured)
     assert [view.rank for view in views] == sorted(view.rank for view in views)
-    wide = [{**results.findings[0], **change, "low": 0.9}]
-    assert finding_views(wide, results.definitions, STUDY.tables, [])[0].news == ""
+    (view,) = (v for v in views_of(results, "newer Subversion: 1")[0] if v.id == NAME)
+    assert (view.verdict, view.news) == ("differs", "")
+
+
+def test_summary_has_the_number_and_the_reasons_of_each_verdict(results):
+    views, rows = views_of(results)
+    lines = {line.verdict: line for line in summary_of(views)}
+    assert sum(line.number for line in lines.values()) == len(rows)
+    assert list(lines) == [verdict for verdict in MEANINGS if verdict in lines]
+    assert lines["reversed"].why == "smaller scale (1), newer Subversion (1)"
+    assert lines["not measured"].why == f"not in the grid ({lines['not measured'].number})"
+    more = [{"why": WHY}, {"why": "smaller scale: 0.2 (to test: `set scale`)"}]
+    scale, version, machine = causes_of(more, "a laptop")
+    assert scale == ("smaller scale", ["0.1", "0.2"], ["`set scale`"])
+    assert (version.label, version.tests) == ("newer Subversion", [])
+    assert machine.label == "other machine" and causes_of([{"why": "on a bound: x"}], "a") == []
+
+
+def test_reason_with_more_rounds_has_their_time(results):
+    blocks = [{"block": "log", "rounds": 5, "seconds": 50.0}]
+    blocks.append({"block": "export", "rounds": 20, "seconds": 400.0})
+    why = "more rounds: `rounds: 25` decides, 5 measured"
+    views, _ = views_of(results, why, {"blocks": blocks}, verdict="inconclusive")
+    (view,) = (view for view in views if view.id == NAME)
+    assert view.why == [f"{why}, 5 min more"]  # 20 x 10 s + 5 x 20 s
 
 
 def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(results, page):

@@ -6,7 +6,8 @@ from vcsbench.evidence.measurements import read_grid, read_measurements, write_f
 from vcsbench.run.job import job_log
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import Limits
-from vcsbench.statistics.findings import Conditions, context_of, evaluate_findings
+from vcsbench.statistics.findings import context_of, evaluate_findings
+from vcsbench.statistics.possible_reasons import Conditions
 
 snakemake: Any
 

@@ -202,6 +202,9 @@ class Published(Model):
     storage: Literal["", "spinning disk", "SSD", "RAM"] = key(
         "", "The kind of storage that the study measured on."
     )
+    server: Literal["", "another machine"] = key(
+        "", "Where the server was (default: as measured here)."
+    )
     machine: Text = key(MISSING, "The machine of the study, in a line.")
     rounds: int = key(MISSING, "How often it repeated each measurement.", ge=1, le=10_000)
 

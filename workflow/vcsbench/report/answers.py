@@ -1,14 +1,12 @@
-"""The answers of a page: cards with forest plots, "My case", the overview, situations and findings."""
+"""The answers of a page: cards with forest plots, "My case", the overview, and situations."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
-from vcsbench import words
 from vcsbench.advice import decision as rule
 from vcsbench.advice.cards import (
     PICTOGRAMS,
@@ -18,7 +16,6 @@ from vcsbench.advice.cards import (
     Situation,
     axis_label,
     case_label,
-    factor,
     factors,
     fits,
     pair_text,
@@ -27,12 +24,8 @@ from vcsbench.advice.cards import (
 )
 from vcsbench.advice.decision import BETTER, EQUAL, SMALL, WORSE, Case, Pair, Row, Where
 from vcsbench.evidence.measurements import FLAGGED_SHARE
-from vcsbench.metrics import metric_in
 from vcsbench.report import charts
-from vcsbench.report.results import Results, Rows, grouped_by, unique, varying
-from vcsbench.report.table_sections import TableSection
-from vcsbench.statistics import contract
-from vcsbench.statistics.baselines import table_name
+from vcsbench.report.results import Results, grouped_by, unique, varying
 
 # Axes of the study that are no part of "My case": a reader does not have them, but does them.
 NOT_PICKED = ("cache", "clients", "build")
@@ -234,173 +227,3 @@ def situations_of(results: Results) -> list[tuple[str, Where, Situation]]:
 def choice(axes: Where) -> str:
     """Return the labels of a combination: `f7, packed`."""
     return ", ".join(value_label(axis, value) for axis, value in axes.items())
-
-
-@dataclass(frozen=True)
-class FindingView:
-    """A finding or an expectation as the page shows it.
-
-    `news` names what changed since it was published, `picture` is SVG, `of` has the unit and the reduction,
-    `why` a sentence per reason with the steps that test it, `anchor` is the row of its table.
-    """
-
-    id: str
-    statement: str
-    verdict: str
-    expected: str
-    published: str
-    measured: str
-    interval: str
-    of: str
-    why: Sequence[str]
-    table: str
-    anchor: str
-    news: str
-    picture: str
-
-    @property
-    def rank(self) -> int:
-        """Return the place on the page: reversed, differing, inconclusive, reproduced, the rest."""
-        order = [contract.DIFFERS, contract.TOO_SMALL, contract.INCONCLUSIVE, contract.REPRODUCED]
-        return 0 if self.news else [*order, self.verdict].index(self.verdict) + 1
-
-
-def finding_views(
-    rows: Rows,
-    definitions: Mapping[str, Row],
-    tables: Mapping[str, Row],
-    sections: Sequence[TableSection],
-) -> list[FindingView]:
-    """Return the findings of a file, news first.
-
-    `definitions` maps an id to its check, `tables` a name to its definition; `sections` are the page's.
-    """
-    sections_by_name = {section.name: section for section in sections}
-    views = []
-    for row in rows:
-        definition = definitions.get(row["id"], {})
-        table, where = table_of(definition, tables)
-        section, interval = sections_by_name.get(table), None
-        if words.is_number(row.get("low")) and words.is_number(row.get("high")):
-            interval = row["low"], row["high"]
-        expected, published, measured = (
-            _written(row[name]) for name in ("expected", "published", "measured")
-        )
-        view = FindingView(
-            id=row["id"],
-            statement=row["statement"],
-            verdict=row["verdict"] or contract.NOT_MEASURED,
-            expected=expected,
-            published=published,
-            measured=measured,
-            interval=" to ".join(map(_written, interval)) if interval else "",
-            of="; ".join(filter(None, [_unit_text(row, definition), row.get("over", "")])),
-            why=_reasons(row.get("why") or ""),
-            table=table,
-            anchor=_anchor(where, section) if section else "",
-            news=_news(row, definition, interval),
-            picture=charts.finding_picture(
-                [_number((definition.get("expect") or {}).get(k)) for k in ("at_least", "at_most")],
-                _number(row["published"]),
-                _number(row["measured"]),
-                interval,
-                f"expected {expected}, measured {measured}",
-            ),
-        )
-        views.append(view)
-    return sorted(views, key=lambda view: view.rank)
-
-
-def _reasons(why: str) -> list[str]:
-    """Return the reasons of a verdict with the steps that test them.
-
-    Without such steps, the scale is in the text of the section. The news have a reversed direction.
-    """
-    return [
-        f"{sentence}. To test: {test}" if test else sentence
-        for sentence, test in contract.read_reasons(why)
-        if not sentence.startswith("reversed: ") and (test or not sentence.startswith("scale: "))
-    ]
-
-
-def _unit_text(row: Row, definition: Row) -> str:
-    """Return the unit of a finding's value: `ratio of not packed / packed`, `%`."""
-    compare = definition.get("compare") or {}
-    if "candidate" not in compare:
-        return str(row.get("unit") or "")
-    sides = (value_label(compare["axis"], compare[side]) for side in ("baseline", "candidate"))
-    return f"ratio of {' / '.join(sides)}"
-
-
-def _news(row: Row, definition: Row, interval: tuple[float, float] | None) -> str:
-    """Return a sentence if the direction of a comparison reversed since it was published."""
-    compare, published = definition.get("compare") or {}, _number(row.get("published"))
-    if "candidate" not in compare or not published or not interval or not all(interval):
-        return ""
-    low, high = interval
-    was_faster = published > 1
-    if not (high < 1 if was_faster else low > 1):
-        return ""
-    first, second = ("faster", "slower") if was_faster else ("slower", "faster")
-    was, now = (factor(max(v, 1 / v)) for v in (published, float(row["measured"])))
-    label = value_label(compare["axis"], compare["candidate"])
-    return f"Reversed: {label} was {was} {first}, and is now {now} {second}."
-
-
-def _number(value: object) -> float | None:
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _written(value: object) -> str:
-    number = _number(value)
-    if number is None:
-        return "" if value is None else str(value)
-    # Two decimals keep ratios below one another.
-    return words.fixed(number, 2) if 0.1 <= abs(number) < 10 else words.significant(number)
-
-
-def _anchor(where: Row, section: TableSection) -> str:
-    """Return the anchor of the first measured row of a finding; without any, the table's."""
-    for row in (row for pair in section.pairs if pair.measured for row in pair.measured.rows):
-        for point in row.points:
-            if point and point.value is not None and _overlap(where, point.keys):
-                return f"{section.anchor}-{row.slug}"
-    return section.anchor
-
-
-def _overlap(where: Row, other: Row) -> bool:
-    """Return True if both select a common value of each axis that they share."""
-    shared = where.keys() & other.keys()
-    return all(
-        {*contract.values_of(where[axis])} & {*contract.values_of(other[axis])} for axis in shared
-    )
-
-
-def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
-    """Return the table of a finding's comparison, otherwise of its metric, and the finding's axis values.
-
-    The table may have the sides exchanged. Its name is "" if no table fits.
-    """
-    where, comparison = dict(definition.get("where") or {}), definition.get("compare") or {}
-    if "to" in comparison:
-        name = table_name(comparison["to"])
-        return (name if name in tables else ""), where
-    metric, sides = metric_in(definition), [comparison.get("baseline"), comparison.get("candidate")]
-    levels = []
-    for name, table in tables.items():
-        compare = table.get("compare") or {}
-        if not compare and (metric_in(table) is metric or metric.name in table.get("each", ())):
-            levels.append(name)
-        if not compare or compare["axis"] != comparison.get("axis"):
-            continue
-        for baseline, candidate in (sides, sides[::-1]) if metric_in(table) is metric else ():
-            if compare["baseline"] == baseline and candidate in compare["candidates"]:
-                return name, {**where, "candidate": candidate}
-    if comparison:
-        where[comparison["axis"]] = sides
-    fitting = (name for name in levels if _overlap(where, tables[name].get("where", {})))
-    return next(fitting, next(iter(levels), "")), where

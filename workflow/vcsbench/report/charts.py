@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT, MARGIN = 190, 18, 8
+# A finding has its published value above the measured one.
+FINDING_HEIGHT = 34
 # The largest factor that an axis shows. Longer whiskers are cut at its end.
 MAX_FACTOR = 30.0
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
@@ -42,17 +44,17 @@ def _svg(
     return f'<svg class="{style}" {size} {named}>{"".join(parts)}</svg>'
 
 
-def _rect(x1: float, x2: float, style: str) -> str:
+def _rect(x1: float, x2: float, style: str, height: int = HEIGHT) -> str:
     width = round(max(x2 - x1, 1), 1)
-    return f'<rect class="{style}" x="{x1}" y="1" width="{width}" height="{HEIGHT - 2}"/>'
+    return f'<rect class="{style}" x="{x1}" y="1" width="{width}" height="{height - 2}"/>'
 
 
-def _whisker(x1: float, x2: float, style: str = "") -> str:
-    return f'<path class="whisker {style}" d="M{x1} {HEIGHT // 2}H{x2}"/>'
+def _whisker(x1: float, x2: float, style: str = "", y: int = HEIGHT // 2) -> str:
+    return f'<path class="whisker {style}" d="M{x1} {y}H{x2}"/>'
 
 
-def _dot(x: float, style: str = "") -> str:
-    return f'<circle class="dot {style}" cx="{x}" cy="{HEIGHT // 2}" r="4"/>'
+def _dot(x: float, style: str = "", y: int = HEIGHT // 2, radius: int = 4) -> str:
+    return f'<circle class="dot {style}" cx="{x}" cy="{y}" r="{radius}"/>'
 
 
 def forest_row(
@@ -83,8 +85,8 @@ def finding_picture(
     interval: tuple[float, float] | None,
     label: str,
 ) -> str:
-    """Return a finding: a band for the expected range, a hollow dot for the published value, a solid dot
-    with a whisker for the measured value. "" if no value is above 0."""
+    """Return a finding: a band for the expected range, a hollow dot for the published value, and below it a
+    solid dot with a whisker for the measured value. "" if no value is above 0."""
     low, high = expected
     values = [v for v in (low, high, published, measured, *(interval or ())) if v and v > 0]
     if not values:
@@ -92,13 +94,15 @@ def finding_picture(
     axis = LogAxis(min(values) / 1.25, max(values) * 1.25)
     left = axis.x(low) if low and low > 0 else MARGIN / 2
     right = axis.x(high) if high and high > 0 else WIDTH - MARGIN / 2
-    parts = [_rect(left, right, "band")]
+    height, above, below = FINDING_HEIGHT, 9, FINDING_HEIGHT - 9
+    parts = [_rect(left, right, "band", height)]
     if axis.low < 1 < axis.high:
-        parts.append(_rect(axis.x(1), axis.x(1), "one"))
+        parts.append(_rect(axis.x(1), axis.x(1), "one", height))
     if interval and interval[0] > 0:
-        parts.append(_whisker(axis.x(interval[0]), axis.x(interval[1])))
-    dots = [(measured, ""), (published, "hollow")]
-    return _svg([*parts, *(_dot(axis.x(v), style) for v, style in dots if v and v > 0)], label)
+        parts.append(_whisker(axis.x(interval[0]), axis.x(interval[1]), y=below))
+    dots = [(measured, "", below), (published, "hollow", above)]
+    parts += [_dot(axis.x(v), style, y, 6) for v, style, y in dots if v and v > 0]
+    return _svg(parts, label, height=height)
 
 
 def line_plot(series: Sequence[Sequence[float | None]], names: Sequence[str], label: str) -> str:

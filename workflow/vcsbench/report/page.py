@@ -22,6 +22,13 @@ from vcsbench.axes import axis_of
 from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts
+from vcsbench.report.findings_section import (
+    FindingView,
+    causes_of,
+    finding_views,
+    seconds_of_rounds,
+    summary_of,
+)
 from vcsbench.report.quality_section import quality_of
 from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, varying
 from vcsbench.report.setup_section import Setup, citation_of, distances_of, setup_of
@@ -32,7 +39,14 @@ from vcsbench.report.table_sections import (
     table_sections,
 )
 from vcsbench.report.terminal import answered, budget_sentences
-from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, NOT_MEASURED, REPRODUCED
+from vcsbench.statistics.contract import (
+    DIFFERS,
+    INCONCLUSIVE,
+    NOT_MEASURED,
+    REPRODUCED,
+    REVERSED,
+    TOO_SMALL,
+)
 
 ASSETS = Path(__file__).parents[2] / "report"
 # The page's script, in this order: each part uses the parts before it.
@@ -46,7 +60,7 @@ HEAD_CHARACTERS = 65536
 PREFIX = "vcsbench:"
 TEXTS = ("study", "title", "date", "host")
 NUMBERS = ("cells", "measured", "skipped", "failures")
-VERDICTS = (REPRODUCED, DIFFERS, INCONCLUSIVE, NOT_MEASURED)
+VERDICTS = (REPRODUCED, DIFFERS, REVERSED, INCONCLUSIVE, TOO_SMALL, NOT_MEASURED)
 
 
 class Plot(NamedTuple):
@@ -102,7 +116,13 @@ def page_of(results: Results) -> dict[str, Any]:
     study, measured = results.study, originals(results.measurements)
     distances = distances_of(results.contexts, study)
     setup, tables = setup_of(results, distances), table_sections(results, distances)
-    findings = answers.finding_views(results.findings, results.definitions, study.tables, tables)
+    findings, expectations = (
+        finding_views(rows, definitions, study.tables, tables, results.account)
+        for rows, definitions in (
+            (results.findings, results.definitions),
+            (results.expectations, results.checks),
+        )
+    )
     cards = answers.card_views(results.advice.cards)
     picks = answers.picks_of(results, cards)
     labels = {
@@ -131,9 +151,9 @@ def page_of(results: Results) -> dict[str, Any]:
         "packed_answers": pack(packed),
         "overview": answers.overview_of(cards, results.order),
         "findings": findings,
-        "expectations": answers.finding_views(
-            results.expectations, results.checks, study.tables, tables
-        ),
+        "verdicts": summary_of(findings),
+        "causes": causes_of(results.findings, published.machine if published else ""),
+        "expectations": expectations,
         "scaled": {name: of for name, of in setup.scales.items() if of < scale},
         "situations": answers.situations_of(results),
         "less_work": results.advice.less_work,
@@ -185,9 +205,7 @@ def _incomplete(results: Results, facts: Mapping[str, str]) -> str:
     return words.enumeration(parts)
 
 
-def _facts(
-    results: Results, setup: Setup, findings: Sequence[answers.FindingView]
-) -> dict[str, str]:
+def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> dict[str, str]:
     """Return the facts in the head of the page, which the index reads."""
     grid, measured = originals(results.grid), originals(results.measurements)
     rows = [{name: getattr(view, name) for name in FINDING_KEYS} for view in findings]
@@ -209,6 +227,10 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
     if not account:
         return []
     sentences, all_ = list(budget_sentences(account)), answered(account)[2]
+    done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
+    if account["minutes"] is None and done and all_:
+        duration = words.duration(seconds_of_rounds(account, 2 * done))
+        sentences.append(f"Twice as many rounds (`rounds: {2 * done}`) take {duration} more.")
     of_cards = sum(len(view.rows) for view in cards)
     if of_cards != all_:
         text = f"The {all_} comparisons are those of the tables. The cards have {of_cards}"

@@ -34,6 +34,7 @@ _QUESTION, _ANSWER = 12, 10
 _VERDICTS = {
     contract.REPRODUCED: "reproduced",
     contract.DIFFERS: "differ",
+    contract.REVERSED: contract.REVERSED,
     contract.INCONCLUSIVE: "inconclusive",
     contract.TOO_SMALL: contract.TOO_SMALL,
 }
@@ -207,6 +208,6 @@ def read_summaries(results: Path, studies: Sequence[str]) -> list[StudySummary]:
             for name in ("findings", "grid", "failures")
         )
         account = read_json(results / "budget" / path.name)
-        verdicts = [row["verdict"] for row in findings]
+        verdicts = [contract.verdict_for_reader(row) for row in findings]
         summaries.append(StudySummary(path.stem, advice, account, verdicts, grid, failures))
     return summaries

@@ -123,7 +123,8 @@ def published_metadata(wildcards: Wildcards) -> PublishedMetadata:
 def published_conditions(wildcards: Wildcards) -> dict[str, float | str]:
     """Return the fields of statistics.findings.Conditions of a study's published numbers."""
     published = study_file(wildcards.study).published
-    return published.model_dump(include={"scale", "subversion", "storage"}) if published else {}
+    include = {"scale", "subversion", "storage", "server"}
+    return published.model_dump(include=include) if published else {}
 
 
 def published_tables(study: str) -> list[str]:

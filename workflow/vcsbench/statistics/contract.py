@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vcsbench import words
 
@@ -45,6 +45,8 @@ TOO_NOISY = "too noisy to say"
 REPRODUCED, DIFFERS = "reproduced", "differs"
 INCONCLUSIVE, NOT_MEASURED = "inconclusive", "not measured"
 TOO_SMALL = "too small to compare"
+# Of a finding that differs, for readers: its direction has changed.
+REVERSED = "reversed"
 
 # Reasons to stop a run with minutes.
 ALL_DECIDED, TIME_IS_UP, UNREACHABLE = "answered", "time is up", "more rounds tell nothing"
@@ -122,12 +124,13 @@ MAX_ROUNDS = 1000
 
 # Between reasons, and between a reason and its test.
 SEPARATOR, TO_TEST = "; ", " (to test: "
-# Sentence of each reason, by its code.
+# Sentence of each reason, by its code. POSSIBLE ones may explain a verdict; their label is before the colon.
+POSSIBLE = ("scale", "other-storage", "same-machine", "newer-version", "fewer-cells")
 SENTENCES = {
     "low-n": "low n: {rounds}",
-    "crosses-bound": "interval: crosses a bound",
-    "needs-rounds": "interval: crosses a bound, `rounds: {needed:.0f}` decides, {n} measured",
-    "on-bound": "interval: crosses a bound, and the value lies on it",
+    "crosses-bound": "unknown error: the interval crosses a bound",
+    "needs-rounds": "more rounds: `rounds: {needed:.0f}` decides, {n} measured",
+    "on-bound": "on a bound: no number of rounds decides it",
     "reversed": "reversed: the other value is better",
     "no-metric": "no metric: {metric} was not measured",
     "hosts-differ": "hosts differ: measured on {hosts}, and numbers of different hosts are never divided",
@@ -138,9 +141,11 @@ SENTENCES = {
     "no-result": "no result: all cells failed or have invalid runs",
     "partial": "measured: {measured} of {total} cells, reduced over {reduced}",
     "no-duplicates": "noise unknown: the grid has no duplicates",
-    "scale": "scale: {subject} at {scale:.3g} of the published {published:g}",
-    "other-storage": "storage: {measured}, published on {published}",
-    "newer-version": "version: Subversion {measured}, published with {published}",
+    "scale": "smaller scale: {subject} has {share:.2g} % of its published size",
+    "other-storage": "other storage: {measured}, published on {published}",
+    "same-machine": "same machine: client and server share it, published with a network between",
+    "newer-version": "newer Subversion: {measured}, published with {published}",
+    "fewer-cells": "fewer cells: {measured} of {published}, for which {value:.3g} was published",
     "other-work": "other work: {reason}",
     "work-unknown": "work unknown: {reason}",
     "no-baseline": "no baseline: {name} has no results of this study, use make baseline NAME={name}",
@@ -172,6 +177,18 @@ def read_reasons(why: str) -> list[tuple[str, str]]:
     """Return the sentences in a column `why`, each with the steps that would test it, or ""."""
     parts = (text.partition(TO_TEST) for text in why.split(SEPARATOR) if text)
     return [(sentence, test.removesuffix(")")) for sentence, _, test in parts]
+
+
+def is_possible(sentence: str) -> bool:
+    """Return True for a reason that may explain a verdict."""
+    label = sentence.partition(": ")[0]
+    return any(SENTENCES[code].startswith(f"{label}: ") for code in POSSIBLE)
+
+
+def verdict_for_reader(row: Mapping[str, Any]) -> str:
+    """Return the verdict of a finding's row, REVERSED if its direction has changed."""
+    is_reversed = str(row.get("why") or "").startswith(f"{REVERSED}: ")
+    return REVERSED if is_reversed else row["verdict"] or NOT_MEASURED
 
 
 def bounds_text(finding: FindingDefinition) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -49,6 +48,14 @@ from vcsbench.statistics.estimates import (
     ratio_interval,
 )
 from vcsbench.statistics.noise import NO_NOISE, Key, Noise, noise_of
+from vcsbench.statistics.possible_reasons import (
+    AS_PUBLISHED,
+    NOT_KNOWN,
+    Conditions,
+    MeasuredConditions,
+    direction_of,
+    possible_reasons,
+)
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -60,32 +67,19 @@ HOLDS = "holds"
 
 
 @dataclass(frozen=True)
-class Conditions:
-    """Conditions of published numbers: scale of the repositories, version of Subversion, kind of storage."""
-
-    scale: float | None = None
-    subversion: str = ""
-    storage: str = ""
-
-
-@dataclass(frozen=True)
 class EvaluationContext:
     """Facts about measured numbers that a verdict uses.
 
-    `noise` maps a metric to its noise; `scales` a repository to its scale; `baselines` a name to its cells
-    next to the current ones. `versions` has the versions of Subversion, `storages` the kinds of storage.
-    `grid` has the cells (axes and `skip`).
+    `noise` maps a metric to its noise, `baselines` a name to its cells next to the current ones. `grid` has
+    the cells (axes and `skip`). `measured` and `published` have the conditions of both sides.
     """
 
     noise: Callable[[str], Noise] = lambda _metric: NO_NOISE
-    scales: Mapping[str, float] = field(default_factory=dict)
-    versions: Sequence[str] = ()
-    storages: Sequence[str] = ()
-    published: Conditions = Conditions()
+    measured: MeasuredConditions = NOT_KNOWN
+    published: Conditions = AS_PUBLISHED
     grid: Sequence[Mapping[str, str]] = ()
     baselines: Mapping[str, Sequence[CellPair]] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
-    study: str = ""
 
 
 def context_of(
@@ -94,7 +88,7 @@ def context_of(
     grid: Sequence[Mapping[str, str]],
     block: Sequence[str],
     limits: Limits,
-    published: Conditions = Conditions(),
+    published: Conditions = AS_PUBLISHED,
     study: str = "",
 ) -> EvaluationContext:
     """Return the context of verdicts on measurements; `grid` has the rows of its file."""
@@ -104,13 +98,15 @@ def context_of(
     has_storages = "storage_kind" in measured
     return EvaluationContext(
         noise=cache(lambda metric: noise_of(measured, axes, block, metric_of(metric))),
-        scales={str(value): float(scale) for value, scale in lowest.items()},
-        versions=[str(version) for side in sides for version in measured[side].dropna().unique()],
-        storages=[*measured["storage_kind"].dropna().unique()] if has_storages else [],
+        measured=MeasuredConditions(
+            scales={str(value): float(scale) for value, scale in lowest.items()},
+            versions=[str(v) for side in sides for v in measured[side].dropna().unique()],
+            storages=[*measured["storage_kind"].dropna().unique()] if has_storages else [],
+            study=study,
+        ),
         published=published,
         grid=[row for row in grid if row.get("repo") != EMPTY],
         limits=limits,
-        study=study,
     )
 
 
@@ -146,10 +142,14 @@ def evaluate_findings(
     for finding in findings:
         check = FindingCheck(finding, keys)
         theirs, ours = NO_ESTIMATE, Evaluation()
-        if known is not None:
-            theirs = check.estimate(rows_of_statistic(known, check.statistic))
+        of_published = None if known is None else rows_of_statistic(known, check.statistic)
+        if of_published is not None:
+            theirs = check.estimate(of_published)
         if rounds is not None:
             ours = check.evaluate(rounds(check.statistic), context)
+            if of_published is not None and ours.verdict == DIFFERS:
+                fewer = check.fewer_cells(of_published, rounds(check.statistic), ours.estimate)
+                ours = replace(ours, reasons=[*ours.reasons, *fewer])
         rows.append(
             {
                 "id": finding["id"],
@@ -253,8 +253,15 @@ class FindingCheck:
         if refused:
             return Evaluation(value, INCONCLUSIVE, [*refused, *others], over)
         verdict, reasons = self._verdict(value, noise, context.limits)
-        conditions = _conditions(verdict, rows, self.axes, context)
-        return Evaluation(value, verdict, [*reasons, *others, *conditions], over)
+        if verdict == DIFFERS:
+            direction, subject = (
+                direction_of(self.finding, value.value),
+                same_work.subject_axis(self.axes),
+            )
+            others += possible_reasons(
+                direction, rows, subject, context.measured, context.published
+            )
+        return Evaluation(value, verdict, [*reasons, *others], over)
 
     def _verdict(self, value: Estimate, noise: Noise, limits: Limits) -> tuple[str, list[Reason]]:
         verdict, reasons = contract.verdict_of(self.finding, value, limits)
@@ -368,6 +375,24 @@ class FindingCheck:
             pairs.append((first, second))
         return pairs
 
+    def fewer_cells(
+        self, published: pd.DataFrame, measured: pd.DataFrame, value: Estimate
+    ) -> list[Reason]:
+        """Return a reason if the published value of the measured cells differs in the same direction."""
+        known, cells = self.involved(published), self.involved(measured)
+        rows = known.merge(cells[self.axes].drop_duplicates())
+        both, all_ = (grouped(part, self.keys).ngroups for part in (rows, known))
+        same = self.estimate(rows).value
+        if both in (0, all_) or contract.is_expected(self.finding, same):
+            return []
+        if direction_of(self.finding, same) != direction_of(self.finding, value.value):
+            return []
+        values = {
+            "measured": both,
+            "published": words.count_of(all_, "pair" if self.sides else "cell"),
+        }
+        return [Reason("fewer-cells", {**values, "value": same})]
+
     def _over(self, count: int) -> str:
         """Return the reduction of a value: `least of 12 cells`."""
         things = words.count_of(count, "pair" if self.sides else "cell")
@@ -400,38 +425,6 @@ class FindingCheck:
 def _of_several_hosts(hosts: Iterable[str]) -> Evaluation:
     reason = Reason("hosts-differ", {"hosts": ", ".join(sorted(hosts))})
     return Evaluation(verdict=INCONCLUSIVE, reasons=[reason])
-
-
-def _conditions(
-    verdict: str, rows: pd.DataFrame, axes: Sequence[str], context: EvaluationContext
-) -> Iterable[Reason]:
-    """Yield conditions that differ from the published ones; a differing verdict names a test of each."""
-    axis, published = same_work.subject_axis(axes), context.published
-    differs, study = verdict == DIFFERS, context.study
-    whole = published.scale or 0.0
-    for subject in dict.fromkeys(rows[axis]) if axis else ():
-        scale = context.scales.get(subject, math.inf)
-        if scale < whole:
-            test = f"set scale: 1 of {subject} in config/config.yaml, make report STUDY={study}"
-            values = {"subject": subject, "scale": scale, "published": whole}
-            yield Reason("scale", values, test if differs and study else "")
-    storages = [kind for kind in context.storages if kind]
-    if differs and published.storage and storages and published.storage not in storages:
-        values = {"measured": words.enumeration(storages), "published": published.storage}
-        test = f"name a folder on this storage in config/config.yaml, make report STUDY={study}"
-        yield Reason("other-storage", values, test)
-    newer = [v for v in dict.fromkeys(context.versions) if _is_newer(v, published.subversion)]
-    if differs and newer:
-        values = {"measured": words.enumeration(newer), "published": published.subversion}
-        test = "name an older build in config/builds.yaml, make report STUDY=builds"
-        yield Reason("newer-version", values, test)
-
-
-def _is_newer(version: str, published: str) -> bool:
-    """Compare major and minor numbers; False if a version is unknown."""
-    pair = [re.match(r"(\d+)\.(\d+)", text) for text in (version, published)]
-    numbers = [tuple(map(int, match.groups())) for match in pair if match]
-    return len(numbers) == 2 and numbers[0] > numbers[1]
 
 
 def _reduce_ratios(ratios: Sequence[Estimate], over: str) -> Estimate:

@@ -1,0 +1,270 @@
+"""The section of a page on findings: a summary of verdicts, possible reasons with their tests, a row each."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from vcsbench import words
+from vcsbench.advice.cards import factor, value_label
+from vcsbench.advice.decision import Row
+from vcsbench.metrics import metric_in
+from vcsbench.report import charts
+from vcsbench.report.results import Rows, grouped_by, unique
+from vcsbench.report.table_sections import TableSection
+from vcsbench.statistics import contract
+from vcsbench.statistics.baselines import table_name
+
+# Verdicts in the order of the page, with their meaning.
+MEANINGS = {
+    contract.REVERSED: "the other side is faster now",
+    contract.DIFFERS: "the measured interval is outside the expected range",
+    contract.TOO_SMALL: "more than half of the time is process start and connection",
+    contract.INCONCLUSIVE: "the interval crosses an end of the range",
+    contract.REPRODUCED: "the interval is inside the range",
+    contract.NOT_MEASURED: "",
+}
+# Verdicts that differ have all possible reasons, others their first reason.
+_DIFFERENT = (contract.REVERSED, contract.DIFFERS)
+_ROUNDS = re.compile(r"`rounds: (\d+)`")
+
+
+@dataclass(frozen=True)
+class FindingView:
+    """A finding or an expectation as the page shows it.
+
+    `news` names what changed since it was published, `picture` is SVG, `of` has the unit and the reduction,
+    `possible` has the labels of possible reasons, `why` a sentence per other reason, `anchor` is the row of
+    its table.
+    """
+
+    id: str
+    statement: str
+    verdict: str
+    expected: str
+    published: str
+    measured: str
+    interval: str
+    of: str
+    possible: Sequence[str]
+    why: Sequence[str]
+    table: str
+    anchor: str
+    news: str
+    picture: str
+
+    @property
+    def rank(self) -> int:
+        """Return the place on the page: reversed, differing, inconclusive, reproduced, the rest."""
+        return [*MEANINGS, self.verdict].index(self.verdict)
+
+
+class VerdictCount(NamedTuple):
+    """A line of the summary: a verdict, its number, its meaning, and the reasons with their numbers."""
+
+    verdict: str
+    number: int
+    meaning: str
+    why: str
+
+
+class Cause(NamedTuple):
+    """A possible reason: its label, a text for each different case, and the steps that test them."""
+
+    label: str
+    texts: Sequence[str]
+    tests: Sequence[str]
+
+
+def summary_of(views: Sequence[FindingView]) -> list[VerdictCount]:
+    """Return the number of each verdict with the most frequent reasons first, in the order of the page."""
+    lines = []
+    for verdict, members in grouped_by(views, lambda view: view.verdict).items():
+        reasons = Counter(
+            reason
+            for view in members
+            for reason in (view.possible if verdict in _DIFFERENT else map(_label, view.why[:1]))
+        )
+        why = ", ".join(f"{reason} ({number})" for reason, number in reasons.most_common())
+        if verdict in (contract.REPRODUCED, contract.TOO_SMALL):
+            why = ""  # The meaning has it.
+        lines.append(VerdictCount(verdict, len(members), MEANINGS.get(verdict, ""), why))
+    return lines
+
+
+def causes_of(rows: Rows, published_machine: str) -> list[Cause]:
+    """Return the possible reasons of the findings that differ, with their tests."""
+    known: dict[str, dict[str, str]] = {}
+    for row in rows:
+        for sentence, test in contract.read_reasons(row.get("why") or ""):
+            if contract.is_possible(sentence):
+                known.setdefault(_label(sentence), {})[_text(sentence)] = test
+    causes = [Cause(name, [*of], unique(filter(None, of.values()))) for name, of in known.items()]
+    if causes and published_machine:
+        causes.append(
+            Cause("other machine", [f"any finding. Published on: {published_machine}"], [])
+        )
+    return causes
+
+
+def _label(sentence: str) -> str:
+    return sentence.partition(": ")[0]
+
+
+def _text(sentence: str) -> str:
+    return sentence.partition(": ")[2]
+
+
+def seconds_of_rounds(account: Row, rounds: int) -> float:
+    """Return the time to measure all cells until they have this number of rounds."""
+    blocks = [
+        (b["seconds"] / b["rounds"], b["rounds"]) for b in account.get("blocks", []) if b["rounds"]
+    ]
+    return sum(seconds * max(0, rounds - done) for seconds, done in blocks)
+
+
+def finding_views(
+    rows: Rows,
+    definitions: Mapping[str, Row],
+    tables: Mapping[str, Row],
+    sections: Sequence[TableSection],
+    account: Row,
+) -> list[FindingView]:
+    """Return the findings of a file, news first.
+
+    `definitions` maps an id to its check, `tables` a name to its definition; `sections` are the page's.
+    `account` has the time of the rounds.
+    """
+    sections_by_name = {section.name: section for section in sections}
+    views = []
+    for row in rows:
+        definition = definitions.get(row["id"], {})
+        table, where = table_of(definition, tables)
+        section, interval = sections_by_name.get(table), None
+        if words.is_number(row.get("low")) and words.is_number(row.get("high")):
+            interval = row["low"], row["high"]
+        expected, published, measured = (
+            _written(row[name]) for name in ("expected", "published", "measured")
+        )
+        verdict, why = contract.verdict_for_reader(row), row.get("why") or ""
+        possible = [_label(s) for s, _ in contract.read_reasons(why) if contract.is_possible(s)]
+        view = FindingView(
+            id=row["id"],
+            statement=row["statement"],
+            verdict=verdict,
+            expected=expected,
+            published=published,
+            measured=measured,
+            interval=" to ".join(map(_written, interval)) if interval else "",
+            of="; ".join(filter(None, [_unit_text(row, definition), row.get("over", "")])),
+            possible=unique(possible),
+            why=_reasons(why, account),
+            table=table,
+            anchor=_anchor(where, section) if section else "",
+            news=_news(row, definition) if verdict == contract.REVERSED else "",
+            picture=charts.finding_picture(
+                [_number((definition.get("expect") or {}).get(k)) for k in ("at_least", "at_most")],
+                _number(row["published"]),
+                _number(row["measured"]),
+                interval,
+                f"expected {expected}, measured {measured}",
+            ),
+        )
+        views.append(view)
+    return sorted(views, key=lambda view: view.rank)
+
+
+def _reasons(why: str, account: Row) -> list[str]:
+    """Return the reasons of a verdict that are not only possible; more rounds have their time."""
+    sentences = []
+    for sentence, _ in contract.read_reasons(why):
+        if contract.is_possible(sentence) or _label(sentence) == contract.REVERSED:
+            continue
+        if number := _ROUNDS.search(sentence):
+            seconds = seconds_of_rounds(account, int(number[1]))
+            sentence += f", {words.duration(seconds)} more" if seconds else ""
+        sentences.append(sentence)
+    return sentences
+
+
+def _unit_text(row: Row, definition: Row) -> str:
+    """Return the unit of a finding's value: `ratio of not packed / packed`, `%`."""
+    compare = definition.get("compare") or {}
+    if "candidate" not in compare:
+        return str(row.get("unit") or "")
+    sides = (value_label(compare["axis"], compare[side]) for side in ("baseline", "candidate"))
+    return f"ratio of {' / '.join(sides)}"
+
+
+def _news(row: Row, definition: Row) -> str:
+    """Return a sentence on a comparison whose direction reversed since it was published."""
+    compare, published = definition.get("compare") or {}, _number(row.get("published"))
+    if "candidate" not in compare or not published:
+        return ""
+    first, second = ("faster", "slower") if published > 1 else ("slower", "faster")
+    was, now = (factor(max(v, 1 / v)) for v in (published, float(row["measured"])))
+    label = value_label(compare["axis"], compare["candidate"])
+    return f"Reversed: {label} was {was} {first}, and is now {now} {second}."
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _written(value: object) -> str:
+    number = _number(value)
+    if number is None:
+        return "" if value is None else str(value)
+    # Two decimals keep ratios below one another.
+    return words.fixed(number, 2) if 0.1 <= abs(number) < 10 else words.significant(number)
+
+
+def _anchor(where: Row, section: TableSection) -> str:
+    """Return the anchor of the first measured row of a finding; without any, the table's."""
+    for row in (row for pair in section.pairs if pair.measured for row in pair.measured.rows):
+        for point in row.points:
+            if point and point.value is not None and _overlap(where, point.keys):
+                return f"{section.anchor}-{row.slug}"
+    return section.anchor
+
+
+def _overlap(where: Row, other: Row) -> bool:
+    """Return True if both select a common value of each axis that they share."""
+    shared = where.keys() & other.keys()
+    return all(
+        {*contract.values_of(where[axis])} & {*contract.values_of(other[axis])} for axis in shared
+    )
+
+
+def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
+    """Return the table of a finding's comparison, otherwise of its metric, and the finding's axis values.
+
+    The table may have the sides exchanged. Its name is "" if no table fits.
+    """
+    where, comparison = dict(definition.get("where") or {}), definition.get("compare") or {}
+    if "to" in comparison:
+        name = table_name(comparison["to"])
+        return (name if name in tables else ""), where
+    metric, sides = metric_in(definition), [comparison.get("baseline"), comparison.get("candidate")]
+    levels = []
+    for name, table in tables.items():
+        compare = table.get("compare") or {}
+        if not compare and (metric_in(table) is metric or metric.name in table.get("each", ())):
+            levels.append(name)
+        if not compare or compare["axis"] != comparison.get("axis"):
+            continue
+        for baseline, candidate in (sides, sides[::-1]) if metric_in(table) is metric else ():
+            if compare["baseline"] == baseline and candidate in compare["candidates"]:
+                return name, {**where, "candidate": candidate}
+    if comparison:
+        where[comparison["axis"]] = sides
+    fitting = (name for name in levels if _overlap(where, tables[name].get("where", {})))
+    return next(fitting, next(iter(levels), "")), where

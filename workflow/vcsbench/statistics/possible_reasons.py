@@ -1,0 +1,125 @@
+"""Possible reasons of a finding that differs: other conditions than published that explain its direction."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vcsbench import words
+from vcsbench.axes.cache import STATES
+from vcsbench.statistics.contract import Reason
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vcsbench.config.definitions import FindingDefinition
+
+# Directions of a value that differs. A comparison of which nothing was expected has a STRONGER effect.
+WEAKER, STRONGER, REVERSED = "weaker", "stronger", "reversed"
+SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
+# A scale that tests the direction of an effect without taking days.
+LARGER = 4
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Conditions of published numbers: scale of the repositories, version of Subversion, kind of storage,
+    and where the server was."""
+
+    scale: float | None = None
+    subversion: str = ""
+    storage: str = ""
+    server: str = ""
+
+
+@dataclass(frozen=True)
+class MeasuredConditions:
+    """Conditions of measurements: scale by repository, versions of Subversion, kinds of storage, study."""
+
+    scales: Mapping[str, float]
+    versions: Sequence[str]
+    storages: Sequence[str]
+    study: str
+
+
+AS_PUBLISHED = Conditions()
+NOT_KNOWN = MeasuredConditions({}, (), (), "")
+
+
+def direction_of(finding: FindingDefinition, value: float) -> str:
+    """Return the direction in which a value is outside the expected range."""
+    expect = finding["expect"]
+    low, high = expect.get("at_least", -math.inf), expect.get("at_most", math.inf)
+    if "compare" not in finding:
+        return WEAKER if value < low else STRONGER
+    if low <= 1 <= high:
+        return STRONGER
+    if low > 1:
+        return REVERSED if value < 1 else WEAKER if value < low else STRONGER
+    return REVERSED if value > 1 else WEAKER if value > high else STRONGER
+
+
+def possible_reasons(
+    direction: str,
+    rows: pd.DataFrame,
+    subject: str | None,
+    measured: MeasuredConditions,
+    published: Conditions,
+) -> Iterable[Reason]:
+    """Yield the conditions that can explain a direction, each with the steps that test it.
+
+    `rows` are the rounds of the finding's cells, `subject` is the axis of repositories or trees.
+    """
+    run = f"make report STUDY={measured.study}"
+    for name in dict.fromkeys(rows[subject]) if subject and direction == WEAKER else ():
+        scale, whole = measured.scales.get(name, math.inf), published.scale or 0.0
+        if scale < whole:
+            larger = f"repositories='{{{name}: {{scale: {min(whole, LARGER * scale):.3g}}}}}'"
+            values = {"subject": name, "share": 100 * scale / whole}
+            yield Reason("scale", values, f'`{run} ARGS="--config {larger}"`')
+    kinds = [kind for kind in measured.storages if kind] if _reads_storage(rows) else []
+    if published.storage not in kinds and direction in set().union(
+        *(_effects(kind, published.storage) for kind in kinds)
+    ):
+        values = {"measured": words.enumeration(kinds), "published": published.storage}
+        test = f"name a folder on {published.storage} under `storages`, then `{run}`"
+        yield Reason("other-storage", values, test)
+    if published.server and direction == STRONGER:
+        yield Reason("same-machine", {})
+    newer = [v for v in dict.fromkeys(measured.versions) if _is_newer(v, published.subversion)]
+    if newer:
+        values = {"measured": words.enumeration(newer), "published": published.subversion}
+        test = (
+            f"name a build of {published.subversion} in config/builds.yaml, "
+            'then `make report ARGS="--configfile config/builds.yaml"`'
+        )
+        yield Reason("newer-version", values, test)
+
+
+def _reads_storage(rows: pd.DataFrame) -> bool:
+    """Return True if some cells do not run from warm caches only."""
+    caches = {*rows["cache"]} if "cache" in rows else {""}
+    states = (STATES.get(str(cache), STATES[""])["promises"] for cache in caches)
+    return any(promises.get("os") != "hot" for promises in states)
+
+
+def _effects(kind: str, published: str) -> set[str]:
+    """Return the directions that another kind of storage explains: a faster one reads at less cost.
+
+    A virtual disk may be faster or slower.
+    """
+    if not published:
+        return set()
+    ranks = [SLOWNESS[kind]] if kind in SLOWNESS else [*SLOWNESS.values()]
+    effects = {WEAKER, REVERSED} if min(ranks) < SLOWNESS[published] else set()
+    return effects | {STRONGER} if max(ranks) > SLOWNESS[published] else effects
+
+
+def _is_newer(version: str, published: str) -> bool:
+    """Compare major and minor numbers; False if a version is unknown."""
+    pair = [re.match(r"(\d+)\.(\d+)", text) for text in (version, published)]
+    numbers = [tuple(map(int, match.groups())) for match in pair if match]
+    return len(numbers) == 2 and numbers[0] > numbers[1]
