@@ -10,6 +10,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from vcsbench.axes.cache import STATES
+
 AXES: dict[str, list[str]] = {
     "command": ["log", "export"],
     "ra": ["http", "svn", "file"],
@@ -228,6 +230,7 @@ def _context(
         "argv_template": "{svn} {url}",
         "hooks": {"setup": [], "prepare": ["clear-caches"], "cleanup": []},
         "warmup": 0,
+        "promises": STATES[axes.get("cache", "")]["promises"],
         "server": {"kind": kind, "argv": [kind], "pid": 123, "port": 4711} if served else None,
         "host": {"name": host, **HOST},
         "storage": {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": False},

@@ -7,7 +7,6 @@ import pytest
 
 from unit.synthetic import AXES, make_study
 from vcsbench.errors import UserError
-from vcsbench.evidence import judgement
 from vcsbench.evidence.measurements import (
     collect,
     failures,
@@ -16,6 +15,7 @@ from vcsbench.evidence.measurements import (
     read_measurements,
     write_frame,
 )
+from vcsbench.measure.runs import Run, read_export
 from vcsbench.report.quality_section import set_aside
 
 EXPORTS = Path(__file__).parent / "data" / "hyperfine"
@@ -59,7 +59,7 @@ def edit(path, change):
     ],
 )
 def test_read_export_versions(version, elapsed_s, user_s, peak):
-    runs = judgement.read_export(EXPORTS / f"export-{version}.json")
+    runs = read_export(EXPORTS / f"export-{version}.json")
     assert [run.exit_code for run in runs] == [0, 0, 0]
     assert runs[1].elapsed_s == pytest.approx(elapsed_s)
     assert runs[1].user_s == pytest.approx(user_s or runs[0].user_s)
@@ -71,7 +71,7 @@ def test_read_export_version_1_single_run_has_own_times(tmp_path):
     path = tmp_path / "export.json"
     result = {"times": [0.5], "user": 0.2, "system": 0.1, "exit_codes": [0]}
     path.write_text(json.dumps({"results": [result]}))
-    assert judgement.read_export(path) == [judgement.Run(0.5, 0.2, 0.1, 0)]
+    assert read_export(path) == [Run(0.5, 0.2, 0.1, 0)]
 
 
 def test_read_export_converts_units(tmp_path):
@@ -85,7 +85,7 @@ def test_read_export_converts_units(tmp_path):
         run["memory_peak_resident"] = {"value": 2.0, "unit": "mebibyte"}
 
     edit(path, in_other_units)
-    run = judgement.read_export(path)[0]
+    run = read_export(path)[0]
     assert run.elapsed_s == pytest.approx(0.25)
     assert run.user_s == pytest.approx(3e-6)
     assert run.peak_memory_bytes == 2 * 1024 * 1024
@@ -106,7 +106,7 @@ def test_read_export_invalid_is_user_error(tmp_path, text, error):
     path = tmp_path / "round1.json"
     path.write_text(text)
     with pytest.raises(UserError, match="round1") as caught:
-        judgement.read_export(path)
+        read_export(path)
     assert error in str(caught.value)
 
 

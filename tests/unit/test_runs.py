@@ -24,6 +24,7 @@ from vcsbench.measure.runs import (
     ParentGone,
     capture,
     client_libraries,
+    read_export,
 )
 from vcsbench.measure.work import UrlNormaliser, read_stdout
 
@@ -56,7 +57,7 @@ def test_hyperfine_calls_hooks_and_reads_input(tmp_path):
     command = f'read line; [ "$line" = text ] && exit 3; echo "$line" > "{tmp_path}/read"'
     timed = time_runs(folder, calls.append, "sh", "-c", command, stdin=str(folder / "input"))
     assert calls == ["setup", "prepare", "prepare", "cleanup"]
-    assert timed.exit_codes() == [3, 3]
+    assert [run.exit_code for run in read_export(timed.export)] == [3, 3]
     assert timed.seconds > timed.hooks_s > 0
 
 

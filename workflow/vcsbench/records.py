@@ -159,7 +159,6 @@ class Evidence(TypedDict, total=False):
     # The caches before and after the run: shares of the input's and the output's bytes.
     cache_cleared_by: str
     subject_bytes: int | None
-    repository_bytes: int  # by earlier versions, instead of subject_bytes
     resident_before: float | None
     resident_after: float | None
     resident_after_bytes: int | None

@@ -13,7 +13,7 @@ from vcsbench.errors import UserError
 from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
 
 if TYPE_CHECKING:
-    from vcsbench.records import Context, FilesystemPart, Promises, Recipe, State
+    from vcsbench.records import FilesystemPart, Promises, Recipe, State
 
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
 cleared; the drift over the rounds shows how much faster repeated cold runs become."""
@@ -108,14 +108,6 @@ def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
 def steps_of(state: State) -> list[str]:
     """Return all steps of a state, in order."""
     return [step for when in STEPS for step in state.get(when, [])]
-
-
-def promises(context: Context) -> Promises:
-    """Return the promises of a cell-round. Older contexts lack them and have the name of the state."""
-    if "promises" in context:
-        return context["promises"]
-    name = (context.get("axes") or {}).get("cache", "")
-    return STATES.get(name, STATES[""])["promises"]
 
 
 AXIS = Axis("cache", of_server=True, part=_part, why_not=_why_not, limits=_limits)

@@ -1,4 +1,4 @@
-"""Judge a timed run: read hyperfine's export, compare the evidence with the label, return flags.
+"""Judge a timed run: compare its evidence with the label of its cell, and return flags.
 
 Judging reads the evidence only (vcsbench.measure.run_evidence). Other thresholds judge all runs again and
 measure none.
@@ -8,104 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from vcsbench.config.thresholds import THRESHOLDS
-from vcsbench.errors import UserError
+from vcsbench.measure.runs import Run
 
 if TYPE_CHECKING:
     from vcsbench.records import Evidence, Promises, WarmUpReads
 
 MIB = 1 << 20
-# hyperfine's units in seconds or bytes.
-UNITS = {
-    "second": 1.0,
-    "millisecond": 1e-3,
-    "microsecond": 1e-6,
-    "nanosecond": 1e-9,
-    "byte": 1.0,
-    "kilobyte": 1e3,
-    "kibibyte": 1024.0,
-    "megabyte": 1e6,
-    "mebibyte": 1024.0**2,
-}
 # Every complete evidence has these.
 NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")
 
 Thresholds = Mapping[str, float]
 Flags = Iterable[str]
-
-
-class Run(NamedTuple):
-    """One timed run: seconds, bytes, and the exit code (None if a signal ended the command).
-
-    With `mean_cpu`, user and system time are means over the export's runs. `peak_memory_bytes` is None if
-    the export lacks the command's own peak.
-    """
-
-    elapsed_s: float
-    user_s: float | None
-    system_s: float | None
-    exit_code: int | None
-    peak_memory_bytes: float | None = None
-    mean_cpu: bool = False
-
-
-def read_export(path: Path) -> list[Run]:
-    """Return the runs of an export of hyperfine 1.15 to 2.x with one command, in order.
-
-    Raises UserError if the file is no such export.
-    """
-    try:
-        export = json.loads(path.read_bytes())
-    except ValueError:
-        raise UserError(f"{path}: is not JSON. Delete it and run again to measure it.") from None
-    version = export.get("schema_version", 1) if isinstance(export, dict) else None
-    if version not in (1, 2):
-        raise UserError(
-            f"{path}: `schema_version`: {version!r} is not known. Use hyperfine 1.15 to 2.x."
-        )
-    try:
-        return (_runs_of_version_2 if version == 2 else _runs_of_version_1)(export["results"][0])
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        fault = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise UserError(
-            f"{path}: is not an export of hyperfine ({fault}). Delete it and run again."
-        ) from None
-
-
-def _runs_of_version_1(result: Mapping[str, Any]) -> list[Run]:
-    # `memory_usage_byte` is the highest peak of any child so far, hooks included: not a run's own.
-    times = result["times"]
-    codes = result.get("exit_codes") or [0] * len(times)
-    return [
-        Run(float(elapsed), result.get("user"), result.get("system"), code, None, len(times) > 1)
-        for elapsed, code in zip(times, codes, strict=True)
-    ]
-
-
-def _runs_of_version_2(result: Mapping[str, Any]) -> list[Run]:
-    def optional(run: Mapping[str, Any], name: str) -> float | None:
-        return _quantity(run[name]) if run.get(name) is not None else None
-
-    return [
-        Run(
-            elapsed_s=_quantity(run["time_wall_clock"]),
-            user_s=optional(run, "time_user"),
-            system_s=optional(run, "time_system"),
-            exit_code=run.get("exit_code"),
-            peak_memory_bytes=optional(run, "memory_peak_resident"),
-        )
-        for run in result["measurements"]
-    ]
-
-
-def _quantity(measured: Mapping[str, Any]) -> float:
-    unit = measured["unit"]
-    if unit not in UNITS:
-        raise ValueError(f"the unit {unit!r} is not known")
-    return float(measured["value"]) * UNITS[unit]
 
 
 def pack(thresholds: Thresholds) -> str:
@@ -166,8 +82,7 @@ def _clock(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> Flags:
 
 
 def _size(evidence: Evidence) -> int:
-    # Evidence of earlier versions has repositories only.
-    return evidence.get("subject_bytes", evidence.get("repository_bytes")) or 0
+    return evidence.get("subject_bytes") or 0
 
 
 def _reads(evidence: Evidence | WarmUpReads) -> int:
@@ -185,7 +100,7 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
         yield "cache-not-cold"
     if not read:
         yield "no-disk-reads"
-    # Earlier versions discarded one run per cell-round.
+    # A command with warm-up runs of its own has no discarded run.
     runs = evidence.get("warming") or ()
     discarded = evidence.get("discarded_read_bytes") or (_reads(runs[0]) if runs else 0)
     # A run that has read as much as its input has may still differ by the client's own files, such as

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 import numpy as np
 import pandas as pd
 
-from vcsbench.axes.cache import promises
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, judgement, run_columns, same_work
 from vcsbench.files import read_json, write_text
 from vcsbench.machine import host_label
+from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
 from vcsbench.plan.result_state import block_name, read_context
 
@@ -205,7 +205,7 @@ def _read_cell_round(
         return f"{export.name} or its context is missing or damaged; delete both and run again"
     if is_empty:
         return f"{export.name} is empty; delete it and run again"
-    runs = judgement.read_export(export)
+    runs = read_export(export)
     if codes := {run.exit_code for run in runs} - {0}:
         return f"the command ended with {', '.join(sorted(map(str, codes)))}, which is not 0"
     common = {name: cell[name] for name in ("cell", *collected.axes)} | {"round": number}
@@ -213,7 +213,7 @@ def _read_cell_round(
     without_evidence: RunRecord = {}
     records = itertools.chain(context.get("runs", []), itertools.repeat(without_evidence))
     for index, (run, of_run) in enumerate(zip(runs, records, strict=False), start=1):
-        promise = judgement.promised(promises(context), index)
+        promise = judgement.promised(context["promises"], index)
         columns = _columns_of_run(run, of_run, context, promise, collected.thresholds)
         if collected.calls is not None:
             counts, missing = collected.calls.get(cell["cell"]), str(columns["not_counted"])
@@ -223,7 +223,7 @@ def _read_cell_round(
 
 
 def _columns_of_run(
-    run: judgement.Run,
+    run: Run,
     of_run: RunRecord,
     context: Context,
     promise: Promises,

@@ -103,12 +103,7 @@ def _programs(plan: Plan) -> Iterator[Check]:
     for package, is_required, purpose in missing_packages(plan.root):
         state = MISSING if is_required else LIMITED
         yield Check(state, f"{package} is not installed: {purpose}", f"apt-get install {package}")
-    running = {
-        name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for name, argv in VERSIONS.items()
-        if shutil.which(name)
-    }
-    found = read_versions(running)
+    found = read_versions({name: argv for name, argv in VERSIONS.items() if shutil.which(name)})
     yield Check(AVAILABLE, ", ".join(f"{name} {version}" for name, version in found.items()))
     major = found.get("hyperfine", "").partition(".")[0]
     if major.isdigit() and int(major) < HYPERFINE:

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.axes import findings_of
 from vcsbench.config.configuration import EMPTY
-from vcsbench.evidence import judgement
 from vcsbench.files import read_json
 from vcsbench.forecast.side_effects import (
     running_services,
@@ -25,6 +24,7 @@ from vcsbench.forecast.side_effects import (
     unmeasured_rounds,
 )
 from vcsbench.machine import host
+from vcsbench.measure.runs import read_export
 from vcsbench.plan import grid as grids
 from vcsbench.plan.grid import CellSpec, is_fixed_cost
 from vcsbench.plan.plan import Plan
@@ -110,7 +110,7 @@ def measured_costs(plan: Plan) -> list[CellRoundCost]:
             is_here = context.get("host", {}).get("id") == me
             if "took" in context and is_same and is_here and export.exists():
                 hyperfine_s = context["took"]["hyperfine_s"] * (1 + len(context["set_aside"]))
-                times = [run.elapsed_s for run in judgement.read_export(export)]
+                times = [run.elapsed_s for run in read_export(export)]
                 wall_s = hyperfine_s + OVERHEAD_S
                 found.append(CellRoundCost(cell.study, cell.axes, wall_s, times))
     return found

@@ -22,7 +22,14 @@ from vcsbench.kernel import read
 from vcsbench.machine import host
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.run_evidence import EvidenceCollector
-from vcsbench.measure.runs import Captured, Hyperfine, capture, client_libraries, server_libraries
+from vcsbench.measure.runs import (
+    Captured,
+    Hyperfine,
+    capture,
+    client_libraries,
+    read_export,
+    server_libraries,
+)
 from vcsbench.measure.syscalls import count_locks
 from vcsbench.measure.work import KINDS, UrlNormaliser, discard_output
 from vcsbench.programs import Programs, joined_digest
@@ -133,7 +140,7 @@ class CellRound:
         )
         if error:
             raise UserError(f"{printable(error)}; run again, {self._rerun()}{self._details()}")
-        codes = self.hyperfine.exit_codes()
+        codes = [run.exit_code for run in read_export(self.hyperfine.export)]
         for number, code in enumerate(codes, 1):
             if code != 0:
                 name, ended = os.path.basename(cell.argv[0]), processes.how_it_ended(code)
@@ -176,7 +183,6 @@ class CellRound:
 
         hyperfine does not report the signal that ended a warm-up run of its own.
         """
-        _ = self.cell.versions  # the programs that print them have ended before a timed run
         for step in self.state["setup"]:
             self.cell.run_step(step)
         if self.state["warmup"] or (self.has_discarded_run and not self.discarded_run):

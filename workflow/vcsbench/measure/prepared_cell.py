@@ -11,7 +11,7 @@ import sys
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ class PreparedCell:
     - `command`: the command of a client. `argv`: the timed one, which may be the launcher of several clients.
     - `stdin`: a file, or "".
     - `idle_command`: the command on an empty subject, or [].
+    - `versions`: the printed versions of the programs.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path) -> None:
@@ -72,7 +73,7 @@ class PreparedCell:
         self.argv: list[str] = []
         self.idle_command: list[str] = []
         self.stdin = ""
-        self.version_queries: dict[str, subprocess.Popen[str]] = {}
+        self.versions: dict[str, str] = {}
 
     def _subject(self, kind: str, number: int) -> Subject | None:
         return subject_class(kind)(self.recipe, number, self.folder) if kind else None
@@ -107,7 +108,7 @@ class PreparedCell:
         return SERVER_KINDS[kind](self.input.served, self.files, folder, programs, options)
 
     def open(self, stack: ExitStack) -> None:
-        """Check subjects, programs and code, start the server, and fill in the command, which names its port.
+        """Check subjects, programs and code, and fill in the command, which names the server's port.
 
         `stack` takes the clean-up. Raise UserError if something differs from the recipe.
         """
@@ -117,15 +118,6 @@ class PreparedCell:
             stack.callback(subject.discard)
         if self.server:
             stack.callback(self.server.close)
-        if self.server and not self._starts_server_later():
-            self.server.start(meanwhile=self._check)
-        else:
-            if self.server:
-                self.server.reserve_port()
-            self._check()
-        self.fill_in()  # again, because the port may have been taken
-
-    def _check(self) -> None:
         server = self.server.programs if self.server else self.client
         check_unchanged(self.recipe["binaries"], self.client, server)
         if cell_code(self.recipe) != self.recipe["code"]:
@@ -134,19 +126,16 @@ class PreparedCell:
                 f"run it again"
             )
         self.fill_in()
-        self.version_queries = query_versions(self.command[0], self.server)
+        self.versions = read_versions(self._version_commands())
 
-    def _starts_server_later(self) -> bool:
-        """Return True if a step stops the server before a step starts it."""
-        state = self.recipe["state"]
-        steps = [*state["setup"], *state.get("first", []), *state["prepare"]]
-        steps = [step for step in steps if step.endswith("-server")]
-        return steps[:1] == ["stop-server"] and "start-server" in steps
-
-    @cached_property
-    def versions(self) -> dict[str, str]:
-        """The versions of the programs. Read them before a timed run: the programs may still print them."""
-        return read_versions(self.version_queries)
+    def _version_commands(self) -> dict[str, list[str]]:
+        client, server = self.command[0], self.server
+        name = os.path.basename(client)
+        commands = {"hyperfine": [Programs().get("hyperfine"), "--version"]}
+        commands[name] = [client, "--version", *["--quiet"] * name.startswith("svn")]
+        if server:
+            commands[server.kind] = [server.command()[0], *server.version_options]
+        return commands
 
     def fill_in(self) -> None:
         """Fill in the templates of the command."""
@@ -321,23 +310,14 @@ def _value(word: str, words: Words) -> str | Sequence[str]:
     return words[word]()
 
 
-def query_versions(client: str, server: Server | None) -> dict[str, subprocess.Popen[str]]:
-    """Start hyperfine, the client and the server program to print their versions."""
-    name = os.path.basename(client)
-    commands = {"hyperfine": [Programs().get("hyperfine"), "--version"]}
-    commands[name] = [client, "--version", *(["--quiet"] if name.startswith("svn") else [])]
-    if server:
-        commands[server.kind] = [server.argv[0], *server.version_options]
-    return {
+def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the versions that commands print, "" if none, and the versions of vcsbench and Python."""
+    versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    processes = {
         name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         for name, argv in commands.items()
     }
-
-
-def read_versions(queries: Mapping[str, subprocess.Popen[str]]) -> dict[str, str]:
-    """Return the printed versions by program, "" if none, and the versions of vcsbench and Python."""
-    versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
-    for name, process in queries.items():
+    for name, process in processes.items():
         lines = process.communicate()[0].strip().splitlines()
         words = lines[0].replace("Apache/", "").split() if lines else []
         versions[name] = next((word.rstrip("),.") for word in words if word[:1].isdigit()), "")

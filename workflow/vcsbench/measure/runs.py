@@ -1,4 +1,4 @@
-"""Run a command: timed by hyperfine, whose hooks this process answers, or untimed with its output read."""
+"""Run a command: timed by hyperfine, with its hooks and its export, or untimed, with its output read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from vcsbench import processes
 from vcsbench.errors import UserError
@@ -33,6 +33,18 @@ HOOK = (
 )
 LIBRARY = re.compile(r"(/\S*/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/\s]*)$", re.MULTILINE)
 LIBRARIES_LIMIT_S = 60
+# hyperfine's units in seconds or bytes.
+UNITS = {
+    "second": 1.0,
+    "millisecond": 1e-3,
+    "microsecond": 1e-6,
+    "nanosecond": 1e-9,
+    "byte": 1.0,
+    "kilobyte": 1e3,
+    "kibibyte": 1024.0,
+    "megabyte": 1e6,
+    "mebibyte": 1024.0**2,
+}
 TRACER_LIMIT_S = 2.0
 CHILD_LIMIT_S = 2.0
 
@@ -117,13 +129,6 @@ class Hyperfine:
             return f"hyperfine {processes.how_it_ended(process.returncode)}"
         return " | ".join(processes.last_lines(self.log, 2)) or "hyperfine printed nothing"
 
-    def exit_codes(self) -> list[int | None]:
-        """Return the exit codes of the runs from the export (processes.signal_of)."""
-        result = json.loads(self.export.read_bytes())["results"][0]
-        if "measurements" in result:  # since hyperfine 2
-            return [run.get("exit_code") for run in result["measurements"]]
-        return list(result.get("exit_codes", []))
-
     def _command(self, argv: Sequence[str], stdin: str, runs: int) -> list[str]:
         """Return the command line of hyperfine.
 
@@ -180,6 +185,82 @@ class Hyperfine:
             self.error = error  # _serve() raises it when hyperfine has ended with its hook
         self.hooks_s += time.monotonic() - began
         os.write(self.replies, b"failed\n" if self.error else b"done\n")
+
+
+# The export
+
+
+class Run(NamedTuple):
+    """One timed run: seconds, bytes, and the exit code (None if a signal ended the command).
+
+    With `mean_cpu`, user and system time are means over the export's runs. `peak_memory_bytes` is None if
+    the export lacks the command's own peak.
+    """
+
+    elapsed_s: float
+    user_s: float | None
+    system_s: float | None
+    exit_code: int | None
+    peak_memory_bytes: float | None = None
+    mean_cpu: bool = False
+
+
+def read_export(path: Path) -> list[Run]:
+    """Return the runs of an export of hyperfine 1.15 to 2.x with one command, in order.
+
+    Raises UserError if the file is no such export.
+    """
+    try:
+        export = json.loads(path.read_bytes())
+    except ValueError:
+        raise UserError(f"{path}: is not JSON. Delete it and run again to measure it.") from None
+    version = export.get("schema_version", 1) if isinstance(export, dict) else None
+    if version not in (1, 2):
+        raise UserError(
+            f"{path}: `schema_version`: {version!r} is not known. Use hyperfine 1.15 to 2.x."
+        )
+    try:
+        return (_runs_of_version_2 if version == 2 else _runs_of_version_1)(export["results"][0])
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        fault = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise UserError(
+            f"{path}: is not an export of hyperfine ({fault}). Delete it and run again."
+        ) from None
+
+
+def _runs_of_version_1(result: Mapping[str, Any]) -> list[Run]:
+    # `memory_usage_byte` is the highest peak of any child so far, hooks included: not a run's own.
+    times = result["times"]
+    return [
+        Run(float(elapsed), result.get("user"), result.get("system"), code, None, len(times) > 1)
+        for elapsed, code in zip(times, result["exit_codes"], strict=True)
+    ]
+
+
+def _runs_of_version_2(result: Mapping[str, Any]) -> list[Run]:
+    def optional(run: Mapping[str, Any], name: str) -> float | None:
+        return _quantity(run[name]) if run.get(name) is not None else None
+
+    return [
+        Run(
+            elapsed_s=_quantity(run["time_wall_clock"]),
+            user_s=optional(run, "time_user"),
+            system_s=optional(run, "time_system"),
+            exit_code=run.get("exit_code"),
+            peak_memory_bytes=optional(run, "memory_peak_resident"),
+        )
+        for run in result["measurements"]
+    ]
+
+
+def _quantity(measured: Mapping[str, Any]) -> float:
+    unit = measured["unit"]
+    if unit not in UNITS:
+        raise ValueError(f"the unit {unit!r} is not known")
+    return float(measured["value"]) * UNITS[unit]
+
+
+# Untimed runs
 
 
 class Captured(NamedTuple):

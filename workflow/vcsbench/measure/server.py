@@ -9,7 +9,8 @@ import socket
 import string
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from vcsbench import processes
@@ -19,8 +20,6 @@ from vcsbench.programs import Programs
 
 HOST = "127.0.0.1"
 ON_PATH = Programs()
-# A port may be taken between finding it free and listening on it.
-TRIES = 5
 START_LIMIT_S = 20.0
 # Each server has this variable in its environment.
 MARKER = "VCSBENCH_SERVER"
@@ -100,10 +99,8 @@ class Server:
         self.run = run
         self.programs = programs
         self.options = options
-        self.port = free_port()
         self.argv: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
-        self.is_port_fixed = False
         self.reserved: socket.socket | None = None
         self.listeners: list[int] = []
         # Opened by this process, and kept: the server reaches them by their numbers, from its first start on.
@@ -122,46 +119,29 @@ class Server:
         """The server's pid; 0 if it does not run."""
         return self.process.pid if self.process and self.process.poll() is None else 0
 
-    def reserve_port(self) -> None:
-        """Choose a port before the first start, and reserve it until then."""
-        self.reserved = socket.socket()
-        self.reserved.bind((HOST, 0))
-        self.port = self.reserved.getsockname()[1]
-        self.is_port_fixed = True
-        self.argv = self.command()
+    @cached_property
+    def port(self) -> int:
+        """The port on HOST. It is reserved from its first use to close(), because the timed command names it.
 
-    def _release_port(self) -> None:
-        if self.reserved:
-            self.reserved.close()
-            self.reserved = None
-
-    def start(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Start the server and wait until it answers. `meanwhile` is called while it starts.
-
-        The port stays the same over all starts, because the timed command names it. Only the first start
-        takes another port if this one is taken, unless the port is reserved. Raise UserError with the last
-        lines of the server's output if it does not start.
+        A server may listen on it nevertheless, because it sets SO_REUSEADDR as well.
         """
-        taken: list[str] = []
-        self._release_port()
-        for _ in range(1 if self.is_port_fixed else TRIES):
-            self._spawn()
-            meanwhile()
-            if self._answers():
-                self.is_port_fixed = True
-                return self._check_options()
-            output = " ".join(self.last_output())
+        self.reserved = socket.socket()
+        self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.reserved.bind((HOST, 0))
+        port: int = self.reserved.getsockname()[1]
+        return port
+
+    def start(self) -> None:
+        """Start the server and wait until it answers.
+
+        Raise UserError with the last lines of the server's output if it does not start.
+        """
+        self._spawn()
+        if not self._answers():
+            output = " ".join(self.last_output()) or "it printed nothing"
             self.stop()
-            if "in use" not in output:
-                raise UserError(
-                    f"{self.kind} did not start from {self.files}: {output or 'it printed nothing'}"
-                )
-            taken.append(str(self.port))
-            self.port = self.port if self.is_port_fixed else free_port()
-        raise UserError(
-            f"{self.kind} found its port on {HOST} taken ({', '.join(taken)}); another program took it "
-            f"between two runs: run again, or widen net.ipv4.ip_local_port_range"
-        )
+            raise UserError(f"{self.kind} did not start from {self.files}: {output}")
+        self._check_options()
 
     def _spawn(self) -> None:
         self.argv = self.command()
@@ -186,7 +166,8 @@ class Server:
     def close(self) -> None:
         """End the server, and close all that was kept open for its next start."""
         self.stop()
-        self._release_port()
+        if self.reserved:
+            self.reserved.close()
         while self.descriptors:
             os.close(self.descriptors.popitem()[1])
 
@@ -336,14 +317,6 @@ def server_environment(inherited: Mapping[str, str]) -> dict[str, str]:
         "PATH": os.defpath,
         **{name: value for name, value in inherited.items() if INHERITED.fullmatch(name)},
     }
-
-
-def free_port() -> int:
-    """Return a free port of the loopback interface."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 SERVER_NAMES = frozenset({"svnserve", "httpd", "apache2"})

@@ -26,7 +26,7 @@ from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
 from vcsbench.isolation import enter_user_namespace, machine_lock
 from vcsbench.measure.cell_round import CellRound
-from vcsbench.measure.runs import ParentGone
+from vcsbench.measure.runs import ParentGone, read_export
 from vcsbench.processes import how_it_ended
 from vcsbench.run.job import FULL, exit_on_signals, stop_workflow, watch_parents
 from vcsbench.storages import filesystems
@@ -146,7 +146,7 @@ def _cell_round(
     promises = recipe["state"]["promises"]
 
     def judge(export: Path, runs: list[RunRecord]) -> None:
-        for run, timed in zip(runs, judgement.read_export(export), strict=True):
+        for run, timed in zip(runs, read_export(export), strict=True):
             run["certificate"] = judgement.with_times(run["certificate"], timed)
             expected = judgement.promised(promises, run["run"])
             run["flags"] = judgement.judge(
