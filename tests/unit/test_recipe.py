@@ -12,10 +12,10 @@ from vcsbench.plan import recipe
 CELLS: dict[str, dict[str, Any]] = {
     "log over svn": {"work": "log", "input": "repository", "output": "", "server": "svnserve"},
     "log over file": {"work": "log", "input": "repository", "output": "", "server": ""},
-    "export over http": {
+    "checkout over http": {
         "work": "tree",
         "input": "repository",
-        "output": "target",
+        "output": "working_copy",
         "server": "httpd",
     },
 }
@@ -52,7 +52,7 @@ def digests() -> dict[str, str]:
         ("storages/workdir.py", ALL),
         ("measure/work.py", ALL),
         ("measure/server.conf", ALL),
-        ("subjects/target.py", {"export over http"}),
+        ("subjects/working_copy.py", {"checkout over http"}),
         ("axes/cache.py", set()),  # the recipe contains the values of axes
         ("prepare/copies.py", set()),
         ("statistics/tables.py", set()),

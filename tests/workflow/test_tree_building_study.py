@@ -120,7 +120,7 @@ def test_strategy_added_as_documented_is_measured(project, tree):
     commands["shuffled"] = {**commands["naive"], "program": "shuffled"}
     file.write_text(yaml.safe_dump(study, sort_keys=False))
     (project.path / "workflow/vcsbench/strategies/shuffled.py").write_text(
-        '"""The naive copy."""\n\nfrom vcsbench.strategies.copying import naive as build  # noqa: F401\n'
+        '"""The naive copy."""\n\nfrom vcsbench.strategies import naive as build  # noqa: F401\n'
     )
     part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os"}
     configure(
@@ -135,7 +135,7 @@ def test_strategy_added_as_documented_is_measured(project, tree):
 
 
 def test_strategy_building_another_tree_fails_its_cell(project, tree):
-    strategy = project.path / "workflow/vcsbench/strategies/copying.py"
+    strategy = project.path / "workflow/vcsbench/strategies/__init__.py"
     strategy.write_text(strategy.read_text().replace("original.read()", "original.read()[:100]"))
     part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os", "strategy": "naive"}
     configure(project, part, repositories={"mine": {"source": "directory", "path": str(tree)}})

@@ -27,6 +27,8 @@ LARGEST = 2**40
 SHARDED, PACKABLE, LOGICAL = 3, 4, 7
 # The user's own repository, copied by `svnadmin hotcopy`.
 AS_IS = "as-is"
+# The values of the axis `packing`.
+NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
 _RELEASE = "|".join(RELEASES)
 _VALUE = re.compile(rf"({_RELEASE})-today|({_RELEASE}|{AS_IS})(?:-to-({_RELEASE}))?")
 CONFIGURATION_LIMIT = 1 << 20

@@ -26,18 +26,19 @@ ENTRY = "run.cell"
 KINDS = {"input": "subjects", "output": "subjects", "program": "strategies"}
 # Kinds whose class or function is in the module of another kind.
 SHARED_MODULES = {
-    "strategies.copytree": "strategies.copying",
-    "strategies.naive": "strategies.copying",
-    "strategies.rename": "strategies.copying",
-    "strategies.start": "strategies.copying",
+    "strategies.copytree": "strategies",
+    "strategies.naive": "strategies",
+    "strategies.rename": "strategies",
+    "strategies.start": "strategies",
     "strategies.start_breezy": "strategies.transform",
     "subjects.dump": "subjects.repository",
     "subjects.built_tree": "subjects.tree",
-    "subjects.targets": "subjects.target",
-    "subjects.fresh_repository": "subjects.target",
+    "subjects.target": "subjects",
+    "subjects.targets": "subjects",
+    "subjects.fresh_repository": "subjects.repository",
 }
 # Modules of these folders that are no kind themselves.
-NO_KINDS = frozenset(["__init__", "__main__", "copying", "fsfs", "tree_stores"])
+NO_KINDS = frozenset(["__init__", "__main__", "fsfs", "tree_stores"])
 # A call in a file that imports the files next to it by name.
 _BY_NAME = re.compile(rb"\bimport_module\(")
 # An import statement: the module and the names, or the module alone.

@@ -12,7 +12,7 @@ import signal as signals
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,6 +43,26 @@ def server_ids() -> tuple[int, int] | None:
 def _has_group(gid: int) -> bool:
     rows = [map(int, line.split()) for line in read("/proc/self/gid_map").splitlines()]
     return not rows or any(first <= gid < first + count for first, _, count in rows)
+
+
+def run(
+    argv: Sequence[str | Path], env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> str:
+    """Run a program outside of timed regions, and return its output. Raise UserError if it fails."""
+    words = [str(word) for word in argv]
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        env=env,
+        cwd=cwd,
+    )
+    if done.returncode:
+        lines = " ".join([*done.stdout.splitlines(), *done.stderr.splitlines()][-3:])
+        raise UserError(f"{' '.join(words[:3])}: {how_it_ended(done.returncode)}: {lines}")
+    return done.stdout.strip()
 
 
 def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:

@@ -14,7 +14,10 @@ from vcsbench.errors import UserError
 from vcsbench.files import why_not_on_disk, writes_tree
 from vcsbench.formats import (
     AS_IS,
+    NOT_PACKED,
     PACKABLE,
+    PACKED,
+    PARTLY_PACKED,
     RELEASES,
     FormatValue,
     format_number,
@@ -46,7 +49,6 @@ improvements that are no settings are in each."""
 
 # Each `svnadmin create` makes shards of this size. Only full ones get packed.
 SHARD = 1000
-NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
 
 MAKE, GUEST = "make", "guest"
 # The storage itself; the file system that replaces an ext4 without a journal (storages.spread).

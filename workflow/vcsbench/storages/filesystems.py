@@ -20,6 +20,7 @@ from vcsbench import kernel
 from vcsbench.errors import UserError
 from vcsbench.isolation import can_own_mounts, own_mounts
 from vcsbench.kernel import read, unescaped
+from vcsbench.processes import run
 
 if TYPE_CHECKING:
     from vcsbench.machine import Machine
@@ -348,15 +349,13 @@ class MadeFilesystem:
         own_mounts()
         self.point.mkdir(exist_ok=True)
         if self.kind in IN_MEMORY:
-            _run("mount", "-t", self.kind, "-o", f"size={self.size}", "none", str(self.point))
+            run(["mount", "-t", self.kind, "-o", f"size={self.size}", "none", self.point])
         else:
             if self._loop is None:
                 self._attach()
             options = MAKE_OPTIONS[self.kind]
-            _run(*options.mkfs, self.device)
-            _run(
-                "mount", "-t", self.kind, "-o", options.mount_options, self.device, str(self.point)
-            )
+            run([*options.mkfs, self.device])
+            run(["mount", "-t", self.kind, "-o", options.mount_options, self.device, self.point])
         self._mounted = True
 
     @property
@@ -386,12 +385,12 @@ class MadeFilesystem:
         with image.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, self.size)
         try:
-            self.device = _run("losetup", "--find", "--show", "--direct-io=on", str(image))
+            self.device = run(["losetup", "--find", "--show", "--direct-io=on", image])
         except UserError:  # a storage without direct I/O
-            self.device = _run("losetup", "--find", "--show", str(image))
+            self.device = run(["losetup", "--find", "--show", image])
         image.unlink()
         self._loop = os.open(self.device, os.O_RDONLY)
-        _run("losetup", "--detach", self.device)  # takes effect when the last user closes it
+        run(["losetup", "--detach", self.device])  # takes effect when the last user closes it
 
     def _unmount(self) -> None:
         if self._mounted:
@@ -419,11 +418,3 @@ def why_cannot_make(kind: str) -> str:
     if not is_known and subprocess.run([modprobe, "-q", "-n", kind]).returncode:
         return f"this kernel has no {kind}"
     return "" if os.access(LOOP_CONTROL, os.R_OK | os.W_OK) else "this kernel has no loop devices"
-
-
-def _run(*argv: str) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        reason = done.stderr.strip() or f"exit code {done.returncode} without a message"
-        raise UserError(f"{' '.join(argv)}: {reason}")
-    return done.stdout.strip()

@@ -7,6 +7,7 @@ SUBJECTS, by name (vcsbench.modules.SHARED_MODULES).
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,7 +18,13 @@ from typing import TYPE_CHECKING, cast
 
 from vcsbench.files import read_json, write_json
 from vcsbench.modules import kind_module
-from vcsbench.storages.workdir import OVERHEAD_BYTES, CellFilesystem, remove_path
+from vcsbench.storages.workdir import (
+    OVERHEAD_BYTES,
+    TARGETS,
+    CellFilesystem,
+    WorkDir,
+    remove_path,
+)
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord
@@ -120,12 +127,51 @@ class FilesystemSubject(Subject):
         self.filesystem.check()
 
     def discard(self) -> None:
-        """Remove the file system of the cell-round, and the subject with it."""
         self.filesystem.close()
 
     def flags(self) -> list[str]:
-        """Return the flags of the file system."""
         return self.filesystem.flags()
+
+
+class Target(Subject):
+    """A file or tree that is removed before each run. {target} is its path.
+
+    It is on the storage under test or in the scratch folder.
+    """
+
+    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+        super().__init__(recipe, number, run)
+        # workdir.remove_abandoned() recognises the process by the name.
+        self.path = WorkDir(recipe["targets"], os.getcwd()).make(TARGETS) / str(os.getpid())
+        self.folders = [self.path]
+
+    def words(self) -> Words:
+        return {"target": lambda: str(self.path)}
+
+    def idle_words(self) -> Words:
+        return self.words()
+
+    def restore(self) -> None:
+        remove_path(self.path)
+
+    def discard(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self.path.is_file():
+            self.path.unlink(missing_ok=True)
+
+
+class Targets(Target):
+    """A folder for several clients that write at once. {target} is a client's path in it."""
+
+    def words(self) -> Words:
+        return {"target": lambda: str(self.path / CLIENT)}
+
+    def restore(self) -> None:
+        super().restore()
+        self.path.mkdir()
+
+
+SUBJECTS = {"target": Target, "targets": Targets}
 
 
 @cache

@@ -13,8 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
+from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.formats import (
+    NOT_PACKED,
+    PACKED,
+    PARTLY_PACKED,
     RELEASES,
     FormatValue,
     count_packed,
@@ -28,7 +32,6 @@ from vcsbench.programs import CLIENT_ENVIRONMENT
 from vcsbench.storages.filesystems import raise_write_error
 
 T = TypeVar("T")
-NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
 # Files of no revision are copied after the files of the last revision.
 AFTER_ALL_REVISIONS = 1 << 62
 _ERROR = re.compile(r"svn\w+: E\d")
@@ -275,18 +278,8 @@ def run_client(svn: str, *arguments: str | Path, user_settings: bool = False) ->
     `user_settings`: with the user's settings, which have passwords and proxies of the user's repositories.
     """
     settings = () if user_settings else NO_SETTINGS
-    done = subprocess.run(
-        [svn, *map(str, arguments), *CLIENT_OPTIONS, *settings],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, **CLIENT_ENVIRONMENT},
-    )
-    if done.returncode:
-        lines = " ".join(done.stderr.strip().splitlines()[-3:])
-        raise UserError(f"svn {arguments[0]}: exits with {done.returncode}: {lines}")
-    return done.stdout.strip()
+    argv = [svn, *arguments, *CLIENT_OPTIONS, *settings]
+    return processes.run(argv, env={**os.environ, **CLIENT_ENVIRONMENT})
 
 
 def create(path: Path, fmt: str) -> None:

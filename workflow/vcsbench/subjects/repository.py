@@ -1,4 +1,4 @@
-"""The subjects `repository` and `dump`, and the metadata of the copies of a repository on a storage."""
+"""The subjects `repository`, `dump` and `fresh_repository`, and the metadata of copies on a storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
 from vcsbench.files import read_json, why_not_on_disk, write_json
-from vcsbench.subjects import Subject, Words, fsfs
+from vcsbench.subjects import Subject, Target, Words, fsfs
 
 if TYPE_CHECKING:
     from vcsbench.records import (
@@ -170,12 +170,10 @@ class Repository(Subject):
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
-        """Return the record of the storage's copies."""
         return [f"results/repositories/{recipe['storage']['shelf']}.json"]
 
     @classmethod
     def reads_repository(cls, recipe: Recipe) -> bool:
-        """Return True."""
         return True
 
     def check(self) -> None:
@@ -193,7 +191,6 @@ class Repository(Subject):
         self.size = self.metadata["bytes"]
 
     def check_unchanged(self, closely: bool = False) -> None:
-        """Check the copy's folders again, or all its files."""
         if not self.recipe.get("looked_at"):
             check_copy(self.workdir, self.variant, self.copy, None if closely else 0)
 
@@ -203,7 +200,6 @@ class Repository(Subject):
         return urllib.parse.quote(self.metadata["tree"])
 
     def words(self) -> Words:
-        """Return {repository}, {tree}, {folder} and {last}."""
         return {
             "repository": lambda: str(self.path),
             "tree": lambda: self.tree,
@@ -212,7 +208,6 @@ class Repository(Subject):
         }
 
     def idle_words(self) -> Words:
-        """Return the words of the empty repository."""
         return {
             "repository": lambda: str(self.path.with_name(EMPTY)),
             "tree": lambda: "",
@@ -221,7 +216,6 @@ class Repository(Subject):
         }
 
     def facts(self) -> SubjectFacts:
-        """Return the copy, its metadata, and the layout of all copies."""
         repository: RepositoryFacts = {
             **self.recipe["repository"],
             "variant": self.variant.name,
@@ -231,7 +225,6 @@ class Repository(Subject):
         return {"copy": self.copy, "repository": repository, "layout": self.layout}
 
     def flags(self) -> list[str]:
-        """Return flags for a repository without packed shards, and for a copy apart from the others."""
         packed = self.recipe["repository"]["packed"]
         flags = {
             "nothing-packed": packed and not self.metadata["packed_shards"],
@@ -273,24 +266,19 @@ class Dump(Subject):
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
-        """Return the record of the load."""
         return [f"results/loaded/{recipe['repository']['name']}.json"]
 
     def check(self) -> None:
-        """Raise ChangedError if the file is missing or was changed."""
         if file_state(self.path) != self.record.get("state"):
             raise ChangedError(f"{self.path}: is gone, or was changed; the next run makes it again")
 
     def check_unchanged(self, closely: bool = False) -> None:
-        """Check the file again."""
         self.check()
 
     def words(self) -> Words:
-        """Return {dump}, and {load_options}: options without which svnadmin load refuses the file."""
         return {"dump": lambda: str(self.path), "load_options": lambda: self.load_options}
 
     def facts(self) -> SubjectFacts:
-        """Return the repository, and the file's size, revisions and digest."""
         repository: RepositoryFacts = {**self.recipe["repository"]}
         repository.pop("format", None)
         record = {key: value for key, value in self.record.items() if key != "state"}
@@ -306,4 +294,28 @@ def file_state(path: Path) -> list[int]:
     return [status.st_size, status.st_mtime_ns, status.st_ino]
 
 
-SUBJECTS = {"repository": Repository, "dump": Dump}
+class FreshRepository(Target):
+    """A repository of the cell's format, made empty before each run. {fresh} is its path."""
+
+    def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
+        if "format" not in recipe.get("repository", {}):
+            raise UserError(
+                "a fresh repository needs the axes repo and format; the study lacks one"
+            )
+        super().__init__(recipe, number, run)
+
+    def words(self) -> Words:
+        return {"fresh": lambda: str(self.path)}
+
+    def idle_words(self) -> Words:
+        return {}  # a command that fills a repository always has work
+
+    def restore(self) -> None:
+        super().restore()
+        fsfs.create(self.path, self.recipe["repository"]["format"])
+
+    def facts(self) -> SubjectFacts:
+        return {"written": str(self.path)}
+
+
+SUBJECTS = {"repository": Repository, "dump": Dump, "fresh_repository": FreshRepository}

@@ -68,7 +68,6 @@ class Tree(FilesystemSubject):
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
-        """Return the records of the repository, if the tree is taken from one."""
         return Repository.records(recipe) if cls.reads_repository(recipe) else []
 
     @classmethod
@@ -77,7 +76,6 @@ class Tree(FilesystemSubject):
         return not recipe["repository"]["head"]
 
     def check(self) -> None:
-        """Make the tree and its store if needed, and put the store on the file system."""
         self.filesystem.open(self.prepare())
         record = self.templates.store_record()
         self.left_out = record.get("left_out", 0)
@@ -107,11 +105,9 @@ class Tree(FilesystemSubject):
         return self.filesystem.size_for(size)
 
     def words(self) -> Words:
-        """Return {source}, {store} and {store_url}."""
         return _words_of(self.path)
 
     def idle_words(self) -> Words:
-        """Return the words of an empty tree."""
         return _words_of(self.idle)
 
     def clean(self) -> None:
@@ -125,7 +121,6 @@ class Tree(FilesystemSubject):
         return (Path(self.templates.source_record()["path"]), "") if is_equal else None
 
     def facts(self) -> SubjectFacts:
-        """Return the repository, the tree, and the input of the command."""
         self.filesystem.check()
         repository, source = self.recipe["repository"], self.templates.source_record()
         notes = source.get("notes")
@@ -168,22 +163,18 @@ class BuiltTree(Subject):
         self.restore()
 
     def words(self) -> Words:
-        """Return {target}."""
         return {"target": lambda: str(self.path)}
 
     def idle_words(self) -> Words:
-        """Return {target}, too."""
         return self.words()
 
     def restore(self) -> None:
-        """Remove the built tree, and its traces in the store."""
         if self.path.parent.exists():
             shutil.rmtree(self.path.parent)
         next_directory(self.tree.filesystem.inside, BUILD_FOLDER)
         self.tree.clean()
 
     def discard(self) -> None:
-        """Remove the built tree as far as possible."""
         shutil.rmtree(self.path.parent, ignore_errors=True)
 
     @cached_property
@@ -193,11 +184,9 @@ class BuiltTree(Subject):
         return lost_features(self.counterpart[0], self.path)
 
     def facts(self) -> SubjectFacts:
-        """Return the path, and the lost features."""
         return {"built": {"path": str(self.path), "lost": self._lost}}
 
     def flags(self) -> list[str]:
-        """Return a flag for each feature of the tree that the strategy lost."""
         return [f"no-{feature}" for feature, count in self._lost.items() if count]
 
 

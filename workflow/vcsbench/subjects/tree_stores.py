@@ -10,14 +10,13 @@ import shutil
 import sqlite3
 import stat
 import struct
-import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from types import MappingProxyType
 
-from vcsbench.errors import UserError
+from vcsbench import processes
 from vcsbench.external import file_url, pegged
 from vcsbench.files import entries
 from vcsbench.programs import CLIENT_ENVIRONMENT
@@ -55,21 +54,8 @@ class TreeStore:
     def run(self, *argv: str | Path, home: Path, cwd: Path | None = None) -> None:
         """Run a program with a home, in the folder `cwd` or there. Raise UserError if it fails."""
         homes = {name: str(home) for name in ("HOME", "FOSSIL_HOME", "BRZ_HOME")}
-        private = {**homes, "USER": "vcsbench"}
-        done = subprocess.run(
-            [*map(str, argv)],
-            cwd=cwd or home,
-            env={**os.environ, **CLIENT_ENVIRONMENT, **private, **self.environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-        )
-        if done.returncode:
-            lines = " ".join([*done.stdout.splitlines(), *done.stderr.splitlines()][-3:])
-            raise UserError(
-                f"{' '.join(map(str, argv[:3]))}: exits with {done.returncode}: {lines}"
-            )
+        private = {**CLIENT_ENVIRONMENT, **homes, "USER": "vcsbench", **self.environment}
+        processes.run(argv, env={**os.environ, **private}, cwd=cwd or home)
 
 
 class SvnStore(TreeStore):
@@ -80,7 +66,6 @@ class SvnStore(TreeStore):
     refused_bytes = CONTROL_CHARACTERS
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
-        """Import the tree."""
         self.run("svnadmin", "create", path, home=temporary)
         url = pegged(file_url(path))
         options = ("--no-ignore", "--no-auto-props", "--non-interactive", "--config-dir", temporary)
@@ -91,7 +76,6 @@ class GitStore(TreeStore):
     """A bare git repository with one commit in one pack, as after `git gc`."""
 
     def carries(self, name: bytes) -> bool:
-        """Return False for .git."""
         return name.lower() != b".git"
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
@@ -105,7 +89,6 @@ class GitStore(TreeStore):
         (path / "index").unlink(missing_ok=True)
 
     def clean(self, path: Path) -> None:
-        """Forget removed work trees."""
         self.run("git", f"--git-dir={path}", "worktree", "prune", home=path)
 
 
@@ -116,7 +99,6 @@ class HgStore(TreeStore):
     refused_bytes = frozenset(b"\n\r")
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
-        """Add everything, ignored files too, commit, and remove the files."""
         copy_tree(source, path)
         names = temporary / "names"
         files = [file for file in path.rglob("*") if file.is_symlink() or not file.is_dir()]
@@ -140,7 +122,6 @@ class BrzStore(TreeStore):
     refused_bytes = frozenset(b"\n\r\\")
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
-        """Add everything, commit, and remove the files."""
         brz = (sys.executable, "-I", "-m", "breezy")
         # Empty ignore files: the default ones exclude output of compilers.
         for folder in (temporary, temporary / "breezy"):
@@ -165,7 +146,6 @@ class FossilStore(TreeStore):
     refused_bytes = CONTROL_CHARACTERS | set(rb'\*[]?":<>|')
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
-        """Add everything and commit, in a temporary check-out."""
         self.run("fossil", "init", path, "-A", "vcsbench", home=temporary)
         tree = temporary / "check-out"
         copy_tree(source, tree)
@@ -182,7 +162,6 @@ class FossilStore(TreeStore):
         fossil("close", "--force")
 
     def clean(self, path: Path) -> None:
-        """Forget removed check-outs."""
         with closing(sqlite3.connect(path)) as database, database:
             database.execute("DELETE FROM config WHERE name GLOB 'ckout:*'")
 
@@ -191,7 +170,6 @@ class OneFileStore(TreeStore):
     """The content of all files in one file, without names."""
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
-        """Concatenate the files."""
         with path.open("wb") as whole:
             for file, status in entries(source):
                 if stat.S_ISREG(status.st_mode):
@@ -208,7 +186,6 @@ class PackStore(TreeStore):
     HEADER = struct.Struct("<cIIQ")
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
-        """Write the file."""
         first_names: dict[tuple[int, int], bytes] = {}
         with path.open("wb") as pack:
             for file, status in entries(source):

@@ -80,7 +80,6 @@ class WorkingCopy(FilesystemSubject):
         return self.filesystem.size_for(self.templates.size_of(youngest))
 
     def words(self) -> Words:
-        """Return {working_copy} and {pristine_options}."""
         return {
             "working_copy": lambda: str(self.path),
             "pristine_options": lambda: self.recipe.get("pristine_options", []),
@@ -101,7 +100,6 @@ class WorkingCopy(FilesystemSubject):
                 clone_working_files(self.path)
 
     def parts(self) -> dict[str, list[Path]]:
-        """Return its pristines, its database, and its working files."""
         administrative = self.path / ".svn"
         if not administrative.exists():
             return {}
