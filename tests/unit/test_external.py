@@ -15,6 +15,7 @@ from vcsbench.external import (
     read_bytes,
     without_password,
 )
+from vcsbench.files import read_json
 
 
 @pytest.mark.parametrize(
@@ -111,3 +112,21 @@ def test_pegged_adds_at_sign_only_behind_urls_with_one_in_the_path(url, argument
 )
 def test_without_password_keeps_all_but_user_and_password(text, safe):
     assert without_password(text) == safe
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(
+            lambda path, text=text: path.write_text(text)
+            for text in ("", '{"a"', "[1]", "[" * 10**5)
+        ),
+        os.mkfifo,
+        os.mkdir,
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to("nowhere"),
+    ],
+)
+def test_read_json_without_an_object_in_a_regular_file_is_empty(tmp_path, make):
+    make(tmp_path / "file")
+    assert read_json(tmp_path / "file") == {}

@@ -1,5 +1,6 @@
 """The processes of jobs: their end by signals, and the cause of a failed cell-round."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -36,6 +37,36 @@ def test_exit_on_signals_in_finaliser_is_not_lost():
         text=True,
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "ended by SIGTERM\n")
+
+
+JOB = """
+import os, sys
+from vcsbench.run.job import job_log
+
+with job_log(sys.argv[1]):
+    raise OSError(int(sys.argv[2]), os.strerror(int(sys.argv[2])), *sys.argv[3:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "names", "remedy"),
+    [
+        (errno.EMFILE, [], "Fix that"),
+        (errno.EACCES, ["/a\x1bb"], "Fix that"),
+        (errno.ENOSPC, ["/full"], "Free some space"),
+    ],
+)
+def test_job_log_error_of_the_system_is_one_sentence(tmp_path, number, names, remedy):
+    log = tmp_path / "job.log"
+    done = subprocess.run(
+        [sys.executable, "-c", JOB, str(log), str(number), *names],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
+        capture_output=True,
+        text=True,
+    )
+    place = names[0].replace("\x1b", "\\x1b") if names else log
+    sentence = f"{place}: {os.strerror(number)}. {remedy} and run again.\n"
+    assert (done.returncode, done.stderr, log.read_text()) == (1, sentence, sentence)
 
 
 class Unmounted(Subject):

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.errors import UserError, printable, sentence_of
 
 if TYPE_CHECKING:
     from vcsbench.run.project import Project
@@ -42,10 +41,7 @@ def main(arguments: list[str]) -> int:
         act: Callable[[argparse.Namespace, Keys], int] = options.act
         return act(options, keys)
     except (UserError, OSError) as error:
-        message = str(error)
-        if isinstance(error, OSError):
-            place = f"{error.filename}: " if error.filename else ""
-            message = f"{place}{error.strerror or error}. Fix that and run again."
+        message = sentence_of(error) if isinstance(error, OSError) else str(error)
         print(printable(message), file=sys.stderr)
         return MISCONFIGURED if options.action == "doctor" else FAILED
     except KeyboardInterrupt:

@@ -1,5 +1,6 @@
 """Errors with a message for the user."""
 
+import errno
 import re
 
 # C0 and C1 control characters, and the characters that reverse the direction of text.
@@ -7,6 +8,8 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202
 # Half of a character, as JSON can have it. U+DC80 to U+DCFF stand for bytes that are not UTF-8.
 _SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 LONGEST = 4000
+# The errors of a full disk.
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def printable(text: str | bytes) -> str:
@@ -31,3 +34,10 @@ class UserError(Exception):
 
 class ChangedError(UserError):
     """A subject of a measurement has changed."""
+
+
+def sentence_of(error: OSError, place: object = "") -> str:
+    """Return the sentence about an error of the operating system; `place` stands for an unknown file."""
+    subject = error.filename or place
+    remedy = "Free some space" if error.errno in FULL else "Fix that"
+    return f"{subject}: {error.strerror or error}. {remedy} and run again.".removeprefix(": ")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.external import open_regular, printable
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
@@ -58,10 +58,11 @@ def write_json(path: str | Path, content: Any) -> None:
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """Return the object in a JSON file; {} without a file, or if it is damaged."""
+    """Return the object in a JSON file; {} without a file, or if it is damaged or no regular file."""
     try:
-        content = json.loads(Path(path).read_bytes())
-    except (OSError, ValueError):
+        with open(open_regular(path), "rb") as file:
+            content = json.load(file)
+    except (OSError, ValueError, RecursionError, UserError):
         return {}
     return content if isinstance(content, dict) else {}
 

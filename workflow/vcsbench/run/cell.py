@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench.errors import ChangedError, UserError
+from vcsbench.errors import FULL, ChangedError, UserError, sentence_of
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
@@ -28,7 +28,7 @@ from vcsbench.isolation import enter_user_namespace, machine_lock
 from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.runs import ParentGone, read_export
 from vcsbench.processes import how_it_ended
-from vcsbench.run.job import FULL, exit_on_signals, stop_workflow, watch_parents
+from vcsbench.run.job import exit_on_signals, stop_workflow, watch_parents
 from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import WorkDir, run_folder
 from vcsbench.subjects import subject_class
@@ -61,8 +61,7 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
         # shutil's Error has the reason only in its text.
         reasons = [os.strerror(number) for number in FULL if os.strerror(number) in str(error)]
         if not reasons:
-            subject = printable(error.filename or "the measurement")
-            return fail(f"{subject}: {error.strerror or error}.")
+            return fail(sentence_of(error, "the measurement"))
         is_alone = writes_apart(recipe) and str(error.filename).startswith(recipe["targets"])
         return fail(f"{error.filename or tempfile.gettempdir()}: {reasons[0]}", is_alone=is_alone)
     return 0

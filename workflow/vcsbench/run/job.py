@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import errno
 import os
 import select
 import signal
@@ -16,21 +15,19 @@ from pathlib import Path
 from typing import IO
 
 from vcsbench import processes
-from vcsbench.errors import UserError
+from vcsbench.errors import UserError, printable, sentence_of
 
 # The shell of the rule, and Snakemake.
 WATCHED_ANCESTORS = 2
 GRACE_S = 2.0
-# The errors of a full disk.
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextlib.contextmanager
 def job_log(path: str | Path) -> Iterator[None]:
     """Redirect standard error to the log, and end the script with its workflow.
 
-    A UserError or a full disk ends the script with exit code 1 and one sentence, in the log and on the
-    terminal.
+    A UserError or an error of the operating system ends the script with exit code 1 and one sentence, in the
+    log and on the terminal.
     """
     exit_on_signals()
     watch_parents()
@@ -40,12 +37,11 @@ def job_log(path: str | Path) -> Iterator[None]:
     except UserError as error:
         _fail(str(error), path)
     except OSError as error:
-        if error.errno not in FULL:
-            raise
-        _fail(f"{error.filename or path}: {error.strerror}. Free some space and run again.", path)
+        _fail(sentence_of(error, path), path)
 
 
 def _fail(sentence: str, path: str | Path) -> None:
+    sentence = printable(sentence)
     with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as log:
         print(sentence, file=log)
     print(clear_line(sys.stderr) + sentence, file=sys.stderr)
