@@ -208,6 +208,15 @@ def test_flags_of_nearly_all_runs_are_a_sentence(results):
     assert [row[0] for row in table.rows] == ["outlier-20"]
 
 
+def test_links_of_the_page_to_documents_and_to_anchors_exist(tree):
+    links = {link.attributes["href"] for link in tree.all("a")}
+    ids = {element.attributes.get("id") for element in tree}
+    files = {link for link in links if link.startswith("../docs/")}
+    assert "../docs/statistics.md" in files
+    assert all((DEFINITIONS.parents[2] / "reports" / link).resolve().exists() for link in files)
+    assert {link[1:] for link in links if link.startswith("#")} <= ids
+
+
 def test_number_with_mostly_fixed_cost_is_hatched_and_without_colour(results):
     small = [{**row, "fixed_share": 0.7} for row in results.tables["f6-vs-f7"]]
     changed = replace(results, tables={**results.tables, "f6-vs-f7": small})

@@ -58,6 +58,8 @@ def test_setup_of_equal_contexts_lists_facts_once():
     assert rounds == "3 cell-rounds with 3 timed runs: 3 rounds, 3 copies of each repository"
     (table,) = found.tables
     assert table.heads == ["Repository", "Format", "Revisions", "Size"] and table.numbers_from == 2
+    packed = {**context()["repository"], "packing": "nopack", "packed": False}
+    assert setup(context(repository=packed)).tables[0].rows[0][2] == "not packed"
     assert table.rows == [["ruby", "f7", "6\N{NARROW NO-BREAK SPACE}000", "3.00 MiB"]]
     assert found.last and found.first and (found.last - found.first).total_seconds() == 120
     assert found.scales == {"ruby": 0.13} and found.host_names == ["here"]

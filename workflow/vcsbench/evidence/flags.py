@@ -114,11 +114,11 @@ FLAGS: dict[str, Flag] = {
         "User and system time are means over the runs of an export: this hyperfine reports no others.",
         "Use hyperfine 2 or later, or set `runs: 1`, for the times of each run."),
     "too-short": Flag(
-        "The cell's median is below the threshold `min_run_s`: much of it is the start of the client.",
-        "Use a larger scale before you trust small differences."),
+        "Answered, but a small difference can be one of start-up: the cell's median is below `min_run_s`.",
+        "Use a larger scale to be sure of differences below 10 %."),
     "mostly-fixed-cost": Flag(
         "More than a quarter of the time is fixed cost: starting the client and connecting.",
-        "Use a larger scale. Above a half, the cell decides no finding and no recommendation."),
+        "Up to a half it is answered, but use a larger scale to be sure. Above, it decides nothing."),
     "outlier-10": Flag("A run is more than 10 % from its cell's median.",
         "Look at the single rounds before you trust a small difference."),
     "outlier-20": Flag("A run is more than 20 % from its cell's median.",

@@ -17,7 +17,7 @@ from vcsbench.report.table_sections import PlainTable
 NEARLY_ALL = 0.8
 CALLS = (
     "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
-    "100 tables without any difference have a call. docs/statistics.md explains the method."
+    "100 tables without any difference have a call."
 )
 FIXED_COST = (
     "The time of the same command on an empty repository: start, connection and handshake. "
@@ -98,7 +98,9 @@ def _flag_table(measurements: Rows) -> tuple[PlainTable, list[str]]:
         flag = FLAGS.get(word, Flag("This flag has no explanation.", ""))
         meaning, number = flag.sentence.strip().replace("`", ""), words.grouped(len(runs))
         if len(runs) > NEARLY_ALL * len(measurements) and not flag.is_invalid:
-            sentences.append(f"{meaning} ({word}, {number} of {len(measurements)} runs)")
+            sentences.append(
+                f"{meaning} ({word}, {number} of {words.grouped(len(measurements))} runs)"
+            )
             continue
         invalid = " Invalid runs: not in the tables." if flag.is_invalid else ""
         rows.append((word, meaning + invalid, unique(cell for _, cell in runs), number))

@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import PurePath
 
 from vcsbench import words
+from vcsbench.advice.cards import axis_label, value_label
 from vcsbench.advice.decision import Row
 from vcsbench.config.study import Study
 from vcsbench.evidence.run_columns import VIRTUAL_DISK, storage_label
@@ -118,7 +119,7 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
         header=[_headline(contexts, study, scales), " ".join([*program, *machines])],
         host_names=unique(str(host["name"]) for host in hosts if host.get("name")),
         guests=unique(
-            str(host["virtualized"]).replace("yes", "of a hypervisor")
+            str(host["virtualized"]).replace("yes", "unknown hypervisor")
             for host in hosts
             if host.get("virtualized")
         ),
@@ -141,7 +142,8 @@ def _rounds(contexts: Rows) -> str:
 def _order(contexts: Rows, study: Study) -> str:
     seeds = unique(str(context["seed"]) for context in contexts if "seed" in context)
     seed = f", seed {words.enumeration(seeds)}" if seeds else ""
-    blocks = f"Blocks ({words.enumeration(study.block)}) and their cells run in random order{seed}."
+    axes = words.enumeration([axis_label(axis) for axis in study.block])
+    blocks = f"Blocks ({axes}) and their cells run in random order{seed}."
     return f"One round after another. {blocks}"
 
 
@@ -354,7 +356,11 @@ def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
         shown = [
             (fact, value)
             for fact, value in facts.items()
-            if fact not in DESCRIPTION and isinstance(value, (str, int, float)) and value != name
+            if fact not in DESCRIPTION
+            and isinstance(value, (str, int, float))
+            and value != name
+            # The axis has the same in the words of the page.
+            and not (fact == "packed" and "packing" in facts)
         ]
         if shown:
             variants.setdefault(kind, {})[(kind, name), *shown] = None
@@ -370,7 +376,7 @@ def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
 
 def _written(fact: str, value: object) -> str:
     if not words.is_number(value):
-        return str(value)
+        return value_label(fact, str(value))
     return words.size(value) if fact == "bytes" else words.grouped(value)
 
 
