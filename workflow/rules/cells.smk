@@ -41,7 +41,8 @@ checkpoint decide:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("decide"),
+        code=code_of("budget"),
+        task="decide",
         minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
         blocks=lambda wildcards: SAMPLING.rounds_before(wildcards.study, int(wildcards.number)),
@@ -52,7 +53,7 @@ checkpoint decide:
         thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:
-        "../scripts/decide.py"
+        "../scripts/budget.py"
 
 
 rule calls:

@@ -12,14 +12,14 @@ rule history:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("expectations"),
+        code=code_of("tables"),
         task="write_history",
         names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
         order=order_of,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
     script:
-        "../scripts/expectations.py"
+        "../scripts/tables.py"
 
 
 rule expectations:
@@ -40,15 +40,15 @@ rule expectations:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("expectations"),
-        task="judge_findings",
+        code=code_of("verdicts"),
+        task="judge_expectations",
         axes=inputs.axes,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
     script:
-        "../scripts/expectations.py"
+        "../scripts/verdicts.py"
 
 
 rule checks:
@@ -61,11 +61,11 @@ rule checks:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("expectations"),
+        code=code_of("verdicts"),
         task="join_checks",
         of_other_studies=EXPECTATIONS.of_other_studies(),
     script:
-        "../scripts/expectations.py"
+        "../scripts/verdicts.py"
 
 
 # Fails if an expectation does not hold.

@@ -65,8 +65,8 @@ rule account:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("account"),
-        tables=lambda wildcards: [*comparing_tables(wildcards, exact=False)],
+        code=code_of("budget"),
+        task="account",
         minutes=PLAN.config.minutes,
         studies=len(PLAN.config.studies),
         decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
@@ -75,4 +75,4 @@ rule account:
         ),
         prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     script:
-        "../scripts/account.py"
+        "../scripts/budget.py"

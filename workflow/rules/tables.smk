@@ -109,7 +109,8 @@ rule findings:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("findings"),
+        code=code_of("verdicts"),
+        task="judge_findings",
         axes=inputs.axes,
         by=inputs.group_columns,
         metadata=inputs.published_metadata,
@@ -118,7 +119,7 @@ rule findings:
         findings=inputs.findings,
         conditions=inputs.published_conditions,
     script:
-        "../scripts/findings.py"
+        "../scripts/verdicts.py"
 
 
 rule advice:

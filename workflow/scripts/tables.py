@@ -1,4 +1,4 @@
-"""Write the tables of a study from its measurements or its published numbers, or a table of its noise.
+"""Write the tables of a study from measurements or published numbers, a table of its noise, or its history.
 
 The measurements have a table against each baseline, too.
 """
@@ -6,6 +6,8 @@ The measurements have a table against each baseline, too.
 import math
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from vcsbench.evidence.measurements import read_measurements, write_frame
 from vcsbench.files import write_json
@@ -19,43 +21,60 @@ from vcsbench.statistics.tables import make_tables
 snakemake: Any
 
 
-def tables() -> None:
+def compare_published() -> None:
+    """Write each table of the published numbers."""
+    params, numbers = snakemake.params, list(snakemake.input.numbers)
+    write_tables(read_published(numbers, list(params.order), params.by, **params.metadata))
+
+
+def compare_measured() -> None:
+    """Write each table of the measurements, and one against each baseline with notes for its reader."""
+    params, study = snakemake.params, snakemake.wildcards.study
+    frame = read_measurements(snakemake.input.numbers)
+    scatter = run_scatter(frame, params.block)
+    write_tables(frame, scatter)
+    folder, limits = Path(snakemake.output[0]), Limits(**params.limits).on_machine(scatter)
+    for baseline in params.baselines:
+        now = baseline_comparison.load_current(study, Path("results"))
+        before = baseline_comparison.load_baseline(baseline, study)
+        pairs = baseline_comparison.pair_cells(before, now, list(params.order))
+        table = baseline_comparison.baseline_table(baseline, pairs, params.order, limits)
+        name = baselines.table_name(baseline)
+        write_json(folder / f"{name}.json", baseline_comparison.baseline_notes(before, now, pairs))
+        write_frame(table, folder / f"{name}.csv")
+
+
+def write_tables(frame: pd.DataFrame, scatter: float = math.nan) -> None:
     """Write each table as a file in one folder."""
     params, folder = snakemake.params, Path(snakemake.output[0])
     folder.mkdir(parents=True)
-    limits, scatter = Limits(**params.limits), math.nan
-    if params.task == "compare_published":
-        numbers = list(snakemake.input.numbers)
-        frame = read_published(numbers, list(params.order), params.by, **params.metadata)
-    else:
-        frame = read_measurements(snakemake.input.numbers)
-        scatter = run_scatter(frame, params.block)
+    limits = Limits(**params.limits)
     made = make_tables(frame, params.definitions, params.order, params.block, limits, scatter)
     for name, table in made.items():
         write_frame(table, folder / f"{name}.csv")
-    for name in [] if params.task == "compare_published" else params.baselines:
-        compare(folder, name, limits)
 
 
-def compare(folder: Path, baseline: str, limits: Limits) -> None:
-    """Write the table against a baseline, and notes for its reader."""
-    params, study = snakemake.params, snakemake.wildcards.study
-    now = baseline_comparison.load_current(study, Path("results"))
-    before = baseline_comparison.load_baseline(baseline, study)
-    pairs = baseline_comparison.pair_cells(before, now, list(params.order))
-    own_limits = limits.on_machine(run_scatter(now.frame, params.block))
-    table = baseline_comparison.baseline_table(baseline, pairs, params.order, own_limits)
-    name = baselines.table_name(baseline)
-    write_json(folder / f"{name}.json", baseline_comparison.baseline_notes(before, now, pairs))
-    write_frame(table, folder / f"{name}.csv")
-
-
-def noise() -> None:
+def describe_noise() -> None:
     """Write the noise of each class of cells."""
     frame, params = read_measurements(snakemake.input.measurements), snakemake.params
     of = noise_of(frame, params.axes, params.block)
     write_frame(noise_table(frame, params.axes, params.variance_group, of), snakemake.output[0])
 
 
+def write_history() -> None:
+    """Write the measurements of a study over its saved baselines, and the present ones."""
+    params, study = snakemake.params, snakemake.wildcards.study
+    settings = params.order, params.block, Limits(**params.limits)
+    times = baseline_comparison.history(params.names, study, Path("results"), *settings)
+    write_json(snakemake.output[0], times)
+
+
+TASKS = {
+    "compare_published": compare_published,
+    "compare_measured": compare_measured,
+    "describe_noise": describe_noise,
+    "write_history": write_history,
+}
+
 with job_log(snakemake.log[0]):
-    noise() if snakemake.params.task == "describe_noise" else tables()
+    TASKS[snakemake.params.task]()

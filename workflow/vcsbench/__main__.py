@@ -141,9 +141,13 @@ def measure(options: argparse.Namespace, keys: Keys) -> int:
 
 def baseline(options: argparse.Namespace, keys: Keys) -> int:
     """Save the results as a baseline."""
-    from vcsbench.statistics.baselines import main as save
+    from vcsbench.statistics.baselines import save
 
-    return save([options.name, *options.studies])
+    print("\n".join(save(options.name, options.studies, Path("results"))))
+    print(
+        f"To compare with it: `baselines: [{options.name}]` in the configuration, then make report"
+    )
+    return 0
 
 
 def bundle(options: argparse.Namespace, keys: Keys) -> int:

@@ -1,7 +1,4 @@
-"""Save measured studies as named baselines in baselines/<name>, to compare later runs with.
-
-`python -m vcsbench.statistics.baselines NAME [STUDY]...` saves the named studies, or all.
-"""
+"""Save measured studies as named baselines in baselines/<name>, to compare later runs with."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import datetime
 import hashlib
 import json
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar
@@ -243,22 +239,3 @@ def read_description(name: str, study: str) -> Description:
             f"{path}: the file is {state}. Save the baseline again under another name."
         ) from None
     return description
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Save a baseline and return the exit code."""
-    if not arguments or not arguments[0]:
-        print("The name is missing. Use `make baseline NAME=before-upgrade`.", file=sys.stderr)
-        return 1
-    name, *studies = arguments
-    try:
-        print("\n".join(save(name, [s for s in studies if s], Path("results"))))
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(f"To compare with it: `baselines: [{name}]` in the configuration, then make report")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
