@@ -7,10 +7,10 @@ from typing import Any, get_args
 import pytest
 import yaml
 
+from config_tables import README, with_tables
 from project import needs
 from vcsbench.config import validation
 from vcsbench.config.configuration import load_config, merge
-from vcsbench.config.documentation import README, with_tables
 from vcsbench.config.models import Settings
 from vcsbench.config.study import StudyFile
 from vcsbench.config.thresholds import THRESHOLDS
@@ -242,9 +242,9 @@ def test_models_have_all_former_names():
 
 
 def test_config_readme_has_generated_tables_and_each_default_key():
-    text = (ROOT / README).read_text()
+    text = README.read_text()
     assert text.count("<!-- keys of ") == 3
-    assert with_tables(text) == text, "run `python -m vcsbench.config.documentation`"
+    assert with_tables(text) == text, "run tests/config_tables.py"
     assert [key for key in read_yaml(DEFAULT) if f"| `{key}` |" not in text] == []
 
 

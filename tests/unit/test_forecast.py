@@ -12,7 +12,7 @@ import pytest
 from project import open_folder, wait_for
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
-from vcsbench.forecast import plan_report, side_effects
+from vcsbench.forecast import plan_report
 from vcsbench.forecast.doctor import LIMITED, MISSING, checks, doctor
 from vcsbench.forecast.plan_report import (
     COPY_S,
@@ -115,7 +115,7 @@ def test_running_services_finds_a_database(tmp_path):
     shutil.copy(shutil.which("sleep") or "", database)
     with subprocess.Popen([database, "60"]) as process:
         try:
-            services = side_effects.running_services
+            services = plan_report.running_services
             wait_for(lambda: any(name.startswith("postgres ") for name in services()))
         finally:
             process.kill()
@@ -162,7 +162,7 @@ def test_checks_without_drop_caches_depend_on_vmtouch(
 
 
 def test_plan_report_without_space_has_too_little(tmp_path, monkeypatch):
-    monkeypatch.setattr(side_effects, "free_bytes", lambda folder: 1 << 16)
+    monkeypatch.setattr(plan_report, "free_bytes", lambda folder: 1 << 16)
     project = open_project(tmp_path)
     text = "\n".join(plan_report.plan_report(project.plan, project.repositories))
     assert "64.0 KiB free in" in text and "(too little)" in text

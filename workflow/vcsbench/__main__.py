@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import difflib
+import json
 import os
 import re
 import shlex
@@ -15,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.errors import UserError, printable, sentence_of
 
 if TYPE_CHECKING:
+    from vcsbench.plan.plan import Plan
+    from vcsbench.records import Recipe
     from vcsbench.run.project import Project
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -125,17 +129,67 @@ def doctor(options: argparse.Namespace, keys: Keys) -> int:
 
 def show(options: argparse.Namespace, keys: Keys) -> int:
     """Print what a cell does, step by step."""
-    from vcsbench.run import commands
+    from vcsbench.axes.cache import steps_of
+    from vcsbench.files import server_files
+    from vcsbench.measure.prepared_cell import STEPS, PreparedCell
+    from vcsbench.measure.work import KINDS
+    from vcsbench.storages.workdir import run_folder
 
-    print(commands.describe_cell(_project(options, keys), options.cell, options.round))
+    recipe, number = _prepared_recipe(_project(options, keys), options.cell), options.round
+    place, state = f"{recipe['study']}/{recipe['cell']}", recipe["state"]
+    with run_folder(ROOT) as folder:
+        cell = PreparedCell(recipe, number, folder)
+        for subject in cell.subjects:
+            subject.check()
+        cell.fill_in()
+        copy = f" (copy {cell.input.facts().get('copy', number)})" if cell.input else ""
+        lines = [
+            ("cell", f"{place}, round {number}{copy}"),
+            ("command", shlex.join(cell.argv) + (f" < {cell.stdin}" if cell.stdin else "")),
+        ]
+        if cell.server:
+            lines.append(("server", shlex.join(cell.server.command())))
+    if recipe["servers"]:
+        files = server_files(Path(recipe["servers"]), recipe["access"]["files"])
+        lines.append(("files", ", ".join(map(str, files.values()))))
+    for when, steps in (
+        ("once", state["setup"]),
+        ("before the first", state.get("first", [])),
+        ("before each run", state["prepare"]),
+    ):
+        texts = [f"{step}: {(STEPS[step].__doc__ or '').strip().rstrip('.')}" for step in steps]
+        lines += [("" if i else when, text) for i, text in enumerate(texts)]
+    is_first_discarded = state.get("discard") and not state["warmup"]
+    clears = "clear-caches" in steps_of(state)
+    lines += [
+        ("warm-up", "the first run of a copy" if is_first_discarded else f"{state['warmup']} runs"),
+        ("runs", f"{recipe['runs']} timed by hyperfine"),
+        ("work", f"{recipe['work']}: {KINDS[recipe['work']].description}"),
+        ("caches", f"cleared by {recipe['clearing']}" if clears else "not cleared"),
+        ("result", f"results/cells/{place}/round{number}.json"),
+    ]
+    width = max(len(name) for name, _ in lines)
+    print("\n".join(f"{name:<{width}}  {text}" for name, text in lines))
     return 0
 
 
 def measure(options: argparse.Namespace, keys: Keys) -> int:
     """Measure a cell once and print it; keep no result."""
-    from vcsbench.run import commands
+    from vcsbench.run.cell import measure as measure_round
 
-    print(commands.measure_once(_project(options, keys), options.cell, options.round))
+    project = _project(options, keys)
+    recipe = _prepared_recipe(project, options.cell)
+    exported, context = measure_round(recipe, options.round, project.config.thresholds)
+    result = json.loads(exported)["results"][0]
+    times = result.get("times") or [
+        run["time_wall_clock"]["value"] for run in result["measurements"]
+    ]
+    for seconds, run in zip(times, context["runs"], strict=True):
+        flags = " ".join([*run["flags"], *context["flags"]]) or "none"
+        print(f"run {run['run']}: {seconds:.3f} s, flags: {flags}")
+        for key, value in run["certificate"].items():
+            if value not in (None, ""):
+                print(f"  {key}: {value}")
     return 0
 
 
@@ -181,6 +235,32 @@ def _project(options: argparse.Namespace, keys: Keys) -> Project:
 
     config, files = _configuration(options, keys)
     return Project(config, ROOT, files)
+
+
+def _prepared_recipe(project: Project, name: str) -> Recipe:
+    """Return the recipe of a cell. Raise a UserError if its subjects are not prepared."""
+    study, path = _find_cell(project.plan, name)
+    for record in project.records(study, path):
+        if not Path(record).exists():
+            raise UserError(
+                f"{record}: the subjects of the cell are not prepared. Run `snakemake --cores all {record}`."
+            )
+    recipe: Recipe = json.loads(project.plan.recipe_json(study, path))
+    return recipe
+
+
+def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
+    """Return the study and the path of a cell. Raise a UserError with similar names if there is none."""
+    known = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
+    name = name.removeprefix("results/cells/").strip("/")
+    if cell := known.get(name) or next((p for p in known.values() if p[1] == name), None):
+        return cell
+    cells = (cell for grid in plan.grids.values() for cell in grid)
+    if skipped := next((c for c in cells if c.skip and name.endswith(c.path)), None):
+        raise UserError(f"{name}: the cell is skipped on this machine: {skipped.skip}")
+    near = difflib.get_close_matches(name, [*known, *(path for _, path in plan.by_path)], 3, 0.3)
+    hint = f"Similar cells: {', '.join(near)}." if near else "See results/grid for all cells."
+    raise UserError(f"{name}: no such cell in the grid. {hint}")
 
 
 def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:

@@ -14,8 +14,16 @@ from typing import NamedTuple
 
 from vcsbench import kernel, words
 from vcsbench.errors import UserError
-from vcsbench.forecast.plan_report import describe_rounds, noise_runs, scatter_of, skip_reasons
-from vcsbench.forecast.side_effects import EVICT, missing_packages, running_services, side_effects
+from vcsbench.forecast.plan_report import (
+    EVICT,
+    describe_rounds,
+    missing_packages,
+    noise_runs,
+    running_services,
+    scatter_of,
+    side_effects,
+    skip_reasons,
+)
 from vcsbench.machine import host
 from vcsbench.measure import caches, counters
 from vcsbench.measure.prepared_cell import read_versions
