@@ -12,7 +12,7 @@ from project import needs
 from vcsbench.config import validation
 from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.models import Settings
-from vcsbench.config.study import StudyFile
+from vcsbench.config.study import StudyFile, load_study
 from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.config.validation import (
     fields_of,
@@ -137,6 +137,19 @@ def test_load_config_unusable_names_of_folders_are_errors(tmp_path, monkeypatch)
     assert "is not UTF-8" in error_of(tmp_path, scratch=str(tmp_path / "link"))
     monkeypatch.setattr("tempfile.tempdir", "/srv/a\nb")
     assert error_of(tmp_path).startswith("TMPDIR: ")
+
+
+def test_load_study_null_keys_of_tables_and_questions_are_missing(tmp_path):
+    definition = read_yaml(ROOT / "config" / "studies" / f"{SSD}.yaml")
+    path = tmp_path / f"{SSD}.yaml"
+    path.write_text(yaml.safe_dump(definition))
+    before = load_study(path)
+    for table in definition["tables"].values():
+        table |= dict.fromkeys({"where", "by", "reduce", "published"} - table.keys())
+    for question in definition["questions"].values():
+        question |= dict.fromkeys({"values", "aggregate"} - question.keys())
+    path.write_text(yaml.safe_dump(definition))
+    assert load_study(path) == before
 
 
 @needs("git")

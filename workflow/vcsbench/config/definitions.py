@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal, Required, TypedDict, cast
+from typing import Annotated, Any, Literal, Required, TypedDict
 
 from pydantic import Field
 
 from vcsbench.config.models import MISSING, NAME, Model, Name, Text, key
-from vcsbench.config.validation import check_metric, read_yaml, validate
+from vcsbench.config.validation import check_metric, read_mapping, read_yaml, validate
 from vcsbench.errors import UserError
 
 GLOSSARY = Path("config", "words.yaml")
@@ -135,20 +135,19 @@ def read_expectations(
 @cache
 def read_definitions(path: str) -> dict[str, list[FindingDefinition]]:
     """Return the findings or expectations in a file by study, without null keys and with a `where`."""
-    content = read_yaml(Path(path))
-    content = {} if content is None else content
+    content: Any = read_mapping(Path(path))
     validate(content, dict[str, list[Finding]], lambda _keys: path)
     # Unlike the model, the content keeps a bound of 2 an integer, as it is printed.
-    studies = cast(Mapping[str, Sequence[FindingDefinition]], content)
     return {
-        study: [
-            cast(
-                FindingDefinition, {"where": {}} | {k: v for k, v in each.items() if v is not None}
-            )
-            for each in findings
-        ]
-        for study, findings in studies.items()
+        study: [{"where": {}} | _without_nulls(each) for each in findings]
+        for study, findings in content.items()
     }
+
+
+def _without_nulls(content: Any) -> Any:
+    if not isinstance(content, Mapping):
+        return content
+    return {key: _without_nulls(value) for key, value in content.items() if value is not None}
 
 
 def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:

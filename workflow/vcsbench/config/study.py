@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Required, TypedDict, cast
+from typing import Annotated, Literal, Required, TypedDict
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -447,20 +447,13 @@ def load_study(path: str | Path) -> Study:
         )
         for metric in table.each or ():
             check_metric(metric, f"{table_key}.each`")
-    typed = {"commands", "published", "tables", "questions"}
+    # Of a table or a question, a key that is null is as good as missing.
+    definitions = file.model_dump(
+        include={"tables", "questions"}, exclude_unset=True, exclude_none=True
+    )
+    others = file.model_dump(exclude={"tables", "questions", "commands", "published"})
     return Study(
-        name=path.stem,
-        commands=file.commands,
-        published=file.published,
-        tables={
-            name: cast(TableDefinition, table.model_dump(exclude_unset=True))
-            for name, table in file.tables.items()
-        },
-        questions={
-            axis: question.model_dump(exclude_unset=True)
-            for axis, question in file.questions.items()
-        },
-        **file.model_dump(exclude=typed),
+        path.stem, commands=file.commands, published=file.published, **others, **definitions
     )
 
 
