@@ -45,8 +45,9 @@ checkpoint decide:
         task="decide",
         minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
-        blocks=lambda wildcards: SAMPLING.rounds_before(wildcards.study, int(wildcards.number)),
-        of=lambda wildcards: SAMPLING.histories(wildcards.study),
+        blocks=lambda wildcards: PLAN.passes[wildcards.study].rounds(int(wildcards.number) - 1),
+        # A digest of the repositories of each block.
+        of=lambda wildcards: dict(PLAN.passes[wildcards.study].blocks),
         comparison=lambda wildcards: inputs.comparison_settings(
             wildcards, PROJECT.environment, LIMITS
         ),

@@ -53,7 +53,6 @@ class Plan:
         self.passes = (
             {} if self.config.settings.rounds else {s: self._batches(s) for s in self.grids}
         )
-        self._ordered = cache(self._order)
 
     def _why_skip(self, study: Study, axes: Mapping[str, str]) -> str:
         return recipes.why_not(axes, self._parts_of(study, axes), self.env)
@@ -169,16 +168,16 @@ class Plan:
         """Return True if a result was up to date when the run began."""
         return is_up_to_date(f"{self.root}/{export}", self.digest)
 
-    @property
-    def order(self) -> dict[tuple[str, str, int], int]:
-        """Return the position of each cell-round (study, path, round) in the whole run."""
-        if not self.passes:
-            return self._ordered(self.config.settings.rounds)
-        return self._ordered(max(n for p in self.passes.values() for n in p.rounds().values()))
-
+    @cache  # noqa: B019 - there is one of it
     def _order(self, rounds: int) -> dict[tuple[str, str, int], int]:
         blocks = {name: study.block for name, study in self.config.studies.items()}
         return run_order(self.cells, blocks, rounds, self.config.settings.seed, self.by_block)
+
+    @property
+    def order(self) -> dict[tuple[str, str, int], int]:
+        """Return the position of each cell-round (study, path, round) in the whole run."""
+        decided = [n for batches in self.passes.values() for n in batches.rounds().values()]
+        return self._order(self.config.settings.rounds or max(decided))
 
     def position(self, study: str, path: str, number: int) -> int:
         """Return the position of a cell-round. A target that the user named comes last."""

@@ -36,9 +36,9 @@ from vcsbench.report.setup_section import SHORT_COMMIT
 from vcsbench.run.provenance import Provenance
 from vcsbench.sources import archives
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
+from vcsbench.statistics.baselines import NAME
 
 PACKED, IMPORTED = Path("bundles"), Path("opened")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # The folder of all members, whatever the name of the archive is.
 INSIDE = "vcsbench-bundle"
 MANIFEST = f"{INSIDE}/manifest.json"
@@ -161,17 +161,12 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     archive.addfile(member, io.BytesIO(content))
 
 
-def unpack(
-    archive: Path,
-    name: str,
-    root: Path,
-    finish: Callable[[Path, Manifest], object] = lambda folder, manifest: None,
-) -> tuple[Path, Manifest]:
-    """Unpack a bundle to opened/NAME below `root`, and return the folder and the manifest.
+def import_bundle(archive: Path, name: str, root: Path, importer: Provenance) -> list[str]:
+    """Unpack a bundle to opened/NAME below `root`, rebuild its pages, and return lines about it.
 
-    NAME is by default the archive's name. `finish` completes the folder. A refused bundle leaves nothing.
-    Raise a UserError of one line if the archive is damaged, has a member or a name that it should not, cannot
-    be finished, or the folder exists.
+    NAME is by default the archive's name, `importer` the provenance of this vcsbench. A refused bundle leaves
+    nothing. Raise a UserError of one line if the archive is damaged, has a member or a name that it should
+    not, cannot be shown, or the folder exists.
     """
     name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
     if not NAME.fullmatch(name):
@@ -187,17 +182,23 @@ def unpack(
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".opening-") as made:
             target = Path(made) / name
             target.mkdir()
-            manifest = _read(archive, target, finish)
+            manifest, notes = _read(archive, target, importer)
             shutil.move(target, folder)
     except BaseException:
         if is_new:
             folder.parent.rmdir()
         raise
-    return folder, manifest
+    studies = manifest["studies"]
+    page = folder / REBUILT / f"{studies[0] if len(studies) == 1 else 'index'}.html"
+    files = f"{len(manifest['files'])} unchanged files in {folder}"
+    return [one_line(line, 1000) for line in (files, *notes, f"Report: {page}")]
 
 
-def _read(archive: Path, target: Path, finish: Callable[[Path, Manifest], object]) -> Manifest:
-    """Write the files of an archive to `target`, check and finish them, and return the manifest."""
+def _read(archive: Path, target: Path, importer: Provenance) -> tuple[Manifest, list[str]]:
+    """Write the files of an archive to `target`, check them, and rebuild their pages.
+
+    Return the manifest, and how the rebuilt pages differ from the packed ones.
+    """
     shown = one_line(archive)
     try:
         descriptor = open_regular(archive)
@@ -208,9 +209,11 @@ def _read(archive: Path, target: Path, finish: Callable[[Path, Manifest], object
             ContainedFolder(target, size, EXPANDED_BYTES) as contained,
         ):
             manifest = _extract(archives.read_members(stream), contained, shown)
-        check_files(target, manifest["files"])
+        _check_files(target, manifest["files"])
         try:
-            finish(target, manifest)
+            _rebuild_pages(target, manifest)
+            studies = manifest["studies"]
+            notes = [f"{s}: {note}" for s in studies for note in _compare(target, s, importer)]
         except OSError as error:  # of this machine, such as a full disk
             raise UserError(f"{error.filename or target}: {error.strerror}") from None
     except ArchiveError as error:
@@ -223,7 +226,7 @@ def _read(archive: Path, target: Path, finish: Callable[[Path, Manifest], object
     except Exception as error:  # a stranger's data may raise anything in the code of the page
         message = f"this vcsbench cannot show it: {one_line(repr(error))}"
     else:
-        return manifest
+        return manifest, notes
     raise UserError(one_line(f"{shown}: {message}", 1000))
 
 
@@ -244,7 +247,8 @@ def _extract(
         digest = hashlib.sha256()
         if member.size == packed["bytes"]:
             content = _passed_to(digest.update, member.content)
-            contained.add_file(split_name(stored_name(name).encode()), content, mode=0o444)
+            stored = name if PurePosixPath(name).suffix in DATA else name + UNTRUSTED
+            contained.add_file(split_name(stored.encode()), content, mode=0o444)
         if digest.hexdigest() != packed["sha256"]:
             raise UserError(f"{archive}: {name} is damaged. Ask for the bundle again.")
     if missing:
@@ -283,14 +287,14 @@ def _manifest(first: archives.Member | None, archive: str) -> Manifest:
         )
     if not studies:
         raise UserError(f"{archive}: the bundle has no study. Ask for the bundle again.")
-    if wrong := next((name for name in files if not is_file_name(name)), None):
+    if wrong := next((name for name in files if not _is_file_name(name)), None):
         raise UserError(
             f"{archive}: {one_line(repr(wrong))} does not belong in a bundle. Nothing is unpacked."
         )
     return manifest
 
 
-def is_safe_name(name: object) -> TypeGuard[str]:
+def _is_safe_name(name: object) -> TypeGuard[str]:
     """Return True if a relative path, or a cell's name, has only components that vcsbench writes."""
     return (
         isinstance(name, str)
@@ -300,19 +304,9 @@ def is_safe_name(name: object) -> TypeGuard[str]:
     )
 
 
-def is_file_name(name: object) -> bool:
+def _is_file_name(name: object) -> bool:
     """Return True if a path in a bundle names a file in one of its folders."""
-    return (
-        isinstance(name, str)
-        and name.split("/")[0] in FOLDERS
-        and "/" in name
-        and is_safe_name(name)
-    )
-
-
-def stored_name(name: str) -> str:
-    """Return the path that a file of a bundle is stored at."""
-    return name if PurePosixPath(name).suffix in DATA else name + UNTRUSTED
+    return _is_safe_name(name) and "/" in name and name.split("/")[0] in FOLDERS
 
 
 def one_line(text: object, limit: int = 200) -> str:
@@ -321,7 +315,7 @@ def one_line(text: object, limit: int = 200) -> str:
     return line if len(line) <= limit else f"{line[: limit - 3]}..."
 
 
-def check_files(folder: Path, names: Iterable[str]) -> None:
+def _check_files(folder: Path, names: Iterable[str]) -> None:
     """Raise a UserError for a file that is too large or too nested to read, or has an unsafe cell name."""
     checks = {".json": _check_json, ".yaml": _check_yaml, ".csv": _check_csv}
     for name in names:
@@ -356,7 +350,7 @@ def _check_csv(path: Path, name: str) -> None:
         with path.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 cell = row.get("cell")
-                if cell and not is_safe_name(cell):
+                if cell and not _is_safe_name(cell):
                     raise UserError(f"{name}: '{one_line(cell)}' is not the name of a cell.")
     except (csv.Error, UnicodeDecodeError) as error:
         raise UserError(f"{name}: the file is not CSV: {one_line(error)}.") from None
@@ -371,11 +365,11 @@ def _bounded(path: Path, name: str, limit: int) -> bytes:
 def _check_study(study: Study, baselines: Iterable[object], where: str) -> None:
     """Raise a UserError for a name in a study, or of a baseline, that is part of a path."""
     for name in [*study.tables, *study.numbers, *study.findings, *baselines]:
-        if not is_safe_name(name) or "/" in name:
+        if not _is_safe_name(name) or "/" in name:
             raise UserError(f"{where}: '{one_line(name)}' is not a name of vcsbench.")
 
 
-def rebuild_pages(folder: Path, manifest: Manifest) -> None:
+def _rebuild_pages(folder: Path, manifest: Manifest) -> None:
     """Make the pages of an unpacked bundle again, and an index of them."""
     for study in manifest["studies"]:
         made_with = json.loads((folder / "results" / "page" / f"{study}.json").read_bytes())
@@ -388,25 +382,6 @@ def rebuild_pages(folder: Path, manifest: Manifest) -> None:
         write_bytes(page, build_page(results).encode())
     index = folder / REBUILT / "index.html"
     write_bytes(index, build_index(read_entries(index.parent)).encode())
-
-
-def import_bundle(archive: Path, name: str, root: Path, importer: Provenance) -> list[str]:
-    """Unpack a bundle like unpack(), rebuild its pages, and return lines about it.
-
-    `importer` is the provenance of this vcsbench.
-    """
-    notes: list[str] = []
-
-    def finish(folder: Path, manifest: Manifest) -> None:
-        rebuild_pages(folder, manifest)
-        for study in manifest["studies"]:
-            notes.extend(f"{study}: {note}" for note in _compare(folder, study, importer))
-
-    folder, manifest = unpack(archive, name, root, finish)
-    studies = manifest["studies"]
-    page = folder / REBUILT / f"{studies[0] if len(studies) == 1 else 'index'}.html"
-    files = f"{len(manifest['files'])} unchanged files in {folder}"
-    return [one_line(line, 1000) for line in (files, *notes, f"Report: {page}")]
 
 
 def _compare(folder: Path, study: str, importer: Provenance) -> Iterator[str]:

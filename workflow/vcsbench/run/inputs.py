@@ -238,16 +238,6 @@ class SamplingState:
             if export in self.failed.get((study, cell.path), (export,))
         ]
 
-    def rounds_before(self, study: str, number: int) -> dict[str, int]:
-        """Return the rounds that each block has before a batch."""
-        batches = self.plan.passes.get(study)
-        return batches.rounds(number - 1) if batches else {}
-
-    def histories(self, study: str) -> dict[str, str]:
-        """Return a digest of the histories of each block."""
-        batches = self.plan.passes.get(study)
-        return dict(batches.blocks) if batches else {}
-
     def next_decision(self, study: str) -> list[str]:
         """Return the file of the next decision. It is the last one if it gives no rounds."""
         return [] if self.mode == NOTHING else self.decisions(study)[-1:]
