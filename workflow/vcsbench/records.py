@@ -460,10 +460,7 @@ class CopiesRecord(TypedDict):
 
 
 class TreeRecord(TypedDict, total=False):
-    """A template on a storage: a tree, its store, a working copy or an export. `bytes` has overhead.
-
-    `url` is that of the repository in keywords.
-    """
+    """A template on a storage: a tree, its store, a working copy or an export. `bytes` has overhead."""
 
     path: str
     entries: int
@@ -471,7 +468,7 @@ class TreeRecord(TypedDict, total=False):
     content_bytes: int
     notes: list[str]
     left_out: int
-    url: str
+    url: str  # of the repository in keywords
 
 
 class SystemCalls(TypedDict, total=False):

@@ -176,102 +176,53 @@ class StudyGrid(Model):
     exclude: list[Part] = key([], "Parts of the grid that are left out again.")
 
 
-def limit(default: float, meaning: str, was: str, most: float = LARGEST, least: float = 0) -> Any:
-    """Return a documented threshold with its bounds."""
+def limit(default: float, was: str, meaning: str, most: float = LARGEST, least: float = 0) -> Any:
+    """Return a documented threshold with its bounds. `was` is its former name."""
     return key(default, meaning, was, ge=least, le=most)
 
 
 class Thresholds(Model):
     """When evidence sets a flag, and how many rounds a conclusion needs."""
 
-    min_clock_gap_s: float = limit(
-        0.03,
-        "`clock`: smaller gaps between a run's time and its hooks are ignored.",
-        "clock_floor_s",
-    )
-    max_clock_gap_share: float = limit(
-        0.25,
-        "`clock`: hyperfine's time is shorter than that between the hooks, by more than this share of it.",
-        "clock_share",
-        1,
-    )
-    max_resident_share_cold: float = limit(
-        0.05,
-        "`cache-not-cold`: more than this share of the repository was in memory before a cold run.",
-        "cold_resident_share",
-        1,
-    )
-    min_read_share_cold: float = limit(
-        0.5,
-        "`too-few-disk-reads`: a cold run read less than its input and this share of the discarded run.",
-        "cold_reads_share",
-        1,
-    )
-    max_foreign_share_cold: float = limit(
-        0.1,
+    # fmt: off
+    min_clock_gap_s: float = limit(0.03, "clock_floor_s",
+        "`clock`: smaller gaps between a run's time and its hooks are ignored.")
+    max_clock_gap_share: float = limit(0.25, "clock_share",
+        "`clock`: hyperfine's time is shorter than that between the hooks, by more than this share of it.", 1)
+    max_resident_share_cold: float = limit(0.05, "cold_resident_share",
+        "`cache-not-cold`: more than this share of the repository was in memory before a cold run.", 1)
+    min_read_share_cold: float = limit(0.5, "cold_reads_share",
+        "`too-few-disk-reads`: a cold run read less than its input and this share of the discarded run.", 1)
+    max_foreign_share_cold: float = limit(0.1, "cold_foreign_share",
         "`foreign-reads`: after a cold run, more than this share of the repository was in memory and had "
-        "been read by neither client nor server.",
-        "cold_foreign_share",
-        1,
-    )
-    max_read_share_hot: float = limit(
-        0.02,
-        "`cache-not-warm`: a hot run read more than this share of the repository from the device.",
-        "hot_read_share",
-        1,
-    )
-    max_read_share_hot_svn: float = limit(
-        0.9,
-        "`cache-ineffective`: a hot server read more than this share of the bytes of its first run.",
-        "hot_svn_reads_share",
-    )
-    ignore_below_mib: float = limit(
-        1,
-        "`cache-not-warm`, `too-few-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored.",
-        "read_floor_mib",
-    )
-    min_memory_available_mib: float = limit(
-        512, "`low-memory`: less than this was available before the run.", "memory_available_mib"
-    )
-    max_memory_pressure_pct: float = limit(
-        1,
-        "`memory-pressure`: more than this share of a run was spent waiting for memory.",
-        "memory_pressure_pct",
-    )
-    max_io_pressure_pct: float = limit(
-        10,
-        "`io-busy`: a hot run that neither read nor wrote waited for a device for more than this share.",
-        "io_pressure_pct",
-    )
-    max_others_read_mib: float = limit(
-        4,
-        "`io-busy`: other processes read more than this from the storage's device.",
-        "others_read_mib",
-    )
-    max_others_cpu_pct: float = limit(
-        10, "`cpu-busy`: other processes took more than this share of all cores.", "others_cpu_pct"
-    )
-    max_steal_pct: float = limit(
-        2,
-        "`cpu-steal`: the hypervisor gave more than this share of the time to others.",
-        "steal_pct",
-    )
-    ignore_below_cpu_s: float = limit(
-        0.05, "`cpu-busy`, `cpu-steal`: fewer CPU seconds than these are ignored.", "cpu_floor_s"
-    )
-    max_cpu_share: float = limit(
-        0.9,
-        "`saturated`: client and server took more than this share of all cores.",
-        "saturated_share",
-    )
-    min_run_s: float = limit(
-        0.2,
-        "`too-short`: the median of the cell's valid runs is below this many seconds.",
-        "short_s",
-    )
-    min_rounds: int = limit(
-        5, "`low-n`: fewer rounds allow no conclusion.", "enough_rounds", 10_000, 2
-    )
+        "been read by neither client nor server.", 1)
+    max_read_share_hot: float = limit(0.02, "hot_read_share",
+        "`cache-not-warm`: a hot run read more than this share of the repository from the device.", 1)
+    max_read_share_hot_svn: float = limit(0.9, "hot_svn_reads_share",
+        "`cache-ineffective`: a hot server read more than this share of the bytes of its first run.")
+    ignore_below_mib: float = limit(1, "read_floor_mib",
+        "`cache-not-warm`, `too-few-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored.")
+    min_memory_available_mib: float = limit(512, "memory_available_mib",
+        "`low-memory`: less than this was available before the run.")
+    max_memory_pressure_pct: float = limit(1, "memory_pressure_pct",
+        "`memory-pressure`: more than this share of a run was spent waiting for memory.")
+    max_io_pressure_pct: float = limit(10, "io_pressure_pct",
+        "`io-busy`: a hot run that neither read nor wrote waited for a device for more than this share.")
+    max_others_read_mib: float = limit(4, "others_read_mib",
+        "`io-busy`: other processes read more than this from the storage's device.")
+    max_others_cpu_pct: float = limit(10, "others_cpu_pct",
+        "`cpu-busy`: other processes took more than this share of all cores.")
+    max_steal_pct: float = limit(2, "steal_pct",
+        "`cpu-steal`: the hypervisor gave more than this share of the time to others.")
+    ignore_below_cpu_s: float = limit(0.05, "cpu_floor_s",
+        "`cpu-busy`, `cpu-steal`: fewer CPU seconds than these are ignored.")
+    max_cpu_share: float = limit(0.9, "saturated_share",
+        "`saturated`: client and server took more than this share of all cores.")
+    min_run_s: float = limit(0.2, "short_s",
+        "`too-short`: the median of the cell's valid runs is below this many seconds.")
+    min_rounds: int = limit(5, "enough_rounds",
+        "`low-n`: fewer rounds allow no conclusion.", 10_000, 2)
+    # fmt: on
 
 
 class Settings(Model):
