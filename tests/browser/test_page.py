@@ -67,7 +67,7 @@ return {
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.ra),
   candidates: grids.filter((g) => g.measured && g.section.id === "table-http-vs-ra")
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.candidate),
-  summary: card.querySelector("summary").textContent, hash: location.hash,
+  summary: card.querySelector(".cases > summary").textContent, hash: location.hash,
 };
 """
 
@@ -91,6 +91,49 @@ def test_picks_change_cards_cases_tables_and_address(page, tmp_path):
     assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#&ra=svn") == before
     back = f"{pick('ra', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
     assert drive(page, tmp_path, back + CARD) == {**before, "hash": ""}
+
+
+OVERVIEW = """
+const rowOf = (label) => [...document.querySelectorAll(".overview tbody tr")]
+  .find((row) => row.cells[0].textContent.includes(label));
+const row = rowOf("cold log");
+return {
+  first: [...document.querySelectorAll("#first p")].map((line) => line.textContent),
+  now: row.querySelector(".now").hidden ? "" : row.querySelector(".now").textContent,
+  chips: Object.fromEntries([...row.querySelectorAll(".square")].map((square) =>
+    [square.dataset.card, [...square.querySelectorAll(".chip")].map((chip) => chip.firstChild.textContent)])),
+  best: [...row.querySelectorAll(".best")].filter(seen).map((line) => line.textContent),
+  scope: document.querySelector("#card-packing .scope").textContent,
+  cards: [...document.querySelectorAll("#cards .card")].map((card) => card.id),
+  servers: [...document.querySelectorAll("[data-server]")].filter((step) => !step.hidden).length,
+};
+"""
+MINE = "#&ra=http&format=f6&packing=nopack&config=slow"
+
+
+def test_overview_counts_the_results_of_all_cases(page: Path, tmp_path: Path) -> None:
+    seen = drive(page, tmp_path, OVERVIEW)
+    assert seen["first"] == ["All cases measured. Pick your case above for your own numbers."]
+    assert seen["chips"]["card-format"] == ["f7 2.0x faster in 6"]
+    assert (seen["now"], len(seen["best"])) == ("", 3)
+    assert seen["scope"] == "Over all cases measured, if you change only this:"
+
+
+def test_overview_of_a_case_has_one_number_for_each_change(page: Path, tmp_path: Path) -> None:
+    seen = drive(page, tmp_path, OVERVIEW, anchor=MINE)
+    first, changes = seen["first"]
+    assert first.startswith(
+        "Your case: http, f6, not packed, default settings. Best change of all: "
+    )
+    assert "f7, packed, default settings: 2.5x faster, " in first
+    assert changes.startswith("Single changes, largest gain first: f7 2.0x faster (")
+    assert seen["chips"]["card-format"] == ["f7 2.0x faster"]
+    assert len(seen["best"]) == 1 and f"2.5x faster, {seen['now']} → " in seen["best"][0]
+    assert seen["scope"] == "In your case, if you change only this:"
+    assert seen["cards"][0] == "card-format"
+    kept = drive(page, tmp_path, OVERVIEW, anchor=MINE.replace("=f6", "=f7"))
+    assert kept["chips"]["card-format"] == ["keep f7 2.0x faster"]
+    assert not any("f7 2.0x" in line for line in kept["first"])
 
 
 def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
-from vcsbench.advice.advise import AdviceSettings, advise
+from vcsbench.advice.advise import AdviceSettings, advise, questions_of
 from vcsbench.advice.builds import same_as_baseline, with_candidates
 from vcsbench.advice.cards import (
     ADVICE,
@@ -26,6 +26,7 @@ from vcsbench.advice.cards import (
     value_label,
 )
 from vcsbench.advice.decision import BETTER, SMALL, Case, cases_of, missing_values, outcome_of
+from vcsbench.axes.client_server import server_settings
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
 
 AXES = ["command", "ra", "format", "packing", "cache"]
@@ -59,7 +60,8 @@ def test_answer_with_one_small_loss_is_the_value_with_the_smallest_worst_regret(
     assert (decision.kind, decision.value) == (rule.VALUE, "f7")
     assert decision.worst == {"f6": pytest.approx(2.9), "f7": pytest.approx(1 / 0.926)}
     assert (made.answer.short, made.answer.value) == ("f7", "f7")
-    assert made.answer.effect == "cold log 2.9x faster, at most 8 % slower"
+    counts = "of 2 cases 1 faster, 1 slower"
+    assert made.answer.effect == f"cold log 2.9x faster, at most 8 % slower ({counts})"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,8 @@ def test_outcome_of_a_row_follows_its_call_and_its_fixed_share(change, outcome):
     assert outcome_of({**row(3.0, "faster"), **change}) == outcome
 
 
-NOISY = row(0.2, "too noisy to say", cache="hot-os")
+NOISE = "too noisy to say"
+NOISY = row(0.2, NOISE, cache="hot-os")
 START_UP = row(0.2, "slower", cache="hot-svn", fixed_share=0.8)
 
 
@@ -176,12 +179,28 @@ def test_answer_for_a_reader_gives_the_factor_and_the_times_of_his_case():
     times = {("log", "http", fmt, "nopack", "cold"): t for fmt, t in (("f6", 0.5), ("f7", 0.2))}
     made = card(row(2.4), row(6.9, ra="svn"), times=times)
     case = made.cases[0]
-    assert case.pair_times(case.pairs[0]) == (pytest.approx(0.48), 0.2)
-    assert made.answer.effect == "cold log 2.4x to 6.9x faster, never slower"
+    assert case.pair_times(case.pairs[0]) == (0.5, pytest.approx(0.5 / 2.4))
+    assert case.pair_times(case.pairs[0], "f7") == (0.2, pytest.approx(0.48))
+    assert made.answer.effect == "cold log 2.4x to 6.9x faster (of 2 cases 2 faster, 0 slower)"
     mine = made.answer_for({"ra": "http", "format": "f6"})
-    assert "2.4x faster" in mine.sentence and "0.48 s → 0.20 s" in mine.sentence
+    assert "2.4x faster" in mine.sentence and "0.50 s → 0.21 s" in mine.sentence
     assert made.answer_for({"ra": "http", "format": "f7"}).sentence.startswith("You have f7")
     assert made.answer_for({"ra": "file"}).kind == rule.NOT_MEASURED
+
+
+def test_answer_for_a_reader_with_several_cases_has_each_result():
+    export = {"ra": "http", "command": "export"}
+    rows = [row(2.4), row(1.02, "no difference shown", **export), row(3.0, ra="svn")]
+    mine = card(*rows).answer_for({"ra": "http", "format": "f6"})
+    assert mine.sentence == "F7: cold log 2.4x faster; cold export equal."
+
+
+def test_answer_counts_cases_without_the_value():
+    other = row(1.0, "no difference shown", ra="svn", candidate="f8")
+    found = card(row(2.0), other, row(1.2, NOISE, ra="file"))
+    assert found.answer.effect.endswith(
+        "(of 3 cases 1 faster, 0 slower, 1 undecided, 1 without it)"
+    )
 
 
 @pytest.mark.parametrize(("ratio", "short"), [(2.0, "yes"), (0.5, "no")])
@@ -324,5 +343,45 @@ def test_advise_on_builds_has_the_measured_average_and_no_noise_check_in_situati
     assert "on average 1.25x slower (1.2" in made.answer.effect
     row_ = {"ratio": 0.8, "baseline": "f6", "candidate": "f7", "flags": "same-binaries"}
     advice = advise(settings, frame, [(DEFINITION, [{**row_, "call": "slower"}])])
-    bests = [situation.best.get("format", "f6") for situation in advice.situations]
-    assert {*bests} == {"f6"} and advice.cards[0].answer.short == "no other build"
+    values = [c.values["format"] for s in advice.situations for c in s.choices]
+    assert {*values} == {"f6"} and advice.cards[0].answer.short == "no other build"
+
+
+def test_advise_situation_names_all_axes_and_has_the_ratio_of_each_choice(tmp_path):
+    frame = frame_of(tmp_path, factors={"format": {"f7": 0.5}, "packing": {"pack": 0.8}}, twins=1)
+    frame = frame[frame["config"] == "slow"]
+    scenario = ["ra", "command", "repo", "cache"]
+    settings = AdviceSettings(VALUES, scenario, ["command", "repo", "cache"])
+    situation = advise(settings, frame).situations[0]
+    assert situation.best
+    assert situation.best.values == {"format": "f7", "packing": "pack", "config": "slow"}
+    known = {(c.values["format"], c.values["packing"]): c for c in situation.choices}
+    assert known["f6", "nopack"].ratio == pytest.approx(2.5, rel=0.02)
+    assert known["f7", "nopack"].ratio == pytest.approx(1.25, rel=0.02)
+    assert situation.gain == known["f6", "nopack"].ratio and situation.equal == []
+    assert known["f6", "nopack"].seconds / situation.best.seconds == pytest.approx(2.5, rel=0.02)
+
+
+def test_questions_of_server_settings_have_a_step_for_each_server():
+    settings = {"config": {"fast": {"svnserve": "svnserve -d", "httpd": "A on"}, "slow": {}}}
+    asked = {"question": "Which?", "how_to_measure": {"command": "make report", "note": "It runs."}}
+    (question,) = questions_of({"config": asked}, settings)
+    fast = question.actions["fast"]
+    assert [(step.server, step.command) for step in fast.steps] == [
+        ("svnserve", "svnserve -d"),
+        ("httpd", "A on"),
+    ]
+    assert all(step.note for step in fast.steps) and fast.cost and fast.note
+    assert [step.command for step in question.actions[""].steps] == ["make report"]
+    assert "slow" not in question.actions
+
+
+def test_server_settings_have_a_command_and_lines(tmp_path):
+    folder = tmp_path / "config" / "servers" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "svnserve.args").write_text("--threads  # why\n--compression 0\n")
+    (folder / "httpd.conf").write_text("# none\nSVNBlockRead on\nSVNCompressionLevel 0\n")
+    assert server_settings(tmp_path, "mine") == {
+        "svnserve": "svnserve -d -r ROOT --threads --compression 0",
+        "httpd": "SVNBlockRead on\nSVNCompressionLevel 0",
+    }

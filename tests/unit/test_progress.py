@@ -79,7 +79,8 @@ def test_run_progress_line_follows_the_stages(log):
     assert run.end(9, False, 61.0) == ""
     assert run.line().startswith("preparing")  # the copies are missing
     run.ended["copies"] = 1
-    assert run.line() == "making tables and report: 1 of 2"
+    run.start(10, Job("report", {"study": "s"}, "", 61.0))
+    assert run.line() == "making tables and report: 1 of 2 steps"
 
 
 def test_run_progress_after_a_decision_counts_the_added_cell_rounds():
@@ -90,13 +91,18 @@ def test_run_progress_after_a_decision_counts_the_added_cell_rounds():
     run.end(3, False, 3.0)
     run.expect_more(4)
     assert run.total["cell"] == 2
+    assert run.line() == "allocating more rounds"
 
+    # Snakemake names the new total after the first cell-round has started.
+    run.start(4, Job("cell", {"study": "s", "cell": "a", "round": "1"}, "", 4.0))
+    assert run.line() == "measuring more rounds"
+    assert run.end(4, False, 5.0) == ""
     run.expect_more(4 + 3 + 1)
     assert (run.total["cell"], run.total["decide"]) == (5, 2)
-    assert measure(run, 4, 4.0) == ""
-    assert run.line() == "measuring: 3 of 5 cell-rounds"
+    assert run.line() == "measuring: 1 of 3 more cell-rounds"
     run.expect_more(8)
-    assert [measure(run, number, 5.0) for number in (5, 6)][1] == "measured 5 cell-rounds in 6 s"
+    ends = [measure(run, number, 5.0) for number in (5, 6)]
+    assert ends == ["", "measured 3 more cell-rounds in 2 s"]
 
 
 def test_run_progress_waiting_for_machine_names_the_holder(monkeypatch):
@@ -147,6 +153,12 @@ def test_console_in_log_file_has_a_line_a_minute(monkeypatch):
     output.close()
     assert len(stream.getvalue().splitlines()) - before in (9, 10)
     assert "\r" not in stream.getvalue() and "\x1b" not in stream.getvalue()
+
+
+def test_console_line_has_at_most_80_characters(log):
+    job = {**CELL, "rule_name": "load", "wildcards": {"repo": "r" * 200}, "log": [str(log)]}
+    events = (EVENTS[0], event(jobid=1, **job))
+    assert max(map(len, shown(*events).splitlines())) == console.COLUMNS
 
 
 def test_console_failed_job_has_escaped_end_of_its_log(tmp_path):

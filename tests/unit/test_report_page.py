@@ -19,7 +19,8 @@ from unit.report_files import (
     results_of,
 )
 from unit.synthetic import AXES
-from vcsbench.advice.cards import Advice
+from vcsbench.advice.cards import Advice, factor
+from vcsbench.advice.decision import Case, Pair
 from vcsbench.errors import UserError
 from vcsbench.report.answers import CardView, card_views, choice
 from vcsbench.report.findings_section import MEANINGS, causes_of, finding_views, summary_of
@@ -75,23 +76,53 @@ def test_page_of_the_same_results_is_the_same_and_requests_nothing(results, page
 def test_cards_have_the_known_values_and_factors(page):
     answers = {axis: card_on(page, axis).card.answer for axis in ("format", "packing", "ra")}
     assert answers["format"].value == "f7" and answers["ra"].value == "svn"
-    assert "2.0x faster, never slower" in answers["format"].effect
+    assert "2.0x faster (of 36 cases 35 faster, 0 slower" in answers["format"].effect
     assert answers["packing"].short == "yes"
     # Text, chart and times have the same ratio.
     for row in (row for row in card_on(page, "format").rows if row.style == "candidate"):
         shown = float(re.search(r"([\d.]+)x", row.text).group(1))
-        before, after = (float(t.split()[0]) for t in row.times.split(" → "))
+        before, after = (float(time.split()[0]) for time in row.times)
         assert before / after == pytest.approx(shown, rel=0.06)
-        assert row.text in row.drawing
+        assert row.text in row.drawing and row.text == f"{row.winner} {factor(row.gain)} faster"
+        assert row.winner == "f7" and row.sides == ("f6", "f7")
 
 
-@pytest.mark.parametrize(("share", "shown"), [(0.45, ", 45 % fixed cost"), (0.2, "")])
-def test_cases_with_more_than_a_quarter_of_fixed_cost_name_it(page, share, shown):
+@pytest.mark.parametrize(("share", "shown"), [(0.45, "45 % fixed cost"), (0.2, "")])
+def test_cases_with_more_than_a_quarter_of_fixed_cost_name_it(results, page, share, shown):
     card = card_on(page, "packing").card
     case = next(case for case in card.cases if case.is_decided)
     pair = replace(case.pairs[0], fixed_share=share)
-    view = card_views([replace(card, cases=[replace(case, pairs=(pair,))])])[0]
-    assert view.rows[0].times.endswith(shown or " s")
+    view = card_views([replace(card, cases=[replace(case, pairs=(pair,))])], results)[0]
+    assert view.rows[0].note == shown
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (1.4, 3.1, "packed 1.4x to 3.1x faster"),
+        (0.5, 0.9, "packed 1.1x to 2.0x slower"),
+        (0.9, 1.5, "packed 11 % slower to 1.5x faster"),
+        (0.0, 0.0, "packed too few rounds"),
+    ],
+)
+def test_undecided_case_has_its_interval_in_words(results, page, low, high, text):
+    card = card_on(page, "packing").card
+    pair = Pair("nopack", "pack", 1.2, low, high, 5, "too few rounds")
+    view = card_views([replace(card, cases=[Case({}, (pair,))])], results)[0]
+    assert (view.rows[0].range, view.rows[0].winner) == (text, "")
+
+
+def test_cards_have_the_disk_and_the_load_of_this_run(results):
+    repository = {"name": "ruby", "packing": "pack", "youngest": 5526, "files": 3}
+    sizes = {"f6": 80 * 1024**2, "f7": 35 * 1024**2}
+    contexts = [{"repository": {**repository, "format": f, "bytes": n}} for f, n in sizes.items()]
+    loads = {"ruby": {"seconds": 22.0, "revisions": 5526, "path": "/dev/shm/x"}, "bsd": {}}
+    found = card_views(results.advice.cards, replace(results, contexts=contexts, loads=loads))
+    costs = {view.card.question.axis: " ".join(view.costs) for view in found}
+    text = costs["format"].replace("\u202f", " ")
+    assert "f6 80.0 MiB in 3 files, f7 35.0 MiB in 3 files (5 526 revisions, packed)" in text
+    assert "took 22 s in memory" in text
+    assert costs["packing"] == costs["ra"] == ""
 
 
 NAME = "hot-log-packing-penalty"
@@ -160,13 +191,50 @@ def test_packed_answers_equal_the_rule_on_the_fitting_cases(page, picks):
 
 
 def test_overview_and_situations_have_the_best_combination(page):
-    assert len(page["overview"].columns) == 3
-    square = next(s for q, c, s in page["overview"].rows if (q, c) == ("Format?", "log"))[0]
-    assert square.style == "candidate" and square.text == "f7 2.0x"
+    labels = [operation.label for operation in page["operations"]]
+    assert labels[:2] == ["cold log", "log, OS cache warm"] and len(labels) == 6
     where = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "cold"}
     label, row = next((label, row) for label, of, row in page["situations"] if of == where)
     assert label == "cold log over svn" and row.gain == pytest.approx(2.5, rel=0.02)
-    assert choice(row.best).startswith("f7, packed")
+    best = next(b for b in page["operations"][0].best if b.where == where)
+    assert (best.label, best.text) == ("svn", "f7, packed, default settings")
+    assert choice(row.best.values) == best.text and "2.5x faster than the slowest" in best.effect
+
+
+def test_packed_situations_have_the_time_and_the_best_change_of_each_choice(page):
+    found = unpacked(page["packed_answers"])["situations"]
+    where = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "cold"}
+    choices = next(situation["choices"] for situation in found if situation["where"] == where)
+    assert choices[0][2:] == ["you have the best measured", 1]
+    of, now, change, gain = next(
+        c for c in choices if (c[0]["format"], c[0]["packing"]) == ("f6", "nopack")
+    )
+    assert of == {**where, "format": "f6", "packing": "nopack", "config": "slow"}
+    assert gain == pytest.approx(2.5, rel=0.02)
+    assert change == f"2.5x faster, {now} → {choices[0][1]}"
+
+
+def test_words_have_the_marks_of_tables_and_of_answers(page):
+    signs = {sign for table in page["tables"] for sign, _ in table.key}
+    assert signs <= page["glossary"].keys()
+    assert {"equal", "undecided", "depends", "either", "2.9x, 8 %", "○ ◐ ●"} <= page[
+        "glossary"
+    ].keys()
+
+
+@pytest.mark.parametrize("scatter", [None, 21.0])
+def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(results, scatter):
+    counts = {"comparisons": 82, "different": 20, "alike": 4}
+    outlook = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 58), (720, 2), (3600, 0))]
+    spent = dict.fromkeys(("preparation", "measuring", "waiting"), 0.0)
+    account = {"minutes": None, "min_effect_pct": 10.0, "tables": {"t": counts}, "timed_s": 0.0}
+    account |= {"spent_s": spent, "blocks": [], "outlook": outlook, "around_s": 0, "studies": 1}
+    if scatter:
+        account["noisy"] = {"scatter_pct": scatter}
+    why = ": runs of a cell scatter by 21 % here" if scatter else ""
+    first, second = page_of(replace(results, account=account))["uncertain"]
+    assert first == f"58 of 82 comparisons are undecided{why}."
+    assert second.startswith("make report MINUTES=12: 12 min more decide 56 of 58")
 
 
 def test_tables_have_a_key_for_each_mark_and_for_percentages(page):

@@ -41,7 +41,10 @@ PREPARING = {
     "node_job": ("measuring job {of} on a node", "measured job {of}"),
 }
 MEASURING, COUNTING, DECIDING = "cell", "calls", "decide"
-MEASURED_FIRST = (*PREPARING, COUNTING, MEASURING, DECIDING)
+COUNTED = (DECIDING, COUNTING, MEASURING)
+MEASURED_FIRST = (*PREPARING, *COUNTED)
+# A line of progress has at most this many characters, with its clock.
+COLUMNS = 80
 # The cell-rounds, and the part of a stage, that an estimate of the time left needs.
 MIN_SAMPLES = 5
 MIN_STAGE_S, MIN_STAGE_PART = 5.0, 0.02
@@ -80,6 +83,9 @@ class RunProgress:
         self.waited_s = 0.0
         self.measuring_since: float | None = None
         self.measured_s: list[float] = []
+        # The cell-rounds that had ended at the last decision: counters are of one batch.
+        self.before = 0
+        self._stage = "begin"
 
     def expect(self, jobs: Mapping[str, int]) -> None:
         """Set the number of all jobs by rule, finished ones included."""
@@ -98,6 +104,7 @@ class RunProgress:
             progress.forget(job.log)
         if job.rule == MEASURING and self.measuring_since is None:
             self.measuring_since = job.started
+        self.stage()
 
     def end(self, number: int, has_failed: bool, now: float) -> str:
         """Remove a job that has ended. Return a sentence if a stage has ended with it, otherwise ""."""
@@ -108,55 +115,69 @@ class RunProgress:
         took_s = now - job.started
         if job.rule in PREPARING and not has_failed:
             return f"{job.phrase(1)} in {words.duration(took_s)}"
+        if job.rule == DECIDING:
+            self.before, self.waited_s, self.measuring_since = self.ended[MEASURING], 0.0, None
         if job.rule != MEASURING:
             return ""
         self.failed += has_failed
         waited_s = _waited_s(job)
         self.waited_s += waited_s
         self.measured_s.append(max(0.0, took_s - waited_s))
-        if self.left(MEASURING) or self.measuring_since is None:
+        # More has ended than is known at the begin of a batch.
+        if self.total[MEASURING] != self.ended[MEASURING] or self.measuring_since is None:
             return ""
         duration = words.duration(now - self.measuring_since - self.waited_s)
-        return f"measured {cell_rounds(self.ended[MEASURING])}{self._failures()} in {duration}"
+        return f"measured {self._batch(self.ended[MEASURING])}{self._failures()} in {duration}"
 
     def left(self, *rules: str) -> int:
         """Return the number of jobs of these rules that have not ended."""
         return sum(max(0, self.total[rule] - self.ended[rule]) for rule in rules)
 
     def stage(self) -> str:
-        """Return the present stage as one word: a rule, plan, begin or report."""
-        rules = {job.rule for job in self.running.values()}
-        if preparing := sorted(rules & PREPARING.keys()):
-            return preparing[0]
-        for stage in (DECIDING, COUNTING, MEASURING):
-            if stage in rules or (stage != DECIDING and self.ended[stage] and self.left(stage)):
-                return stage
+        """Return the present stage as one word: a rule, plan, begin or report.
+
+        Between two jobs it is the last one's.
+        """
         if not self.total:
             return "plan"
-        return "begin" if self.left(*MEASURED_FIRST) else "report"
+        rules = {job.rule for job in self.running.values()}
+        if stages := [*sorted(rules & PREPARING.keys()), *(r for r in COUNTED if r in rules)]:
+            self._stage = stages[0]
+        elif rules and not self.left(COUNTING, MEASURING):
+            self._stage = "begin" if self.left(*MEASURED_FIRST) else "report"
+        return self._stage
 
     def line(self) -> str:
         """Return the present stage, how far it is, and the time left if it is known."""
         stage = self.stage()
         if stage in PREPARING:
             jobs = [job for job in self.running.values() if job.rule in PREPARING]
-            return "; ".join(text for job in jobs for text in _describe_stages(job))
+            return "; ".join(text for job in jobs for text in _describe_stages(job)) or "preparing"
         if stage == MEASURING:
-            done = f"measuring: {self.ended[MEASURING]:,} of {cell_rounds(self.total[MEASURING])}"
+            done = f"measuring: {self.ended[MEASURING] - self.before:,} of "
+            is_known = self.total[MEASURING] > self.before
+            done = (
+                done + self._batch(self.total[MEASURING]) if is_known else "measuring more rounds"
+            )
             if holder := other_holder():
                 return f"{done}; waiting for another measurement: {holder}"
             left = ""
-            if len(self.measured_s) >= MIN_SAMPLES:
+            if is_known and len(self.measured_s) >= MIN_SAMPLES:
                 mean_s = sum(self.measured_s) / len(self.measured_s)
                 left = f", {words.duration(self.left(MEASURING) * mean_s)} left"
             return f"{done}{self._failures()}{left}"
         if stage == COUNTING:
-            return f"counting system calls: {self.ended[COUNTING]:,} of {self.total[COUNTING]:,}"
+            cells = words.count_of(self.total[COUNTING], "cell")
+            return f"counting system calls: {self.ended[COUNTING]:,} of {cells}"
         if stage == "report":
             rules = [rule for rule in self.total if rule not in MEASURED_FIRST]
             total = sum(self.total[rule] for rule in rules)
-            return f"making tables and report: {total - self.left(*rules)} of {total}"
+            return f"making tables and report: {total - self.left(*rules)} of {total} steps"
         return {DECIDING: "allocating more rounds", "plan": "planning"}.get(stage, "preparing")
+
+    def _batch(self, until: int) -> str:
+        """Return the number of cell-rounds of the present batch, of which later ones add rounds."""
+        return cell_rounds(until - self.before, " more" if self.before else "")
 
     def _failures(self) -> str:
         return f" ({self.failed:,} failed)" if self.failed else ""
@@ -183,7 +204,9 @@ class Console:
                 more = " more" if self.progress.total[MEASURING] else ""
                 self.progress.expect(fields.get("stats", {}))
                 if number := self.progress.left(MEASURING):
-                    self._print(f"{cell_rounds(number, more)} to measure")
+                    then = ", then more where they decide most"
+                    then = then if self.progress.left(DECIDING) else ""
+                    self._print(f"{cell_rounds(number, more)} to measure{then}")
             elif event == "job_info":
                 log = next(iter(fields.get("log") or ()), "")
                 job = Job(fields.get("rule_name", ""), fields.get("wildcards", {}), log, now)
@@ -223,12 +246,12 @@ class Console:
         stage, line = self.progress.stage(), printable(self.progress.line())
         if self._is_terminal:
             if line != self._line:
-                width = shutil.get_terminal_size().columns
-                self._write(f"{clear_line(self.stream)}{line[: width - 1]}\r")
+                width = min(shutil.get_terminal_size().columns - 1, COLUMNS)
+                self._write(f"{clear_line(self.stream)}{line[:width]}\r")
                 self._line = line
         elif now - self._written_at >= LOG_EVERY_S or stage not in ("plan", self._stage):
             self._written_at, self._stage = now, stage
-            self._write(f"{time.strftime('%H:%M:%S')} {line}\n")
+            self._write(f"{time.strftime('%H:%M:%S')} {line}"[:COLUMNS] + "\n")
 
     def _print(self, text: str) -> None:
         """Print lines that remain."""

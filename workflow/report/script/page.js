@@ -2,6 +2,7 @@
 
 const mine = document.getElementById("case");
 const note = document.getElementById("note");
+const allCards = [...document.querySelectorAll("#cards .card")];
 let answers = null;
 
 window.addEventListener("error", (event) => { document.documentElement.dataset.error = event.message; });
@@ -18,7 +19,129 @@ document.addEventListener("click", (event) => {
   else if (!event.target.closest(".copy")) showNote(cell ? cell.title : "");
 });
 
-// The cards, their cases and the situations that fit the picks.
+// The label of a value: "not packed".
+function labelOf(axis, value) {
+  return answers?.labels?.[axis]?.[value] ?? value;
+}
+
+// A factor of at least 1 in the words of the cards. In a range with "2.4x", 8 % is 1.1x.
+function factorOf(gain, isPercent = gain < 1.195) {
+  return isPercent ? `${(100 * (gain - 1)).toFixed(0)} %` : `${gain.toFixed(gain < 9.95 ? 1 : 0)}x`;
+}
+
+function factorsOf(gains) {
+  const [low, high] = [Math.min(...gains), Math.max(...gains)];
+  const most = factorOf(high);
+  const least = factorOf(low, most.endsWith("%"));
+  return least === most ? most : `${least.replace(" %", "")} to ${most}`;
+}
+
+// The comparisons of a card that fit some axis values. One with the reader's own value, if it is picked.
+function comparisonsOf(card, values) {
+  const table = card.querySelector(".forest");
+  const current = values[table?.dataset.compares];
+  return [...table?.tBodies[0].rows ?? []].filter((row) => isPicked(keysOf(row), values, table.dataset)
+    && (!current || row.dataset.sides.split(" ").includes(current)));
+}
+
+const OUTCOMES = { equal: "equal", undecided: "undecided", small: "start-up" };
+
+// The results of some comparisons: a chip for each faster value, then for equal and undecided ones.
+function chipsOf(rows, axis, current) {
+  const groups = new Map();
+  for (const row of rows) {
+    const name = row.dataset.winner || OUTCOMES[row.className];
+    groups.set(name, [...groups.get(name) ?? [], row]);
+  }
+  return [...groups].map(([name, members]) => {
+    const [{ className, dataset: { winner, times, range } }] = members;
+    const isKept = current && winner === labelOf(axis, current);
+    const gain = winner && ` ${factorsOf(members.map(({ dataset }) => Number(dataset.gain)))} faster`;
+    const chip = made("span", `${isKept ? "keep " : ""}${name}${gain}${rows.length > 1 ? ` in ${members.length}` : ""}`);
+    chip.className = `chip ${className}`;
+    if (rows.length > 1 || isKept) return chip;
+    const ordered = className === "reference" ? times.split("|").reverse() : times.split("|");
+    const more = { candidate: ordered.join(" → "), reference: ordered.join(" → "), undecided: range }[className];
+    if (more) chip.append(made("small", more));
+    return chip;
+  });
+}
+
+// The choice of a situation that the reader has: values, time, effect and factor of the best one.
+function choiceIn(keys, values) {
+  const situation = answers.situations.find(({ where }) => new URLSearchParams(where).toString() === new URLSearchParams(keys).toString());
+  const fitting = (situation?.choices ?? []).filter(([of]) => isPicked(of, values));
+  return Object.keys(values).length && fitting.length === 1 ? fitting[0] : null;
+}
+
+// The overview. Returns the best combination with the largest gain, and the gain of each card that has any.
+function applyOverview(values) {
+  let [best, isMine] = [null, false];
+  const gains = new Map();
+  const undecided = new Set();
+  const isComplete = mine && [...mine.elements].every(({ name, value }) => !name || value);
+  for (const row of document.querySelectorAll(".overview tbody tr")) {
+    const keys = keysOf(row);
+    const operation = row.cells[0].textContent.replace(/^[○◐●] /, "");
+    const now = new Set();
+    let shown = 0;
+    for (const square of row.querySelectorAll(".square")) {
+      const card = document.getElementById(square.dataset.card);
+      const axis = card.querySelector(".forest").dataset.compares;
+      const rows = comparisonsOf(card, { ...values, ...keys });
+      square.replaceChildren(...rows.length ? chipsOf(rows, axis, values[axis]) : ["–"]);
+      for (const { dataset: { winner, gain } } of rows) {
+        const isChange = winner && winner !== labelOf(axis, values[axis]);
+        if (isChange && gain > (gains.get(card)?.gain ?? 1)) gains.set(card, { gain: Number(gain), winner, operation, axis });
+      }
+      if (rows.some(({ className }) => className === "undecided")) undecided.add(card);
+      shown += rows.length;
+    }
+    for (const line of row.querySelectorAll(".best")) {
+      const where = keysOf(line);
+      const choice = choiceIn(where, values);
+      const effect = line.querySelector("small");
+      line.hidden = !isPicked(where, values);
+      effect.textContent = choice ? choice[2] : `${isComplete ? "your combination was not measured; " : ""}${effect.dataset.all}`;
+      if (line.hidden) continue;
+      shown += 1;
+      if (choice) now.add(choice[1]);
+      if (choice?.[3] > (best?.gain ?? 1)) best = { gain: choice[3], text: line.querySelector("b").textContent, effect: choice[2], operation };
+    }
+    row.hidden = !shown;
+    row.querySelector(".now").textContent = [...now].join(", ") || "not measured";
+    isMine ||= now.size > 0;
+  }
+  document.querySelectorAll(".overview .now").forEach((cell) => { cell.hidden = !isMine; });
+  return { best, gains, undecided };
+}
+
+// Two lines: what the reader has with the best change of all, and single changes by gain. Cards follow this order.
+function applyFirst(values, { best, gains, undecided }) {
+  const has = Object.entries(values).filter(([axis]) => mine?.elements[axis]).map(([axis, value]) => labelOf(axis, value));
+  const gainOf = (card) => (has.length && gains.get(card)?.gain) || 0;
+  [...allCards].sort((a, b) => gainOf(b) - gainOf(a)).forEach((card) => card.parentNode.append(card));
+  const first = document.getElementById("first");
+  if (!first) return;
+  if (!has.length) {
+    const text = mine ? " Pick your case above for your own numbers." : "";
+    first.replaceChildren(made("p", "", made("b", "All cases measured."), text));
+    return;
+  }
+  const lines = [made("p", "", made("b", `Your case: ${has.join(", ")}.`))];
+  const open = [...mine.elements].filter(({ name, value }) => name && !value).map(({ name }) => labelOf(name, ""));
+  if (open.length) lines[0].append(` Pick ${open.join(", ")} as well for your times.`);
+  else if (best) lines[0].append(" Best change of all: ", made("b", best.text), `: ${best.effect} (${best.operation}).`);
+  else lines[0].append(" No combination measured is called faster.");
+  const changes = [...gains.values()].filter(({ axis }) => values[axis]).sort((a, b) => b.gain - a.gain)
+    .map(({ winner, gain, operation }) => `${winner} ${factorOf(gain)} faster (${operation})`);
+  const unknown = [...undecided].filter((card) => !gains.has(card)).map((card) => labelOf(card.querySelector(".forest").dataset.compares, ""));
+  const texts = [changes.join(", "), unknown.length ? `undecided: ${unknown.join(", ")}` : ""].filter(Boolean);
+  if (texts.length) lines.push(made("p", `Single changes, largest gain first: ${texts.join("; ")}.`));
+  first.replaceChildren(...lines);
+}
+
+// Overview, cards, their cases and the situations that fit the picks.
 function applyCase() {
   const values = picked();
   for (const control of mine?.elements ?? []) if (control.name) control.value = values[control.name] ?? "";
@@ -30,19 +153,25 @@ function applyCase() {
     card.querySelector(".answer").textContent = short;
     card.querySelector(".sentence").textContent = sentence;
     const axis = card.querySelector(".forest")?.dataset.compares;
+    const scope = Object.keys(values).length ? "In your case" : "Over all cases measured";
+    card.querySelector(".scope").textContent = `${scope}, if you change only this:`;
     // A reader who has the value has nothing to apply.
     for (const action of card.querySelectorAll(".do")) {
-      action.hidden = action.dataset.value !== value || (Boolean(value) && values[axis] === value);
+      action.hidden = Boolean(action.dataset.value) && action.dataset.value === values[axis];
+      action.open = action.dataset.value === value;
+    }
+    for (const step of card.querySelectorAll("[data-server]")) {
+      step.hidden = ["http", "svn"].includes(values.ra) && step.dataset.server !== { http: "httpd", svn: "svnserve" }[values.ra];
     }
   }
-  for (const row of document.querySelectorAll(".forest tbody tr, .situations tbody tr")) {
-    row.hidden = !isPicked(keysOf(row), values, row.closest("table").dataset);
-  }
-  for (const details of document.querySelectorAll(".card details")) {
+  for (const row of document.querySelectorAll(".situations tbody tr")) row.hidden = !isPicked(keysOf(row), values);
+  for (const details of document.querySelectorAll(".card .cases")) {
     const rows = [...details.querySelectorAll("tbody tr")];
-    const shown = rows.filter((row) => !row.hidden).length;
-    details.querySelector("summary").textContent = `${shown} of ${rows.length} comparisons`;
+    const shown = new Set(comparisonsOf(details.closest(".card"), values));
+    rows.forEach((row) => { row.hidden = !shown.has(row); });
+    details.querySelector("summary").textContent = `${shown.size} of ${rows.length} comparisons`;
   }
+  applyFirst(values, applyOverview(values));
 }
 
 function makeCase() {

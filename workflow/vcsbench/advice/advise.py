@@ -10,7 +10,16 @@ from functools import partial
 import pandas as pd
 
 from vcsbench.advice.builds import geometric_mean, same_as_baseline, with_candidates
-from vcsbench.advice.cards import Advice, CardQuestion, Situation, card_of, factors
+from vcsbench.advice.cards import (
+    Advice,
+    CardAction,
+    CardQuestion,
+    Choice,
+    Situation,
+    Step,
+    card_of,
+    factors,
+)
 from vcsbench.advice.decision import (
     Cell,
     Row,
@@ -33,10 +42,12 @@ from vcsbench.statistics.tables import make_table
 from vcsbench.words import is_number
 
 # Of every server configuration.
-NOTE = (
-    "Directives of httpd go into httpd.conf. Cache sizes are MB for svnserve, KB for httpd, and each server "
-    "process can use that much memory. Measured over loopback: on a slow network compression gains more."
-)
+SERVER_NOTES = {
+    "svnserve": "Start it with these options (cache in MB), also in its service file. Connections end.",
+    "httpd": "Add these lines to httpd.conf (cache in KB), then run `apachectl graceful`.",
+}
+NOTE = "To undo it, remove them. Measured over loopback: on a slow network compression gains more."
+COST = "Each server process can use that much memory for its cache. A restart. Once."
 
 
 @dataclass(frozen=True)
@@ -52,19 +63,23 @@ class AdviceSettings:
     limits: Limits = DEFAULT_LIMITS
 
 
-def questions_of(questions: Mapping[str, Row], commands: Mapping[str, Row]) -> list[CardQuestion]:
-    """Return the questions of a study by axis; `commands` has a command for values without an action."""
+def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> list[CardQuestion]:
+    """Return the questions of a study by axis; `settings` has the settings of each server by value."""
     made = []
     for axis, question in questions.items():
-        typed = {v: {"command": text, "note": NOTE} for v, text in commands.get(axis, {}).items()}
-        actions = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
-        texts = {
-            value: {key: action.get(key) or "" for key in ("command", "note")}
-            for value, action in {**typed, **actions}.items()
-        }
+        actions = {}
+        for value, servers in settings.get(axis, {}).items():
+            steps = [Step(text, name, SERVER_NOTES[name]) for name, text in servers.items() if text]
+            if steps:
+                actions[value] = CardAction(steps, NOTE, COST)
+        asked = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
+        for value, action in asked.items():
+            command, note, cost = (action.get(key) or "" for key in ("command", "note", "cost"))
+            if command or note or cost:
+                actions[value] = CardAction([Step(command)] if command else [], note, cost)
         values, yes = list(question.get("values", ())), question.get("yes_value", "")
         aggregate = bool(question.get("aggregate"))
-        made.append(CardQuestion(axis, question["question"], values, yes, texts, aggregate))
+        made.append(CardQuestion(axis, question["question"], values, yes, actions, aggregate))
     return made
 
 
@@ -126,8 +141,8 @@ def geometric_means(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[Cell, flo
 def _situation(
     where: Where, rows: pd.DataFrame, axes: Sequence[str], noise: Noise, limits: Limits
 ) -> Situation:
-    """Return the best choice of a situation. Comparisons with it are corrected as one family."""
-    choosing = [axis for axis in axes if axis not in where and rows[axis].nunique() > 1]
+    """Return the choices of a situation. Comparisons with the best one are corrected as one family."""
+    choosing = [axis for axis in axes if axis not in where]
     logs: dict[Cell, dict[int, float]] = {}
     facts: dict[Cell, Row] = {}
     for row in rows.to_dict("records"):
@@ -166,9 +181,11 @@ def _situation(
         ratios.append(noise.with_error(ratio_interval(shared), [(cell(best), cell(choice))]))
     words = metric_of(DEFAULT).words
     calls = calls_of(ratios, noise.has_duplicates, words[:2], limits)
-    equal = [named(o) for o, call in zip(others, calls, strict=True) if call != words.better]
-    gain = ratios[-1].value if calls[-1] == words.better else None
-    return Situation(where, named(best), math.exp(means[best]), gain, equal, "", other)
+    choices = [Choice(named(best), math.exp(means[best]))]
+    for choice, estimate, call in zip(others, ratios, calls, strict=True):
+        seconds, is_slower = math.exp(means[choice]), call == words.better
+        choices.append(Choice(named(choice), seconds, estimate.value, is_slower))
+    return Situation(where, choices, other_work=other)
 
 
 def _difference(choice: Cell, works: Mapping[Cell, str], same: set[Cell]) -> str:

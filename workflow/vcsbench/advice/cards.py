@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
 from vcsbench.advice.decision import (
+    BETTER,
     DEPENDS,
     EQUAL,
     NOT_MEASURED,
     SAME,
     UNDECIDED,
+    WORSE,
     Case,
     Decision,
     Missing,
@@ -143,19 +146,36 @@ def seconds(value: float) -> str:
     return f"{value:.{3 if value < 0.0995 else 2 if value < 9.95 else 1}f} s"
 
 
+class Step(NamedTuple):
+    """A command that applies a value; `server` if it concerns one server only, with the `note` for it."""
+
+    command: str
+    server: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class CardAction:
+    """The commands that apply a value, their side effects (`note`), and the price of the change (`cost`)."""
+
+    steps: Sequence[Step] = ()
+    note: str = ""
+    cost: str = ""
+
+
 @dataclass(frozen=True)
 class CardQuestion:
     """A question of a study: its axis, its text, and the study's settings for the values.
 
-    `yes_value` makes the answer yes or no, `actions` has the command and the note of a value ("" for a
-    question that this run cannot answer), `aggregate` requests one answer over all cells.
+    `yes_value` makes the answer yes or no, `actions` has the action of a value ("" for a question that this
+    run cannot answer), `aggregate` requests one answer over all cells.
     """
 
     axis: str
     text: str
     values: Sequence[str] = ()
     yes_value: str = ""
-    actions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    actions: Mapping[str, CardAction] = field(default_factory=dict)
     aggregate: bool = False
 
     @property
@@ -209,28 +229,47 @@ class Card:
         decision = decide(cases, self.reference, self.min_effect_pct, weights)
         return _answer(self, decision, cases, picks.get(self.question.axis, ""))
 
-    def action(self, value: str) -> Mapping[str, str]:
-        """Return the command and the note for a value; {} without either."""
-        action = self.question.actions.get(value, {})
-        return action if any(action.values()) else {}
+
+@dataclass(frozen=True)
+class Choice:
+    """The values of the axes that a reader can choose, and their geometric mean.
+
+    `ratio` is their time divided by the best time, `is_slower` if they are called slower than the best ones.
+    """
+
+    values: Where
+    seconds: float
+    ratio: float = 1.0
+    is_slower: bool = False
 
 
 @dataclass(frozen=True)
 class Situation:
-    """The choices of cells that share the axes a reader cannot choose.
+    """The choices of cells that share the axes a reader cannot choose, the best one first.
 
-    `best` has the values of the best choice by axis, `seconds` its geometric mean, `gain` its factor over
-    the slowest choice, `equal` the choices that are not called slower than it. `why_not` is the reason for
-    no answer, `other_work` maps choices that did other work to the reason.
+    `why_not` is the reason for no answer, `other_work` maps choices that did other work to the reason.
     """
 
     where: Where
-    best: Where = field(default_factory=dict)
-    seconds: float | None = None
-    gain: float | None = None
-    equal: Sequence[Where] = ()
+    choices: Sequence[Choice] = ()
     why_not: str = ""
     other_work: Sequence[tuple[Where, str]] = ()
+
+    @property
+    def best(self) -> Choice | None:
+        """Return the best choice."""
+        return self.choices[0] if self.choices else None
+
+    @property
+    def gain(self) -> float | None:
+        """Return the factor of the best choice over the slowest one."""
+        last = self.choices[-1] if self.choices else None
+        return last.ratio if last and last.is_slower else None
+
+    @property
+    def equal(self) -> list[Where]:
+        """Return the other choices that are not called slower than the best one."""
+        return [choice.values for choice in self.choices[1:] if not choice.is_slower]
 
 
 @dataclass(frozen=True)
@@ -295,55 +334,62 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
     against = current if current and current != decision.value else card.reference
     effect = Effect.of(decision.value, cases, against, card.reference)
     if kind == DEPENDS:
-        single = (
-            f"{label} if you must choose one: {effect.losses}, up to {factor(effect.most)} faster"
-        )
+        most = factor(effect.most)
+        single = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
         rule = _rule_text(axis, decision.value, find_rule(cases, card), single)
         sentence = f"Choose {rule}; {single}." if rule else f"Choose {single}."
         return Answer(kind, decision.value, kind, sentence, rule or single)
     short = label
     if card.question.yes_value:
         short = "yes" if decision.value == card.question.yes_value else "no"
-    text = ", ".join(filter(None, [effect.wins, effect.losses]))
+    text = ", ".join(filter(None, [effect.wins, effect.losses if effect.regrets else ""]))
+    if len(cases) > 1:
+        undecided = decision.cases - decision.decided
+        counts = len(effect.gains), effect.slower, effect.equal, undecided
+        text += f" ({outcomes_text(*counts, len(cases))})"
     sentence = _for_reader(axis, decision.value, cases, current) if current else ""
     if not sentence:
-        sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}"
-        if len(cases) > 1:
-            undecided = decision.cases - decision.decided
-            counts = len(effect.gains), effect.slower, effect.equal, undecided
-            sentence += f" ({outcomes_text(*counts, len(cases))})"
-        sentence += "."
+        sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}."
     return Answer(kind, decision.value, short, sentence, text)
 
 
 def outcomes_text(faster: int, slower: int, equal: int, undecided: int, cases: int) -> str:
-    """Return `faster in 17, equal in 4, undecided in 3 of 24 cases`; some cases may be in no count."""
+    """Return `of 24 cases 17 faster, 0 slower, 3 undecided`. Cases in no count lack the value."""
+    rest = cases - faster - slower - equal - undecided
     counts = {"faster": faster, "slower": slower, "equal": equal, "undecided": undecided}
-    shown = [f"{name} in {n}" for name, n in counts.items() if n or name == "faster"]
-    return f"{', '.join(shown)} of {cases} cases"
+    counts["without it"] = rest
+    shown = [f"{n} {name}" for name, n in counts.items() if n or name in ("faster", "slower")]
+    return f"of {cases} cases {', '.join(shown)}"
 
 
 def _for_reader(axis: str, value: str, cases: Sequence[Case], current: str) -> str:
-    """Return the gain of a reader who has a value: `packed is 2.4x faster for you, 0.47 s → 0.20 s`.
+    """Return the gain of a reader who has a value, by case: `Packed: cold log 2.4x faster, 0.47 s → 0.20 s.`
 
-    "" if the picks fit several cases.
+    "" if the cases do not fit into a sentence.
     """
     if current == value:
         return f"You have {value_label(axis, value)}: keep it."
-    sides = {current, value}
-    pairs = [(c, p) for c in cases for p in c.pairs if {p.baseline, p.candidate} == sides]
-    pairs = [(case, pair) for case, pair in pairs if pair.is_decided]
-    if len(pairs) != 1:
-        return ""
-    case, pair = pairs[0]
-    ratio = pair.ratio if pair.candidate == value else 1 / pair.ratio
-    change = f"{factor(ratio)} faster" if ratio > 1 else f"{factor(1 / ratio)} slower"
-    change = "no different" if pair.outcome == EQUAL else change
-    times = case.pair_times(pair) or ()
-    ordered = times if pair.candidate == value else times[::-1]
-    arrow = f", {' → '.join(map(seconds, ordered))}" if times else ""
-    name = case_label(case.where, ["command", "cache", "ra"])
-    return f"{value_label(axis, value).capitalize()} is {change} for you{arrow} ({name})."
+    sides, shown = {current, value}, varying_axes([case.where for case in cases])
+    changes, times = [], []
+    for case in cases:
+        for pair in (pair for pair in case.pairs if {pair.baseline, pair.candidate} == sides):
+            ratio = pair.ratio if pair.candidate == value else 1 / pair.ratio
+            change = f"{factor(ratio)} faster" if ratio > 1 else f"{factor(1 / ratio)} slower"
+            change = change if pair.outcome in (BETTER, WORSE) else pair.outcome
+            changes.append(f"{case_label(case.where, shown)} {change}")
+            both = case.pair_times(pair, current) if pair.is_decided else None
+            times.append(f", {' → '.join(map(seconds, both))}" if both else "")
+    for parts in (map("".join, zip(changes, times, strict=True)), changes):
+        text = f"{value_label(axis, value).capitalize()}: {'; '.join(parts)}."
+        if changes and len(text.split()) <= MAX_WORDS:
+            return text
+    return ""
+
+
+def varying_axes(wheres: Sequence[Where]) -> list[str]:
+    """Return the axes with several values."""
+    axes = dict.fromkeys(axis for where in wheres for axis in where)
+    return [axis for axis in axes if len({where.get(axis, "") for where in wheres}) > 1]
 
 
 @dataclass(frozen=True)
@@ -397,8 +443,10 @@ class Effect:
 
     @property
     def losses(self) -> str:
-        """Return `never slower` or `at most 8 % slower`."""
-        return f"at most {factor(max(self.regrets))} slower" if self.regrets else "never slower"
+        """Return `slower in no case measured` or `at most 8 % slower`."""
+        if not self.regrets:
+            return "slower in no case measured"
+        return f"at most {factor(max(self.regrets))} slower"
 
 
 _WARM = {"cold": "cold", "hot": "hot", "hot-os": "OS-warm", "hot-svn": "server-warm"}
@@ -483,9 +531,13 @@ def markdown_of(title: str, cards: Iterable[Card]) -> str:
         blocks.append(f"## {card.question.text}")
         blocks += [f"**{a.short}**: {a.sentence}" for a in card.candidates or [card.answer]]
         blocks += [f"- {line}" for line in (*card.lines, *card.notes)]
-        if action := card.action(card.answer.value):
-            command = f"`{action['command']}` " if action["command"] else ""
-            blocks.append(f"{command}{action['note']}".strip())
+        if action := card.question.actions.get(card.answer.value):
+            for step in action.steps:
+                intro = " ".join(
+                    filter(None, [f"{step.server}:" if step.server else "", step.note])
+                )
+                blocks += [*filter(None, [intro]), f"```\n{step.command}\n```"]
+            blocks += filter(None, [action.note, f"Cost: {action.cost}" if action.cost else ""])
     return "\n\n".join(blocks) + "\n"
 
 

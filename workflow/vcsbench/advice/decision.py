@@ -99,11 +99,15 @@ class Case:
         """Return True if the case counts for a recommendation."""
         return bool(self.costs)
 
-    def pair_times(self, pair: Pair) -> tuple[float, float] | None:
-        """Return the seconds of the baseline and the candidate, with exactly the pair's ratio."""
-        if not (candidate := self.times.get(pair.candidate)):
+    def pair_times(self, pair: Pair, first: str = "") -> tuple[float, float] | None:
+        """Return the seconds of a side (default: the baseline) and of the other one, with the pair's ratio.
+
+        The first time is the measured one, because all comparisons of a value begin with it.
+        """
+        first = first or pair.baseline
+        if not (time := self.times.get(first)):
             return None
-        return candidate * pair.ratio, candidate
+        return time, time / pair.ratio if first == pair.baseline else time * pair.ratio
 
     def regret(self, value: str, reference: str) -> float:
         """Return the time of a value divided by the best time of the case, at least 1."""

@@ -201,18 +201,19 @@ def server_names(root: Path) -> list[str]:
     return sorted(names, key=lambda name: (PUBLISHED.get(name, len(names)), name))
 
 
-def server_settings(root: Path, name: str) -> str:
-    """Return svnserve's arguments and httpd's directives of a server configuration, in a sentence."""
-    settings = []
+def server_settings(root: Path, name: str) -> dict[str, str]:
+    """Return svnserve's command and httpd's directives of a server configuration; "" for no directive."""
+    settings = {}
     for server, file, separator in (
         ("svnserve", "svnserve.args", " "),
-        ("httpd", "httpd.conf", "; "),
+        ("httpd", "httpd.conf", "\n"),
     ):
         path = server_file(root / SERVERS / name, file)
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-        words = separator.join(filter(None, (line.partition("#")[0].strip() for line in lines)))
-        settings.append(f"{server} {words or 'as it is'}")
-    return ". ".join(settings)
+        words = filter(None, (line.partition("#")[0].strip() for line in lines))
+        settings[server] = separator.join(words)
+    settings["svnserve"] = f"svnserve -d -r ROOT {settings['svnserve']}".strip()
+    return settings
 
 
 def _server_part(value: str, env: Environment) -> Recipe:

@@ -146,6 +146,9 @@ class Action(Model):
 
     command: Text | None = key(None, "The command to type.", "type")
     note: Text | None = key(None, "Its effect and its limits.", "says")
+    cost: Text | None = key(
+        None, "Its price: duration, downtime, disk, and how often to repeat it."
+    )
 
 
 class Question(Model):

@@ -1,21 +1,24 @@
-"""The answers of a page: cards with forest plots, "My case", the overview, and situations."""
+"""The answers of a page: the overview, cards with forest plots, "My case", and situations."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
+from vcsbench import words
 from vcsbench.advice import decision as rule
 from vcsbench.advice.cards import (
     PICTOGRAMS,
     Answer,
     Card,
-    Effect,
+    CardAction,
+    Choice,
     Situation,
     axis_label,
     case_label,
+    factor,
     factors,
     fits,
     pair_text,
@@ -25,13 +28,16 @@ from vcsbench.advice.cards import (
 from vcsbench.advice.decision import BETTER, EQUAL, SMALL, WORSE, Case, Pair, Row, Where
 from vcsbench.evidence.measurements import FLAGGED_SHARE
 from vcsbench.report import charts
-from vcsbench.report.results import Results, grouped_by, unique, varying
+from vcsbench.report.results import Results, Rows, unique, values_in, varying
 
 # Axes of the study that are no part of "My case": a reader does not have them, but does them.
 NOT_PICKED = ("cache", "clients", "build")
 # The page offers fewer picks if it would hold more answers.
 MAX_ANSWERS = 6000
 STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
+# The properties of a repository that its size on disk depends on.
+SIZED = ("format", "packing")
+ALIKE = "no combination is called slower"
 RANKS = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
 
 
@@ -45,20 +51,29 @@ class Pick(NamedTuple):
 
 
 class ForestRow(NamedTuple):
-    """A case in a forest plot: `where` for the filter, the drawing, the factor and the times as text."""
+    """A comparison in a forest plot: `where` and `sides` for the filter, the drawing, the result, the times.
+
+    `winner` is the label of the faster value and `gain` its factor, "" and 1 without a difference. `times`
+    are of the baseline and the candidate, `range` is the 95 % interval in words.
+    """
 
     where: Where
+    sides: tuple[str, str]
     label: str
     drawing: str
     text: str
-    times: str
+    winner: str
+    gain: float
+    times: Sequence[str]
+    range: str
+    note: str
     style: str
 
 
 class CardView(NamedTuple):
     """A card as the page shows it; `left` and `right` name the sides of its forest plot.
 
-    `actions` have the value, its label, and the command and note to apply it.
+    `actions` have the value, its label, and the action that applies it; `costs` are sentences.
     """
 
     card: Card
@@ -67,31 +82,82 @@ class CardView(NamedTuple):
     axis_drawing: str
     left: str
     right: str
-    actions: Sequence[tuple[str, str, Where]]
+    actions: Sequence[tuple[str, str, CardAction]]
     lines: Sequence[str]
+    costs: Sequence[str]
 
 
-class Square(NamedTuple):
-    """A square of the overview."""
+class BestChoice(NamedTuple):
+    """The best combination of a situation: `label` has what distinguishes it within its operation."""
 
+    where: Where
+    label: str
     text: str
-    style: str
-    title: str
+    effect: str
 
 
-class Overview(NamedTuple):
-    """For each question a row of squares per command, in a column per cache."""
+class Operation(NamedTuple):
+    """A row of the overview: the values of command and cache, their label, and the best combinations."""
 
-    columns: Sequence[tuple[str, str]]
-    rows: Sequence[tuple[str, str, Sequence[Square]]]
+    where: Where
+    label: str
+    pictogram: str
+    best: Sequence[BestChoice]
 
 
-def card_views(cards: Sequence[Card]) -> list[CardView]:
+class SituationView(NamedTuple):
+    """A situation with its label; `where` is for the filter of the page."""
+
+    label: str
+    where: Where
+    situation: Situation
+
+
+def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     """Return the cards of a study's advice, decided ones first."""
-    return [_card_view(card) for card in sorted(cards, key=lambda c: RANKS.index(c.answer.kind))]
+    ranked = sorted(cards, key=lambda card: RANKS.index(card.answer.kind))
+    return [_card_view(card, _costs(results, card.question.axis)) for card in ranked]
 
 
-def _card_view(card: Card) -> CardView:
+def _costs(results: Results, axis: str) -> list[str]:
+    """Return what this run knows about the cost of a change: the size on disk, and the time of a load."""
+    sizes = disk_sizes(results.contexts, axis)
+    costs = [f"Disk here: {sizes}."] if sizes else []
+    names = {(context.get("repository") or {}).get("name") for context in results.contexts}
+    for name, load in results.loads.items():
+        if axis == "format" and name in names and load.get("revisions", 0) > 1:
+            took = words.duration(load["seconds"])
+            where = " in memory; a disk can take eight times as long"
+            where = where if str(load.get("path", "")).startswith("/dev/shm/") else ""
+            revisions = words.count_of(load["revisions"], "revision")
+            costs.append(f"Loading {revisions}, all formats at once, took {took}{where}.")
+    return costs
+
+
+def disk_sizes(contexts: Rows, axis: str) -> str:
+    """Return the size of a repository by value of an axis: `f6 77 MiB in 11 082 files, f7 33 MiB`.
+
+    All other properties are equal. "" for fewer than two sizes.
+    """
+    by_others: dict[tuple[str, ...], dict[str, Row]] = {}
+    for repository in (context.get("repository") or {} for context in contexts):
+        if axis in SIZED and axis in repository and repository.get("bytes"):
+            others = ("name", *(other for other in SIZED if other != axis))
+            key = tuple(str(repository.get(other, "")) for other in others)
+            by_others.setdefault(key, {}).setdefault(str(repository[axis]), repository)
+    key, sizes = max(by_others.items(), key=lambda item: len(item[1]), default=((), {}))
+    if len(sizes) < 2:
+        return ""
+    texts = []
+    for value, of in sizes.items():
+        files = f" in {words.count_of(of['files'], 'file')}" if of.get("files") else ""
+        texts.append(f"{value_label(axis, value)} {words.size(of['bytes'])}{files}")
+    other = next(other for other in SIZED if other != axis)
+    revisions = words.count_of(next(iter(sizes.values())).get("youngest") or 0, "revision")
+    return f"{', '.join(texts)} ({revisions}, {value_label(other, key[1])})"
+
+
+def _card_view(card: Card, costs: Sequence[str]) -> CardView:
     name = card.question.axis
     pairs = [(case, pair) for case in card.cases for pair in case.pairs]
     left, right = (
@@ -101,9 +167,9 @@ def _card_view(card: Card) -> CardView:
     pairs.sort(key=lambda item: (not item[1].is_decided, -abs(math.log(item[1].ratio))))
     axis = charts.LogAxis.over(v for _, p in pairs for v in (p.ratio, p.low, p.high))
     actions = [
-        (value, value_label(name, value) if value else "To find out", action)
-        for value in unique(["", *(value for case in card.cases for value in case.times)])
-        if (action := card.action(value))
+        (value, value_label(name, value) if value else "Measure more values", action)
+        for value in unique([*(value for case in card.cases for value in case.times), ""])
+        if (action := card.question.actions.get(value))
     ]
     lines = [*card.lines, *card.notes]
     for lost in () if card.question.aggregate else card.missing:
@@ -112,7 +178,7 @@ def _card_view(card: Card) -> CardView:
     has_several = len({pair.candidate for _, pair in pairs}) > 1
     rows = [_forest_row(card, case, pair, axis, has_several) for case, pair in pairs]
     drawing = charts.forest_axis(axis)
-    return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines)
+    return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs)
 
 
 def _forest_row(
@@ -124,10 +190,26 @@ def _forest_row(
     style, text = STYLES.get(pair.outcome, "undecided"), pair_text(name, pair)
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
     drawing = charts.forest_row(axis, pair.ratio, pair.low, pair.high, style, band, title)
-    times = " → ".join(map(seconds, case.pair_times(pair) or ()))
-    if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
-        times += f", {100 * pair.fixed_share:.0f} % fixed cost"
-    return ForestRow(_present(case.where), label, drawing, text, times, style)
+    times = [seconds(time) for time in case.pair_times(pair) or ()]
+    is_flagged = pair.is_decided and pair.fixed_share > FLAGGED_SHARE
+    note = f"{100 * pair.fixed_share:.0f} % fixed cost" if is_flagged else ""
+    sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
+    if pair.outcome in (BETTER, WORSE):
+        winner = value_label(name, sides[pair.ratio >= 1])
+        gain = max(pair.ratio, 1 / pair.ratio)
+    range_ = f"{value_label(name, pair.candidate)} {_interval(pair)}"
+    where = _present(case.where)
+    return ForestRow(where, sides, label, drawing, text, winner, gain, times, range_, note, style)
+
+
+def _interval(pair: Pair) -> str:
+    """Return the interval of the candidate in words: `1.4x to 3.1x faster`, `8 % slower to 1.2x faster`."""
+    if not 0 < pair.low < pair.high:
+        return pair.outcome
+    if (pair.low < 1) == (pair.high < 1):
+        word = "slower" if pair.low < 1 else "faster"
+        return f"{factors([max(v, 1 / v) for v in (pair.low, pair.high)])} {word}"
+    return f"{factor(1 / pair.low)} slower to {factor(pair.high)} faster"
 
 
 def _present(where: Where) -> Where:
@@ -179,49 +261,67 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
     return by_card
 
 
-def overview_of(cards: Sequence[CardView], order: Mapping[str, Sequence[str]]) -> Overview | None:
-    """Return the overview of all questions: command by cache; None without any card that has both."""
-    usable = [view.card for view in cards if not view.card.question.aggregate]
-    wheres = [case.where for card in usable for case in card.cases]
-    commands, caches = (
-        [value for value in order.get(axis, ()) if value in {where.get(axis) for where in wheres}]
-        for axis in ("command", "cache")
-    )
-    if not (commands and caches):
-        return None
-    rows = []
-    for card in usable:
-        groups = grouped_by(card.cases, lambda c: (c.where.get("command"), c.where.get("cache")))
-        for command in commands:
-            squares = [_square(card, groups.get((command, cache), [])) for cache in caches]
-            if any(square.style != "none" for square in squares):
-                rows.append((card.question.short, command, squares))
-    columns = [(PICTOGRAMS.get(cache, ""), value_label("cache", cache)) for cache in caches]
-    return Overview(columns, rows)
+def operations_of(results: Results, cards: Sequence[CardView]) -> list[Operation]:
+    """Return the rows of the overview: each command and cache of the cards, in the study's order."""
+    usable = [view for view in cards if not view.card.question.aggregate and view.rows]
+    wheres = [row.where for view in usable for row in view.rows]
+    axes = [axis for axis in results.order if axis in (results.study.command_axis, "cache")]
+    keys = {values_in(where, axes): {a: where[a] for a in axes if a in where} for where in wheres}
+    ranks = [{value: i for i, value in enumerate(results.order[axis])} for axis in axes]
+    operations = []
+    for key in sorted(keys, key=lambda k: [r.get(v, -1) for r, v in zip(ranks, k, strict=True)]):
+        of = keys[key]
+        members = [s for s in results.advice.situations if of.items() <= s.where.items()]
+        shown = [a for a in varying([s.where for s in members], results.order) if a not in of]
+        best = [_best(situation, shown) for situation in members]
+        label = case_label(of, [*of])
+        operations.append(Operation(of, label, PICTOGRAMS.get(of.get("cache", ""), ""), best))
+    return operations
 
 
-def _square(card: Card, cases: Sequence[Case]) -> Square:
-    if not cases:
-        return Square("", "none", "not measured")
-    decision = rule.decide(cases, card.reference, card.min_effect_pct)
-    decided = f"{decision.decided} of {decision.cases} cases decided"
-    if decision.kind in (EQUAL, rule.UNDECIDED):
-        return Square(decision.kind, decision.kind, decided)
-    effect = Effect.of(decision.value, cases, card.reference, card.reference)
-    gains = [gain for _, gain in effect.gains]
-    label = value_label(card.question.axis, decision.value)
-    text = f"{label} {factors(gains)}" if gains else label
-    if decision.kind == rule.DEPENDS:
-        return Square(f"depends, {text}", "depends", decided)
-    style = "reference" if decision.value == card.reference else "candidate"
-    return Square(text, style, f"faster in {len(gains)} of {len(cases)} cases")
+def _best(situation: Situation, shown: Sequence[str]) -> BestChoice:
+    label = ", ".join(value_label(axis, situation.where.get(axis, "")) for axis in shown)
+    if not (best := situation.best):
+        return BestChoice(_present(situation.where), label, "", f"no answer: {situation.why_not}")
+    gain = f"{factor(situation.gain)} faster than the slowest" if situation.gain else ALIKE
+    effect = f"{seconds(best.seconds)}, {gain}"
+    return BestChoice(_present(situation.where), label, choice(best.values), effect)
 
 
-def situations_of(results: Results) -> list[tuple[str, Where, Situation]]:
+def situations_of(results: Results) -> list[SituationView]:
     """Return each situation with its label, and the axis values for the filter of the page."""
     situations = results.advice.situations
     shown = varying([situation.where for situation in situations], results.order)
-    return [(case_label(s.where, shown), _present(s.where), s) for s in situations]
+    return [SituationView(case_label(s.where, shown), _present(s.where), s) for s in situations]
+
+
+def packed_situations(results: Results) -> list[Row]:
+    """Return for each situation its values, and for each choice its values, its time, and the effect and the
+    factor of a change to the best one.
+    """
+    packed: list[Row] = []
+    for situation in results.advice.situations:
+        choices = [
+            [
+                {**_present(situation.where), **c.values},
+                seconds(c.seconds),
+                _change(situation, c),
+                round(c.ratio, 4) if c.is_slower else 1,
+            ]
+            for c in situation.choices
+        ]
+        packed.append({"where": _present(situation.where), "choices": choices})
+    return packed
+
+
+def _change(situation: Situation, now: Choice) -> str:
+    """Return the effect of the best choice for a reader who has `now`."""
+    if now is situation.best:
+        return "you have the best measured"
+    if not now.is_slower:
+        return "no combination is called faster than yours"
+    after = seconds(now.seconds / now.ratio)
+    return f"{factor(now.ratio)} faster, {seconds(now.seconds)} → {after}"
 
 
 def choice(axes: Where) -> str:

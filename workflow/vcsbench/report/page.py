@@ -33,12 +33,13 @@ from vcsbench.report.quality_section import quality_of
 from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, varying
 from vcsbench.report.setup_section import Setup, citation_of, distances_of, setup_of
 from vcsbench.report.table_sections import (
+    MARKS,
     PlainTable,
     details,
     download,
     table_sections,
 )
-from vcsbench.report.terminal import answered, budget_sentences
+from vcsbench.report.terminal import answered, budget_sentences, next_step
 from vcsbench.statistics.contract import (
     DIFFERS,
     INCONCLUSIVE,
@@ -123,14 +124,15 @@ def page_of(results: Results) -> dict[str, Any]:
             (results.expectations, results.checks),
         )
     )
-    cards = answers.card_views(results.advice.cards)
+    cards = answers.card_views(results.advice.cards, results)
     picks = answers.picks_of(results, cards)
     labels = {
         axis: {"": axis_label(axis), **{value: value_label(axis, value) for value in values}}
         for axis, values in results.order.items()
     }
-    packed = {"picks": [pick.axis for pick in picks], "labels": labels}
+    packed: dict[str, Any] = {"picks": [pick.axis for pick in picks], "labels": labels}
     packed["cards"] = answers.answers_by_picks(cards, picks)
+    packed["situations"] = answers.packed_situations(results)
     facts = _facts(results, setup, findings)
     shown = {table.name for table in tables}
     published = study.published
@@ -149,7 +151,8 @@ def page_of(results: Results) -> dict[str, Any]:
         "picks": picks,
         "cards": cards,
         "packed_answers": pack(packed),
-        "overview": answers.overview_of(cards, results.order),
+        "kept": [pick.label for pick in picks if pick.axis in study.scenario_axes],
+        "operations": answers.operations_of(results, cards),
         "findings": findings,
         "verdicts": summary_of(findings),
         "causes": causes_of(results.findings, published.machine if published else ""),
@@ -165,6 +168,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "plots": _plots(results),
         "history": history_table(results.history),
         "budget": _time(results.account, cards),
+        "uncertain": _uncertain(results.account),
         "setup": setup,
         "remarks": remarks,
         "quality": quality,
@@ -238,6 +242,19 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
     return sentences
 
 
+def _uncertain(account: Row) -> list[str]:
+    """Return how many comparisons are undecided, why, and the command that decides most of them."""
+    different, equal, all_ = answered(account) if account else (0, 0, 0)
+    if not (undecided := all_ - different - equal):
+        return []
+    noisy = account.get("noisy")
+    why = f": runs of a cell scatter by {noisy['scatter_pct']:.0f} % here" if noisy else ""
+    sentences = [f"{undecided} of {words.count_of(all_, 'comparison')} are undecided{why}."]
+    if step := next_step(account):
+        sentences.append(f"make report MINUTES={step[0]}: {step[1]}.")
+    return sentences
+
+
 def _limits(results: Results, setup: Setup) -> list[str]:
     study = results.study
     measured = {study.command_name(row) for row in results.grid}
@@ -251,8 +268,8 @@ def _limits(results: Results, setup: Setup) -> list[str]:
 
 
 def _glossary(results: Results) -> dict[str, str]:
-    """Return the meaning of each value in the grid, in the order of the axes, then of other words."""
-    meanings = dict(results.glossary.others)
+    """Return the meanings of words, of marks, and of each value in the grid, in the order of the axes."""
+    meanings = {**results.glossary.others, **MARKS}
     for axis in results.order:
         for value in unique(row.get(axis, "") for row in results.grid):
             if meaning := results.glossary.of(axis, value):

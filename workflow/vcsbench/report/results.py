@@ -48,7 +48,8 @@ class Results:
     its rows, `definitions` and `checks` the id of a finding or an expectation to its check, `texts` the path
     of a file to its content, for downloads. `account` is the time budget, `provenance` the code and
     configuration, `history` the saved baselines, `own_repository` the user's repository if it was measured,
-    `repository_notes` what was detected about it, `moved` the cluster nodes that were lost or rejected.
+    `repository_notes` what was detected about it, `moved` the cluster nodes that were lost or rejected,
+    `loads` the revisions and seconds of the load of each repository.
     """
 
     study: Study
@@ -75,6 +76,7 @@ class Results:
     own_repository: str = ""
     repository_notes: Sequence[str] = ()
     moved: Sequence[str] = ()
+    loads: Mapping[str, Row] = field(default_factory=dict)
 
 
 def grouped_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
@@ -187,6 +189,7 @@ def read_results(
         own_repository=own,
         repository_notes=found,
         moved=_moved_nodes(folder / "cluster", name),
+        loads={p.stem: _read_json(p) or {} for p in sorted((folder / "loaded").glob("*.json"))},
         **files,
     )
 

@@ -32,6 +32,18 @@ KEY = {
 }
 PER_CENT = ("+150", "per cent more, as published: cards print it as the factor 2.5x")
 BAR = ("▁", "a bar as long as the number, against the largest of the table")
+GREY = ("grey", "no difference is called")
+NOTHING = ("·", "not in the grid, or not published")
+DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown on request)")
+# All marks of tables and plots with their meanings, for the list of words.
+MARKS = {
+    "○ ◐ ●": "cold; OS cache warm; server cache warm",
+    "● with a line": "in a plot: a result with its 95 % interval; hollow: undecided; dashed: start-up",
+    "grey band": "in a plot of a card: differences below the smallest effect worth noting",
+    "blue, orange": "the candidate is faster, the baseline is faster; darker: by more",
+    **KEY,
+    **dict([PER_CENT, GREY, BAR, NOTHING, *grids.ABSENT.values(), DEVIATION]),
+}
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
 # For a number whose interval excludes 1, and whose call is no difference.
 CORRECTED = (
@@ -248,11 +260,11 @@ def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple
     kinds = {point.kind for point in points}
     key = [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
     key += [PER_CENT] if has_cards else []
-    key += [("grey", "no difference is called")] if compares else [BAR]
-    key.append(("·", "not in the grid, or not published"))
+    key += [GREY] if compares else [BAR]
+    key.append(NOTHING)
     key += [text for kind, text in grids.ABSENT.items() if kind in kinds]
     if any(point.deviation for point in points):
-        key.append(("† ‡", "a run is over 10 or 20 % from its cell's median (shown on request)"))
+        key.append(DEVIATION)
     return key
 
 

@@ -29,6 +29,10 @@ from vcsbench.statistics import contract
 COLUMNS = 80
 # An argument of a run that measures nothing.
 MEASURE_NOTHING = f"measure={NOTHING}"
+HEADER = (
+    "Answers over all cases measured. Each answer changes one thing and keeps the",
+    "rest. For your own case, pick what you have at the top of the report.",
+)
 # Widths of the question and the answer.
 _QUESTION, _ANSWER = 12, 10
 _VERDICTS = {
@@ -125,6 +129,7 @@ def lines(
             study = replace(study, account={**study.account, "studies": 1})
             given = {**given, "STUDY": study.study}
             printed.append(study.study)
+        printed += HEADER if study.advice.cards else ()
         for question, answer, text in _rows(study, command_of(given)):
             head = f"{question:<{_QUESTION - 1}} "
             if answer:

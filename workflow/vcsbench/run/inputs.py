@@ -139,8 +139,10 @@ def repository_facts(wildcards: Wildcards, environment: Environment) -> list[str
     return axis_table.findings_of(study_file(wildcards.study), environment)
 
 
-def apply_commands(wildcards: Wildcards, environment: Environment) -> dict[str, dict[str, str]]:
-    """Return the commands that apply each server configuration, if the study has an axis of them."""
+def apply_commands(
+    wildcards: Wildcards, environment: Environment
+) -> dict[str, dict[str, dict[str, str]]]:
+    """Return the settings of each server by configuration, if the study has an axis of them."""
     if SERVER_AXIS not in study_file(wildcards.study).axes:
         return {}
     root = environment.root
