@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -180,6 +180,18 @@ ODD_FILES: dict[str, Callable[[Path], object]] = {
     "loop": lambda path: path.symlink_to(path.name),
     "folder": Path.mkdir,
 }
+
+
+def run_python(
+    program: str, *arguments: str | Path, prefix: Sequence[str] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program that imports vcsbench in a new Python process."""
+    return subprocess.run(
+        [*prefix, sys.executable, "-c", program, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow"), **environment},
+        capture_output=True,
+        text=True,
+    )
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:

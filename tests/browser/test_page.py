@@ -251,13 +251,6 @@ def test_copy_has_the_shown_numbers(page, tmp_path):
     assert {row[rows[0].index("ra")] for row in rows[1:]} == {"svn"}
 
 
-@pytest.mark.slow
-def test_visit_of_a_page_with_requests_lists_them(tmp_path):
-    page = tmp_path / "page.html"
-    page.write_text("<html><body><img src='http://example.invalid/x.png'></body></html>")
-    assert "http://example.invalid/x.png" in visit(page, tmp_path).requests
-
-
 AXE = importlib.util.find_spec("axe_core_python")
 DARK = "--blink-settings=preferredColorScheme=0"
 

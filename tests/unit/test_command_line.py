@@ -51,7 +51,7 @@ class Checkout:
     def __init__(self, folder: Path) -> None:
         self.fakes = Fakes(folder / "machine")
         self.fakes.add("python", f'exec {sys.executable} "$@"', silent=True)
-        self.folder = folder / "check out"
+        self.folder = folder / "checkout"
         (self.folder / "workflow").mkdir(parents=True)
         shutil.copytree(ROOT / "envs", self.folder / "envs")
         (self.folder / "envs/setup.sh").write_text("#!/bin/bash\n")

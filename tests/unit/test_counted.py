@@ -157,12 +157,6 @@ def side(**counts: int) -> dict[str, int]:
     return {**dict.fromkeys(run_columns.CALL_COLUMNS, 0), **counts}
 
 
-def test_call_columns_are_sum_of_both_sides():
-    calls = {"client": side(reads=3), "server": side(reads=4, seeks=1), "why_not": ""}
-    columns = run_columns.call_columns(calls, "")
-    assert (columns["reads"], columns["seeks"]) == (7, 1) and "not_counted" not in columns
-
-
 def test_call_columns_without_counts_have_reason():
     other = json.dumps({"flushes": "tmpfs"})
     columns = run_columns.call_columns({"client": None, "why_not": "no strace"}, other)

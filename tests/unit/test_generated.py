@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from git_histories import exported, log, run, write_and_load
-from project import needs
+from project import needs, run_python
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources import Source, generated_text
@@ -210,8 +210,7 @@ def peak_megabytes(profile: str, scale: float) -> int:
         "lines = dict(line.split(':') for line in open('/proc/self/status'));"
         "print(int(lines['VmHWM'].split()[0]) // 1024)"
     )
-    environment = {"PYTHONPATH": str(WORKFLOW)}
-    return int(subprocess.check_output([sys.executable, "-c", code], env=environment))
+    return int(run_python(code).stdout)
 
 
 @pytest.mark.slow

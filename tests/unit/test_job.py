@@ -2,15 +2,13 @@
 
 import errno
 import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from project import ROOT
+from project import run_python
 from vcsbench.errors import UserError
 from vcsbench.run import cell
 from vcsbench.subjects import Subject
@@ -30,12 +28,7 @@ print("still running")
 
 
 def test_exit_on_signals_in_finaliser_is_not_lost():
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
-        capture_output=True,
-        text=True,
-    )
+    done = run_python(PROGRAM)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "ended by SIGTERM\n")
 
 
@@ -58,12 +51,7 @@ with job_log(sys.argv[1]):
 )
 def test_job_log_error_of_the_system_is_one_sentence(tmp_path, number, names, remedy):
     log = tmp_path / "job.log"
-    done = subprocess.run(
-        [sys.executable, "-c", JOB, str(log), str(number), *names],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
-        capture_output=True,
-        text=True,
-    )
+    done = run_python(JOB, log, str(number), *names)
     place = names[0].replace("\x1b", "\\x1b") if names else log
     sentence = f"{place}: {os.strerror(number)}. {remedy} and run again.\n"
     assert (done.returncode, done.stderr, log.read_text()) == (1, sentence, sentence)

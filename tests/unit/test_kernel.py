@@ -1,14 +1,13 @@
 """Limits of control groups, in real groups of version 1 and files in place of version 2; the machine."""
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from project import run_python
 from vcsbench import kernel, machine
 
 MIB = 1 << 20
@@ -52,9 +51,7 @@ def run_in(group: Path, code: str) -> list[str]:
     """Run Python in a control group and return the printed words."""
     enter = f"open({str(group / 'cgroup.procs')!r}, 'w').write('0')"
     imports = "import os, time\nfrom pathlib import Path\nfrom vcsbench import kernel"
-    argv = [sys.executable, "-c", f"{enter}\n{imports}\n{code}"]
-    env = {**os.environ, "PYTHONPATH": str(Path(kernel.__file__).parents[1])}
-    return subprocess.check_output(argv, text=True, env=env).split()
+    return run_python(f"{enter}\n{imports}\n{code}").stdout.split()
 
 
 def test_memory_in_a_nested_group_has_the_limit_of_the_ancestor(memory_group):

@@ -4,13 +4,12 @@ Each is made in a new process, because private mounts belong to a process."""
 
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from project import ROOT
+from project import ROOT, run_python
 from vcsbench.storages.filesystems import MAKEABLE, why_cannot_make
 
 MIB = 1 << 20
@@ -39,9 +38,7 @@ def run(folder: Path, kind: str, body: str) -> str:
         "from vcsbench.storages.filesystems import MadeFilesystem\n"
         f"made = MadeFilesystem({kind!r}, {1024 * MIB}, Path({str(folder)!r})); made.make()\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    argv = [sys.executable, "-c", head + body]
-    done = subprocess.run(argv, capture_output=True, text=True, env=environment)
+    done = run_python(head + body)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -123,13 +123,6 @@ def test_measurements_columns_and_values(tmp_path, schema):
     assert row["storage_kind"] == "SSD"
 
 
-def test_collect_other_threshold_judges_again(tmp_path):
-    study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
-    edit_evidence(study, resident_before=0.2)
-    assert flags_of(study, max_resident_share_cold=0.1) == ["cache-not-cold"]
-    assert flags_of(study, max_resident_share_cold=0.3) == [""]
-
-
 def test_read_measurements_round_trip(tmp_path):
     axes = {**ONE_CELL, "repo": ["NA", "007"], "command": ["log", "dump"]}
     study = make_study(tmp_path, axes=axes, rounds=2)
@@ -242,12 +235,6 @@ def test_failures_invalid_result_has_reason(tmp_path, file, old, new):
     result = collected(study)
     assert measurements(result)["round"].tolist() == [1]
     assert failures(result)["round"].tolist() == [2]
-
-
-def test_read_grid_other_columns_is_error(tmp_path):
-    (tmp_path / "grid.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(UserError, match="is not a grid"):
-        read_grid(tmp_path / "grid.csv")
 
 
 def test_set_aside_attempts_are_listed_and_counted(tmp_path):

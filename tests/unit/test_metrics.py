@@ -15,8 +15,7 @@ from vcsbench.metrics import (
     metric_of,
 )
 from vcsbench.statistics.aggregation import by_cell, by_round
-from vcsbench.statistics.contract import Limits
-from vcsbench.statistics.findings import EvaluationContext, evaluate_findings
+from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
 AXES = {"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]}
@@ -105,15 +104,3 @@ def test_metric_is_computed_from_aggregated_parts():
     frame["user_s"] = frame["run"].map({1.0: 0.1, 2.0: 0.9, 3.0: 0.3})
     (cell,) = by_cell(by_round(frame, list(AXES)), list(AXES)).to_dict("records")
     assert cell["client_cpu_pct"] == 100 * (0.3 + 0.1) / 4.0
-
-
-def test_table_min_rounds_is_passed():
-    frame, definition = measured(), {"metric": "elapsed_s"}
-    few = make_table(frame, "t", definition, AXES, [], Limits(min_rounds=6))
-    assert set(few["flags"]) == {"low-n"}
-    assert set(make_table(frame, "t", definition, AXES, [])["flags"]) == {""}
-    finding = {"id": "x", "statement": "y", "where": {}, "level": "elapsed_s"}
-    finding |= {"expect": {"over": "median", "at_most": 1.5}}
-    basis = EvaluationContext(limits=Limits(min_rounds=6))
-    rows = evaluate_findings([finding], list(AXES), None, frame, basis)
-    assert rows["why"].tolist() == ["low n: 5 rounds"]

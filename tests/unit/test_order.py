@@ -73,13 +73,6 @@ def test_run_order_positions_are_even(seed):
     assert is_even(places(ranked_rounds), len(BLOCKS), len(BLOCKS))
 
 
-def test_run_order_uneven_cache_states_are_even():
-    fewer = [
-        cell for cell in CELLS if cell.axes["cache"] == "cold" or cell.axes["command"] == "log"
-    ]
-    assert is_even(places(rounds(1, fewer)), 4, 4)
-
-
 def test_run_order_groups_blocks_by_cache_in_all_orders():
     """Cold runs clear caches, so they are adjacent and hot runs fill the caches once per round."""
     followers, neighbours = set(), set()
@@ -95,10 +88,6 @@ def test_run_order_groups_blocks_by_cache_in_all_orders():
         assert len(orders) > 1, "blocks have independent orders"
     assert len(followers) == 3 * 2
     assert len(neighbours) == len(BLOCKS) * 5 * 4
-
-
-def test_run_order_without_cells_is_empty():
-    assert run_order([], {STUDY: ["command"]}, 3, seed=1) == {}
 
 
 def test_run_order_studies_are_sequential():

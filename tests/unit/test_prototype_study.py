@@ -9,16 +9,13 @@ import pytest
 
 from unit.study_grid import study_grid
 from vcsbench.axes.cache import STATES
-from vcsbench.config.configuration import merge
 from vcsbench.config.study import load_study
-from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.evidence.judgement import promised
 from vcsbench.measure.work import UrlNormaliser, inspect_trees, read_verified
-from vcsbench.plan.grid import CellSpec, make_grid
+from vcsbench.plan.grid import CellSpec
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
-from vcsbench.run.project import open_environment
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import is_expected
 from vcsbench.statistics.findings import evaluate_findings
@@ -27,7 +24,6 @@ from vcsbench.statistics.tables import make_table
 ROOT = Path(__file__).parent.parent.parent
 STUDY = "server-prototype-2010"
 STUDY_FILE = ROOT / "config" / "studies" / f"{STUDY}.yaml"
-DEFAULT = ROOT / "config" / "config.yaml"
 
 
 made = partial(study_grid, STUDY)
@@ -57,13 +53,6 @@ def test_path_has_applicable_axes_only():
 
 def parts(cell: CellSpec, here: Any) -> dict[str, Any]:
     return parts_of(here.config.studies[STUDY], cell.axes, here)
-
-
-def test_repository_of_another_study_is_not_in_the_grid():
-    raw = merge(read_yaml(DEFAULT), {"studies": ["fsfs-san-2014"], "duplicates": 0})
-    here = open_environment(raw, ROOT, [DEFAULT])
-    grid = make_grid(here, here.config.studies["fsfs-san-2014"], lambda axes: "")
-    assert {cell.axes["repo"] for cell in grid} == {"ruby", "empty"}
 
 
 def test_build_without_definition_is_refused():

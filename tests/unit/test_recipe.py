@@ -104,27 +104,7 @@ def test_code_digest_damaged_cache_is_ignored(package, tmp_path, monkeypatch):
         assert cache.read_text().count(":") > 30
 
 
-@pytest.mark.parametrize("file", ["measure/new.py", "subjects/new.py"])
-def test_cell_code_new_module_keeps_digest(package, file):
-    before = digests()
-    (package / file).write_text('"""New."""\n')
-    assert digests() == before
-
-
 SCRIPTS = modules.PACKAGE.parent / "scripts"
-
-
-def test_closure_of_script_has_imported_modules():
-    files = modules.closure(SCRIPTS / "report.py", all_named=True)
-    names = {str(path.relative_to(modules.PACKAGE)) for path in files}
-    for needed in (
-        "axes/client_server.py",
-        "metrics.py",
-        "statistics/contract.py",
-        "plan/grid.py",
-    ):
-        assert needed in names
-    assert not [name for name in names if name.startswith("sources/git")]
 
 
 def test_script_code_other_scripts_and_comments_edited_keep_digest(package):

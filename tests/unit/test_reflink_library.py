@@ -3,14 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from project import ROOT, needs
+from project import ROOT, needs, run_python
 from vcsbench.axes.client_server import REFLINK_LIBRARY
 from vcsbench.storages.filesystems import why_cannot_make
 
@@ -59,12 +58,7 @@ def folder():
 def inside(kind: str, folder: Path, script: str) -> list[Any]:
     if why := why_cannot_make(kind):
         pytest.skip(why)
-    done = subprocess.run(
-        [sys.executable, "-c", INSIDE, kind, str(folder), script],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "workflow"), "REFLINK_LIBRARY": str(BUILT)},
-    )
+    done = run_python(INSIDE, kind, folder, script, REFLINK_LIBRARY=str(BUILT))
     assert done.returncode == 0, done.stderr
     code, out, err = json.loads(done.stdout)
     assert code == 0, (out, err)

@@ -174,13 +174,6 @@ def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path):
     assert (large.best["format"], large.why_not) == ("f7", "")
 
 
-def test_majority_needs_more_than_any_other():
-    a, b = text(revisions=1), text(revisions=2)
-    assert same_work.majority({1: a, 2: a, 3: b}) == {1, 2}
-    assert same_work.majority({1: a, 2: b}) == same_work.majority({1: "", 2: ""}) == set()
-    assert same_work.majority({1: a, 2: f"{a}\n{b}", 3: ""}) == {1}
-
-
 @pytest.mark.parametrize(
     ("kind", "captured", "timed", "is_other"),
     [

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.files import write_json
-from vcsbench.plan.result_state import SamplingBatches, block_name, decision_of
+from vcsbench.plan.result_state import SamplingBatches, decision_of
 
 STUDY = "s"
 BLOCKS = {"log/cold": "digest", "log/hot": "digest"}
@@ -51,9 +51,3 @@ def test_batches_truncated_decision_is_ignored(tmp_path):
     write_decision(tmp_path, 3, cold=9, hot=9)
     (tmp_path / decision_of(STUDY, 3)).write_text('{"gives": true')
     assert batches(tmp_path).next == 3
-
-
-def test_block_name_has_values_of_block_axes():
-    axes = {"command": "log", "repo": "ruby", "ra": "", "cache": "cold"}
-    assert block_name(["command", "ra", "cache"], axes) == "log/-/cold"
-    assert block_name([], axes) == "all"
