@@ -119,7 +119,7 @@ def test_conversion_refused_names_and_targets_are_escaped_and_counted(tmp_path):
     assert exported(tmp_path / "svn", 2) == tree
     tree |= {b"empty": ("symlink", b"good"), b"longest": ("file", b"")}
     assert exported(tmp_path / "svn", 3) == tree | {b"new?\\010line": ("file", b"2")}
-    assert counts(facts) == [9, 2, 2]
+    assert counts(facts) == [9, 2, 3]
 
 
 def test_conversion_submodules_are_left_out_and_counted(tmp_path):

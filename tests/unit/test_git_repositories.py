@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -34,7 +35,8 @@ from git_histories import (
 from project import ODD_FILES, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.sources import Source
+from vcsbench.sources import Source, git_repository
+from vcsbench.sources.git_history import LARGE_BLOB
 from vcsbench.sources.git_repository import quote
 from vcsbench.subjects.tree import checkout_head
 
@@ -352,18 +354,50 @@ def test_git_tree_with_entries_that_leave_the_folder_writes_inside(work, tmp_pat
     assert (tree / "?\\046git").stat().st_mode & 0o777 == 0o644
 
 
-@pytest.mark.parametrize("second", [b"100644", b"40000"])
-def test_git_tree_with_one_name_twice_is_refused(work, tmp_path, second):
+@pytest.mark.parametrize(
+    ("mode", "name", "mode_of_object"),
+    [
+        (b"100644", b"a", b"100644"),
+        (b"40000", b"a", b"40000"),
+        (b"100644", b"b/c", b"100644"),
+        (b"100644", b"/etc/evil", b"100644"),
+        (b"100644", b"b", b"40000"),
+        (b"120000", b"b", b"40000"),
+    ],
+)
+def test_git_tree_with_a_damaged_entry_is_refused(work, tmp_path, mode, name, mode_of_object):
     target = write_blob(work, str(tmp_path).encode())
     inner = raw_tree(work, (b"100644", b"evil", target))
-    other = inner if second == b"40000" else target
-    commit_tree(work, raw_tree(work, (b"120000", b"a", target), (second, b"a", other)))
+    other = inner if mode_of_object == b"40000" else target
+    commit_tree(work, raw_tree(work, (b"120000", b"a", target), (mode, name, other)))
+    assert "damaged" in refusal(work)
     source = git_source(work)
-    with pytest.raises(UserError, match="twice"):
+    with pytest.raises(UserError, match="damaged"):
         source.write(io.BytesIO())
-    with pytest.raises(UserError, match=r"damaged|twice"):
+    with pytest.raises(UserError, match="damaged"):
         check_out(source, tmp_path / "out")
     assert not (tmp_path / "evil").exists()
+
+
+def test_git_tree_that_holds_itself_many_times_ends_at_a_limit(work, monkeypatch):
+    monkeypatch.setattr(git_repository, "MEMORY_BYTES", 1 << 26)
+    small = tree = raw_tree(work, (b"100644", b"f", write_blob(work, b"x")))
+    for _ in range(10):
+        tree = raw_tree(work, *((b"40000", b"d%d" % n, tree) for n in range(10)))
+    commit_tree(work, tree)
+    youngest = git(work, "commit-tree", "-p", "main", "-m", "small", small).decode().strip()
+    git(work, "update-ref", "refs/heads/main", youngest)
+    source = git_source(work)
+    source.estimate()
+    with pytest.raises(UserError, match="git diff-tree failed"):
+        source.write(io.BytesIO())
+
+
+def test_git_message_above_the_limit_is_refused(work, monkeypatch):
+    monkeypatch.setattr(git_repository, "MESSAGE_BYTES", 1000)
+    git(work, "commit", "-q", "--allow-empty", "-m", "m" * 2000)
+    with pytest.raises(UserError, match=r"the message of .* is larger than"):
+        git_source(work).write(io.BytesIO())
 
 
 def test_git_tree_that_is_no_tree_gives_only_gits_reason(work):
@@ -389,6 +423,7 @@ def test_git_tree_and_loaded_history_have_equal_names(tmp_path):
         b"x" * 300: (FILE, b"z"), b"link": (SYMLINK, b"../a"), b"empty": (SYMLINK, b""),
         b"esc\x1b[31m/bell\x07": (FILE, b"c"), b"latin-\xe9": (FILE, b"l"), b"line\n": (FILE, b"n"),
         b"odd-link": (SYMLINK, b"to\x1b\xe9"), b"?\\027[31m": (FILE, b"not an escape"),
+        b"empty-too": (SYMLINK, b""), b"large": (SYMLINK, b"x" * (LARGE_BLOB + 1)),
     }  # fmt: skip
     source = git_source(make_git(tmp_path / "git", [Commit(nodes)]))
     facts = write_and_load(source, tmp_path / "svn")
@@ -482,6 +517,16 @@ def test_git_source_odd_paths_tags_and_heads_are_read(work, tmp_path):
     assert git_source(plain).identity() == expected
 
 
+def test_git_odd_refs_are_read_as_git_reads_them(work):
+    expected, commit = git_source(work).identity(), resolve(work, "HEAD")
+    for name in ("packed-refs", "refs/heads/alias", "refs/tags/alias", "shallow"):
+        (work / ".git" / name).symlink_to("nothing")
+    (work / ".git/refs/heads/main").write_text(f"{commit.upper()} \t branch\r\n")
+    assert resolve(work, "main") == commit
+    assert git_source(work).identity() == expected
+    git_source(work, history="whole").write(io.BytesIO())
+
+
 def test_git_source_gives_the_same_bytes_and_writes_nothing(merged):
     source = git_source(merged)
     before = listing(merged)
@@ -551,6 +596,12 @@ def test_git_empty_head_and_moved_repositories_are_named(work, tmp_path):
     git(tmp_path, "clone", "-q", "--shared", str(work), "borrower")
     git(work, "symbolic-ref", "HEAD", "refs/heads/other")
     assert "`git symbolic-ref HEAD refs/heads/linked`" in refusal(work)
+    git(work, "update-ref", "refs/heads/$(touch${IFS}x)'", "main")
+    remedy = refusal(work).split("`")[1]
+    assert shlex.split(remedy)[-1] == "refs/heads/$(touch${IFS}x)'"
+    assert "$(" not in re.sub(r"'[^']*'", "", remedy)
+    (work / ".git/refs/heads/other").write_text(resolve(work, "main:plain.txt"))
+    assert "symbolic-ref HEAD refs/heads/other" not in refusal(work)
     work.rename(tmp_path / "moved")
     assert f"the object folder {work}/.git/objects does not exist" in refusal(tmp_path / "borrower")
     assert "git worktree repair" in refusal(tmp_path / "linked")
@@ -600,6 +651,12 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
         victim.write_bytes(content[: len(content) // 2] if damage == "short" else content)
     with pytest.raises(UserError):
         git_source(path).write(io.BytesIO())
+
+
+def test_git_commit_that_is_damaged_is_not_called_missing(work):
+    words = ("hash-object", "-t", "commit", "--literally", "-w", "--stdin")
+    (work / ".git/refs/heads/main").write_bytes(git(work, *words, stdin=b"no tree"))
+    assert "is missing" not in refusal(work)
 
 
 @pytest.mark.parametrize("name", ["HEAD", "HEAD:plain.txt"])

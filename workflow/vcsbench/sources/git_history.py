@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from heapq import heappop, heappush
 from io import BufferedReader
 from itertools import accumulate
 from typing import BinaryIO, NamedTuple
@@ -211,6 +212,8 @@ class ConversionPlan:
         self._folders = set[bytes]()
         self._lines: list[Line | None] = [None] * len(commits)
         self._unnamed: list[Line] = []
+        # Negative indices of merges whose parents may be on no line yet: a heap, the newest first.
+        self._merges: list[int] = []
         index = {commit.name: i for i, commit in enumerate(commits)}
         for i, ref in enumerate(branches):
             path = TRUNK if i == 0 else self._free_path(b"branches/", ref.name)
@@ -265,7 +268,10 @@ class ConversionPlan:
         while commit is not None and self._lines[commit] is None:
             self._lines[commit] = line
             line.first = commit
-            commit = next(iter(self.commits[commit].parents), None)
+            parents = self.commits[commit].parents
+            if len(parents) > 1:
+                heappush(self._merges, -commit)
+            commit = next(iter(parents), None)
         return line
 
     def _claim_unnamed(self, tip: int) -> bool:
@@ -281,10 +287,9 @@ class ConversionPlan:
 
     def _claim_merged(self) -> None:
         """Make lines of merged commits, newest first: the last merge of a branch contains all of it."""
-        for i in range(len(self.commits) - 1, -1, -1):
-            if self._lines[i] is not None:
-                for parent in self.commits[i].parents[1:]:
-                    self._claim_unnamed(parent)
+        while self._merges:
+            for parent in self.commits[-heappop(self._merges)].parents[1:]:
+                self._claim_unnamed(parent)
 
     def _find_ends(self) -> dict[int, list[Line]]:
         """Return the unnamed lines by the last commit that needs them."""
@@ -318,16 +323,18 @@ class NodeWriter:
 
     def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
         """Write changes of the tree at `line`; `origin` is its place before."""
+        folders = {b"", *(change.path for change in changes if change.new_mode == FOLDER)}
         changes = [change for change in changes if self._has_node(change)]
         added = set[bytes]()
         for change in changes:
             if change.new_mode in NO_NODE:
                 continue
             check_path(change.path, self._objects.where)
-            if change.path in added:
+            # DIFF_TREE lists the folders of all changes.
+            if change.path in added or change.path.rpartition(b"/")[0] not in folders:
                 raise UserError(
-                    f"{self._objects.where}: a tree is damaged: it has {printable(change.path)} twice. "
-                    "`git fsck` lists such trees."
+                    f"{self._objects.where}: a tree is damaged at {printable(change.path)}: two entries "
+                    "of one name, or one outside of its folder. `git fsck` lists such trees."
                 )
             added.add(change.path)
         self._delete(changes, line)
@@ -396,11 +403,10 @@ class NodeWriter:
                 self._out.write(dump_format.file(path, action, copyfrom, properties))
                 continue
             blob = next(blobs)
+            text = blob.read_all() if blob.size <= LARGE_BLOB else None
             if change.new_mode == SYMLINK:
-                properties, text = self._link(blob.read_all(), properties)
-                self._out.write(dump_format.file(path, action, copyfrom, properties, text))
-            elif blob.size <= LARGE_BLOB:
-                text = blob.read_all()
+                properties, text = self._link(change.path, text, properties)
+            if text is not None:
                 self._out.write(dump_format.file(path, action, copyfrom, properties, text))
             else:
                 head = dump_format.file_head(path, action, copyfrom, properties, blob.size)
@@ -411,15 +417,15 @@ class NodeWriter:
             pass
 
     def _link(
-        self, target: bytes, properties: dict[bytes, bytes] | None
-    ) -> tuple[dict[bytes, bytes] | None, bytes]:
+        self, path: bytes, target: bytes | None, properties: dict[bytes, bytes] | None
+    ) -> tuple[dict[bytes, bytes] | None, bytes | None]:
         """Return the properties and the text of a link; those of a plain file if no export can write it."""
-        escaped = link_target(target)
+        escaped = link_target(target) if target is not None else None
         if escaped is None:
-            self.noted[IMPOSSIBLE].add(target)
+            self.noted[IMPOSSIBLE].add(path)
             return {}, target
         if escaped != target:
-            self.noted[TARGETS].add(target)
+            self.noted[TARGETS].add(path)
         return properties, b"link " + escaped
 
 
@@ -479,7 +485,7 @@ class RevisionWriter:
         return self._facts()
 
     def _message_of(self, name: bytes) -> Message:
-        return _parse_object(self._objects.read_one(name))
+        return _parse_object(self._objects.read_message(name))
 
     def _begin(self, message: Message, properties: dict[bytes, bytes]) -> None:
         """Write the record that begins the next revision."""

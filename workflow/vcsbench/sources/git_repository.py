@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -26,9 +27,15 @@ LIST_BYTES = 1 << 29
 # git's limit for a chain of symbolic refs.
 SYMBOLIC_DEPTH = 5
 MAX_ALTERNATES = 100
+# git needs about 300 bytes for each file of a commit. A tree that holds itself many times has billions.
+MEMORY_BYTES = 4 << 30
 MAX_REFS = 5_000_000
 # Requests and the headers of their answers must fit into a pipe, or both sides wait for each other.
 REQUESTS = 256
+# A commit or tag is decoded in memory, several times.
+MESSAGE_BYTES = 1 << 26
+# Kinds of objects.
+BLOBS, MESSAGES = (b"blob",), (b"commit", b"tag")
 
 _OBJECT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
 # `git check-ref-format` refuses these.
@@ -152,7 +159,10 @@ def _read(path: Path, limit: int) -> bytes:
 
 
 def _read_optional(path: Path, limit: int) -> bytes:
-    return _read(path, limit) if os.path.lexists(path) else b""
+    """Return the content of a file, b"" without one, as behind a dangling link."""
+    with _readable(path), suppress(FileNotFoundError):
+        return read_bytes(path, limit)
+    return b""
 
 
 # Refs
@@ -184,12 +194,13 @@ def _read_head(layout: GitLayout) -> bytes:
 
 
 def _value(text: bytes) -> bytes:
-    """Return the ref or object in a ref's file, or b"" if it has none."""
+    """Return the ref or object in a ref's file, or b"" if it has none. git ignores text behind an object."""
     text = text.rstrip()
     if text.startswith(b"ref:"):
         name = text[4:].strip()
         return b"ref: " + name if _is_ref_name(name) else b""
-    return text if _OBJECT.fullmatch(text) else b""
+    name = text.partition(b" ")[0].lower()
+    return name if _OBJECT.fullmatch(name) else b""
 
 
 def _is_ref_name(name: bytes) -> bool:
@@ -198,12 +209,13 @@ def _is_ref_name(name: bytes) -> bool:
 
 def _read_refs(common: Path) -> dict[bytes, bytes]:
     """Return the object of each ref; refs that are broken, or replace objects, are left out."""
-    values = {}
+    # In this order, like git: in the meantime, git may move loose refs to `packed-refs`.
+    loose, values = _loose_refs(common), {}
     for line in _read_optional(common / "packed-refs", LIST_BYTES).splitlines():
         value, _, name = line.partition(b" ")
         if _OBJECT.fullmatch(value) and _is_ref_name(name):
             values[name] = value
-    values |= _loose_refs(common)
+    values |= loose
     refs = {}
     for name, value in values.items():
         for _ in range(SYMBOLIC_DEPTH):
@@ -231,7 +243,8 @@ def _loose_refs(common: Path) -> dict[bytes, bytes]:
                         f"{one_line(entry.path)}: is not a folder. Clone the repository again."
                     )
                 elif _is_ref_name(name):
-                    refs[name] = _value(_read(Path(entry.path), REF_BYTES))
+                    with suppress(FileNotFoundError):
+                        refs[name] = _value(read_bytes(entry.path, REF_BYTES))
         if len(refs) > MAX_REFS:
             raise UserError(
                 f"{one_line(path)}: has more than {MAX_REFS} refs. Clone the one branch."
@@ -440,7 +453,12 @@ class Git:
     def start(self, *arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL) -> Program:
         """Start a git command, whose output is read while it runs."""
         failure = f"{self.where}: git {arguments[0]} failed (try `git fsck`, or clone it again)"
-        return Program(self._argv(*arguments), failure, self._environment(), stdin)
+        program = Program(self._argv(*arguments), failure, self._environment(), stdin)
+        limits = (MEMORY_BYTES, MEMORY_BYTES)
+        # Errors: it has ended, or the user has set a lower limit.
+        with suppress(OSError, ValueError):
+            resource.prlimit(program.process.pid, resource.RLIMIT_DATA, limits)
+        return program
 
     def branches(self) -> list[Ref]:
         """Return the local branches, then origin's that have no local one of the same name."""
@@ -515,8 +533,8 @@ class Objects:
         self._program = program
         self.where = where
 
-    def read(self, names: Sequence[bytes]) -> Iterator[Blob]:
-        """Yield the contents of the objects in order."""
+    def read(self, names: Sequence[bytes], kinds: tuple[bytes, ...] = BLOBS) -> Iterator[Blob]:
+        """Yield the contents of objects in order. Raise UserError for an object of another kind."""
         requests = self._program.process.stdin
         assert requests is not None
         for start in range(0, len(names), REQUESTS):
@@ -526,22 +544,42 @@ class Objects:
                 requests.flush()
             except BrokenPipeError:
                 raise self._program.failed() from None
-            for name in part:
+            for _ in part:
                 header = self._program.stdout.readline().split()
                 if not header:
                     raise self._program.failed()
-                if len(header) != 3:
-                    raise missing(self.where, name.decode())
-                blob = Blob(self._program, int(header[2]))
+                blob = Blob(self._program, size_of(header, kinds, self.where))
                 yield blob
                 for _ in blob.chunks():
                     pass
                 self._program.stdout.read(1)
 
-    def read_one(self, name: bytes) -> bytes:
-        """Return the content of one object."""
-        (text,) = (blob.read_all() for blob in self.read([name]))
+    def read_message(self, name: bytes) -> bytes:
+        """Return the content of a commit or tag."""
+        for message in self.read([name], MESSAGES):
+            if message.size > MESSAGE_BYTES:
+                raise UserError(
+                    f"{self.where}: the message of {name.decode()} is larger than "
+                    f"{MESSAGE_BYTES >> 20} MiB. Choose another branch."
+                )
+            text = message.read_all()
         return text
+
+
+def size_of(answer: Sequence[bytes], kinds: tuple[bytes, ...], where: str) -> int:
+    """Return the size in an answer of `git cat-file`.
+
+    Raise UserError if the object is missing or of another kind.
+    """
+    if len(answer) != 3:
+        raise missing(where, answer[0].decode(errors="replace"))
+    name, actual, size = answer
+    if actual not in kinds:
+        raise UserError(
+            f"{where}: the object {name.decode()} is damaged: it is a {actual.decode()}, not a "
+            f"{kinds[0].decode()}. `git fsck` lists such objects."
+        )
+    return int(size)
 
 
 def missing(where: str, name: str) -> UserError:

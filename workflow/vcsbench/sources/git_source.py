@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -36,6 +37,7 @@ from vcsbench.sources.git_history import (
     read_commits,
 )
 from vcsbench.sources.git_repository import (
+    BLOBS,
     HEADS,
     REMOTES,
     Blob,
@@ -45,6 +47,7 @@ from vcsbench.sources.git_repository import (
     find_layout,
     missing,
     open_repository,
+    size_of,
 )
 
 FIRST_PARENT = "first-parent"
@@ -102,11 +105,11 @@ class GitSource(Source):
         except UserError:
             raise self._missing(git) from None
         try:
-            peeled = parse(f"{name}^{{}}")
-            kind = git.output("cat-file", "-t", peeled).strip()
+            git.output("cat-file", "-e", name)
         except UserError:
             raise missing(git.where, name) from None
-        if kind != b"commit":
+        peeled = parse(f"{name}^{{}}")
+        if git.output("cat-file", "-t", peeled).strip() != b"commit":
             raise self._missing(git)
         return peeled
 
@@ -117,10 +120,10 @@ class GitSource(Source):
             return self._options.error("branch", why)
         branch = git.head.removeprefix(b"ref: ")
         why = f"{self._path} has no commit on its current branch, {printable(branch)}"
-        others = [name for name in git.refs if name.startswith((HEADS, REMOTES))]
+        others = {name for name in git.refs if name.startswith((HEADS, REMOTES))} - {branch}
         remedy = "commit something to it"
         if others:
-            name = printable(min(others))
+            name = shlex.quote(printable(min(others)))
             remedy = f"`git symbolic-ref HEAD {name}` in it chooses another one"
         return self._options.error("path", f"{why}; {remedy}")
 
@@ -244,9 +247,10 @@ class TreeEntry(NamedTuple):
 def _list_tree(git: Git, commit: str) -> Iterator[TreeEntry]:
     """Yield everything in the tree of a commit, folders before their content.
 
-    Raise UserError for trees that no file system can hold.
+    Raise UserError for trees that are damaged, too large, too deep, or have too long paths.
     """
     count = 0
+    folders, others = {b""}, set[bytes]()
     with git.start("ls-tree", "-r", "-t", "-z", "--full-tree", commit) as listing:
         rest = b""
         while chunk := listing.stdout.read1(CHUNK):
@@ -261,6 +265,12 @@ def _list_tree(git: Git, commit: str) -> Iterator[TreeEntry]:
                 head, _, path = line.partition(b"\t")
                 mode, _, name = head.split(b" ")
                 check_path(path, git.where)
+                if path in folders or path in others or path.rpartition(b"/")[0] not in folders:
+                    raise UserError(
+                        f"{git.where}: the tree of {commit[:12]} is damaged at {printable(path)}: two "
+                        "entries of one name, or one outside of its folder. `git fsck` lists more."
+                    )
+                (folders if mode == FOLDER else others).add(path)
                 yield TreeEntry(mode, name, path)
         listing.finish()
 
@@ -275,10 +285,7 @@ def _blob_sizes(git: Git, commit: str) -> list[int]:
         git.start("cat-file", "--batch-check", "--buffer", stdin=requests) as answers,
     ):
         for line in answers.stdout:
-            words = line.split()
-            if len(words) != 3:
-                raise missing(git.where, words[0].decode(errors="replace"))
-            sizes.append(int(words[2]))
+            sizes.append(size_of(line.split(), BLOBS, git.where))
         answers.finish()
     return sizes
 
@@ -293,7 +300,6 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     root = os.fsencode(folder)
     os.mkdir(root)
     os.chmod(root, 0o755)
-    folders = {b""}
     files = dict[bytes, TreeEntry]()
     for entry in _list_tree(git, commit):
         if entry.mode == SUBMODULE:
@@ -301,13 +307,7 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
             continue
         path, reasons = dump_format.rename(entry.path)
         counts.update(reasons)
-        if path in folders or path in files or path.rpartition(b"/")[0] not in folders:
-            raise UserError(
-                f"{git.where}: the tree of {commit[:12]} is damaged at {printable(entry.path)}: "
-                "two entries of one name, or one outside of its folder. `git fsck` lists more."
-            )
         if entry.mode == FOLDER:
-            folders.add(path)
             os.mkdir(root + b"/" + path)
             os.chmod(root + b"/" + path, 0o755)
         else:
