@@ -307,11 +307,14 @@ def test_detect_impossible_path_is_refused(path, why, kind):
 def test_detect_unusable_path_gives_the_reason(template, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run("svn", "checkout", "-q", f"file://{template}", "work")
+    Path("bundle").write_text("# v2 git bundle\n")
     for path, why in {
         ".": "is neither a Subversion repository, nor a git repository",
         "nothing": "no such file or folder",
         "": "is empty",
         "svn://example.org/x": r"svn://example\.org/x: is a URL; .* `url`",
+        "https://me:pw@example.org/x.git": r"^https://\.\.\.@example\.org/x\.git: .* clone a git repository",
+        "bundle": "is a git bundle: clone it",
         "work": "is a working copy",
         f"{template}/db/revs": f"lies in the Subversion repository {template}",
     }.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.external import printable, without_password
 from vcsbench.sources import dump_source, git_source, svn_source
 from vcsbench.sources.base import (
     UNREACHABLE,
@@ -68,8 +68,9 @@ def detect(path: str) -> dict[str, str]:
     """
     if "://" in path and not path.startswith("file://"):
         raise UserError(
-            f"{path}: is a URL; give it under `repositories` in the configuration, with "
-            "`source: svn` and `url`"
+            f"{printable(without_password(path))}: is a URL; give one of Subversion under "
+            "`repositories` in the configuration, with `source: svn` and `url`; "
+            "clone a git repository, and give the clone"
         )
     if not path:
         raise UserError("the path of the repository is empty")

@@ -38,6 +38,7 @@ SAMPLE_BYTES = 64 << 20
 SAMPLE_RECORDS = 50_000
 # The first bytes of files that hold a dump stream in another form, with the remedy.
 _UNPACK = "unpack it, and give the dump file in it"
+_GIT_BUNDLE = ("is a git bundle", "clone it with `git clone --mirror`, and give the clone")
 _NO_POWERSHELL = "make the dump again without a redirection of PowerShell"
 OTHER_FORMS = {
     b"BZh": ("is compressed with bzip2", "decompress it with bunzip2"),
@@ -48,6 +49,7 @@ OTHER_FORMS = {
     b"PK\x03\x04": ("is a .zip archive", _UNPACK),
     b"7z\xbc\xaf\x27\x1c": ("is a .7z archive", _UNPACK),
     b"Rar!": ("is a .rar archive", _UNPACK),
+    **dict.fromkeys((b"# v2 git bundle", b"# v3 git bundle"), _GIT_BUNDLE),
     b"\xff\xfe": ("is UTF-16", _NO_POWERSHELL),
     b"\xfe\xff": ("is UTF-16", _NO_POWERSHELL),
     b"\xef\xbb\xbf": ("begins with a byte order mark", "remove its first three bytes"),
