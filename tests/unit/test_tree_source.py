@@ -169,6 +169,8 @@ def test_unpack_refused_archive_gives_one_sentence(case, tmp_path, into, monkeyp
 
 
 TEXT = {"kit/text": b"hello"}
+# The start of a central header of a .zip, by the system that made it.
+MADE_ON = {system: bytes((*b"PK\1\2", 20, system)) for system in (0, 3)}
 UNPACKED: dict[str, tuple[bytes, dict[str, bytes]]] = {
     "zip at the end": (HELLO + ONE_ZIP.replace(b"hello", b"HELLO"), TEXT),
     "zip in zip": (ONE_ZIP, TEXT),
@@ -182,6 +184,24 @@ UNPACKED: dict[str, tuple[bytes, dict[str, bytes]]] = {
         {"d/" * (MAX_DEPTH - 1) + "x": b"x"},
     ),
     "pipe": (tar_of(("p", FIFO, b""), ("kit/q", LNK, "p"), ("kit/text", REG, b"hello")), TEXT),
+    "only .git": (tar_of((".git/config", REG, b"x")), {}),
+    "zip of Windows": (
+        zip_of(("kit\\d\\x", 0, b"x")).replace(MADE_ON[3], MADE_ON[0]),
+        {"kit/d/x": b"x"},
+    ),
+    "zip of Windows, old name": (
+        zip_of(("kit/aNN", 0, b"x")).replace(MADE_ON[3], MADE_ON[0]).replace(b"aNN", b"a\x82b"),
+        {"kit/aéb": b"x"},
+    ),
+    "zip of macOS": (
+        zip_of(("kit/aNN", ZFILE, b"x")).replace(b"aNN", "aé".encode()),
+        {"kit/aé": b"x"},
+    ),
+    "zip in Latin 1": (
+        zip_of(("kit/aNN", ZFILE, b"x")).replace(b"aNN", b"a\xe9b"),
+        {os.fsdecode(b"kit/a\xe9b"): b"x"},
+    ),
+    "zip with a backslash": (zip_of(("kit/a\\b", ZFILE, b"x")), {"kit/a\\b": b"x"}),
     "zip pipe": (zip_of(("kit/p", ZFIFO, b""), ("kit/text", ZFILE, b"hello")), TEXT),
 }
 
@@ -380,12 +400,17 @@ def test_directory_tree_with_a_read_only_folder_keeps_modes_and_times(tmp_path):
     os.utime(root / "deep/er/file", (1, 2))
     os.utime(root / "deep", (3, 4))
     (root / "deep").chmod(0o555)
+    (root / "run").chmod(0o6755)
+    (root / "empty").chmod(0o3775)
     tree_source.extract_tree("directory", root, tmp_path / "tree", tmp_path)
     assert tree_on_disk(tmp_path / "tree") == tree_on_disk(root)
     copies = {file.relative_to(tmp_path / "tree"): file for file in (tmp_path / "tree").rglob("*")}
     for file in root.rglob("*"):
         copy, original = copies[file.relative_to(root)].lstat(), file.lstat()
-        assert (copy.st_mode, copy.st_mtime_ns) == (original.st_mode, original.st_mtime_ns)
+        assert copy.st_mtime_ns == original.st_mtime_ns
+        # Without set-uid bits: a copy belongs to another user.
+        bits = 0o777 | stat.S_IFMT(original.st_mode)
+        assert copy.st_mode == original.st_mode & bits
 
 
 def test_directory_identity_changes_with_an_edit_only(tmp_path):
@@ -411,6 +436,17 @@ def test_tree_source_wrong_path_names_the_key(source, make, message, tmp_path):
     make(path)
     with pytest.raises(UserError, match=rf"repositories\.it\.path: {path} {message}"):
         open_source("it", {"source": source, "path": str(path)}).check()
+
+
+def test_archive_source_truncated_is_refused(tmp_path):
+    root = make_tree(tmp_path / "tree")
+    assert source_of(root, "a.tar.gz").estimate() == source_of(root, "").estimate()
+    source = source_of(root, "a.tar.gz")
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(path.read_bytes()[:-200])
+    for read in (source.estimate, lambda: source.write(io.BytesIO())):
+        with pytest.raises(UserError, match=f"{path}: cannot be unpacked"):
+            read()
 
 
 # Mutated archives

@@ -113,6 +113,9 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.forecast.plan_report import plan_report
 
     project = _project(options, keys)
+    # This reads each youngest tree: a damaged source is refused here, not after minutes of a run.
+    for source in project.used_sources():
+        source.estimate()
     for line in plan_report(project.plan, project.repositories):
         print(line, flush=True)
     return 0

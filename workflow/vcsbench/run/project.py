@@ -26,6 +26,7 @@ from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import STEPS
 from vcsbench.measure.work import KINDS as WORK_KINDS
 from vcsbench.modules import KINDS, kinds_of
+from vcsbench.plan.grid import REPOSITORY_AXIS
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL
 from vcsbench.prepare.repositories import PreparedRepositories
@@ -39,6 +40,7 @@ from vcsbench.run.workflow import (
     end_processes,
     print_message,
 )
+from vcsbench.sources import Source
 from vcsbench.storages import workdir
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
@@ -100,8 +102,14 @@ class Project:
         # A lost node leaves whole blocks if it measures one after another.
         self.plan = Plan(self.environment, by_block=BLOCKS in os.environ)
         self.repositories = _prepared_repositories(self.plan)
-        for name in self.repositories.all_repositories():
-            self.environment.sources[name].check()
+        for source in self.used_sources():
+            source.check()
+
+    def used_sources(self) -> list[Source]:
+        """Return the sources of the repositories that cells use."""
+        axes = (cell.axes for cell in self.plan.cells)
+        names = {values[REPOSITORY_AXIS] for values in axes if REPOSITORY_AXIS in values}
+        return [self.environment.sources[name] for name in sorted(names)]
 
     @cached_property
     def sampling(self) -> SamplingState:

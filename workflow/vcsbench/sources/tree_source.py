@@ -21,6 +21,7 @@ from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, printable
+from vcsbench.files import ADMINISTRATIVE as ADMINISTRATIVE_NAMES
 from vcsbench.files import entries
 from vcsbench.sources import archives, dump_format
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
@@ -41,10 +42,12 @@ TRUNK = "trunk"
 REVISIONS = 1
 # A constant, because the same tree must give the same bytes.
 DATE = b"2000-01-01T00:00:00.000000Z"
-# The size of a repository relative to its tree, and of an unpacked archive relative to a packed one.
-REPOSITORY_FACTOR, PACKED_FACTOR = 0.5, 4
+# The size of a repository relative to its tree.
+REPOSITORY_FACTOR = 0.5
 # Larger files are copied in chunks, without a checksum in the record.
 WHOLE_BYTES = CHUNK = 2**24
+# Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that user.
+MODE_BITS = 0o777
 # Notes of a report.
 ADMINISTRATIVE = "Administrative folders of version control systems left out"
 SPECIAL = "Pipes, devices and sockets left out"
@@ -58,7 +61,7 @@ UNREADABLE = (
 )  # fmt: skip
 # The first member of a .zip, a .zip without members, and the first part of several.
 _ZIP_STARTS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
-_ENCRYPTED = 1
+_ENCRYPTED, _UTF_8 = 1, 0x800
 _MADE_ON_UNIX = (3, 19)
 # The errors that zipfile raises for damaged, encrypted and unknown members.
 _DAMAGED = (
@@ -126,7 +129,7 @@ def _file_records(at: bytes, path: str, properties: dump_format.Properties) -> I
     with open(open_regular(path, follow_links=False), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size <= WHOLE_BYTES:
-            yield dump_format.file(at, b"add", properties=properties, text=file.read())
+            yield dump_format.file(at, b"add", properties=properties, text=file.read(WHOLE_BYTES))
             return
         yield dump_format.file_head(at, b"add", properties=properties, text_length=size)
         while size and (chunk := file.read(min(size, CHUNK))):
@@ -150,13 +153,13 @@ def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list
         root = unpack(source, temporary, counts) if kind == ArchiveSource.kind else source
         write_file = _copy_file if root == source else os.rename
         folder.mkdir(mode=0o700)
-        folders = [(os.fspath(root), os.fsencode(folder))]
+        folders = [(os.stat(root), os.fsencode(folder))]
         copies = dict[tuple[int, int], bytes]()
         for path, name, state in _list_tree(root, counts):
             at = os.fsencode(folder) + b"/" + name
             if stat.S_ISDIR(state.st_mode):
                 os.mkdir(at, 0o700)
-                folders.append((path, at))
+                folders.append((state, at))
                 continue
             first = copies.setdefault((state.st_dev, state.st_ino), at)
             if first != at:
@@ -167,19 +170,26 @@ def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list
                 target, is_link = _read_target(path, counts)
                 if is_link:
                     os.symlink(target, at)
-                    shutil.copystat(path, at, follow_symlinks=False)
+                    _copy_times(state, at)
                 else:
                     Path(os.fsdecode(at)).write_bytes(target)
         # A folder gets its mode and time last, because it may be read-only.
-        for path, at in reversed(folders):
-            shutil.copystat(path, at)
+        for state, at in reversed(folders):
+            os.chmod(at, state.st_mode & MODE_BITS)
+            _copy_times(state, at)
     return _notes(counts)
 
 
 def _copy_file(path: str, at: bytes) -> None:
     with open(open_regular(path, follow_links=False), "rb") as file, open(at, "xb") as copy:
         shutil.copyfileobj(file, copy)
-    shutil.copystat(path, at, follow_symlinks=False)
+        state = os.fstat(file.fileno())
+        os.fchmod(copy.fileno(), state.st_mode & MODE_BITS)
+    _copy_times(state, at)
+
+
+def _copy_times(state: os.stat_result, at: bytes) -> None:
+    os.utime(at, ns=(state.st_atime_ns, state.st_mtime_ns), follow_symlinks=False)
 
 
 def _notes(counts: Counter[str]) -> list[str]:
@@ -226,6 +236,13 @@ class _TreeSource(Source):
         """Yield the folder of the tree. Add omissions to `counts`."""
         yield self._path
 
+    @cached_property
+    def _estimate(self) -> SizeEstimate:
+        """Measure the tree. An archive is unpacked for that, so a damaged one is refused before a run."""
+        with _readable(self._path), self._open(Counter()) as root:
+            sizes = [state.st_size for _, state in entries(root)]
+        return SizeEstimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
+
     def write(self, out: BinaryIO) -> Facts:
         """Write the tree as revision 1."""
         counts = Counter[str]()
@@ -262,12 +279,6 @@ class DirectorySource(_TreeSource):
         if not os.access(self._path, os.R_OK | os.X_OK):
             raise self._options.error("path", f"{self._path} cannot be read")
 
-    @cached_property
-    def _estimate(self) -> SizeEstimate:
-        with _readable(self._path):
-            sizes = [state.st_size for _, state in entries(self._path)]
-        return SizeEstimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
-
 
 class ArchiveSource(_TreeSource):
     """An archive: .tar, .tar.gz, .tar.xz, .tar.zst or .zip, recognised by its first bytes.
@@ -289,11 +300,6 @@ class ArchiveSource(_TreeSource):
             raise self._options.error(
                 "path", f"{self._path} is no archive (.tar, plain or .gz, .xz, .zst; .zip)"
             )
-
-    @cached_property
-    def _estimate(self) -> SizeEstimate:
-        total = self._path.stat().st_size * PACKED_FACTOR
-        return SizeEstimate(REVISIONS, int(total * REPOSITORY_FACTOR), tree_bytes=total)
 
     @contextmanager
     def _open(self, counts: Counter[str]) -> Iterator[Path]:
@@ -334,10 +340,11 @@ def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path
     inside = list(folder.iterdir())
     if not inside:
         raise UserError(f"{one_line(path)}: cannot be unpacked: it has no files.")
-    if len(inside) > 1 or inside[0].is_symlink() or not inside[0].is_dir():
+    (first, *others) = inside
+    if others or first.is_symlink() or not first.is_dir() or first.name in ADMINISTRATIVE_NAMES:
         return folder
     # A name that a program can print, whatever the archive calls it.
-    return inside[0].rename(folder / "tree")
+    return first.rename(folder / "tree")
 
 
 def _is_zip(path: Path) -> bool:
@@ -370,8 +377,7 @@ def _untar(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
 def _unzip(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            # ZipInfo.filename is cut at a NUL byte.
-            name = member.orig_filename.encode("utf-8", "surrogateescape")
+            name = _name_in_zip(member)
             parts = split_name(name)
             mode = member.external_attr >> 16 if member.create_system in _MADE_ON_UNIX else 0
             kind = stat.S_IFMT(mode)
@@ -388,6 +394,23 @@ def _unzip(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
                     contained.add_link(parts, file.read(archives.PATH_BYTES + 1))
             else:
                 contained.add_file(parts, _chunks(archive, member), mode=_mode(mode))
+
+
+def _name_in_zip(member: zipfile.ZipInfo) -> bytes:
+    """Return the name of a member, with slashes.
+
+    Programs on Unix store the bytes of the name, others code page 437, or UTF-8 without a flag.
+    """
+    # ZipInfo.filename is cut at a NUL byte.
+    name = member.orig_filename
+    is_unix = member.create_system in _MADE_ON_UNIX
+    if not is_unix:
+        name = name.replace("\\", "/")
+    if not member.flag_bits & _UTF_8:
+        stored = name.encode("cp437")
+        if is_unix or dump_format.is_utf8(stored):
+            return stored
+    return name.encode("utf-8", "surrogateescape")
 
 
 def _mode(mode: int) -> int:
