@@ -136,6 +136,7 @@ def tree(tmp_path):
     (root / ".gitignore").write_text("*.o\n")
     (root / ".hgignore").write_text("o$\n")
     (root / "left.o").write_text("not left out")
+    (root / ".gitattributes").write_text("* text=auto eol=crlf ident\nrun.sh export-ignore\n")
     return root
 
 
@@ -220,16 +221,21 @@ def test_store_of_empty_tree_is_made(store, tmp_path):
 def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):
     if why := missing(STUDY.commands["checkout"]):
         pytest.skip(f"not installed: {why}")
-    # Its escaped name has a backslash, which Breezy refuses.
+    (tree / "folder" / ".hgsub").write_text("only at the top it names repositories\n")
+    (tree / ".hgsub").write_text("sub = /nowhere\n")
+    # The escaped name in the tree has a backslash, which Breezy refuses.
     counts = {
         store: templates(tree, store, tmp_path / "storage").store_record()["left_out"]
         for store in ("svn", "git", "hg", "brz")
     }
-    assert counts == {"svn": 0, "git": 0, "hg": 0, "brz": 1}
+    assert counts == {"svn": 0, "git": 0, "hg": 2, "brz": 1}
     record = templates(tree, "brz", tmp_path / "storage").store_record()
     build("checkout", Path(record["path"]), tmp_path / "built", tmp_path)
     built, whole = (inspect_built_tree(p, NEUTRAL) for p in (tmp_path / "built", tree))
     assert int(built["files"]) == int(whole["files"]) - 1
+    record = templates(tree, "hg", tmp_path / "storage").store_record()
+    build("hg clone", Path(record["path"]), tmp_path / "hg", tmp_path)
+    assert not (tmp_path / "hg" / "sub").exists()
 
 
 def test_templates_lost_or_changed_are_made_again(tree, tmp_path):

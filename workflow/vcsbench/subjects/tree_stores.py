@@ -22,6 +22,7 @@ from vcsbench.files import entries
 from vcsbench.programs import CLIENT_ENVIRONMENT
 
 AUTHOR, MESSAGE = "vcsbench <vcsbench@localhost>", "the tree"
+NO_CONVERSION = "* -text -ident -filter !working-tree-encoding\n"
 CONTROL_CHARACTERS = frozenset({*range(32), 127})
 
 
@@ -82,7 +83,11 @@ class GitStore(TreeStore):
         """Add everything, ignored files too, commit, and pack."""
         git = ("git", f"--git-dir={path}", f"--work-tree={source}")
         author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
-        self.run("git", "init", "-q", "--bare", path, home=temporary)
+        # For this repository and its clones: files `.gitattributes` in the tree convert nothing.
+        template = path / "template"
+        (template / "info").mkdir(parents=True)
+        (template / "info" / "attributes").write_text(NO_CONVERSION)
+        self.run("git", "init", "-q", "--bare", f"--template={template}", path, home=temporary)
         self.run(*git, "add", "-A", "-f", source, home=temporary)
         self.run(*git, *author, "commit", "-q", "--allow-empty", "-m", MESSAGE, home=temporary)
         self.run(*git, "repack", "-a", "-d", "-q", home=temporary)
@@ -95,7 +100,8 @@ class GitStore(TreeStore):
 class HgStore(TreeStore):
     """A Mercurial repository with one commit and no working files."""
 
-    refused_names = frozenset({b".hg"})
+    # A file .hgsub names repositories that every clone makes in the tree.
+    refused_names = frozenset({b".hg", b".hgsub", b".hgsubstate"})
     refused_bytes = frozenset(b"\n\r")
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
