@@ -258,7 +258,7 @@ def test_dump_tree_that_is_gone_is_refused_before_loading_if_known(
 
 LONG = b"x" * 256
 EXPORT = {"command": "export", "ra": "file", "packing": "nopack", "cache": "hot-os"}
-REASON = "of more than 255 bytes, so no file system can hold its tree"
+REASON = "of more than 255 bytes, the limit on this system, so its tree cannot be written to a disk"
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,10 @@ def test_old_repository_with_a_bogus_date_and_a_long_name_is_measured(project, k
     assert "first revision 1:" in page
     assert "Names of more than 255 bytes: 1, first" in page
     skips = {row["command"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv")}
-    expected = "mine has 1 name of more than 255 bytes, so no file system can hold its tree"
+    expected = (
+        "mine has 1 name of more than 255 bytes, the limit on this system, so its tree cannot be "
+        "written to a disk"
+    )
     assert [skips[command] for command in commands] == ["", expected][: len(commands)]
 
 

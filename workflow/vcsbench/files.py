@@ -152,6 +152,6 @@ def why_not_on_disk(recipe: Recipe, long_names: int) -> str:
         return ""
     names = "1 name" if long_names == 1 else f"{long_names:,} names"
     return (
-        f"{recipe['repository']['name']} has {names} of more than {NAME_BYTES} bytes, so no file system can "
-        f"hold its tree"
+        f"{recipe['repository']['name']} has {names} of more than {NAME_BYTES} bytes, the limit on this "
+        f"system, so its tree cannot be written to a disk"
     )

@@ -45,7 +45,7 @@ class Environment:
 
     @cache  # noqa: B019 - there is one of it
     def long_names(self, repo: str) -> int:
-        """Return the number of names in a repository's exported tree that no file system can hold.
+        """Return the number of names in a repository's exported tree that are over NAME_BYTES.
 
         Taken from its last load, or from what its source shows without one.
         """

@@ -416,7 +416,7 @@ def _pack(path: Path) -> None:
 
 
 def summarize_tree(repository: Path, tree: str) -> tuple[str, int]:
-    """Return the folder for `log`, and the number of names below `tree` that no file system can hold.
+    """Return the folder for `log`, and the number of names below `tree` that are over NAME_BYTES.
 
     The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
     """

@@ -86,7 +86,7 @@ class Source(Protocol):
     """
 
     kind: str
-    # The conversion of most sources shortens names that no file system can hold.
+    # The conversion of most sources shortens names over NAME_BYTES.
     keeps_long_names: bool = False
     # The name of the progress stage.
     doing: str = "loading"
@@ -113,7 +113,7 @@ class Source(Protocol):
     def _estimate(self) -> SizeEstimate: ...
 
     def long_names(self) -> int:
-        """Return the number of names in the exported tree that no file system can hold; 0 if unknown."""
+        """Return the number of names over NAME_BYTES in the exported tree; 0 if unknown."""
         return 0
 
     def coming(self) -> int:

@@ -60,8 +60,8 @@ ESCAPED = (
 )
 RESERVED = "Paths renamed, as .svn to ?\\046svn, because version control systems reserve such names"
 SHORTENED = (
-    "Paths with a name cut, as in begin?\\#1f2e3d4c5b6a7988, because no file system has names over "
-    f"{NAME_BYTES} bytes"
+    "Paths with a name cut, as in begin?\\#1f2e3d4c5b6a7988, because this system's limit "
+    f"is {NAME_BYTES} bytes"
 )
 REASONS = (ESCAPED, RESERVED, SHORTENED)
 # The same for symbolic links.
@@ -214,7 +214,7 @@ def number_of(headers: Mapping[bytes, bytes], key: bytes) -> int:
 
 
 def has_long_name(path: bytes) -> bool:
-    """Return True if the last name of a path is one that no file system can hold."""
+    """Return True if the last name of a path is over NAME_BYTES."""
     return len(path.rstrip(b"/").rpartition(b"/")[2]) > NAME_BYTES
 
 

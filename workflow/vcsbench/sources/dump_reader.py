@@ -44,7 +44,7 @@ LONGEST_VALUE = 256 << 20
 LONGEST_HELD = 64 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
-# So many names that no file system can hold are followed, in memory.
+# So many names over NAME_BYTES are followed, in memory.
 LONG_NAMES = 100
 BYPASS = "--bypass-prop-validation"
 # svnadmin ignores lines between records that begin with one of these.
@@ -65,7 +65,7 @@ class DumpReader:
     - `has_tree`: True if the history ends with a folder at `tree`, False if not, and None if that depends on
       the content of a copied folder. Then the loaded repository decides.
     - `oddities`: the number of each kind that facts() notes, with its first one in `_first`.
-    - `long_names`: paths at its end with a name that no file system can hold, but none in copied folders.
+    - `long_names`: paths at its end with a name over NAME_BYTES, but none in copied folders.
     """
 
     def __init__(
@@ -315,7 +315,7 @@ class DumpReader:
         self._follow(b"/".join(filter(None, headers[NODE].split(b"/"))), headers)
 
     def _follow(self, path: bytes, headers: Mapping[bytes, bytes]) -> None:
-        """Follow the folder `tree`, and names that no file system can hold."""
+        """Follow the folder `tree`, and names over NAME_BYTES."""
         action, below = headers[ACTION], path + b"/"
         if not path or action == b"change":
             return
