@@ -160,7 +160,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
         ("before the first", state.get("first", [])),
         ("before each run", state["prepare"]),
     ):
-        texts = [f"{step}: {(STEPS[step].__doc__ or '').strip().rstrip('.')}" for step in steps]
+        texts = [f"{step}: {STEPS[step]}" for step in steps]
         lines += [("" if i else when, text) for i, text in enumerate(texts)]
     is_first_discarded = state.get("discard") and not state["warmup"]
     clears = "clear-caches" in steps_of(state)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.kernel import read
+from vcsbench.kernel import read, system_error
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
@@ -293,5 +293,4 @@ def _raise_loopback() -> None:
 
 def _check(result: int) -> None:
     if result:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+        raise system_error()

@@ -5,6 +5,7 @@ Both versions of control groups are read, and both may be mounted at once. A lim
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 from collections.abc import Iterator
@@ -29,6 +30,12 @@ def read(path: str | Path) -> str:
             return file.read().strip()
     except OSError:
         return ""
+
+
+def system_error(subject: str | Path | None = None) -> OSError:
+    """Return the error of the last failed call by ctypes."""
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number), subject)
 
 
 def unescaped(field: str) -> str:

@@ -46,22 +46,33 @@ def _has_group(gid: int) -> bool:
 
 
 def run(
-    argv: Sequence[str | Path], env: Mapping[str, str] | None = None, cwd: Path | None = None
+    argv: Sequence[str | Path],
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    limit_s: float | None = None,
 ) -> str:
-    """Run a program outside of timed regions, and return its output. Raise UserError if it fails."""
+    """Run a program outside of timed regions, and return its output.
+
+    Raise UserError if it fails, or takes longer than `limit_s`.
+    """
     words = [str(word) for word in argv]
-    done = subprocess.run(
-        words,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        stdin=subprocess.DEVNULL,
-        env=env,
-        cwd=cwd,
-    )
+    name = " ".join(words[:3])
+    try:
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            env=env,
+            cwd=cwd,
+            timeout=limit_s,
+        )
+    except subprocess.TimeoutExpired:
+        raise UserError(f"{name}: took longer than {limit_s:g} s") from None
     if done.returncode:
         lines = " ".join([*done.stdout.splitlines(), *done.stderr.splitlines()][-3:])
-        raise UserError(f"{' '.join(words[:3])}: {how_it_ended(done.returncode)}: {lines}")
+        raise UserError(f"{name}: {how_it_ended(done.returncode)}: {lines}")
     return done.stdout.strip()
 
 

@@ -8,10 +8,11 @@ import mmap
 import os
 import stat
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench.kernel import system_error
 from vcsbench.machine import DROP_CACHES
 from vcsbench.storages.filesystems import mount_of
 
@@ -71,6 +72,11 @@ class FileUse(NamedTuple):
     cached: int
     pages_bytes: int
 
+    @classmethod
+    def sum(cls, uses: Iterable[FileUse]) -> FileUse:
+        """Return the use of several files."""
+        return cls(*map(sum, zip(cls(0, 0, 0), *uses, strict=True)))
+
 
 # Returns the cached pages of an open file with a length.
 PageCounter = Callable[[int, int], int]
@@ -120,7 +126,7 @@ def cachestat_counter() -> PageCounter:
 
     def count(fd: int, _length: int) -> int:
         if _syscall(CACHESTAT, fd, _WHOLE_FILE, pointer, 0):
-            raise OSError(ctypes.get_errno(), "cachestat")
+            raise system_error()
         return int(result.cache)
 
     return count
@@ -130,11 +136,11 @@ def count_by_mincore(fd: int, length: int) -> int:
     """Return the cached pages of an open file by mincore(2)."""
     address = _libc.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
     if address in (None, ctypes.c_void_p(-1).value):
-        raise OSError(ctypes.get_errno(), "mmap")
+        raise system_error()
     try:
         states = ctypes.create_string_buffer(-(-length // PAGE))
         if _libc.mincore(address, length, states):
-            raise OSError(ctypes.get_errno(), "mincore")
+            raise system_error()
         return sum(state & 1 for state in states.raw)
     finally:
         _libc.munmap(address, length)
@@ -154,10 +160,9 @@ def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
         chosen.append((folder, names[start::step]))
         start = (start - len(names)) % step  # every step-th of all files, not of each folder
     try:
-        uses = list(_query(chosen))
+        size, cached, pages_bytes = FileUse.sum(_query(chosen))
     except OSError:
         return None
-    size, cached, pages_bytes = (sum(use[i] for use in uses) for i in range(3))
     queried = sum(len(names) for _, names in chosen)
     return Residency(cached / size, pages_bytes * step, count, queried) if size else None
 
@@ -201,7 +206,7 @@ def _query_folder(files: FolderFiles) -> FileUse:
             uses.append(_query_file(os.open(name, os.O_RDONLY, dir_fd=parent), count_pages))
     finally:
         os.close(parent)
-    return FileUse(*(sum(use[i] for use in uses) for i in range(3)))
+    return FileUse.sum(uses)
 
 
 def _query_file(fd: int, count_pages: PageCounter) -> FileUse:
@@ -234,8 +239,8 @@ def resident_by_names(size: int, *paths: Path) -> Residency | None:
         uses = [use for path in paths for use in _query_cached(os.fsencode(path), count_pages)]
     except OSError:
         return None
-    cached = sum(use.cached for use in uses)
-    return Residency(cached / size, sum(use.pages_bytes for use in uses), 0, len(uses))
+    _, cached, pages_bytes = FileUse.sum(uses)
+    return Residency(cached / size, pages_bytes, 0, len(uses))
 
 
 def _is_cached(path: Path) -> bool:
@@ -271,7 +276,6 @@ def _open_cached(name: bytes, parent: int = -100) -> int | None:
     fd: int = _syscall(OPENAT2, parent, name, *_CACHED_ONLY_ARGUMENTS)
     if fd >= 0:
         return fd
-    number = ctypes.get_errno()
-    if number == errno.EAGAIN:
+    if ctypes.get_errno() == errno.EAGAIN:
         return None
-    raise OSError(number, os.strerror(number), os.fsdecode(name))
+    raise system_error(os.fsdecode(name))

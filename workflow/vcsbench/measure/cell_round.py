@@ -104,7 +104,9 @@ class CellRound:
             self.discarded_run = self.discarded_run_cache.read()
             self._time(lock)
             self.discarded_run_cache.renew()
-            while len(self.set_aside) < MAX_RETRIES and self._is_retried():
+            while len(self.set_aside) < MAX_RETRIES and any(
+                RETRIED_FLAG in run["flags"] for run in self.runs
+            ):
                 self._set_aside()
                 self._time(lock)
             seconds = self.hyperfine.seconds, self.hyperfine.hooks_s
@@ -151,17 +153,12 @@ class CellRound:
             raise self.read_error
         self.judge(self.hyperfine.export, self.runs)
 
-    def _is_retried(self) -> bool:
-        return any(RETRIED_FLAG in run["flags"] for run in self.runs)
-
     def _set_aside(self) -> None:
         """Move the runs out of the result, and restore the state before the measurement."""
         export = json.loads(self.hyperfine.export.read_bytes())
         self.set_aside.append({"runs": self.runs, "results": export["results"]})
-        self.cell.reset_output()
-        if self.cell.server:
-            self.cell.server.stop()
-            self.cell.server.start()
+        for step in ("restore", "stop-server", "start-server"):
+            self.cell.run_step(step)
 
     def _answer(self, hook: str) -> None:
         """Do the work of a hook of hyperfine."""
@@ -361,7 +358,13 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
     facts: SubjectFacts = {}
     for subject in cell.subjects:
         facts |= subject.facts()
-    environment = _changing_environment()
+    # A proxy may have no scheme: user:password@host:port.
+    environment = {
+        name: _USER_WITHOUT_SCHEME.sub("...@", without_password(value))
+        for name, value in sorted(os.environ.items())
+        if CHANGING.fullmatch(name)
+    }
+    server, pid = cell.server, runs[-1]["certificate"].get("server_pid") if runs else None
     server_files = sorted(path for path in cell.files.rglob("*") if path.is_file())
     return {
         "study": recipe["study"],
@@ -376,7 +379,11 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         "promises": state["promises"],
         "network": recipe.get("network"),
         "environment": environment,
-        "server": _server_facts(cell, runs),
+        "server": (
+            {"kind": server.kind, "argv": server.argv, "port": server.port, "pid": pid}
+            if server
+            else None
+        ),
         "servers": recipe["servers"],
         "remote": recipe.get("remote"),
         "server_files": {
@@ -397,14 +404,6 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
             *["environment"] * bool(environment),
         ],
     }
-
-
-def _server_facts(cell: PreparedCell, runs: list[RunRecord]) -> dict[str, object] | None:
-    server = cell.server
-    if not server:
-        return None
-    pid = runs[-1]["certificate"].get("server_pid") if runs else None
-    return {"kind": server.kind, "argv": server.argv, "port": server.port, "pid": pid}
 
 
 def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
@@ -437,13 +436,3 @@ def _build_side(
 ) -> BuildSide:
     places = programs.places
     return {"program": program, "version": version, "places": places, "libraries": libraries}
-
-
-def _changing_environment() -> dict[str, str]:
-    """Return the environment variables that change client or server programs, without secrets."""
-    # A proxy may have no scheme: user:password@host:port.
-    return {
-        name: _USER_WITHOUT_SCHEME.sub("...@", without_password(value))
-        for name, value in sorted(os.environ.items())
-        if CHANGING.fullmatch(name)
-    }

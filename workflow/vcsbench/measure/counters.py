@@ -7,6 +7,7 @@ import errno
 import glob
 import mmap
 import os
+import re
 import socket
 import struct
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import kernel
-from vcsbench.kernel import read, unescaped
+from vcsbench.kernel import read, system_error, unescaped
 from vcsbench.machine import CLOCK_SOURCE, SCALING_GOVERNOR
 from vcsbench.storages.filesystems import Mount, mount_of
 
@@ -29,12 +30,12 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Columns of /proc/stat: user, nice, system, irq, softirq. Time of guests is in user and nice.
 BUSY = (0, 1, 2, 5, 6)
 STEAL = 7
-# Column of a device's flushes, since Linux 5.5.
+# Column of a device's flushes.
 FLUSHES = 15
 NFS_CLIENT = "/proc/net/rpc/nfs"
 # A line of names and a line of numbers for each part of TCP.
 TCP = "/proc/net/netstat"
-
+THROTTLING = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
 
 # Numbers by the names of the evidence; None if the machine does not count them.
 Counts = dict[str, int | None]
@@ -60,18 +61,22 @@ class Counters(NamedTuple):
 
 def read_counters(*paths: Path) -> Counters:
     """Read the counters of the machine, and of the devices that hold the paths."""
-    swapped = _swapped_pages()
+    moment_s = time.monotonic()
+    swapped = dict(re.findall(r"^(pswp\w+) (\d+)$", read("/proc/vmstat"), re.MULTILINE))
+    rpcs = re.search(r"^rpc (\d+) ", read(NFS_CLIENT), re.MULTILINE)
+    tcp = dict(zip(*map(str.split, read(TCP).splitlines()[:2]), strict=True))
+    throttled = [int(read(file) or 0) for file in _files(THROTTLING)]
     return Counters(
-        moment_s=time.monotonic(),
+        moment_s=moment_s,
         ticks=tuple(int(n) for n in read("/proc/stat").split("\n", 1)[0].split()[1:]),
         stalled_us={resource: _stalled_us(resource) for resource in ("cpu", "memory", "io")},
         counts={
             **device_use(*paths),
-            "rpcs": _rpcs(),
-            "delayed_acks": _delayed_acks(),
-            "swapped_in_pages": swapped.get("pswpin", 0),
-            "swapped_out_pages": swapped.get("pswpout", 0),
-            "throttled": _throttled(),
+            "rpcs": int(rpcs[1]) if rpcs else None,
+            "delayed_acks": int(tcp["DelayedACKs"]) if "DelayedACKs" in tcp else None,
+            "swapped_in_pages": int(swapped.get("pswpin", 0)),
+            "swapped_out_pages": int(swapped.get("pswpout", 0)),
+            "throttled": sum(throttled) if throttled else None,
             "quota_throttled_us": kernel.throttled_us(),
         },
     )
@@ -79,11 +84,8 @@ def read_counters(*paths: Path) -> Counters:
 
 def counts_between(before: Counts, after: Counts) -> Counts:
     """Return the differences of counts; None for those that are unknown before or after."""
-    return {name: _difference(number, after[name]) for name, number in before.items()}
-
-
-def _difference(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None else after - before
+    pairs = ((name, number, after[name]) for name, number in before.items())
+    return {name: None if a is None or b is None else b - a for name, a, b in pairs}
 
 
 def counters_between(before: Counters, after: Counters) -> Evidence:
@@ -151,18 +153,6 @@ def _whole_disk(folder: str) -> str:
     return os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
 
 
-def _rpcs() -> int | None:
-    # rpc CALLS RETRANSMISSIONS REFRESHES
-    lines = [line for line in read(NFS_CLIENT).splitlines() if line.startswith("rpc ")]
-    return int(lines[0].split()[1]) if lines else None
-
-
-def _delayed_acks() -> int | None:
-    lines = [line.split() for line in read(TCP).splitlines()[:2]]
-    numbers = dict(zip(*lines, strict=True)) if len(lines) == 2 else {}
-    return int(numbers["DelayedACKs"]) if "DelayedACKs" in numbers else None
-
-
 def _stalled_us(resource: str) -> int | None:
     # "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", then a line of "full".
     first = read(f"/proc/pressure/{resource}").split("\n", 1)[0]
@@ -170,18 +160,8 @@ def _stalled_us(resource: str) -> int | None:
 
 
 @cache
-def _throttle_files() -> tuple[str, ...]:
-    return tuple(glob.glob("/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"))
-
-
-def _throttled() -> int | None:
-    files = _throttle_files()
-    return sum(int(read(file) or 0) for file in files) if files else None
-
-
-def _swapped_pages() -> dict[str, int]:
-    lines = [line.split() for line in read("/proc/vmstat").splitlines() if line.startswith("pswp")]
-    return {name: int(value) for name, value in lines}
+def _files(pattern: str) -> list[str]:
+    return glob.glob(pattern)
 
 
 def sync_seconds(path: Path) -> float:
@@ -192,15 +172,10 @@ def sync_seconds(path: Path) -> float:
     try:
         began = time.monotonic()
         if _libc.syncfs(folder) != 0:
-            raise _system_error(path)
+            raise system_error(path)
         return round(time.monotonic() - began, 6)
     finally:
         os.close(folder)
-
-
-def _system_error(path: Path | None = None) -> OSError:
-    number = ctypes.get_errno()
-    return OSError(number, os.strerror(number), path)
 
 
 # Network file systems
@@ -284,11 +259,9 @@ def _local_exports() -> tuple[Path, ...]:
 # Instructions in user mode, as the processor counts them: perf_event_open(2).
 # A counter belongs to one thread, and to all threads and processes that this thread starts later.
 
-# The number of the system call; other architectures than these have 241.
-PERF_EVENT_OPEN = {"x86_64": 298, "ppc64le": 319, "ppc64": 319, "s390x": 331}.get(
-    os.uname().machine, 241
-)
-# Type PERF_TYPE_HARDWARE, config PERF_COUNT_HW_INSTRUCTIONS.
+# The number of the system call. Other architectures have 241.
+PERF_EVENT_OPEN = {"x86_64": 298, "ppc64le": 319, "s390x": 331}.get(os.uname().machine, 241)
+# PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS.
 EVENT = (0, 1)
 # struct perf_event_attr in its first version, which every kernel supports: type, size, config, sample_period,
 # sample_type, read_format, flags, and three fields that stay 0.
@@ -317,10 +290,15 @@ class InstructionCounter:
 
     def end(self) -> int | None:
         """Return the count; None if a counter failed, or was shared with other users for some of the time."""
-        counts = [_read_and_close(event) for event in self.events]
-        self.events = []
-        known = [count for count in counts if count is not None]
-        return None if self.has_failed or len(known) < len(counts) else sum(known)
+        total = 0
+        while self.events:
+            event = self.events.pop()
+            count, enabled_ns, running_ns = struct.unpack("=3Q", os.read(event, 24))
+            os.close(event)
+            # The count of a counter that was shared with other users is an extrapolation.
+            self.has_failed |= running_ns != enabled_ns
+            total += count
+        return None if self.has_failed else total
 
 
 @cache
@@ -350,12 +328,5 @@ def _open_event(thread: int) -> int:
     options = (thread, ANY_CPU, NO_GROUP, ctypes.c_ulong(CLOSE_ON_EXEC))
     event = int(_libc.syscall(PERF_EVENT_OPEN, ATTRIBUTES.pack(*numbers), *options))
     if event < 0:
-        raise _system_error()
+        raise system_error()
     return event
-
-
-def _read_and_close(event: int) -> int | None:
-    count, enabled_ns, running_ns = struct.unpack("=3Q", os.read(event, 24))
-    os.close(event)
-    # A counter that was shared with other users is an extrapolation.
-    return int(count) if running_ns == enabled_ns else None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
-from vcsbench.external import pegged, printable
+from vcsbench.external import pegged
 from vcsbench.files import files_digest, server_files
 from vcsbench.isolation import isolate_network
 from vcsbench.measure import launcher
@@ -25,7 +25,7 @@ from vcsbench.measure.caches import clear_caches
 from vcsbench.measure.server import HOST, SERVER_KINDS, Server, read_arguments
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code, kind_module
-from vcsbench.processes import how_it_ended
+from vcsbench.processes import run
 from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
 from vcsbench.subjects import CLIENT, Subject, subject_class
 
@@ -179,7 +179,7 @@ class PreparedCell:
         words["program"] = lambda: strategy_argv(self.recipe["program"])
         words["built"] = lambda: str(BUILT)
         for name in SUBVERSION:
-            words[name] = partial(self._program_argv, name, options if name in CLIENTS else [])
+            words[name] = partial(self._argv, name, options if name in CLIENTS else [])
         for program in ("svnadmin", "load"):
             words[f"{program}_args"] = partial(read_arguments, self.files / f"{program}.args")
         if self.input and self.input.served:
@@ -188,7 +188,7 @@ class PreparedCell:
             words |= of_subject
         return words
 
-    def _program_argv(self, name: str, options: Sequence[str]) -> list[str]:
+    def _argv(self, name: str, options: Sequence[str]) -> list[str]:
         return [self.client.get(name), *options]
 
     def _client_config(self) -> Path:
@@ -225,60 +225,40 @@ class PreparedCell:
         return UrlNormaliser(self.url(self.input.name), *(self.output.urls if self.output else ()))
 
     def run_step(self, name: str) -> None:
-        """Run a step of the hooks by its name."""
-        STEPS[name](self)
+        """Run a step of hyperfine's --setup and --prepare (STEPS)."""
+        match name:
+            case "restore":
+                self.reset_output()
+            case "start-server" if self.server and not self.server.pid:
+                self.server.start()
+            case "stop-server" if self.server:
+                self.server.stop()
+            case "sync":
+                os.sync()
+            case "clear-caches":
+                folders = [folder for subject in self.subjects for folder in subject.folders]
+                clear_caches(self.recipe["clearing"], folders)
+            case "touch-client" if self.idle_command:
+                try:
+                    run(self.idle_command, env=self.environment, limit_s=WARM_UP_LIMIT_S)
+                except UserError as error:
+                    raise UserError(f"{error} (against an empty repository)") from None
+                self.reset_output()
 
     def reset_output(self) -> None:
         """Remove the output of the last run."""
         if self.output:
             self.output.restore()
 
-    def start_server(self) -> None:
-        """Start the server, unless it runs, and wait until it answers."""
-        if self.server and not self.server.pid:
-            self.server.start()
 
-    def stop_server(self) -> None:
-        """End the server, if it runs."""
-        if self.server:
-            self.server.stop()
-
-    def clear_caches(self) -> None:
-        """Clear the caches."""
-        folders = [folder for subject in self.subjects for folder in subject.folders]
-        clear_caches(self.recipe["clearing"], folders)
-
-    def warm_client(self) -> None:
-        """Run the client once on an empty repository, which loads its own files into the cache."""
-        if not self.idle_command:
-            return
-        try:
-            done = subprocess.run(
-                self.idle_command,
-                capture_output=True,
-                timeout=WARM_UP_LIMIT_S,
-                env=self.environment,
-            )
-        except subprocess.TimeoutExpired:
-            raise UserError(
-                f"the client took longer than {WARM_UP_LIMIT_S} s against an empty repository"
-            ) from None
-        if done.returncode != 0:
-            errors = printable(done.stderr).strip() or "it printed nothing"
-            ended = how_it_ended(done.returncode)
-            raise UserError(f"the client {ended} against an empty repository: {errors}")
-        self.reset_output()
-
-
-# The steps of hyperfine's --setup and --prepare, by their names in recipes.
-STEPS: dict[str, Callable[[PreparedCell], None]] = {
-    "restore": PreparedCell.reset_output,
-    "start-server": PreparedCell.start_server,
-    "stop-server": PreparedCell.stop_server,
-    # Dirty pages cannot be dropped, and would disturb a run.
-    "sync": lambda _: os.sync(),
-    "clear-caches": PreparedCell.clear_caches,
-    "touch-client": PreparedCell.warm_client,
+# The steps by their names in recipes.
+STEPS = {
+    "restore": "Remove the output of the last run",
+    "start-server": "Start the server, unless it runs, and wait until it answers",
+    "stop-server": "End the server, if it runs",
+    "sync": "Write dirty pages, which cannot be dropped and would disturb a run",
+    "clear-caches": "Clear the caches",
+    "touch-client": "Run the client once on an empty repository, which loads its own files into the cache",
 }
 
 

@@ -335,10 +335,8 @@ def other_servers(exclude: Collection[int]) -> list[str]:
         # A kernel thread has no command line. A loader that runs the program comes first.
         names = {os.path.basename(word) for word in words[:4]}
         serves_ours = names & SERVER_NAMES and any(OUR_PATH in word for word in words)
-        if words and (serves_ours or _has_marker(pid)):
+        if words and (
+            serves_ours or any(word.startswith(f"{MARKER}=") for word in processes.environment(pid))
+        ):
             commands.append(" ".join(words))
     return sorted(commands)
-
-
-def _has_marker(pid: int) -> bool:
-    return any(word.startswith(f"{MARKER}=") for word in processes.environment(pid))
