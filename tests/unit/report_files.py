@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unit.synthetic import SyntheticStudy, make_study
+from unit.synthetic import THRESHOLDS, SyntheticStudy, make_study
 from vcsbench.advice.advise import AdviceSettings, advise, questions_of
 from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.config.definitions import read_findings
@@ -53,7 +53,7 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     axes, grid = read_grid(made.grid)
     exports = [path for path in made.exports if Path(path).exists()]
     logs = folder / "logs" / "cells" / study.name
-    collected = collect(axes, grid, made.rounds, exports, logs)
+    collected = collect(axes, grid, made.rounds, exports, logs, THRESHOLDS)
     path = folder / "measurements" / f"{study.name}.csv"
     write_frame(measurements(collected), path)
     failed = failures(collected)

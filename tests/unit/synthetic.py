@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.axes.cache import STATES
+from vcsbench.config.models import Thresholds
 
 AXES: dict[str, list[str]] = {
     "command": ["log", "export"],
@@ -27,6 +28,7 @@ SECONDS = {"log": 1.0, "null-log": 0.8, "export": 2.0, "null-export": 1.5, "dump
 # The work of each cell by default.
 SAME_WORK: dict[str, Any] = {"revisions": 6000, "digest": "0123456789abcdef"}
 WORK = json.dumps(SAME_WORK)
+THRESHOLDS = Thresholds().model_dump()
 WITHOUT: dict[str, tuple[str, ...]] = {"dump": ("ra",)}
 
 # Factors of axis values on the time, so that all ratios are known.

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from unit.synthetic import FACTORS, SyntheticStudy, make_study
+from unit.synthetic import FACTORS, THRESHOLDS, SyntheticStudy, make_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, measurements, read_grid, write_frame
 from vcsbench.report.page import history_table
@@ -53,7 +53,9 @@ def measure(
     if change:
         edit(made, change, part)
     axes, grid = read_grid(made.grid)
-    frame = measurements(collect(axes, grid, made.rounds, made.exports, made.results / "logs"))
+    frame = measurements(
+        collect(axes, grid, made.rounds, made.exports, made.results / "logs", THRESHOLDS)
+    )
     (made.results / "measurements").mkdir()
     write_frame(frame, made.results / "measurements" / f"{STUDY}.csv")
     return made

@@ -13,7 +13,6 @@ from vcsbench.config import validation
 from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.models import Settings
 from vcsbench.config.study import StudyFile, load_study
-from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.config.validation import (
     fields_of,
     former_name,
@@ -259,7 +258,3 @@ def test_config_readme_has_generated_tables_and_each_default_key():
     assert text.count("<!-- keys of ") == 3
     assert with_tables(text) == text, "run tests/config_tables.py"
     assert [key for key in read_yaml(DEFAULT) if f"| `{key}` |" not in text] == []
-
-
-def test_thresholds_are_defaults_of_the_model():
-    assert Settings.model_fields["thresholds"].default.model_dump() == THRESHOLDS

@@ -11,7 +11,7 @@ import pytest
 
 from unit.html_tree import grids, parse, rows
 from unit.report_files import default_study
-from unit.synthetic import make_study
+from unit.synthetic import THRESHOLDS, make_study
 from vcsbench.advice.advise import less_work
 from vcsbench.advice.cards import Advice
 from vcsbench.evidence import run_columns
@@ -61,7 +61,7 @@ def read(axes: dict[str, str], number: int = 1) -> dict[str, Any]:
 def frame(tmp_path: Path, counts: Any = read, rounds: int = 5, **options: Any) -> pd.DataFrame:
     study = make_study(tmp_path, axes=ORDER, rounds=rounds, counts=counts, **options)
     axes, grid = read_grid(study.grid)
-    frame = measurements(collect(axes, grid, rounds, study.exports, tmp_path))
+    frame = measurements(collect(axes, grid, rounds, study.exports, tmp_path, THRESHOLDS))
     return frame.astype(dict.fromkeys(run_columns.COUNT_COLUMNS, float))
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from unit.study_grid import DEFAULT, ROOT, study_environment, study_grid
-from unit.synthetic import make_study
+from unit.synthetic import THRESHOLDS, make_study
 from unit.test_tables import ELAPSED, FORMATS, frame_of, table_of
 from vcsbench.axes.client_server import why_lacking
 from vcsbench.config.builds import ON_PATH
@@ -161,7 +161,7 @@ def test_failures_name_failed_duplicate(tmp_path):
     axes, grid = read_grid(study.grid)
     exports = [path for path in study.exports if study.results.joinpath(path).exists()]
     logs = study.results / "logs" / "cells" / study.name
-    (failure,) = collect(axes, grid, 2, exports, logs).failures
+    (failure,) = collect(axes, grid, 2, exports, logs, THRESHOLDS).failures
     assert (failure["cell"], failure["round"]) == (twin, 2)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from unit.synthetic import THRESHOLDS
 from vcsbench.axes.cache import STATES
-from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.evidence import flags
 from vcsbench.evidence.judgement import Run, judge, with_times
 
@@ -58,7 +58,12 @@ SMALL_INPUT = dict.fromkeys(READS, 0) | {
 
 def judged(cache: str, thresholds: dict[str, float] | None = None, **seen: Any) -> list[str]:
     evidence = {"elapsed_s": 0.997, **(COLD if cache == "cold" else QUIET), **seen}
-    return judge(evidence, evidence["elapsed_s"], STATES[cache]["promises"], thresholds or {})
+    return judge(
+        evidence,
+        evidence["elapsed_s"],
+        STATES[cache]["promises"],
+        {**THRESHOLDS, **(thresholds or {})},
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,9 +148,9 @@ UPDATE = {"client_read_bytes": 3_805_184, "network_read_bytes": 3_805_184}
 
 @pytest.mark.parametrize("reads", [DEFAULT_CHECKOUT, EXCLUSIVE_CHECKOUT, UPDATE])
 def test_judge_hot_run_on_nfs_that_read_no_disk_has_no_flag(reads):
-    assert judge({**ON_NFS, **reads}, 0.997, SERVED, {}) == []
+    assert judge({**ON_NFS, **reads}, 0.997, SERVED, THRESHOLDS) == []
     local = {k: v for k, v in ON_NFS.items() if not k.startswith("network_")}
-    assert judge({**local, **reads}, 0.997, SERVED, {}) == ["cache-not-warm"]
+    assert judge({**local, **reads}, 0.997, SERVED, THRESHOLDS) == ["cache-not-warm"]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +168,7 @@ def test_judge_hot_run_on_nfs_that_read_no_disk_has_no_flag(reads):
 )
 def test_judge_hot_run_on_nfs_by_disks_and_page_cache(seen, flags):
     evidence = {**ON_NFS, **DEFAULT_CHECKOUT, **seen}
-    assert judge(evidence, 0.997, SERVED, {}) == flags
+    assert judge(evidence, 0.997, SERVED, THRESHOLDS) == flags
 
 
 @pytest.mark.parametrize(
@@ -172,11 +177,14 @@ def test_judge_hot_run_on_nfs_by_disks_and_page_cache(seen, flags):
 def test_judge_hot_run_on_network_without_counters_by_local_devices(device, flags):
     seen = {"client_read_bytes": 16 * MIB, "network_read_bytes": None, "device_read_bytes": device}
     evidence = {**ON_NFS, **seen, "network_filesystem": "cifs", "network_storage_read_bytes": None}
-    assert {*judge(evidence, 0.997, SERVED, {})} - {"io-busy"} == {"server-disk-unknown", *flags}
+    assert {*judge(evidence, 0.997, SERVED, THRESHOLDS)} - {"io-busy"} == {
+        "server-disk-unknown",
+        *flags,
+    }
 
 
 def test_judge_without_evidence_is_uncertified():
-    assert judge({}, 1.0, STATES["cold"]["promises"], {}) == ["uncertified"]
+    assert judge({}, 1.0, STATES["cold"]["promises"], THRESHOLDS) == ["uncertified"]
 
 
 def test_judge_each_threshold_has_effect():

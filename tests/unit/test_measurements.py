@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from unit.synthetic import AXES, make_study
+from unit.synthetic import AXES, THRESHOLDS, make_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import (
     collect,
@@ -31,7 +31,7 @@ def collected(study, rounds=None, **thresholds):
     axes, grid = read_grid(study.grid)
     logs = study.results / "logs" / "cells" / study.name
     exports = [path for path in study.exports if Path(path).exists()]
-    return collect(axes, grid, rounds or study.rounds, exports, logs, thresholds)
+    return collect(axes, grid, rounds or study.rounds, exports, logs, {**THRESHOLDS, **thresholds})
 
 
 def flags_of(study, **thresholds):

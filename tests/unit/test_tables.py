@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from unit.synthetic import AXES, WORK, known_seconds, make_study
+from unit.synthetic import AXES, THRESHOLDS, WORK, known_seconds, make_study
 from vcsbench.evidence.measurements import (
     collect,
     measurements,
@@ -34,7 +34,10 @@ def frame_of(tmp_path, **options):
     axes, grid = read_grid(study.grid)
     logs = study.results / "logs" / "cells" / study.name
     exports = [path for path in study.exports if study.results.joinpath(path).exists()]
-    write_frame(measurements(collect(axes, grid, study.rounds, exports, logs)), tmp_path / "m.csv")
+    write_frame(
+        measurements(collect(axes, grid, study.rounds, exports, logs, THRESHOLDS)),
+        tmp_path / "m.csv",
+    )
     return read_measurements(tmp_path / "m.csv")
 
 

@@ -6,11 +6,9 @@ measure none.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.measure.runs import Run
 
 if TYPE_CHECKING:
@@ -22,16 +20,6 @@ NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")
 
 Thresholds = Mapping[str, float]
 Flags = Iterable[str]
-
-
-def pack(thresholds: Thresholds) -> str:
-    """Return thresholds as text without spaces, for a command line."""
-    return json.dumps(dict(thresholds), sort_keys=True, separators=(",", ":"))
-
-
-def unpack(text: str) -> dict[str, float]:
-    """Return the packed thresholds, with defaults."""
-    return {**THRESHOLDS, **json.loads(text)}
 
 
 def promised(promises: Promises, run: int) -> Promises:
@@ -55,15 +43,15 @@ def with_times(evidence: Evidence, run: Run) -> Evidence:
 
 
 def judge(
-    evidence: Evidence, elapsed_s: float, promises: Promises, thresholds: Thresholds
+    evidence: Evidence, elapsed_s: float, promises: Promises, limits: Thresholds
 ) -> list[str]:
     """Return the flags of a run by its evidence.
 
-    `elapsed_s` is hyperfine's time, `promises` come from the run's cache state (promised).
+    `elapsed_s` is hyperfine's time, `promises` come from the run's cache state (promised), `limits` are the
+    thresholds of the configuration.
     """
     if any(evidence.get(name) is None for name in NEEDED):
         return ["uncertified"]
-    limits = {**THRESHOLDS, **thresholds}
     caches = {"cold": _cold, "hot": _hot}.get(promises.get("os", ""))
     return [
         *_clock(evidence, elapsed_s, limits),

@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.thresholds import THRESHOLDS
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, judgement, run_columns, same_work
 from vcsbench.files import read_json, write_text
@@ -123,7 +122,7 @@ def collect(
     rounds: int | Mapping[str, int],
     exports: Iterable[str | Path],
     logs: str | Path,
-    thresholds: Mapping[str, float] = THRESHOLDS,
+    thresholds: Mapping[str, float],
     counted_calls: Mapping[str, CellCalls] | None = None,
 ) -> Collected:
     """Read the exports (`<cell>/round<n>.json`) and the contexts next to them.
@@ -133,7 +132,7 @@ def collect(
     `thresholds` judge the evidence again; other flags of a context stay. `counted_calls` come from
     read_calls; None if the study counts none. Raises UserError for an export of unknown schema.
     """
-    collected = Collected(list(axes), {**THRESHOLDS, **thresholds}, counted_calls)
+    collected = Collected(list(axes), thresholds, counted_calls)
     by_round: dict[tuple[str, int], Path] = {}
     for export in map(Path, exports):
         path = "/".join(export.parts[-1 - len(axes) : -1])

@@ -73,7 +73,7 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
     context.unlink(missing_ok=True)
 
     def job(recipe: Recipe) -> None:
-        exported, described = measure(recipe, int(number), judgement.unpack(thresholds))
+        exported, described = measure(recipe, int(number), json.loads(thresholds))
         described |= {"order": int(order), "seed": int(seed)}
         described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
         write_json(context, described)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -20,7 +21,6 @@ from vcsbench.config.configuration import EMPTY, Config, load_config
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.study import Steps, Study
 from vcsbench.errors import UserError
-from vcsbench.evidence import judgement
 from vcsbench.external import split_credentials
 from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import STEPS
@@ -140,7 +140,7 @@ class Project:
                 str(number),
                 str(self.plan.position(study, cell, number)),
                 str(self.config.settings.seed),
-                judgement.pack(self.config.thresholds),
+                json.dumps(self.config.thresholds, sort_keys=True, separators=(",", ":")),
             )
         )
 
