@@ -69,7 +69,7 @@ def is_module(name: str) -> bool:
 
 def file_of(name: str) -> Path:
     below = name.removeprefix("vcsbench").lstrip(".")
-    return modules.file_of(below) if below else PACKAGE / "__init__.py"
+    return Path(modules.file_of(below)) if below else PACKAGE / "__init__.py"
 
 
 def imports(file: Path, types: bool = True) -> set[Path]:
@@ -124,7 +124,7 @@ def test_modules_imports_equal_those_of_python(file):
     paths = imports(file, types=False)
     packages = chain.from_iterable(path.parents for path in paths)
     inits = {path / "__init__.py" for path in packages if path.is_relative_to(PACKAGE)}
-    assert set(modules.imports(file)) == paths | (inits if paths else set())
+    assert set(map(Path, modules.imports(str(file)))) == paths | (inits if paths else set())
 
 
 def test_classes_have_unique_names():

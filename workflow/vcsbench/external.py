@@ -22,14 +22,14 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _USERINFO = re.compile(r"(?<=://)[^/\s\"'<>]*@")
 
 
-def open_regular(path: str | Path, *, follow_links: bool = True, flags: int = os.O_RDONLY) -> int:
+def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
     """Open a regular file and return its descriptor.
 
     Raise UserError if the path is a pipe, a socket, a device or a folder. Raise OSError as os.open does.
     O_NONBLOCK keeps a pipe from blocking the open.
     """
-    extra = os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
-    descriptor = os.open(path, flags | extra)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise UserError(f"{printable(os.fspath(path))}: this is not a regular file.")

@@ -50,20 +50,6 @@ _NAME = re.compile(r"(\w+)(?: as \w+)?")
 _TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
 
 
-def closure(*files: str | Path, all_named: bool = False) -> list[Path]:
-    """Return the files of the package that run with Python files, in order.
-
-    A module comes with the files of its name in other languages (.sh, .conf), which it reads. `all_named`:
-    also all modules of folders from which some are imported by name.
-    """
-    return [Path(file) for file in _closure(map(os.path.realpath, files), all_named)]
-
-
-def file_of(module: str) -> Path:
-    """Return the file of a module by its name in the package (`measure.work`). It need not exist."""
-    return Path(_file_of(module))
-
-
 def kinds_of(folder: str) -> list[str]:
     """Return the names of the kinds in a folder of KINDS: its modules, and those that share a module."""
     files = {path.stem for path in (PACKAGE / folder).glob("*.py")} - NO_KINDS
@@ -82,11 +68,6 @@ def _kind(folder: str, name: str) -> str:
     return SHARED_MODULES.get(f"{folder}.{name}", f"{folder}.{name}")
 
 
-def imports(file: Path) -> list[Path]:
-    """Return the files that a file imports, with the packages that they are in."""
-    return [Path(path) for path in _imports(str(file))]
-
-
 def cell_code(recipe: Mapping[str, Any]) -> str:
     """Return a digest of the modules that run for a cell. The recipe has the keys of KINDS."""
     named = (_kind(folder, recipe[key]) for key, folder in KINDS.items() if recipe.get(key))
@@ -95,12 +76,12 @@ def cell_code(recipe: Mapping[str, Any]) -> str:
 
 def script_code(script: str | Path) -> str:
     """Return a digest of the code that runs with a script, with all kinds that it may import by name."""
-    return code_digest(map(str, closure(script, all_named=True)))
+    return code_digest(closure([os.path.realpath(script)], all_named=True))
 
 
 @cache
 def _digest_of(names: tuple[str, ...]) -> str:
-    return code_digest(_closure(map(_file_of, names), all_named=False))
+    return code_digest(closure(map(file_of, names)))
 
 
 def code_digest(files: Iterable[str]) -> str:
@@ -143,14 +124,19 @@ def syntax_digest(source: bytes) -> str:
 
 
 # Paths are strings from here on: pathlib takes longer than all reading, for each cell-round.
-def _closure(files: Iterable[str], all_named: bool) -> list[str]:
+def closure(files: Iterable[str], all_named: bool = False) -> list[str]:
+    """Return the files of the package that run with Python files, in order.
+
+    A module comes with the files of its name in other languages (.sh, .conf), which it reads. `all_named`:
+    also all modules of folders from which some are imported by name.
+    """
     found: set[str] = set()
     waiting = list(files)
     while waiting:
         file = waiting.pop()
         if file not in found:
             found.add(file)
-            waiting += _imports(file)
+            waiting += imports(file)
             waiting += _siblings(file) if all_named else ()
     ours = {
         stem + suffix
@@ -167,7 +153,8 @@ def _bytes(file: str) -> bytes:
 
 
 @cache
-def _imports(file: str) -> frozenset[str]:
+def imports(file: str) -> frozenset[str]:
+    """Return the files that a file imports, with the packages that they are in."""
     text = _TYPE_CHECKING.sub("", _bytes(file).decode())
     modules = set()
     for base, names, alone in _IMPORT.findall(text):
@@ -188,13 +175,14 @@ def _siblings(file: str) -> tuple[str, ...]:
 @cache
 def _with_packages(module: str) -> tuple[str, ...]:
     """Return the files of a module and its packages; () if the module does not exist."""
-    file = _file_of(module)
+    file = file_of(module)
     if file not in _package_files():
         return ()
     return (*_with_packages(module.rpartition(".")[0]), file) if module else (file,)
 
 
-def _file_of(module: str) -> str:
+def file_of(module: str) -> str:
+    """Return the file of a module by its name in the package (`measure.work`). It need not exist."""
     base = "/".join([str(PACKAGE), *filter(None, module.split("."))])
     package = f"{base}/__init__.py"
     return package if package in _package_files() else f"{base}.py"
