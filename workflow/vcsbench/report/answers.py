@@ -88,12 +88,16 @@ class CardView(NamedTuple):
 
 
 class BestChoice(NamedTuple):
-    """The best combination of a situation: `label` has what distinguishes it within its operation."""
+    """The best combination of a situation: `label` has what distinguishes it within its operation.
+
+    `others` has the number of combinations that are equally good.
+    """
 
     where: Where
     label: str
     text: str
     effect: str
+    others: str = ""
 
 
 class Operation(NamedTuple):
@@ -145,11 +149,12 @@ def disk_sizes(contexts: Rows, axis: str) -> str:
             others = ("name", *(other for other in SIZED if other != axis))
             key = tuple(str(repository.get(other, "")) for other in others)
             by_others.setdefault(key, {}).setdefault(str(repository[axis]), repository)
-    key, sizes = max(by_others.items(), key=lambda item: len(item[1]), default=((), {}))
+    ranked = sorted(by_others.items(), key=lambda item: (-len(item[1]), item[0]))
+    key, sizes = ranked[0] if ranked else ((), {})
     if len(sizes) < 2:
         return ""
     texts = []
-    for value, of in sizes.items():
+    for value, of in sorted(sizes.items()):
         files = f" in {words.count_of(of['files'], 'file')}" if of.get("files") else ""
         texts.append(f"{value_label(axis, value)} {words.size(of['bytes'])}{files}")
     other = next(other for other in SIZED if other != axis)
@@ -285,7 +290,9 @@ def _best(situation: Situation, shown: Sequence[str]) -> BestChoice:
         return BestChoice(_present(situation.where), label, "", f"no answer: {situation.why_not}")
     gain = f"{factor(situation.gain)} faster than the slowest" if situation.gain else ALIKE
     effect = f"{seconds(best.seconds)}, {gain}"
-    return BestChoice(_present(situation.where), label, choice(best.values), effect)
+    number = len(situation.equal)
+    others = f"{number} other{'s are' if number > 1 else ' is'} equally good" if number else ""
+    return BestChoice(_present(situation.where), label, choice(best.values), effect, others)
 
 
 def situations_of(results: Results) -> list[SituationView]:
