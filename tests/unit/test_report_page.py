@@ -26,7 +26,7 @@ from vcsbench.report.answers import CardView, card_views, choice
 from vcsbench.report.findings_section import MEANINGS, causes_of, finding_views, summary_of
 from vcsbench.report.page import StudyFindings, build_index, build_page, page_of, read_entries
 from vcsbench.report.results import Results, read_records, read_results
-from vcsbench.report.table_sections import details
+from vcsbench.report.table_sections import details, table_sections
 
 STUDY = default_study()
 SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -168,6 +168,30 @@ def test_reason_with_more_rounds_has_their_time(results):
     views, _ = views_of(results, why, {"blocks": blocks}, verdict="inconclusive")
     (view,) = (view for view in views if view.id == NAME)
     assert view.why == [f"{why}, 5 min more"]  # 20 x 10 s + 5 x 20 s
+
+
+@pytest.mark.parametrize(
+    ("sides", "text"),
+    [
+        (("f6", "f7"), ", mixed: 1 slower, 5 faster"),
+        # The table has the sides exchanged.
+        (("f7", "f6"), "pairs 0.50 to 1.25, mixed: 1 faster, 5 slower"),
+    ],
+)
+def test_median_of_pairs_that_disagree_is_mixed_and_has_their_range(results, sides, text):
+    where = {"command": "log", "cache": "cold"}
+    change = {"ratio": 0.8, "call": "slower"}
+    first = next(r for r in results.tables["f6-vs-f7"] if where.items() <= r.items())
+    rows = [{**r, **change} if r is first else r for r in results.tables["f6-vs-f7"]]
+    sections = table_sections(replace(results, tables={**results.tables, "f6-vs-f7": rows}), {})
+    compare = dict(zip(("axis", "baseline", "candidate"), ("format", *sides), strict=True))
+    definition = {"where": where, "compare": compare, "expect": {"over": "median"}}
+    found = [{**results.findings[0], "id": "x", "why": ""}]
+    (view,) = finding_views(found, {"x": definition}, STUDY.tables, sections, {})
+    assert text in view.of
+    least = {"x": {**definition, "expect": {"over": "min"}}}
+    (view,) = finding_views(found, least, STUDY.tables, sections, {})
+    assert "mixed" not in view.of
 
 
 def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(results, page):

@@ -17,6 +17,7 @@ from vcsbench.report import charts
 from vcsbench.report.results import Rows, grouped_by, unique
 from vcsbench.report.table_sections import TableSection
 from vcsbench.statistics import contract
+from vcsbench.statistics.aggregation import MEDIAN
 from vcsbench.statistics.baselines import table_name
 
 # Verdicts in the order of the page, with their meaning.
@@ -160,7 +161,16 @@ def finding_views(
             published=published,
             measured=measured,
             interval=" to ".join(map(_written, interval)) if interval else "",
-            of="; ".join(filter(None, [_unit_text(row, definition), row.get("over", "")])),
+            of="; ".join(
+                filter(
+                    None,
+                    [
+                        _unit_text(row, definition),
+                        row.get("over", ""),
+                        _pairs_text(definition, where, section) if section else "",
+                    ],
+                )
+            ),
             possible=unique(possible),
             why=_reasons(why, account),
             table=table,
@@ -198,6 +208,26 @@ def _unit_text(row: Row, definition: Row) -> str:
         return str(row.get("unit") or "")
     sides = (value_label(compare["axis"], compare[side]) for side in ("baseline", "candidate"))
     return f"ratio of {' / '.join(sides)}"
+
+
+def _pairs_text(definition: Row, where: Row, section: TableSection) -> str:
+    """Return the range and the calls of the pairs of a median; "" for fewer than two pairs.
+
+    Example: `pairs 0.94 to 2.90, mixed: 5 faster, 3 too noisy to say`.
+    """
+    points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
+    rows = [p.row for p in points if p.row and not p.is_small and _overlap(where, p.keys)]
+    rows = [row for row in rows if words.is_number(row.get("ratio"))]
+    if len(rows) < 2 or (definition.get("expect") or {}).get("over") != MEDIAN:
+        return ""
+    # The table may have the sides exchanged.
+    is_same = section.baseline == str(definition["compare"].get("baseline", section.baseline))
+    turned = {} if is_same else {"faster": "slower", "slower": "faster"}
+    ratios = [row["ratio"] if is_same else 1 / row["ratio"] for row in rows]
+    calls = Counter(turned.get(call := row.get("call") or "too few rounds", call) for row in rows)
+    mixed = ", mixed" if len(calls) > 1 else ""
+    texts = ", ".join(f"{number} {call}" for call, number in calls.items())
+    return f"pairs {_written(min(ratios))} to {_written(max(ratios))}{mixed}: {texts}"
 
 
 def _news(row: Row, definition: Row) -> str:
