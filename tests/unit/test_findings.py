@@ -282,8 +282,9 @@ def test_possible_reasons_have_values_and_how_to_test_them():
     others = {"versions": ["1.14.2"], "storages": ["SSD"]}
     scale, storage, version = reasons_of(1.2, Conditions(1, "1.9", "spinning disk"), **others)
     assert scale.values == {"subject": "ruby", "share": pytest.approx(13.04)}
-    larger = "repositories='{ruby: {scale: 0.522}}'"
-    assert scale.test == f'`make report STUDY=s ARGS="--config {larger}"`'
+    larger = "repositories: {ruby: {scale: 0.522}}"
+    run = "make report STUDY=s ARGS='--configfile larger.yaml'"
+    assert scale.test == f"`echo '{larger}' >larger.yaml && {run}`"
     assert storage.values == {"measured": "SSD", "published": "spinning disk"}
     assert version.values == {"measured": "1.14.2", "published": "1.9"}
     assert "1.9 in config/builds.yaml, then `make report ARGS=" in version.test

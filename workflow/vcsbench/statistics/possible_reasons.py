@@ -77,9 +77,10 @@ def possible_reasons(
     for name in dict.fromkeys(rows[subject]) if subject and direction == WEAKER else ():
         scale, whole = measured.scales.get(name, math.inf), published.scale or 0.0
         if scale < whole:
-            larger = f"repositories='{{{name}: {{scale: {min(whole, LARGER * scale):.3g}}}}}'"
+            larger = f"repositories: {{{name}: {{scale: {min(whole, LARGER * scale):.3g}}}}}"
             values = {"subject": name, "share": 100 * scale / whole}
-            yield Reason("scale", values, f'`{run} ARGS="--config {larger}"`')
+            test = f"`echo '{larger}' >larger.yaml && {run} ARGS='--configfile larger.yaml'`"
+            yield Reason("scale", values, test)
     kinds = [kind for kind in measured.storages if kind] if _reads_storage(rows) else []
     if published.storage not in kinds and direction in set().union(
         *(_effects(kind, published.storage) for kind in kinds)
