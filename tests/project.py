@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
+from vcsbench import processes
+
 ROOT = Path(__file__).parent.parent
 PARTS = ("Snakefile", "config", "envs", "profiles", "vcsbench", "workflow")
 
@@ -247,6 +249,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def is_listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @contextmanager
 def serve_with_password(repository: Path, user: str, password: str) -> Iterator[str]:
     """Serve a folder by svnserve, and `repository` in it to one user. Yield the address of the folder."""
@@ -258,12 +265,8 @@ def serve_with_password(repository: Path, user: str, password: str) -> Iterator[
     argv = ["svnserve", "-d", "--foreground", "-T", "-r", repository.parent]
     argv += ["--listen-host", "127.0.0.1", "--listen-port", str(port)]
     with subprocess.Popen(argv) as server:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
         try:
+            wait_for(lambda: is_listening(port))
             yield f"127.0.0.1:{port}"
         finally:
             server.terminate()
@@ -271,15 +274,6 @@ def serve_with_password(repository: Path, user: str, password: str) -> Iterator[
 
 def servers_of(project: Project) -> list[str]:
     """Return the command lines of running servers that serve from the storage of a project."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-            except OSError:
-                continue
-            if any(str(project.path) in word for word in words) and (
-                words[0].endswith(("svnserve", "apache2", "httpd"))
-            ):
-                found.append(" ".join(words))
-    return found
+    programs, path = ("svnserve", "apache2", "httpd"), str(project.path)
+    lines = [words for words in map(processes.command_line, processes.all_pids()) if words]
+    return [" ".join(w) for w in lines if w[0].endswith(programs) and path in " ".join(w)]

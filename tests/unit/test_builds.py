@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from project import needs, open_folder, write_program
+from project import needs, write_program
 from vcsbench import processes, programs
 from vcsbench.axes.client_server import binaries_of, why_lacking
 from vcsbench.config.builds import ON_PATH, Build, read_builds
@@ -25,12 +25,6 @@ from vcsbench.programs import Programs, check_unchanged, digest
 
 DEFAULT = Path(__file__).parents[2] / "config" / "servers" / "default"
 LOG, NULL_LOG = "{svn} log {url}", "{svnbench} null-log {url}"
-
-
-@pytest.fixture
-def folder():
-    with open_folder("/var/tmp") as path:
-        yield path
 
 
 def script(prefix: Path, name: str, text: str) -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from project import needs, open_folder
+from project import needs
 from vcsbench import processes
 from vcsbench.axes.cache import AXIS, STATES
 from vcsbench.machine import can_drop_caches
@@ -19,12 +19,11 @@ needs_drop_caches = pytest.mark.skipif(not can_drop_caches(), reason="takes root
 
 
 @pytest.fixture
-def folder():
+def folder(folder):
     """A folder on a disk, not in memory."""
-    with open_folder("/var/tmp") as path:
-        if counters.device_use(path)["device_reads"] is None:
-            pytest.skip("/var/tmp has no block device of its own")
-        yield path
+    if counters.device_use(folder)["device_reads"] is None:
+        pytest.skip(f"{folder} has no block device of its own")
+    return folder
 
 
 def evicted_file(path: Path, size: int = 3 * MIB) -> int:

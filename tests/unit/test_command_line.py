@@ -15,6 +15,7 @@ import pytest
 
 from fakes import Fakes
 from project import wait_for, write_program
+from vcsbench import processes
 from vcsbench.run import workflow
 
 ROOT = Path(__file__).parents[2]
@@ -89,13 +90,8 @@ class Checkout:
         process, job = self.start("work")
         process.kill()
         process.wait()
-        assert is_alive(job)
+        assert processes.command_line(job)
         return job
-
-
-def is_alive(process: int) -> bool:
-    status = Path(f"/proc/{process}/stat")
-    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.fixture
@@ -106,7 +102,7 @@ def checkout(tmp_path):
         process.kill()
         process.wait()
     job = checkout.folder / "job.pid"
-    if job.exists() and is_alive(int(job.read_text())):
+    if job.exists() and processes.command_line(int(job.read_text())):
         os.kill(int(job.read_text()), signal.SIGKILL)
 
 
@@ -169,7 +165,7 @@ def test_run_after_kill_ends_leftovers_and_unlocks(checkout):
     (checkout.folder / "snakemakes-lock").touch()
     done = checkout.run("--cores", "1")
     assert done.returncode == 0, done.stderr
-    assert not is_alive(job)
+    assert not processes.command_line(job)
     assert [words[0] for words, _ in checkout.calls()] == ["--cores", "--unlock", "--cores"]
     # The next run finds no lock.
     checkout.run("--cores", "1")
@@ -189,7 +185,7 @@ def test_lock_of_another_host_is_this_hosts_on_local_disk(tmp_path, monkeypatch,
 def test_run_leaves_processes_of_other_checkouts(checkout, tmp_path):
     job = Checkout(tmp_path / "other").killed()
     assert checkout.run("--cores", "1").returncode == 0
-    assert is_alive(job)
+    assert processes.command_line(job)
     os.kill(job, signal.SIGKILL)
 
 

@@ -4,7 +4,6 @@ Each is made in a new process, because private mounts belong to a process."""
 
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,6 @@ def makable(kind: str) -> pytest.MarkDecorator:
 
 KINDS = [pytest.param(kind, marks=makable(kind)) for kind in MAKEABLE]
 IMAGES = [pytest.param(kind, marks=makable(kind)) for kind in MAKEABLE if kind != "tmpfs"]
-
-
-@pytest.fixture
-def folder():
-    """A folder on a disk, for images."""
-    with tempfile.TemporaryDirectory(prefix="vcsbench-test-", dir="/var/tmp") as path:
-        yield Path(path)
 
 
 def run(folder: Path, kind: str, body: str) -> str:

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +46,6 @@ CHECKOUT = (
 RESULT = (
     "cat stats; diff -r -x .svn start cloned; svn status cloned; stat -c %A cloned/executable\n"
 )
-
-
-@pytest.fixture
-def folder():
-    with tempfile.TemporaryDirectory(prefix="vcsbench-test-", dir="/var/tmp") as path:
-        yield Path(path)
 
 
 def inside(kind: str, folder: Path, script: str) -> list[Any]:

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
@@ -34,14 +33,11 @@ NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"
 
 
 @pytest.fixture
-def folder():
-    path = Path(tempfile.mkdtemp(prefix="vcsbench-test-"))
-    path.chmod(0o755)
-    (path / "run").mkdir(mode=0o700)
-    (path / "root").mkdir()
-    subprocess.run(["svnadmin", "create", path / "root" / "one"], check=True)
-    yield path
-    shutil.rmtree(path)
+def folder(folder):
+    (folder / "run").mkdir(mode=0o700)
+    (folder / "root").mkdir()
+    subprocess.run(["svnadmin", "create", folder / "root" / "one"], check=True)
+    return folder
 
 
 @pytest.fixture(params=KINDS)

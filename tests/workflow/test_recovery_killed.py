@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from project import (
     wait_for,
     write_program,
 )
+from vcsbench import processes
 from vcsbench.run import workflow
 from vcsbench.storages.workdir import _prefix
 
@@ -56,14 +56,7 @@ def environment(project: Project) -> dict[str, str]:
 
 
 def working(project: Project) -> list[int]:
-    return [pid for pid in workflow.run_processes(project.path) if not is_zombie(pid)]
-
-
-def is_zombie(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("Z")
-    except OSError:
-        return True
+    return workflow.run_processes(project.path)
 
 
 def slow_program(project: Project, name: str, when: str = "", wait: str = "sleep 100") -> Path:
@@ -169,8 +162,7 @@ def test_snakemake_killed_ends_its_jobs_and_servers(tiny, moment, plain):
 
 def snakemake_of(project: Project) -> int:
     for pid in working(project):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        if any(word.endswith(b"/snakemake") for word in words[:2]):
+        if any(word.endswith("/snakemake") for word in processes.command_line(pid)[:2]):
             return pid
     raise AssertionError("no Snakemake runs")
 
@@ -197,19 +189,8 @@ def test_run_after_kill_of_everything_keeps_results(tiny, plain):
 
 
 def kill_all(project: Project, run: Recovery) -> None:
-    for pid in [run.pid, *in_session(run.pid), *workflow.run_processes(project.path)]:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    processes.send([*processes.family(run.pid), *working(project)], signal.SIGKILL)
     run.wait()
-
-
-def in_session(session: int) -> list[int]:
-    found = []
-    for entry in os.scandir("/proc"):
-        with suppress(OSError):
-            if entry.name.isdigit() and os.getsid(int(entry.name)) == session:
-                found.append(int(entry.name))
-    return found
 
 
 def test_second_run_at_once_is_refused(tiny):
