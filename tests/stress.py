@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
-from project import Project, Run, fill, make_project, servers_of  # noqa: E402
+from project import Project, Run, fill, make_project, mounted, servers_of  # noqa: E402
 from vcsbench import processes  # noqa: E402
 from vcsbench.plan.result_state import measured_recipe  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
@@ -262,14 +262,11 @@ def empty(folder: Path) -> None:
 @contextmanager
 def small_disk(project: Project) -> Iterator[Path]:
     """Mount a small disk for the storage and the results."""
-    path = project.path / "disk"
-    path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", DISK, "tmpfs", path], check=True)
-    try:
-        yield path
-    finally:
-        end_processes(project.path)
-        subprocess.run(["umount", path], check=True)
+    with mounted(project.path / "disk", DISK) as path:
+        try:
+            yield path
+        finally:
+            end_processes(project.path)
 
 
 def main() -> int:

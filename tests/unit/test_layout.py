@@ -1,6 +1,5 @@
 """The layout of copies on a real file system: interleaved or apart."""
 
-import os
 import random
 import re
 import shutil
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from project import needs
+from project import mounted_ext4, needs
 from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.prepare import layout
@@ -43,18 +42,8 @@ def loaded(tmp_path_factory):
 @pytest.fixture
 def disk(tmp_path):
     """An ext4 of its own: on a shared one, other writers change the layout."""
-    if os.geteuid() != 0 or not shutil.which("mkfs.ext4"):
-        pytest.skip("takes root and mkfs.ext4 to make a file system")
-    image, path = tmp_path / "image", tmp_path / "disk"
-    with image.open("wb") as file:
-        file.truncate(512 << 20)
-    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
-    path.mkdir()
-    done = subprocess.run(["mount", "-o", "loop", image, path], capture_output=True, text=True)
-    if done.returncode != 0:
-        pytest.skip(f"no loop device can be mounted here: {done.stderr}")
-    yield path
-    subprocess.run(["umount", path], check=True)
+    with mounted_ext4(tmp_path / "image", tmp_path / "disk", 512) as path:
+        yield path
 
 
 def make_interleaved(loaded: Path, disk: Path, names: Sequence[str]) -> None:

@@ -1,9 +1,7 @@
 """`check` on a tiny repository: the example of the README, failed expectations, baselines, bundles."""
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +38,7 @@ def repository(tmp_path_factory):
 
 def check(project: Project, repository: Path) -> subprocess.CompletedProcess[str]:
     """Run `make check REPO=...` without set-up."""
-    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        ["./vcsbench", "check", f"--repository={repository}", "--configfile", str(project.config)],
-        cwd=project.path,
-        env={**os.environ, "PATH": programs},
-        capture_output=True,
-        text=True,
-        timeout=400,
-    )
+    return project.tool("check", f"--repository={repository}")
 
 
 def expect(project: Project, *more: dict[str, Any]) -> None:
@@ -78,7 +68,7 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
 
     expect(project)
     done = check(project, repository)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout
     *_, line, files, summary = done.stdout.splitlines()
     assert re.fullmatch(
         rf"holds: {STUDY} hot-log: 0\.\d+ \(0\.\d+ to 0\.\d+\) s, expected at most 2\.0{UNKNOWN}",
@@ -91,7 +81,7 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
 
     expect(project, level("in-no-time", 0.00001), level("on-cold-disks", 9, cache="cold"))
     done = check(project, repository)
-    assert done.returncode == 3, done.stdout + done.stderr
+    assert done.returncode == 3, done.stdout
     holds, differs, missing, _, summary = done.stdout.splitlines()[-5:]
     assert holds.startswith("holds: ")
     assert differs.startswith(f"differs: {STUDY} in-no-time: 0.")
@@ -173,9 +163,9 @@ def test_check_invalid_expectations_are_refused(shared_project, repository):
     expect(project, level("typing-error", 1, cash="hot-os"))
     done = check(project, repository)
     assert done.returncode == 1
-    assert f"config/expectations.yaml: `{STUDY}[1]`: the study has no axis `cash`" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert f"config/expectations.yaml: `{STUDY}[1]`: the study has no axis `cash`" in done.stdout
+    assert "Traceback" not in done.stdout
     project.configure(rounds=5, copies=1, grid=GRID, expectations=["gone.yaml"])
     done = check(project, repository)
     assert done.returncode == 1
-    assert "test.yaml: `expectations`: no file" in done.stderr
+    assert "test.yaml: `expectations`: no file" in done.stdout

@@ -4,11 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from project import Project, needs
+from project import Project, mounted_ext4, needs
 from vcsbench.subjects import fsfs, repository
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
@@ -96,24 +97,10 @@ def test_loaded_repository_damaged_is_loaded_again(project):
 @pytest.fixture
 def disk(project, tmp_path):
     """A function that mounts an ext4 of 12 MB on a folder of the project."""
-    if os.geteuid() != 0 or not shutil.which("mkfs.ext4"):
-        pytest.skip("takes root and mkfs.ext4 to make a file system")
-    mounted: list[Path] = []
-
-    def mount(name: str) -> Path:
-        image, path = tmp_path / name, project.path / name
-        with image.open("wb") as file:
-            file.truncate(12 << 20)
-        subprocess.run(["mkfs.ext4", "-q", "-F", "-N", "2000", image], check=True)
-        done = subprocess.run(["mount", "-o", "loop", image, path], capture_output=True, text=True)
-        if done.returncode != 0:
-            pytest.skip(f"no loop device can be mounted here: {done.stderr}")
-        mounted.append(path)
-        return path
-
-    yield mount
-    for path in mounted:
-        subprocess.run(["umount", path], check=True)
+    with ExitStack() as stack:
+        yield lambda name: stack.enter_context(
+            mounted_ext4(tmp_path / name, project.path / name, 12, "-N", "2000")
+        )
 
 
 @pytest.mark.parametrize("where", [pytest.param("scratch", marks=pytest.mark.slow), "storage"])
