@@ -1,7 +1,5 @@
 """Lock files and conda environments have the versions of pyproject.toml."""
 
-import asyncio
-import json
 import re
 import tomllib
 from pathlib import Path
@@ -91,51 +89,3 @@ def test_rules_name_environments_that_exist():
     named = set(re.findall(r"envs/([\w-]+\.yaml)", rules))
     assert named, "no rule names an environment"
     assert named <= set(ENVIRONMENTS)
-
-
-def record(channel: str, name: str, version: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "version": f"{version}.0" if version.count(".") == 1 else version,
-        "build": channel.replace("-", "_"),
-        "build_number": 0,
-        "subdir": "noarch",
-        "noarch": "generic",
-        "depends": [],
-        "sha256": "0" * 64,
-    }
-
-
-def make_channel(folder: Path, packages: dict[str, str]) -> Path:
-    records = [record(folder.name, name, version) for name, version in packages.items()]
-    files = {f"{r['name']}-{r['version']}-{r['build']}.conda": r for r in records}
-    for subdir in ("noarch", "linux-64"):
-        (folder / subdir).mkdir(parents=True)
-        content = files if subdir == "noarch" else {}
-        repodata = {"info": {"subdir": subdir}, "packages": {}, "packages.conda": content}
-        (folder / subdir / "repodata.json").write_text(json.dumps(repodata))
-    return folder
-
-
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_conda_environments_can_be_solved(name, tmp_path):
-    """Solve with the rules of conda on synthetic channels, which shows that the files are well formed."""
-    rattler = pytest.importorskip("rattler", reason="py-rattler is not installed")
-    pinned = conda_pins(name)
-    bioconda = {name: version for name, version in pinned.items() if name == "snakemake-minimal"}
-    forge = {package: version for package, version in pinned.items() if package not in bioconda}
-    channels = [
-        make_channel(tmp_path / "conda-forge", forge),
-        make_channel(tmp_path / "bioconda", bioconda),
-    ]
-    solved = asyncio.run(
-        rattler.solve(
-            sources=[rattler.Channel(path.as_uri()) for path in channels],
-            specs=[rattler.MatchSpec(spec) for spec in environment(name)["dependencies"]],
-            platforms=["linux-64", "noarch"],
-            channel_priority=rattler.ChannelPriority.Strict,
-        )
-    )
-    assert {package.name.normalized: str(package.build) for package in solved} == {
-        package: "bioconda" if package in bioconda else "conda_forge" for package in pinned
-    }
