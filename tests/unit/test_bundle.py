@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from fuzz import damaged
 from unit.report_files import CONFIG, default_study, make_files, order_of, results_of
 from vcsbench.errors import UserError
 from vcsbench.report.page import build_page
@@ -306,44 +307,21 @@ def test_page_command_pasted_into_a_shell_runs_nothing_of_a_cell_name(tmp_path):
     assert os.listdir(tmp_path) == ["Makefile"], done.stderr
 
 
-def damaged(dice: random.Random, content: bytes) -> bytes:
-    """Return content with some bytes changed, cut, repeated or replaced by others."""
-    changed, place = bytearray(content), dice.randrange(len(content) or 1)
-    kind = dice.choice(("bytes", "cut", "repeat", "insert"))
-    if kind == "cut":
-        return bytes(changed[:place])
-    if kind == "repeat":
-        return bytes(changed[:place] + changed[place // 2 :])
-    if kind == "insert":
-        odd = [
-            b"\0",
-            b"\x1b[2J",
-            b"../",
-            b"&a [*a]",
-            b"9" * 5000,
-            b'{"a":' * 500,
-            b"\xff\xfe",
-            b"-",
-        ]
-        return bytes(changed[:place] + dice.choice(odd) + changed[place:])
-    for _ in range(dice.randint(1, 8)):
-        if changed:
-            changed[dice.randrange(len(changed))] = dice.randrange(256)
-    return bytes(changed)
+ODD = [b"\0", b"\x1b[2J", b"../", b"&a [*a]", b"9" * 5000, b'{"a":' * 500, b"\xff\xfe", b"-"]
 
 
 def fuzzed(dice: random.Random, packed: Path, path: Path) -> Path:
     """Write a bundle that is damaged as a file, as an archive, or in members that fit their manifest."""
     kind = dice.choice(("file", "archive", "manifest", "member"))
     if kind == "file":
-        path.write_bytes(damaged(dice, packed.read_bytes()))
+        path.write_bytes(damaged(dice, packed.read_bytes(), ODD))
         return path
     if kind == "archive":
-        path.write_bytes(gzip.compress(damaged(dice, gzip.decompress(packed.read_bytes())), 1))
+        path.write_bytes(gzip.compress(damaged(dice, gzip.decompress(packed.read_bytes()), ODD), 1))
         return path
     members = members_of(packed)
     name = bundle.MANIFEST if kind == "manifest" else dice.choice(sorted(members))
-    members[name] = damaged(dice, members[name])
+    members[name] = damaged(dice, members[name], ODD)
     return (write_archive if name == bundle.MANIFEST else pack_again)(members, path)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dump_streams import BASE, HEAD, copied, deleted, file, folder, revision
+from fuzz import damaged
 from git_histories import digest, listing, run, write_and_load
 from project import needs
 from unit.study_grid import study_environment
@@ -366,24 +367,6 @@ PIECES = [
 ]  # fmt: skip
 
 
-def mutated(numbers: random.Random) -> bytes:
-    data = bytearray(WHOLE)
-    for _ in range(numbers.choice((1, 1, 1, 2, 3, 8))):
-        at, other = numbers.randrange(len(data)), numbers.randrange(len(data))
-        kind = numbers.randrange(5)
-        if kind == 0:
-            data[at] ^= 1 << numbers.randrange(8)
-        elif kind == 1:
-            data[at:at] = numbers.choice(PIECES)
-        elif kind == 2:
-            del data[at : at + numbers.randrange(1, 60)]
-        elif kind == 3:
-            data[at:at] = data[other : other + numbers.randrange(1, 200)]
-        else:
-            del data[max(at, len(data) // 2) :]
-    return bytes(data)
-
-
 @pytest.mark.parametrize(
     ("seed", "cases", "loads"),
     [(1, 1500, 10), *(pytest.param(n, 20_000, 300, marks=pytest.mark.slow) for n in range(2, 6))],
@@ -393,7 +376,7 @@ def test_reader_mutated_streams_raise_only_user_errors(tmp_path, seed, cases, lo
     accepted = loaded = 0
     for case in range(cases):
         out = io.BytesIO()
-        reader = DumpReader("it", io.BytesIO(mutated(numbers)), out=out)
+        reader = DumpReader("it", io.BytesIO(damaged(numbers, WHOLE, PIECES, 2)), out=out)
         try:
             reader.run()
         except UserError:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from fuzz import damaged
 from git_histories import exported, run, tree_on_disk, write_and_load
 from project import needs
 from vcsbench.errors import UserError
@@ -494,22 +495,8 @@ WORDS = [
 
 
 def mutate(seed: bytes, choice: random.Random) -> bytes:
-    """Change, insert, remove or repeat bytes. Half of the time, repair the checksums of a tar."""
-    content = bytearray(seed)
-    for _ in range(choice.randint(1, 4)):
-        at = choice.randrange(len(content) + 1)
-        block = at // 512 * 512 + choice.choice((0, 124, 156, 157, 257, 345))
-        word = choice.choice(WORDS)
-        size = choice.choice((1, 512, 1024))
-        place, length, new = choice.choice((
-            (at, 1, choice.randbytes(1)),
-            (at, len(word), word),
-            (block, len(word), word),
-            (at, size, b""),
-            (at, 0, bytes(content[:size])),
-            (at, len(content), b""),
-        ))  # fmt: skip
-        content[place : place + length] = new
+    """Damage an archive. Half of the time, repair the checksums of a tar."""
+    content = bytearray(damaged(choice, seed, WORDS))
     for block in range(0, len(content) - 511, 512) if choice.random() < 0.5 else ():
         header = content[block : block + 512]
         if header[148:156].strip(b"01234567 \0") == b"" and any(header[:100]):
