@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from project import free_port
+
 # A job's step drops SLURM_CONF, so its programs read this one.
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
@@ -75,7 +77,7 @@ class Slurm:
         key.chmod(0o600)
         for name in ("state", *(f"spool.{node}" for node in NODES)):
             (self.folder / name).mkdir()
-        ports = _free_ports(3)
+        ports = [free_port() for _ in range(3)]
         cores = len(os.sched_getaffinity(0))
         text = TEXT.format(host=socket.gethostname(), folder=self.folder, ports=ports, cores=cores)
         CONFIGURATION.parent.mkdir(exist_ok=True)
@@ -147,13 +149,3 @@ def started(folder: Path) -> Iterator[Slurm]:
         yield slurm
     finally:
         slurm.stop()
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for free in sockets:
-        free.bind(("127.0.0.1", 0))
-    ports = [bound.getsockname()[1] for bound in sockets]
-    for bound in sockets:
-        bound.close()
-    return ports

@@ -30,41 +30,6 @@ def memory():
         yield path
 
 
-@needs("svn", "svnserve", "hyperfine")
-@pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
-@pytest.mark.slow
-def test_ssd_study_measures_on_two_storages(project, memory):
-    part = {"command": ["export", "log"], "format": ["f6", "f7"], "packing": "nopack"}
-    project.configure(
-        studies=[SSD],
-        repositories=RUBY,
-        rounds=1,
-        copies=1,
-        storages={"ssd": str(project.path / "storage"), "ram": str(memory)},
-        storage="ssd",
-        grid={SSD: {"include": [{**part, "config": "slow"}]}},
-    )
-    project.succeed()
-    grid = {row["cell"]: row["skip"] for row in project.rows(f"grid/{SSD}.csv")}
-    assert "export/svn/ruby/f6/nopack/ram/slow/hot" in grid
-    for cell, skip in grid.items():
-        assert ("never cold" in skip) == cell.endswith("/ram/slow/cold"), (cell, skip)
-    runs = project.rows(f"measurements/{SSD}.csv")
-    assert {run["cell"] for run in runs} == {cell for cell, skip in grid.items() if not skip}
-    assert not invalid_flags(runs)
-    for row in runs:
-        context = project.context(SSD, row["cell"])
-        on_disk = {"ssd": project.path / "storage", "ram": memory}[row["storage"]]
-        assert context["storage"]["name"] == row["storage"]
-        assert Path(context["repository"]["path"]).is_relative_to(on_disk)
-        assert context["promises"]["server"] == {"cold": "new", "hot": "kept"}[row["cache"]]
-    table = project.rows(f"tables/{SSD}/f7-vs-f6.csv")
-    where = {("ssd", "cold"), ("ssd", "hot"), ("ram", "hot")}
-    assert {(row["storage"], row["cache"]) for row in table} == where
-    verdicts = {row["id"]: row for row in project.rows(f"findings/{SSD}.csv")}
-    assert verdicts["ssd-export-hot-format-neutral"]["measured"]
-
-
 @needs("svn", "svnadmin", "hyperfine")
 def test_load_is_timed_into_new_repositories_and_verified(project, memory):
     """Load both formats on both storages from a dump in RAM, and time a dump of the same revisions."""

@@ -78,7 +78,9 @@ class Extended:
         after = self.project.exports()
         return [str(Path(path).parent) for path, at in after.items() if before.get(path) != at]
 
-    def measure(self, *parts: dict[str, Any], target: str = measurements_of(STUDY)) -> list[str]:
+    def measure(
+        self, *parts: dict[str, Any], target: str = f"results/measurements/{STUDY}.csv"
+    ) -> list[str]:
         include = [{**PART, **part} for part in parts]
         self.parts += include
         return self.run(target, repositories=self.repositories, grid={STUDY: {"include": include}})

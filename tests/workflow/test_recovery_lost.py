@@ -1,7 +1,6 @@
 """Results, records or copies removed or damaged: the next run makes these again and no others."""
 
 import hashlib
-import re
 import shutil
 
 import pytest
@@ -136,17 +135,3 @@ def test_run_changed_settings_and_lost_metadata_is_refused(after_run):
     finally:
         args.write_text(text)
     assert "measured with other settings" in refused and "--forcerun cell" in refused
-
-
-@pytest.mark.slow
-def test_run_damaged_label_of_a_copy_makes_copies_again(after_run):
-    exports = after_run.exports()
-    (label,) = (after_run.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.2.json")
-    label.write_bytes(bytes(label.stat().st_size))
-    target = EXPORT.replace("round1", "round3").replace("/f7/", "/f6/")
-    done = after_run.snakemake(target, "--config", "rounds=3")
-    assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
-    assert re.search(r"[1-4] copies have vanished or were changed", done.stdout), done.stdout
-    after = after_run.exports()
-    assert {path: after[path] for path in exports} == exports and len(after) == len(exports) + 1
-    assert b'"identity"' in label.read_bytes()
