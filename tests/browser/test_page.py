@@ -4,7 +4,6 @@ import importlib.util
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -72,7 +71,7 @@ return {
 """
 
 
-def pick(axis: str, value: str) -> str:
+def pick(axis, value):
     return f"""
     mine.elements["{axis}"].value = "{value}";
     mine.elements["{axis}"].dispatchEvent(new Event("change", {{ bubbles: true }}));
@@ -111,7 +110,7 @@ return {
 MINE = "#&ra=http&format=f6&packing=nopack&config=slow"
 
 
-def test_overview_counts_the_results_of_all_cases(page: Path, tmp_path: Path) -> None:
+def test_overview_counts_the_results_of_all_cases(page, tmp_path):
     seen = drive(page, tmp_path, OVERVIEW)
     assert seen["first"] == ["All cases measured. Pick your case above for your own numbers."]
     assert seen["chips"]["card-format"] == ["f7 2.0x faster in 6"]
@@ -119,7 +118,7 @@ def test_overview_counts_the_results_of_all_cases(page: Path, tmp_path: Path) ->
     assert seen["scope"] == "Over all cases measured, if you change only this:"
 
 
-def test_overview_of_a_case_has_one_number_for_each_change(page: Path, tmp_path: Path) -> None:
+def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     seen = drive(page, tmp_path, OVERVIEW, anchor=MINE)
     first, changes = seen["first"]
     assert first.startswith(
@@ -246,7 +245,7 @@ def test_copy_has_the_shown_numbers(page, tmp_path):
       .filter((c) => numberOf(c) !== null).map((c) => c.firstChild.textContent)];
     """
     text, shown = drive(page, tmp_path, steps, anchor="#&ra=svn&format=f7")
-    rows: list[Any] = [line.split(",") for line in text.splitlines()]
+    rows = [line.split(",") for line in text.splitlines()]
     assert rows[0][-2:] == ["shown", "marks"] and [row[-2] for row in rows[1:]] == shown
     assert {row[rows[0].index("ra")] for row in rows[1:]} == {"svn"}
 
@@ -271,7 +270,7 @@ return {
 OPEN = 'document.querySelector("td.behind").click();'
 
 
-def axe() -> str:
+def axe():
     assert AXE
     assert AXE.origin
     script = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,6 @@ from vcsbench.advice.builds import same_as_baseline, with_candidates
 from vcsbench.advice.cards import (
     ADVICE,
     Advice,
-    Card,
     CardQuestion,
     Effect,
     card_of,
@@ -25,7 +23,7 @@ from vcsbench.advice.cards import (
     seconds,
     value_label,
 )
-from vcsbench.advice.decision import BETTER, SMALL, Case, cases_of, missing_values, outcome_of
+from vcsbench.advice.decision import BETTER, SMALL, cases_of, missing_values, outcome_of
 from vcsbench.axes.client_server import server_settings
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
 
@@ -33,7 +31,7 @@ AXES = ["command", "ra", "format", "packing", "cache"]
 DEFINITION = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
 
 
-def row(ratio: float, call: str = "", **where: Any) -> dict[str, Any]:
+def row(ratio, call="", **where):
     """A row of a table f6-vs-f7; the call follows from the ratio."""
     called = call or ("faster" if ratio > 1 else "slower" if ratio < 1 else "no difference shown")
     plain = {"command": "log", "ra": "http", "packing": "nopack", "cache": "cold"}
@@ -42,12 +40,12 @@ def row(ratio: float, call: str = "", **where: Any) -> dict[str, Any]:
     return {**plain, **numbers, **sides, **where}
 
 
-def cases(*rows: dict[str, Any], axis: str = "format", **options: Any) -> list[Case]:
+def cases(*rows, axis="format", **options):
     definition = {"compare": {"axis": axis, "baseline": rows[0]["baseline"], "candidates": []}}
     return cases_of(axis, [(definition, rows)], AXES, **options)
 
 
-def card(*rows: dict[str, Any], axis: str = "format", **options: Any) -> Card:
+def card(*rows, axis="format", **options):
     question = options.pop("question", CardQuestion(axis, "Which?"))
     workload = options.pop("workload", ())
     found = cases(*rows, axis=axis, **options)

@@ -8,7 +8,6 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -29,25 +28,25 @@ MAIN = "__main__.py"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def name_of(file: Path) -> str:
+def name_of(file):
     return str(file.relative_to(PACKAGE))
 
 
-def folder_of(name: str) -> str:
+def folder_of(name):
     return name.partition("/")[0] if "/" in name else ""
 
 
 @cache
-def tree_of(file: Path) -> ast.Module:
+def tree_of(file):
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-def is_for_types(node: ast.AST) -> bool:
+def is_for_types(node):
     is_name = isinstance(node, ast.If) and isinstance(node.test, ast.Name)
     return is_name and node.test.id == "TYPE_CHECKING"
 
 
-def imported(node: ast.AST, types: bool) -> Iterator[str]:
+def imported(node, types):
     """Yield the modules imported anywhere below a node. For `from a import b` that is `a.b` if it is one."""
     for child in ast.iter_child_nodes(node):
         if is_for_types(child) and not types:
@@ -63,16 +62,16 @@ def imported(node: ast.AST, types: bool) -> Iterator[str]:
             yield from imported(child, types)
 
 
-def is_module(name: str) -> bool:
+def is_module(name):
     return name.startswith("vcsbench.") and file_of(name).exists()
 
 
-def file_of(name: str) -> Path:
+def file_of(name):
     below = name.removeprefix("vcsbench").lstrip(".")
     return Path(modules.file_of(below)) if below else PACKAGE / "__init__.py"
 
 
-def imports(file: Path, types: bool = True) -> set[Path]:
+def imports(file, types=True):
     names = (n for n in imported(tree_of(file), types) if n.split(".")[0] == "vcsbench")
     paths = {file_of(name) for name in names}
     assert all(path.exists() for path in paths)
@@ -80,19 +79,19 @@ def imports(file: Path, types: bool = True) -> set[Path]:
 
 
 @cache
-def edges() -> frozenset[tuple[str, str]]:
+def edges():
     return frozenset((name_of(file), name_of(path)) for file in FILES for path in imports(file))
 
 
-def is_allowed(importer: str, name: str) -> bool:
+def is_allowed(importer, name):
     ours, theirs = folder_of(importer), folder_of(name)
     if importer == MAIN or not theirs:
         return importer == MAIN or name != MAIN
     return bool(ours) and FOLDERS.index(theirs) <= FOLDERS.index(ours)
 
 
-def circle(edges: Iterable[tuple[str, str]]) -> list[str]:
-    graph: dict[str, set[str]] = {}
+def circle(edges):
+    graph = {}
     for importer, name in edges:
         if importer != name:
             graph.setdefault(importer, set()).add(name)
@@ -128,7 +127,7 @@ def test_modules_imports_equal_those_of_python(file):
 
 
 def test_classes_have_unique_names():
-    files: dict[str, list[str]] = {}
+    files = {}
     for file in FILES:
         for node in ast.walk(tree_of(file)):
             if isinstance(node, ast.ClassDef):
@@ -159,9 +158,9 @@ SOURCES = sorted(
 )
 
 
-def foreign_modules(tree: ast.Module) -> dict[str, str]:
+def foreign_modules(tree):
     """Return the full names of everything imported from outside the package, by its name in the code."""
-    modules: dict[str, str] = {}
+    modules = {}
     for node in ast.walk(tree):
         for name in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             if isinstance(node, ast.ImportFrom):
@@ -171,14 +170,14 @@ def foreign_modules(tree: ast.Module) -> dict[str, str]:
     return {n: m for n, m in modules.items() if m.partition(".")[0] not in OWN_MODULES}
 
 
-def base_name(node: ast.expr) -> str:
+def base_name(node):
     """Return the first name of an expression such as `a.b.c`, or "" for another expression."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def misused_names(source: str) -> Iterator[str]:
+def misused_names(source):
     """Yield the private names of other modules that code uses, and the names in dependencies that it sets.
 
     It may set hooks of the standard library.

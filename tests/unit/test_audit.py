@@ -41,22 +41,22 @@ class Prepared(NamedTuple):
     place: WorkDir
     record: dict[str, dict[str, object]]
 
-    def path(self, variant: Variant, number: int) -> Path:
+    def path(self, variant, number):
         return copy_path(self.place.path, variant.name, number)
 
-    def missing(self) -> dict[tuple[str, int], str]:
+    def missing(self):
         """Return the copies that a start of the workflow rebuilds, with reasons. It reads no shards."""
         missing = copies.missing_copies(self.place.path, VARIANTS, 2, files=0)
         return {(variant.name, number): why for (variant, number), why in missing.items()}
 
-    def make(self) -> None:
+    def make(self):
         make_copies(self.place, VARIANTS, 2, self.record, 0, 1)
         assert self.missing() == {}
 
-    def check(self, variant: Variant, number: int) -> dict[str, object]:
+    def check(self, variant, number):
         return check_copy(self.place.path, variant, number)
 
-    def swap(self, left: Copy, right: Copy) -> None:
+    def swap(self, left, right):
         """Exchange two copies and their metadata."""
         for file_of in (lambda path: path, metadata_file):
             first, second = file_of(self.path(*left)), file_of(self.path(*right))
@@ -108,7 +108,7 @@ def test_check_copy_moved_from_another_storage_is_refused(prepared):
         check_copy(moved, PLAIN, 1)
 
 
-def edit_json(label: Path, **values: object) -> None:
+def edit_json(label, **values):
     """Change or remove (None) keys without a new checksum."""
     content = {**json.loads(label.read_text()), **values}
     label.write_text(json.dumps({k: v for k, v in content.items() if v is not None}))
@@ -117,7 +117,7 @@ def edit_json(label: Path, **values: object) -> None:
 UNWRITTEN = ".1.json is not as it was written"
 
 
-def rename_format(copy: Path) -> None:
+def rename_format(copy):
     label = metadata_file(copy)
     label.write_text(label.read_text().replace('"f6"', '"f7"'))
 
@@ -155,7 +155,7 @@ def test_check_copy_sound_copy_has_its_metadata_and_opens_few_files(prepared, mo
     opened = []
     real = Path.open
 
-    def spy(self: Path, *rest: object, **more: object) -> object:
+    def spy(self, *rest, **more):
         opened.append(self.name)
         return real(self, *rest, **more)
 

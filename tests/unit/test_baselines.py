@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from unit.synthetic import FACTORS, THRESHOLDS, SyntheticStudy, make_study
+from unit.synthetic import FACTORS, THRESHOLDS, make_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, measurements, read_grid, write_frame
 from vcsbench.report.page import history_table
@@ -41,9 +41,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def measure(
-    root: Path, name: str, *, change: Change | None = None, part: str = "", **options: Any
-) -> SyntheticStudy:
+def measure(root, name, *, change=None, part="", **options):
     """Write a synthetic run below `root`, on a host with an identity.
 
     `change` changes the contexts with `part` in their path.
@@ -61,7 +59,7 @@ def measure(
     return made
 
 
-def edit(made: SyntheticStudy, change: Change, part: str = "") -> None:
+def edit(made, change, part=""):
     for path in made.results.glob("cells/**/*.context.json"):
         if part in str(path):
             context = json.loads(path.read_text())
@@ -69,15 +67,15 @@ def edit(made: SyntheticStudy, change: Change, part: str = "") -> None:
             path.write_text(json.dumps(context))
 
 
-def frame_path(made: SyntheticStudy) -> Path:
+def frame_path(made):
     return made.results / "measurements" / f"{STUDY}.csv"
 
 
-def read_frame(made: SyntheticStudy) -> pd.DataFrame:
+def read_frame(made):
     return pd.read_csv(frame_path(made), keep_default_na=False)
 
 
-def sides_of(before: SyntheticStudy, now: SyntheticStudy) -> tuple[Any, Any]:
+def sides_of(before, now):
     """Return `before`, saved as `old`, and `now`."""
     if not Path("baselines/old").exists():
         baselines.save("old", [STUDY], before.results)
@@ -85,7 +83,7 @@ def sides_of(before: SyntheticStudy, now: SyntheticStudy) -> tuple[Any, Any]:
     return saved, baseline_comparison.load_current(STUDY, now.results)
 
 
-def compare(before: SyntheticStudy, now: SyntheticStudy) -> tuple[pd.DataFrame, list[str]]:
+def compare(before, now):
     """Return the table and the notes of `now` against `before`."""
     sides = sides_of(before, now)
     pairs = baseline_comparison.pair_cells(*sides, list(AXES))
@@ -122,7 +120,7 @@ def test_baseline_table_has_columns_and_welch_ratio(here):
 def test_baseline_table_uses_larger_noise_of_days(here):
     """The duplicates of one day differ by 2 %, of the other by 8 %. One has no duplicates of cold cells."""
 
-    def with_twins(name: str, factor: float, caches: list[str], **options: Any) -> SyntheticStudy:
+    def with_twins(name, factor, caches, **options):
         made = measure(here, name, noise=0.002, drift=0.0, **options)
         frame = read_frame(made)
         twins = frame[frame["cache"].isin(caches)].copy()
@@ -187,7 +185,7 @@ def test_baseline_table_withholds_changed_cells(here, change, part, flag, reason
 
 
 def test_baseline_table_compares_changed_conditions(here):
-    def upgrade(context: dict[str, Any]) -> None:
+    def upgrade(context):
         context["versions"]["svn"] = "1.14.5"
         context["host"]["kernel"] = "6.12"
         context["server_files"] = {"svnserve.args": "-M 512"}
@@ -263,7 +261,7 @@ def test_save_impossible_is_user_error(here, name, studies, expected):
     assert not Path("baselines").exists()
 
 
-def expectation(over: str, **bounds: float) -> dict[str, Any]:
+def expectation(over, **bounds):
     return {
         "id": "no-slower",
         "statement": "It is no slower than it was by more than 5 %.",
@@ -273,7 +271,7 @@ def expectation(over: str, **bounds: float) -> dict[str, Any]:
     }
 
 
-def verdict(before: SyntheticStudy, now: SyntheticStudy, over: str = "min") -> Any:
+def verdict(before, now, over="min"):
     sides = sides_of(before, now)
     pairs = baseline_comparison.pair_cells(*sides, list(AXES))
     pairs = [replace(pair, noise=NO_NOISE) for pair in pairs]  # without duplicates
@@ -330,11 +328,11 @@ DUPLICATES = {"noise": 0.01, "drift": 0.0, "twins": 1}
 SLOWER = {**FACTORS, "cache": {"cold": 3.0 * 1.3, "hot-os": 1.0}}
 
 
-def history_of(now: SyntheticStudy, *names: str) -> dict[str, Any]:
+def history_of(now, *names):
     return baseline_comparison.history(names, STUDY, now.results, AXES, [], DEFAULT_LIMITS)
 
 
-def save(name: str, made: SyntheticStudy) -> None:
+def save(name, made):
     baselines.save(name, [STUDY], made.results)
 
 

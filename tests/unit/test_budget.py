@@ -32,7 +32,7 @@ DEGREES = 60
 BOTH = t_quantile(DEGREES, 1 - ALPHA) + t_quantile(DEGREES, 1 - 2 * EQUIVALENCE_ALPHA)
 
 
-def needed(ratio: float, error: float, n: int = 5, twin_sd: float = 0.0) -> float:
+def needed(ratio, error, n=5, twin_sd=0.0):
     row = {"ratio": ratio, "error": error, "n": n, "degrees": DEGREES, "twin_sd": twin_sd}
     return comparison_rounds(row, ALPHA, LIMITS)
 
@@ -61,12 +61,12 @@ def test_comparison_rounds_follow_widths_and_sizes(rounds, expected):
 ROUNDS = 5
 
 
-def comparison(block: str, more: float, table: str = "t", call: str = TOO_NOISY) -> Comparison:
+def comparison(block, more, table="t", call=TOO_NOISY):
     """Return a comparison in a block, or in several (`a+b`), that needs this number of rounds more."""
     return Comparison(table, frozenset(block.split("+")), call, ROUNDS, ROUNDS + more)
 
 
-def spent(**seconds: float) -> TimeBreakdown:
+def spent(**seconds):
     blocks = {name: BlockTime(rounds=ROUNDS, seconds=s, waiting_s=0) for name, s in seconds.items()}
     return TimeBreakdown(blocks=blocks)
 
@@ -123,7 +123,7 @@ def test_allocate_rounds_batch_takes_half_of_time(spent_s, left_s, rounds):
     assert batch == ({"a": rounds}, "")
 
 
-def table_comparisons(error: float, *commands: str, limits: Limits = LIMITS) -> list[Comparison]:
+def table_comparisons(error, *commands, limits=LIMITS):
     """Return the comparisons of a table of equal formats with this error."""
     row = {"baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY, "error": error}
     row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2}

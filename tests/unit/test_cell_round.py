@@ -4,7 +4,6 @@ import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ RUN = {"read_bytes": 4096, "at": "2026-11-21T07:00:00+00:00"}
 
 
 def test_discarded_run_is_stored_without_reads_of_this_process(tmp_path):
-    attempt: Any = object.__new__(CellRound)
+    attempt = object.__new__(CellRound)
     attempt.recipe, attempt.folder, attempt.work = {"time_limit_s": 20}, tmp_path, KINDS["stdout"]
     attempt.state = {"setup": [], "prepare": [], "first": [], "warmup": 0}
     attempt.has_discarded_run, attempt.discarded_run, attempt.runs = True, {}, []
@@ -29,7 +28,7 @@ def test_discarded_run_is_stored_without_reads_of_this_process(tmp_path):
     files = {"stdin": "", "output": None, "server": None, "urls": UrlNormaliser()}
     argv = ["echo", "text"]
     attempt.cell = SimpleNamespace(argv=argv, environment=os.environ, versions={}, **files)
-    stored: list[Any] = []
+    stored = []
     attempt.discarded_run_cache = SimpleNamespace(write=stored.append)
     attempt._set_up()
     assert stored == [attempt.discarded_run]
@@ -44,7 +43,7 @@ def recipe(tmp_path, monkeypatch):
     return {"argv": "{svn} log {url}", "stdin": "", "storage": {"path": str(tmp_path / "storage")}}
 
 
-def cache_of(recipe: dict[str, Any], copy: str = "copy1", **other: str) -> DiscardedRunCache:
+def cache_of(recipe, copy="copy1", **other):
     subject = Subject(recipe, 1, Path())
     subject.folders = [Path(recipe["storage"]["path"]).parent / copy]
     return DiscardedRunCache(recipe | other, subject)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @needs("git")
 def test_provenance_has_the_commit_and_the_changed_files(tmp_path):
-    def git(*arguments: str) -> str:
+    def git(*arguments):
         who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
         command = ["git", "-C", str(tmp_path), *who, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()

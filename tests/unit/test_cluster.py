@@ -6,7 +6,6 @@ import os
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,7 +30,7 @@ PART = {"command": ["log", "export"], "ra": ["svn", "file"], "config": "slow", "
 PART |= {"cache": ["hot-os", "hot-svn"]}
 
 
-def make_cluster(root: Path, **over: Any) -> Cluster:
+def make_cluster(root, **over):
     if not (root / "config").exists():
         (root / "config").symlink_to(ROOT / "config")
     keys = {"studies": [STUDY], "grid": {STUDY: {"include": [PART]}}, "rounds": 2}
@@ -125,7 +124,7 @@ def test_node_prepares_for_its_own_blocks(tmp_path, monkeypatch):
     assert repositories == [block.split("/")[2]]
 
 
-def write_result(folder: Path, export: str, digest: str, host: str) -> None:
+def write_result(folder, export, digest, host):
     path = folder / export
     path.parent.mkdir(parents=True, exist_ok=True)
     content = json.dumps({"results": [host]}).encode()

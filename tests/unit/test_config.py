@@ -2,7 +2,7 @@
 
 import subprocess
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 import yaml
@@ -30,14 +30,14 @@ SAN, SSD, PROTOTYPE = "fsfs-san-2014", "fsfs-ssd-2014", "server-prototype-2010"
 OWN = {"repository": ["own-repository"], "default": [SSD]}
 
 
-def configured(tmp_path: Path, **over: Any) -> Any:
+def configured(tmp_path, **over):
     """Return the default configuration with a file of these keys laid over it."""
     file = tmp_path / "mine.yaml"
     file.write_text(yaml.safe_dump(over))
     return load_config(merge(read_yaml(DEFAULT), over), ROOT, [DEFAULT, file])
 
 
-def error_of(tmp_path: Path, **over: Any) -> str:
+def error_of(tmp_path, **over):
     with pytest.raises(UserError, match=r"^[^\n]*$") as caught:
         configured(tmp_path, **over)
     return str(caught.value)
@@ -111,7 +111,7 @@ def test_load_config_invalid_names_file_key_and_remedy(tmp_path, keys, expected)
 
 
 def test_load_config_minutes_by_study_must_name_each_study():
-    def loaded(**keys: Any) -> Any:
+    def loaded(**keys):
         return load_config({**read_yaml(DEFAULT), **keys}, ROOT, [DEFAULT])
 
     with pytest.raises(UserError, match=rf"`minutes\.{SAN}` is missing"):
@@ -182,7 +182,7 @@ def test_validate_value_out_of_bounds_or_with_nul_names_key(key, value):
     assert ("has a NUL character" in str(caught.value)) == (r"\0" in value)
 
 
-def bomb(levels: int) -> str:
+def bomb(levels):
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels)]
     return "\n".join(lines)
@@ -217,9 +217,9 @@ def test_user_error_is_escaped_and_limited():
 # Models
 
 
-def former_names(kind: Any, place: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+def former_names(kind, place=()):
     """Return the new name of each renamed key below a model, by its former path."""
-    names: dict[tuple[str, ...], str] = {}
+    names = {}
     if not is_model(kind):
         part = ("x",) if getattr(kind, "__origin__", None) is dict else ()
         for member in get_args(kind):
@@ -240,7 +240,7 @@ RENAMED = [
 
 @pytest.mark.parametrize(("model", "place", "new"), RENAMED)
 def test_validate_former_key_names_the_new_one(model, place, new):
-    content: object = "x"
+    content = "x"
     for key in reversed(place):
         content = {key: content}
     text = f"my.yaml: `{'.'.join(place)}` is not a key here. It is now `{new}`: rename it."

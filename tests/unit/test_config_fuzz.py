@@ -7,9 +7,7 @@ import copy
 import itertools
 import traceback
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -54,7 +52,7 @@ VALUES = st.recursive(
 )
 
 
-def places(content: Any) -> list[tuple[Any, Any]]:
+def places(content):
     """Return each container of a tree with each of its keys."""
     keys = content.keys() if isinstance(content, dict) else range(len(content))
     pairs = [(content, key) for key in keys]
@@ -65,7 +63,7 @@ def places(content: Any) -> list[tuple[Any, Any]]:
 
 
 @st.composite
-def mutations(draw: st.DrawFn, content: Any) -> Any:
+def mutations(draw, content):
     """Replace, remove, add, rename or repeat values of a tree."""
     content = copy.deepcopy(content)
     for _ in range(draw(st.integers(1, 3))):
@@ -91,16 +89,16 @@ def mutations(draw: st.DrawFn, content: Any) -> Any:
     return content
 
 
-def open_configuration(content: Any, folder: Path) -> None:
+def open_configuration(content, folder):
     """Read the configuration of a small grid as a run does, up to its plan."""
     Project(content, ROOT, [DEFAULT])
 
 
-def read_study(content: Any, folder: Path) -> None:
+def read_study(content, folder):
     load_study(written(content, folder))
 
 
-def read_checks(content: Any, folder: Path) -> None:
+def read_checks(content, folder):
     path = written(content, folder)
     values = {"command": ["dump", "export", "load", "log"], "format": ["f6", "f7"]}
     axes = {
@@ -110,7 +108,7 @@ def read_checks(content: Any, folder: Path) -> None:
     read_expectations([path], STUDY, axes)
 
 
-def written(content: Any, folder: Path) -> Path:
+def written(content, folder):
     # A new name: the readers cache files.
     path = folder / f"{next(NUMBER)}.yaml"
     path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), errors="replace")
@@ -125,7 +123,7 @@ SMALL = {
     "workload": {"log": 60, "export": 40},
 }
 # A reader, the content that is mutated, and how often in short and in long.
-READERS: dict[str, tuple[Callable[[Any, Path], None], Any, int, int]] = {
+READERS = {
     "plan": (open_configuration, merge({**read_yaml(DEFAULT), "grid": {}}, SMALL), 30, 4000),
     "study": (read_study, read_yaml(ROOT / f"config/studies/{STUDY}.yaml"), 60, 5000),
     "checks": (read_checks, {STUDY: read_yaml(FINDINGS)[STUDY]}, 60, 5000),
@@ -136,15 +134,15 @@ QUIET = settings(
 )
 
 
-def fuzz(reader: str, count: int, folder: Path) -> Counter[str]:
+def fuzz(reader, count, folder):
     """Run a reader on `count` mutations of its file and return the number of each result."""
     read, seed, *_ = READERS[reader]
     read(copy.deepcopy(seed), folder)
-    counts: Counter[str] = Counter()
+    counts = Counter()
 
     @settings(QUIET, max_examples=count)
     @given(mutations(seed))
-    def check(content: Any) -> None:
+    def check(content):
         try:
             read(content, folder)
             counts["read"] += 1

@@ -3,10 +3,7 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 
 from unit.html_tree import grids, parse, rows
@@ -35,7 +32,7 @@ ORDER = {
 }
 COLD = {"cache": "cold"}
 BY_PACKING = {"axis": "packing", "baseline": "nopack", "candidates": ["pack"]}
-DEVICE: dict[str, Any] = {
+DEVICE = {
     "compare": {**BY_PACKING, "metric": "device_mib"},
     "where": COLD,
     "rows": ["ra", "repo", "format"],
@@ -45,7 +42,7 @@ CALLS = {**DEVICE, "compare": {**BY_PACKING, "metric": "read_calls"}, "where": {
 NO_COUNTER = "the machine has no counter of instructions (No such file or directory)"
 
 
-def read(axes: dict[str, str], number: int = 1) -> dict[str, Any]:
+def read(axes, number=1):
     """Return counts. Packed, f7 reads a quarter and f6 half of the bytes, in more calls; svn's vary."""
     cold, packed = axes["cache"] == "cold", axes["packing"] == "pack"
     less = (4 if axes["format"] == "f7" else 2) if packed else 1
@@ -58,14 +55,14 @@ def read(axes: dict[str, str], number: int = 1) -> dict[str, Any]:
     }
 
 
-def frame(tmp_path: Path, counts: Any = read, rounds: int = 5, **options: Any) -> pd.DataFrame:
+def frame(tmp_path, counts=read, rounds=5, **options):
     study = make_study(tmp_path, axes=ORDER, rounds=rounds, counts=counts, **options)
     axes, grid = read_grid(study.grid)
     frame = measurements(collect(axes, grid, rounds, study.exports, tmp_path, THRESHOLDS))
     return frame.astype(dict.fromkeys(run_columns.COUNT_COLUMNS, float))
 
 
-def table(measured: pd.DataFrame, definition: dict[str, Any], **limits: Any) -> pd.DataFrame:
+def table(measured, definition, **limits):
     return make_table(
         measured, "t", definition, ORDER, ["command", "cache", "ra"], Limits(**limits)
     )
@@ -78,8 +75,8 @@ CERTIFICATE = {
 ON_TMPFS = "the storage is a tmpfs, from which nothing is read as from a device"
 
 
-def missing_of(columns: dict[str, Any]) -> dict[str, str]:
-    reasons: dict[str, str] = json.loads(columns["not_counted"] or "{}")
+def missing_of(columns):
+    reasons = json.loads(columns["not_counted"] or "{}")
     return reasons
 
 
@@ -132,13 +129,13 @@ def test_count_columns_sum_needs_both_sides():
 
 # Traced system calls
 
-RECIPE: dict[str, Any] = {
+RECIPE = {
     **{"study": "s", "axes": {"command": "log", "cache": "cold"}, "argv": "{svn} log", "stdin": ""},
     **{"state": {"prepare": ["sync"]}, "runs": 1, "clearing": "evict", "time_limit_s": 1},
 }
 
 
-def recipe(cell: str, **other: Any) -> dict[str, Any]:
+def recipe(cell, **other):
     return {**RECIPE, "cell": cell, "digest": cell, **other}
 
 
@@ -153,7 +150,7 @@ def test_call_counts_cells_that_differ_in_cache_share():
     assert counts["1"] != counts["2"]
 
 
-def side(**counts: int) -> dict[str, int]:
+def side(**counts):
     return {**dict.fromkeys(run_columns.CALL_COLUMNS, 0), **counts}
 
 
@@ -171,7 +168,7 @@ def test_read_calls_of_other_recipe_has_reason(tmp_path):
     file = tmp_path / "x.json"
     file.write_text(json.dumps({"cell": "log/cold", "digest": "old", "client": side(reads=1)}))
 
-    def hot(digest: str) -> Any:
+    def hot(digest):
         counts = {name: CallCount("log/cold", digest) for name in ("log/cold", "log/hot")}
         return run_columns.read_calls([file], counts)["log/hot"]
 
@@ -218,7 +215,7 @@ def test_table_varying_counts_have_interval(tmp_path):
     ("much", "call"), [(1.009, NOT_SHOWN), (0.992, NOT_SHOWN), (1.02, "reads less")]
 )
 def test_table_counts_within_1_pct_are_equal(tmp_path, much, call):
-    def counts(axes: dict[str, str], number: int) -> dict[str, Any]:
+    def counts(axes, number):
         return {"client_read_bytes": int(MIB * (1 if axes["packing"] == "pack" else much))}
 
     assert set(table(frame(tmp_path, counts), DEVICE)["call"]) == {call}
@@ -248,9 +245,9 @@ def test_less_work_counts_cases_of_both_directions(tmp_path):
     assert re.findall(r"^\w+|[\d.]+x", calls) == ["nopack", "2.6x", "3.0x"]
 
 
-def records(made: pd.DataFrame) -> list[dict[Any, Any]]:
+def records(made):
     """Return the rows as a report reads them: None for a missing number."""
-    rows: list[dict[Any, Any]] = made.astype(object).where(made.notna(), None).to_dict("records")
+    rows = made.astype(object).where(made.notna(), None).to_dict("records")
     return rows
 
 

@@ -62,10 +62,10 @@ def test_can_read_io_of_unreadable_process_is_false(monkeypatch):
 
 
 def test_family_has_children_of_other_threads():
-    started: list[subprocess.Popen[bytes]] = []
+    started = []
     done = threading.Event()
 
-    def start() -> None:
+    def start():
         started.append(subprocess.Popen(["sleep", "60"]))
         done.wait()
 
@@ -139,7 +139,7 @@ def faults(monkeypatch):
     counters.why_no_instructions.cache_clear()
 
 
-def run_touch(pages: int) -> None:
+def run_touch(pages):
     subprocess.run([sys.executable, "-c", TOUCH, str(pages)], check=True)
 
 
@@ -162,7 +162,7 @@ def test_count_instructions_separates_sides_and_closes_counters(faults):
 def test_count_instructions_includes_running_threads(faults, monkeypatch):
     started, go = threading.Event(), threading.Event()
 
-    def touch() -> None:
+    def touch():
         started.set()
         go.wait()
         exec(TOUCH, {})
@@ -193,7 +193,7 @@ def test_count_instructions_of_ended_process_is_unknown(faults):
     ],
 )
 def test_count_instructions_refused_has_reason_and_no_counters(number, reason, monkeypatch):
-    def refuse(_thread: int) -> int:
+    def refuse(_thread):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(counters, "_open_event", refuse)
@@ -225,7 +225,7 @@ device 127.0.0.1:/b mounted on /mnt/with\040space with fstype nfs4 statvers=1.1
 OPTIONS = "rw,vers=4.2,addr={}"
 
 
-def mount(kind: str = "nfs4", address: str = "127.0.0.1") -> Mount:
+def mount(kind="nfs4", address="127.0.0.1"):
     return Mount("127.0.0.1:/b", "/mnt/with space", kind, OPTIONS.format(address))
 
 

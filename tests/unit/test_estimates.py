@@ -130,16 +130,16 @@ BY_ROUNDS = 0.03  # the standard deviation of a mean log difference by its round
 PAIRS = 12
 
 
-def estimate(excess: float, pairs: int = PAIRS, by_rounds: float = BY_ROUNDS) -> Variance:
+def estimate(excess, pairs=PAIRS, by_rounds=BY_ROUNDS):
     squares = np.full(pairs, excess * by_rounds**2)
     return duplicate_variance(squares, np.full(pairs, by_rounds**2), np.full(pairs, 40.0))
 
 
-def moments(excess: float, by_rounds: float = BY_ROUNDS) -> float:
+def moments(excess, by_rounds=BY_ROUNDS):
     return by_rounds**2 * (excess - 1)
 
 
-def simulated(studies: int, by_rounds: float, differ: float, seed: int) -> np.ndarray:
+def simulated(studies, by_rounds, differ, seed):
     variances, degrees = np.full(PAIRS, by_rounds**2), np.full(PAIRS, 40.0)
     drawn = np.random.default_rng(seed).normal(0, math.hypot(by_rounds, differ), (studies, PAIRS))
     return np.array([duplicate_variance(row, variances, degrees).variance for row in drawn**2])

@@ -2,7 +2,6 @@
 
 import csv
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -22,14 +21,14 @@ from vcsbench.statistics.findings import (
 
 CONFIG = Path(__file__).parents[2] / "config"
 AXES = {"command": ["log", "export"], "repo": None, "cache": ["cold", "hot"]}
-LEVEL: dict[str, Any] = {"level": "elapsed_s", "expect": {"over": "max", "at_most": 2.0}}
+LEVEL = {"level": "elapsed_s", "expect": {"over": "max", "at_most": 2.0}}
 
 
-def expectation(name: str = "hot-log", **changes: Any) -> dict[str, Any]:
+def expectation(name="hot-log", **changes):
     return {"id": name, "statement": "Fast.", "where": {"command": "log"}, **LEVEL, **changes}
 
 
-def measured(times: list[float], **axes: str) -> pd.DataFrame:
+def measured(times, **axes):
     rows = [
         {"command": "log", "repo": "mine", "cache": "hot", "round": n, "elapsed_s": t, **axes}
         for n, t in enumerate(times, 1)
@@ -37,7 +36,7 @@ def measured(times: list[float], **axes: str) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.0, host="here", flags="", work=WORK)
 
 
-def rows_of(check: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
+def rows_of(check, frame):
     return evaluate_expectations([check], list(AXES), frame, EvaluationContext())
 
 
@@ -84,7 +83,7 @@ NONE = {**ROW, "id": "none", "study": "b", "verdict": "not measured"} | {"measur
 NONE["passes"] = "no"
 
 
-def run_check(folder: Path, *rows: dict[str, str]) -> int:
+def run_check(folder, *rows):
     with (folder / "check.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["study", *OF_EXPECTATIONS])
         writer.writeheader()

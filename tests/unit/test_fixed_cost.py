@@ -44,7 +44,7 @@ def test_configuration_with_a_repository_called_empty_is_refused():
         study_environment(STUDY, repositories={"empty": empty})
 
 
-def runs(repo: str, elapsed: float, count: int = 5, **more) -> list[dict]:
+def runs(repo, elapsed, count=5, **more):
     cell = {"command": "log", "ra": "svn", "repo": repo, "format": "f6", "cache": "hot"} | more
     path = "/".join(str(cell[axis]) for axis in AXES)
     facts = {"user_s": 0.01, "system_s": 0.0, "host": "here", "flags": ""}
@@ -53,7 +53,7 @@ def runs(repo: str, elapsed: float, count: int = 5, **more) -> list[dict]:
     return [row | {"round": n} for n in range(1, count + 1)]
 
 
-def measured(*rows: list[dict]) -> pd.DataFrame:
+def measured(*rows):
     frame, fixed = split_fixed_cost(pd.DataFrame([row for part in rows for row in part]))
     return with_fixed_cost(frame, fixed, AXES)
 

@@ -3,9 +3,7 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -39,7 +37,7 @@ def _short_runs(monkeypatch):
     monkeypatch.setattr(plan_report, "NOISE_RUN_S", 0.02)
 
 
-def open_project(root: Path, **over: Any) -> Project:
+def open_project(root, **over):
     """Open the default configuration in an empty checkout, with a small repository and other keys."""
     for name in ("config", "envs"):
         (root / name).symlink_to(ROOT / name)
@@ -54,12 +52,12 @@ def open_project(root: Path, **over: Any) -> Project:
     return Project(merge(merge(read_yaml(DEFAULT), keys), over), root, [DEFAULT])
 
 
-def run_doctor(project: Project) -> tuple[bool, str]:
-    lines: list[str] = []
+def run_doctor(project):
+    lines = []
     return doctor(project.plan, project.repositories, lines.append), "\n".join(lines)
 
 
-def cost(wall_s: float, times: Sequence[float], **axes: str) -> CellRoundCost:
+def cost(wall_s, times, **axes):
     return CellRoundCost(STUDY, axes, wall_s, times)
 
 

@@ -14,7 +14,7 @@ from git_histories import exported, log, run, write_and_load
 from project import needs, run_python
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.sources import Source, generated_text
+from vcsbench.sources import generated_text
 from vcsbench.sources.generated import History
 from vcsbench.sources.generated_profiles import PROFILES
 from vcsbench.sources.generated_tree import growth
@@ -35,11 +35,11 @@ DIGESTS = {
 }
 
 
-def generated(**definition: object) -> Source:
+def generated(**definition):
     return sources.open_source("mine", {"source": "generated", **definition})
 
 
-def stream(**definition: object) -> bytes:
+def stream(**definition):
     out = io.BytesIO()
     generated(**definition).write(out)
     return out.getvalue()
@@ -51,7 +51,7 @@ def test_generated_stream_has_the_known_digest(profile):
     assert hashlib.sha256(stream(profile=profile, scale=scale)).hexdigest() == expected
 
 
-def digest_in(python: str, hash_seed: str) -> str:
+def digest_in(python, hash_seed):
     code = (
         "import hashlib, io; from vcsbench.sources import open_source; out = io.BytesIO();"
         "open_source('x', {'source': 'generated', 'profile': 'ruby', 'scale': 0.002}).write(out);"
@@ -200,7 +200,7 @@ def test_generated_trees_grow_to_the_published_totals(profile, monkeypatch):
         assert total == pytest.approx(items * grown, rel=within)
 
 
-def peak_megabytes(profile: str, scale: float) -> int:
+def peak_megabytes(profile, scale):
     """Return the peak memory of a process that writes a stream to /dev/null."""
     code = (
         "from vcsbench.sources import open_source;"

@@ -1,7 +1,6 @@
 """The glossary explains all values of the default grids; questions must fit their study."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -20,7 +19,7 @@ STAND_FOR = {
 }
 
 
-def axis_values(name: str, axis_values: Any, commands: list[str]) -> list[str]:
+def axis_values(name, axis_values, commands):
     """Return the values of an axis of a study, given as a list or by the name of a list."""
     repositories = DEFAULT["repositories"].items()
     lists = {
@@ -35,7 +34,7 @@ def axis_values(name: str, axis_values: Any, commands: list[str]) -> list[str]:
 @pytest.mark.parametrize("name", DEFAULT["grid"])
 def test_glossary_has_values_of_default_grids(name):
     study, glossary = load_study(ROOT / "config" / "studies" / f"{name}.yaml"), load_glossary(ROOT)
-    values: set[tuple[str, str]] = set()
+    values = set()
     for part in DEFAULT["grid"][name]["include"]:
         for axis, given in study.axes.items():
             chosen = part.get(axis, axis_values(name, given, list(study.commands)))

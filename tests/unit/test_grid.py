@@ -1,7 +1,5 @@
 """The grid: its cells with their duplicates, their order, and the recipes that a larger grid keeps."""
 
-from typing import Any
-
 import pandas as pd
 import pytest
 
@@ -17,7 +15,6 @@ from vcsbench.evidence.measurements import collect, read_grid
 from vcsbench.machine import Machine
 from vcsbench.plan.grid import (
     DUPLICATE,
-    CellSpec,
     is_duplicate,
     is_fixed_cost,
     variance_class,
@@ -33,13 +30,13 @@ LOG = {"command": "log", "format": ["f6", "f7"], "config": "slow", "cache": ["co
 COLD_LOG = {"command": "log", "config": "slow", "cache": "cold", "format": "f6"}
 
 
-def cells(*include: dict[str, Any], **over: Any) -> list[CellSpec]:
+def cells(*include, **over):
     """Return the cells without fixed-cost cells."""
     _, grid = study_grid(STUDY, *include, **over)
     return [cell for cell in grid if not is_fixed_cost(cell.axes)]
 
 
-def duplicates_of(grid: list[CellSpec]) -> list[str]:
+def duplicates_of(grid):
     return [cell.path for cell in grid if is_duplicate(cell.path)]
 
 
@@ -180,14 +177,14 @@ def test_run_order_is_seeded_and_keeps_positions_of_earlier_rounds():
 
 # Recipes
 
-PART: dict[str, Any] = {
+PART = {
     **{"command": "log", "ra": ["file", "svn"], "format": "f7", "packing": "nopack"},
     **{"config": "slow", "cache": ["cold", "hot-svn"]},
 }
 Jobs = dict[tuple[str, int], tuple[str, ...]]
 
 
-def jobs(part: dict[str, Any], rounds: int = 2) -> Jobs:
+def jobs(part, rounds=2):
     """Return the recipe and the input files of each cell-round."""
     grid = {STUDY: {"include": [{**part}]}}
     keys = {"studies": [STUDY], "grid": grid, "rounds": rounds, "duplicates": 0, "minutes": None}
@@ -211,7 +208,7 @@ def test_recipes_new_axis_value_or_round_keeps_others(monkeypatch):
     assert [number for _, number in longer.keys() - before.keys()] == [3] * 4
 
 
-def parts(ra: str, cache: str, command: str = "log", **over: Any) -> dict[str, Any]:
+def parts(ra, cache, command="log", **over):
     environment = study_environment(STUDY, **over)
     axes = {"command": command, "ra": ra, "repo": "ruby", "format": "f7", "packing": "pack"}
     axes |= {"config": "slow", "cache": cache}

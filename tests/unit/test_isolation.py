@@ -8,7 +8,6 @@ import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -25,7 +24,7 @@ needs_root = pytest.mark.skipif(not isolation.can_own_network(), reason="takes r
 AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
 
 
-def can_connect(port: int, prefix: list[str]) -> bool:
+def can_connect(port, prefix):
     """Return True if a process started with `prefix` reaches a port of its loopback interface."""
     program = f"import socket; socket.create_connection(('127.0.0.1', {port}), 5)"
     argv = [*prefix, "/usr/bin/python3", "-c", program]
@@ -104,12 +103,12 @@ def test_user_namespace_of_a_plain_user_has_a_network_of_its_own(tmp_path):
     assert done.stdout == f"{uid} True\n", done.stderr
 
 
-def environment_of(definition: dict[str, Any], shared: bool = False) -> Any:
+def environment_of(definition, shared=False):
     config = SimpleNamespace(settings=SimpleNamespace(shared_servers=shared))
     return SimpleNamespace(repositories={"one": definition}, config=config)
 
 
-def parts(scheme: str = "svnserve", **more: Any) -> dict[str, Any]:
+def parts(scheme="svnserve", **more):
     return {"access": {"server": scheme}, "repository": {"name": "one"}, **more}
 
 

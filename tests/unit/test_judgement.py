@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 MIB = 1 << 20
 SIZE = 100 * MIB
 # An undisturbed run against a server, without reads.
-QUIET: dict[str, Any] = {
+QUIET = {
     "subject_bytes": SIZE,
     "resident_after": 0.5,
     "resident_after_bytes": 50 * MIB,
@@ -56,7 +55,7 @@ SMALL_INPUT = dict.fromkeys(READS, 0) | {
 }
 
 
-def judged(cache: str, thresholds: dict[str, float] | None = None, **seen: Any) -> list[str]:
+def judged(cache, thresholds=None, **seen):
     evidence = {"elapsed_s": 0.997, **(COLD if cache == "cold" else QUIET), **seen}
     return judge(
         evidence,
@@ -126,7 +125,7 @@ def test_judge_run_has_flags_of_its_faults(cache, seen, flags):
 
 
 # Runs of working-copy-2012 in the guest. The client reads its own files again.
-ON_NFS: dict[str, Any] = {
+ON_NFS = {
     **QUIET,
     "subject_bytes": 1_185_662,
     "resident_after": None,

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ MIB = 1 << 20
 V1 = Path("/sys/fs/cgroup")
 
 
-def real_group(controller: str, limit: tuple[str, str], *inner: tuple[str, str]) -> Iterator[Path]:
+def real_group(controller, limit, *inner):
     """Create a control group of version 1 with a limit, and one inside it."""
     top = V1 / controller / f"vcsbench-test-{os.getpid()}"
     try:
@@ -47,7 +46,7 @@ def cpu_group():
     yield from real_group("cpu", ("cpu.cfs_quota_us", "20000"))
 
 
-def run_in(group: Path, code: str) -> list[str]:
+def run_in(group, code):
     """Run Python in a control group and return the printed words."""
     enter = f"open({str(group / 'cgroup.procs')!r}, 'w').write('0')"
     imports = "import os, time\nfrom pathlib import Path\nfrom vcsbench import kernel"
@@ -108,7 +107,7 @@ def version_2(tmp_path, monkeypatch):
     return point
 
 
-def put_process(point: Path, path: str, root: str = "/") -> None:
+def put_process(point, path, root="/"):
     """Put this process into a group, in a container whose mount shows the tree from `root` on."""
     proc, escaped = point.parent / "self", str(point).replace(" ", "\\040")
     (proc / "cgroup").write_text(f"0::{path}\n")
@@ -117,7 +116,7 @@ def put_process(point: Path, path: str, root: str = "/") -> None:
     real_groups.cache_clear()
 
 
-def put_files(point: Path, files: dict[str, str]) -> None:
+def put_files(point, files):
     for name, content in files.items():
         (point / name).parent.mkdir(parents=True, exist_ok=True)
         (point / name).write_text(content)
@@ -162,7 +161,7 @@ def test_machine_identity_changes_with_each_part(blocks, monkeypatch):
     facts = machine.host()
     assert facts["id"] == machine.machine_identity(facts["name"], facts["cpu"])
 
-    def identity(name: str = "localhost", cpu: str = "A processor") -> str:
+    def identity(name="localhost", cpu="A processor"):
         return machine.machine_identity(name, cpu)
 
     assert identity() == identity()

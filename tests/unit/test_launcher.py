@@ -4,8 +4,6 @@ import json
 import subprocess
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,9 +14,7 @@ MARK = "@N@"
 CONTEXT = {"host": {"cores": 4}}
 
 
-def launch(
-    tmp_path: Path, number: int, *argv: str
-) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+def launch(tmp_path, number, *argv):
     report = tmp_path / "report.json"
     words = [sys.executable, "-I", "-S", launcher.__file__, str(report), str(number), MARK, *argv]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)

@@ -1,8 +1,6 @@
 """Loaded and packed repositories are verified: one of each pair whole, the other compared with it."""
 
 import shutil
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,12 +39,12 @@ def into(_loaded, tmp_path):
     return tmp_path / "loading" / "ruby"
 
 
-def load(into: Path, *variants: tuple[str, str]) -> None:
+def load(into, *variants):
     loader.load_source(sources.open_source("ruby", SMALL), variants, into)
     verify.verify_all(into)
 
 
-def flip_bits(file: Path, *places: float) -> None:
+def flip_bits(file, *places):
     """Flip a bit at each of these places of a file, from 0 to 1."""
     file.chmod(0o644)
     content = bytearray(file.read_bytes())
@@ -60,7 +58,7 @@ def flip_bits(file: Path, *places: float) -> None:
 def test_load_damaged_revision_is_refused(fmt, packings, tmp_path, monkeypatch):
     real = loader._stream
 
-    def damaged(source: Any, paths: list[Path]) -> Any:
+    def damaged(source, paths):
         facts = real(source, paths)
         # `svnadmin verify` misses some single bits of f6.
         flip_bits(paths[0] / "db" / "revs" / "1" / "12", *(0.5 + at / 1000 for at in range(100)))
@@ -104,7 +102,7 @@ def make(into, _loaded):
     return lambda: copies.make_copies(workdir, variants, 2, loaded, 0, 1)
 
 
-def copied(into: Path) -> list[str]:
+def copied(into):
     return [path.name for path in into.parents[1].rglob(f"{REPOSITORIES}/*.json")]
 
 

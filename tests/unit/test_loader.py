@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -27,7 +26,7 @@ OLD = {
 }
 
 
-def old_repository(path: Path, name: str) -> Path:
+def old_repository(path, name):
     subprocess.run(["svnadmin", "create", path], check=True)
     argv = ["svnadmin", "load", "-q", "--bypass-prop-validation", path]
     subprocess.run(argv, input=OLD[name] + folder(b"trunk"), check=True)
@@ -46,7 +45,7 @@ def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
     dump = subprocess.check_output(["svnadmin", "dump", "-q", copy])
     subprocess.run(["svnadmin", "create", fresh], check=True)
     study = yaml.safe_load((STUDIES / "fsfs-ssd-2014.yaml").read_text())
-    words: dict[str, Any] = {
+    words = {
         "svnadmin": lambda: ["svnadmin"],
         "load_options": lambda: facts["load_options"],
         "load_args": list,

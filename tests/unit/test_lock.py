@@ -4,7 +4,6 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,14 +37,14 @@ def path(tmp_path, monkeypatch):
     return tmp_path / "lock"
 
 
-def hold(path: Path, seconds: float) -> subprocess.Popen[str]:
+def hold(path, seconds):
     program = HOLD.format(workflow=str(WORKFLOW), path=str(path))
     argv, pipe = [sys.executable, "-c", program, str(seconds)], subprocess.PIPE
     return subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True)
 
 
 @contextmanager
-def closing(*processes: subprocess.Popen[str]) -> Iterator[None]:
+def closing(*processes):
     try:
         yield
     finally:

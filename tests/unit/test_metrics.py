@@ -1,7 +1,5 @@
 """Metrics: their definitions, and the direction of a metric where more is better."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +20,7 @@ AXES = {"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]}
 COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"], "metric": "rate"}
 
 
-def rate(better: str) -> Metric:
+def rate(better):
     return Metric(
         name="rate",
         title="Rate",
@@ -43,7 +41,7 @@ def better(request, monkeypatch):
     return str(request.param)
 
 
-def measured(f6: float = 1.0, f7: float = 2.0, runs: int = 1) -> pd.DataFrame:
+def measured(f6=1.0, f7=2.0, runs=1):
     """Return measurements of five rounds with a duplicate, at some MB/s for f6 and f7."""
     random = np.random.default_rng(1)
     rows = [
@@ -88,7 +86,7 @@ def test_finding_depends_on_value_only_and_names_an_unmeasured_metric(better):
 
 def test_reduce_best_and_worst_run(better):
     frame = measured(runs=3)
-    found: dict[str, Any] = {}
+    found = {}
     for reduce in ("median", "best", "worst"):
         definition = {"metric": "rate", "reduce": reduce}
         table = make_table(frame, "t", definition, AXES, [])

@@ -208,9 +208,7 @@ def test_noise_excludes_invalid_runs():
     assert duplicates[0] == duplicates[1]
 
 
-def frame(
-    within: float, between: float, shared: float, runs: int, rounds: int = 200
-) -> pd.DataFrame:
+def frame(within, between, shared, runs, rounds=200):
     rng = np.random.default_rng(1)
     rows = []
     for command, level in (("log", 1.0), ("export", 0.1)):

@@ -3,7 +3,6 @@
 Drift of the machine affects all cells equally if each cell has each position equally often."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise, product
 
 import pytest
@@ -28,23 +27,23 @@ ROUNDS = 600
 LEAST_P = 0.001
 
 
-def block_of(path: str) -> str:
+def block_of(path):
     return path.rpartition("/")[0]
 
 
-def rounds(seed: int, cells: Sequence[CellSpec] = CELLS) -> list[list[str]]:
+def rounds(seed, cells=CELLS):
     order = run_order(cells, {STUDY: ["command", "repo", "cache"]}, ROUNDS, seed)
-    ranked: list[list[str]] = [[] for _ in range(ROUNDS)]
+    ranked = [[] for _ in range(ROUNDS)]
     for (_, path, number), _ in sorted(order.items(), key=lambda item: item[1]):
         ranked[number - 1].append(path)
     return ranked
 
 
-def blocks(ranked: list[str]) -> list[list[str]]:
+def blocks(ranked):
     return [list(cells) for _, cells in groupby(ranked, key=block_of)]
 
 
-def places(ranked_rounds: Iterable[list[str]]) -> list[tuple[str, int]]:
+def places(ranked_rounds):
     return [
         (block_of(block[0]), place)
         for ranked in ranked_rounds
@@ -52,7 +51,7 @@ def places(ranked_rounds: Iterable[list[str]]) -> list[tuple[str, int]]:
     ]
 
 
-def is_even(seen: Iterable[tuple[object, object]], things: int, places: int) -> bool:
+def is_even(seen, things, places):
     """Return True if the counts of all positions are nearly equal."""
     counts = Counter(seen)
     if len(counts) < things * places:

@@ -3,8 +3,6 @@
 import os
 import subprocess
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,11 +11,10 @@ from shards import set_shard_size
 from unit.study_grid import ROOT, study_grid
 from vcsbench import sources
 from vcsbench.axes import axis_of
-from vcsbench.axes.axis import Environment
 from vcsbench.axes.subject_axes import current_format, current_packing
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.plan.grid import CellSpec, is_fixed_cost
+from vcsbench.plan.grid import is_fixed_cost
 from vcsbench.sources.base import Stored
 from vcsbench.subjects import fsfs
 
@@ -31,7 +28,7 @@ LAYOUT = ", with the layout of an older one that it was upgraded from in place"
 
 @pytest.fixture
 def make(tmp_path):
-    def made(fmt: str, shard: int = 0, pack: bool = False, upgrade: bool = False) -> Path:
+    def made(fmt, shard=0, pack=False, upgrade=False):
         path = tmp_path / "mine"
         fsfs.create(path, fmt)
         if shard:
@@ -47,15 +44,15 @@ def make(tmp_path):
     return made
 
 
-def grid_of(path: Path, *include: dict[str, Any]) -> tuple[Environment, list[CellSpec]]:
+def grid_of(path, *include):
     return study_grid(STUDY, *include, repository=str(path))
 
 
-def here_of(path: Path) -> Environment:
+def here_of(path):
     return grid_of(path)[0]
 
 
-def findings(here: Environment) -> str:
+def findings(here):
     return " ".join(axis_of("format").findings(here) + axis_of("packing").findings(here))
 
 
@@ -175,7 +172,7 @@ def test_grid_current_and_packable_values_are_those_of_repository(make, made, pa
 
 def test_default_grid_cells_differ_in_one_axis(make):
     _, cells = grid_of(make("f6"))
-    by_given: dict[tuple[str, ...], list[dict[str, str]]] = {}
+    by_given = {}
     for cell in cells:
         if is_fixed_cost(cell.axes):
             continue
@@ -203,7 +200,7 @@ def test_formats_newer_than_svnadmin_are_skipped(make, tmp_path, monkeypatch):
     assert axis.words(there)["formats"] == ["as-is", "as-is-to-f7", "f6", "f7", "f6-today"]
 
 
-def lines_of(name: str, file: str) -> set[str]:
+def lines_of(name, file):
     text = (ROOT / "config" / "servers" / name / file).read_text()
     return {line.partition("#")[0].strip() for line in text.splitlines()} - {""}
 

@@ -45,7 +45,7 @@ def test_make_dump_has_first_revisions_and_detects_changes(tmp_path):
 class Prepared:
     """A checkout with two copies of two variants on the storage `disk`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root):
         self.root = root
         self.scratch = root / "scratch"
         for folder in (root / "disk", self.scratch):
@@ -59,16 +59,16 @@ class Prepared:
         labels = make_copies(place, [F6, F7], 2, {"ruby": record}, 0, 1)
         self._write("repositories/disk", {"made": "made then", "repositories": labels})
 
-    def _write(self, name: str, content: object) -> None:
+    def _write(self, name, content):
         path = self.root / "results" / f"{name}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
 
-    def records(self, *more: Variant) -> PreparedRepositories:
+    def records(self, *more):
         """Return the records as a new start of the workflow reads them."""
         return PreparedRepositories({"disk": [F6, F7, *more]}, {"disk": "disk"}, 2, self.root)
 
-    def copy(self, variant: Variant, number: int) -> Path:
+    def copy(self, variant, number):
         return copy_path(self.records().workdir("disk").path, variant.name, number)
 
 
@@ -77,7 +77,7 @@ def prepared(tmp_path):
     return Prepared(tmp_path)
 
 
-def remove_both(prepared: Prepared) -> None:
+def remove_both(prepared):
     for number in (1, 2):
         metadata_file(prepared.copy(F6, number)).unlink()
 

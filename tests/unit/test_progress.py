@@ -4,8 +4,6 @@ import io
 import json
 import logging
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +18,7 @@ def log(tmp_path):
     return tmp_path / "ruby.log"
 
 
-def write_progress(log: Path, *stages: dict[str, Any]) -> None:
+def write_progress(log, *stages):
     defaults = {"done": 0, "total": 0, "unit": "revisions", "seconds": 0.0}
     text = json.dumps([{**defaults, **stage} for stage in stages])
     progress.progress_file(log).write_text(text)
@@ -54,7 +52,7 @@ def test_read_stages_adds_up_stages_of_one_name(log):
     assert (pack.done, pack.total) == (1, 2)
 
 
-def measure(run: RunProgress, number: int, at: float, has_failed: bool = False) -> str:
+def measure(run, number, at, has_failed=False):
     run.start(number, Job("cell", {"study": "s", "cell": "a", "round": "1"}, "", at))
     return run.end(number, has_failed, at + 1.0)
 
@@ -114,7 +112,7 @@ def test_run_progress_waiting_for_machine_names_the_holder(monkeypatch):
     assert run.line().endswith("; waiting for another measurement: process 7 of eve")
 
 
-def event(level: int = logging.INFO, message: str = "", **fields: Any) -> logging.LogRecord:
+def event(level=logging.INFO, message="", **fields):
     record = logging.LogRecord("snakemake", level, "", 0, message, (), None)
     vars(record).update(fields)
     return record
@@ -130,7 +128,7 @@ EVENTS = (
 )
 
 
-def shown(*events: logging.LogRecord) -> str:
+def shown(*events):
     stream = io.StringIO()
     output = Console(stream)
     for each in events:

@@ -1,7 +1,6 @@
 """The checks of studies, commands and grids before anything is measured."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -24,7 +23,7 @@ def study():
     return {**definition, "commands": {"log": definition["commands"]["log"]}}
 
 
-def error_of(root: Path, study: dict[str, Any], part: dict[str, Any]) -> str:
+def error_of(root, study, part):
     """Return the error of a configuration with the study `own` and a part of its grid."""
     (root / "config" / "studies").mkdir(parents=True)
     (root / "config" / "servers").symlink_to(ROOT / "config" / "servers")
@@ -38,7 +37,7 @@ def error_of(root: Path, study: dict[str, Any], part: dict[str, Any]) -> str:
     return str(caught.value)
 
 
-LOCAL: dict[str, Any] = {
+LOCAL = {
     "axes": {"command": ["log"], "ra": ["file"], "repo": "repositories", "cache": ["hot-os"]},
     **{"variance_group": [], "tables": ELAPSED},
     "questions": {"ra": {"question": "http or svn?"}},

@@ -2,7 +2,6 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,7 +12,6 @@ from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.judgement import promised
 from vcsbench.measure.work import UrlNormaliser, inspect_trees, read_verified
-from vcsbench.plan.grid import CellSpec
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
 from vcsbench.statistics.aggregation import read_published
@@ -29,7 +27,7 @@ STUDY_FILE = ROOT / "config" / "studies" / f"{STUDY}.yaml"
 made = partial(study_grid, STUDY)
 
 
-def paths(*include: dict[str, Any], **over: Any) -> list[str]:
+def paths(*include, **over):
     return [cell.path for cell in made(*include, **over)[1] if "/empty/" not in cell.path]
 
 
@@ -51,7 +49,7 @@ def test_path_has_applicable_axes_only():
     ) == ["exports/svn/kde/trunk/-/off/2", "exports/svn/kde/trunk/-/off/16"]
 
 
-def parts(cell: CellSpec, here: Any) -> dict[str, Any]:
+def parts(cell, here):
     return parts_of(here.config.studies[STUDY], cell.axes, here)
 
 
@@ -89,7 +87,7 @@ class Wildcards:
     study = STUDY
 
 
-def published() -> tuple[Any, pd.DataFrame]:
+def published():
     study = load_study(STUDY_FILE)
     metadata = inputs.published_metadata(Wildcards)
     fixed = {f"{ROOT}/{path}": values for path, values in metadata["fixed"].items()}
@@ -97,7 +95,7 @@ def published() -> tuple[Any, pd.DataFrame]:
     return study, frame
 
 
-def table(name: str) -> pd.DataFrame:
+def table(name):
     study, frame = published()
     order = {axis: list(dict.fromkeys(frame[axis])) for axis in study.axes}
     return make_table(frame, name, study.tables[name], order, study.block)

@@ -1,7 +1,6 @@
 """Recipes: a cell is stale if a module changes that runs for it."""
 
 import shutil
-from typing import Any
 
 import pytest
 
@@ -9,7 +8,7 @@ from unit.study_grid import study_grid
 from vcsbench import modules
 from vcsbench.plan import recipe
 
-CELLS: dict[str, dict[str, Any]] = {
+CELLS = {
     "log over svn": {"work": "log", "input": "repository", "output": "", "server": "svnserve"},
     "log over file": {"work": "log", "input": "repository", "output": "", "server": ""},
     "checkout over http": {
@@ -31,13 +30,13 @@ def package(tmp_path, monkeypatch):
     forget()
 
 
-def forget() -> None:
+def forget():
     for cached in vars(modules).values():
         if hasattr(cached, "cache_clear"):
             cached.cache_clear()
 
 
-def digests() -> dict[str, str]:
+def digests():
     forget()
     return {name: modules.cell_code(cell) for name, cell in CELLS.items()}
 

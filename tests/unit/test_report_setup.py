@@ -1,18 +1,15 @@
 """The setup section and the citation of a page, from contexts and provenance."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from unit.html_tree import parse
 from unit.report_files import default_study, order_of
-from vcsbench.config.study import Study
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
 from vcsbench.report.setup_section import (
-    Setup,
     citation_of,
     distances_of,
     output_locations,
@@ -24,11 +21,11 @@ UPDATES = default_study("working-copy-2012")
 DISK = {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": True}
 
 
-def setup(*contexts: dict[str, Any]) -> Setup:
+def setup(*contexts):
     return setup_of(Results(STUDY, order_of(STUDY, {}), contexts=contexts), {})
 
 
-def context(number: int = 1, **changes: Any) -> dict[str, Any]:
+def context(number=1, **changes):
     host = {"name": "here", "cpu": "A processor", "cores": 2, "memory_bytes": 4 << 30}
     repository = {"name": "ruby", "scale": 0.13, "format": "f7", "youngest": 6000}
     return {
@@ -139,7 +136,7 @@ INSIDE = {"storage": {"path": "/var/tmp/vcsbench-1"}, "targets": "/var/tmp"}
 COMMON = {"filesystem": "btrfs", "mount_options": "rw", "bytes": 1 << 30}
 
 
-def working_copy(**filesystem: Any) -> dict[str, Any]:
+def working_copy(**filesystem):
     found = {"axes": {"filesystem": "fs"}, "targets": "/var/tmp"}
     return {**found, "working_copy": {"filesystem": {**COMMON, **filesystem}}}
 
@@ -161,7 +158,7 @@ def test_output_locations_name_the_file_system(context, text):
 
 
 def test_setup_names_builds_with_the_same_binaries():
-    def of(name: str, digest: str, *libraries: str) -> dict[str, Any]:
+    def of(name, digest, *libraries):
         client = {"program": f"/{name}/svn", "version": "1", "libraries": libraries}
         build = {"name": name, "digest": digest, "client": client}
         return {"build": build, "axes": {"command": "log", "build": name}}
@@ -175,7 +172,7 @@ def test_setup_names_builds_with_the_same_binaries():
     assert table.note.startswith("again ran the same binaries as system (A/A")
 
 
-def update(first: int, last: int, scale: float = 1.0) -> dict[str, Any]:
+def update(first, last, scale=1.0):
     return {
         "axes": {"command": "update-1000", "repo": "main"},
         "repository": {"name": "main", "scale": scale},
@@ -210,12 +207,12 @@ PROVENANCE = {
 }
 
 
-def cited(study: Study = STUDY, **changes: Any) -> Results:
+def cited(study=STUDY, **changes):
     made = {**PROVENANCE, **changes}
     return Results(study, order_of(study, {}), contexts=[context(1)], provenance=made)
 
 
-def citation(results: Results) -> dict[str, str]:
+def citation(results):
     return citation_of(results, setup_of(results, {}))[0]
 
 

@@ -3,13 +3,11 @@
 from dataclasses import replace
 from itertools import product
 from statistics import median
-from typing import Any
 
 import pytest
 
 from unit.report_files import default_grid, make_files, results_of
 from vcsbench.report.grids import (
-    Grid,
     Point,
     expected_rows,
     layout_of,
@@ -42,21 +40,21 @@ LAYOUT = layout_of(ELAPSED, ORDER)
 CELL = "log/http/ruby/f6/nopack/slow/cold"
 
 
-def point(value: float = 1.0, **keys: str) -> Point:
+def point(value=1.0, **keys):
     return Point({**PLAIN, "format": "f6", **keys}, "measured", value)
 
 
-def points(**axes: list[str]) -> list[Point]:
+def points(**axes):
     """Return a point for each combination of values."""
     return [point(**dict(zip(axes, values, strict=True))) for values in product(*axes.values())]
 
 
-def labels(grid: Grid) -> list[str]:
+def labels(grid):
     rows = [(group.title, row) for group in grid.groups for row in group.rows]
     return [" ".join(filter(None, [t, *(label.text for label in row.labels)])) for t, row in rows]
 
 
-def row(**values: Any) -> dict[str, Any]:
+def row(**values):
     usual = {"value": 10.0, "ratio": 1.1, "low": 1.05, "high": 1.15, "n": 5.0, "flags": ""}
     return {**usual, "call": "faster", "within": 1.15, "detectable": 1.08, **values}
 
@@ -110,7 +108,7 @@ def test_measured_points_only_differences_have_a_colour():
 
 
 def test_expected_rows_pair_cells_with_skips_failures_and_flags():
-    def cell(fmt: str, cache: str) -> dict[str, str]:
+    def cell(fmt, cache):
         skip = "no root" if (fmt, cache) == ("f6", "cold") else ""
         return {"cell": f"{fmt}/{cache}", "format": fmt, "cache": cache, "skip": skip}
 

@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -78,11 +77,11 @@ def test_load_failed_has_error_of_svnadmin(tmp_path):
     class Broken(sources.Source):
         kind = "dump"
 
-        def write(self, out: Any) -> Any:
+        def write(self, out):
             out.write(b"this is no dump stream\n")
             return sources.Facts()
 
-        def place(self, revision: int) -> str:
+        def place(self, revision):
             return f"number {revision}"
 
     error = r"load into .*f7.nopack failed after revision 0 \(number 1\): svnadmin: E"
@@ -92,7 +91,7 @@ def test_load_failed_has_error_of_svnadmin(tmp_path):
 
 def test_load_with_another_result_raises(tmp_path, monkeypatch):
     class Shorter(GeneratedSource):
-        def write(self, out: Any) -> sources.Facts:
+        def write(self, out):
             return sources.Facts(super().write(out).revisions + 1)
 
     source = Shorter("it", {"source": "generated", "profile": "ruby", "scale": 0.0001}, "")
@@ -135,7 +134,7 @@ def test_interleave_writes_spacers_between_revisions(loaded, tmp_path):
 def test_copy_and_compare_damaged_copy_raises(loaded, tmp_path, monkeypatch):
     source = loaded / "f7.nopack"
 
-    def damaged(*arguments: Any) -> dict[Path, str]:
+    def damaged(*arguments):
         digests = interleave(*arguments)
         path = tmp_path / "a" / "db" / "revs" / "0" / "7"
         path.chmod(0o644)
@@ -152,7 +151,7 @@ def test_copy_and_compare_damaged_copy_raises(loaded, tmp_path, monkeypatch):
 F6, F7 = (Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7"))
 
 
-def make(place: WorkDir, loaded: Path, *variants: Variant, fragmentation: float = 0) -> None:
+def make(place, loaded, *variants, fragmentation=0):
     record = {"identity": "i1", "path": str(loaded), "tree": "", "folder": "", "notes": []}
     make_copies(place, variants, 2, {"ruby": record}, fragmentation, 1)
 
@@ -212,7 +211,7 @@ def test_choose_staging_takes_the_first_folder_with_space(
     estimate = SizeEstimate(revisions=0, repository_bytes=GIB)
     scratch, *storages = places
 
-    def choose() -> WorkDir:
+    def choose():
         of_storages = dict(zip(storages, copies, strict=False))
         return loader.choose_staging(estimate, repositories, scratch, of_storages)
 

@@ -6,9 +6,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,6 @@ from vcsbench.errors import UserError
 from vcsbench.kernel import read
 from vcsbench.measure.run_evidence import EvidenceCollector
 from vcsbench.measure.runs import (
-    Captured,
     ExitTracer,
     Hyperfine,
     ParentGone,
@@ -33,14 +30,12 @@ BLOCK = 4096
 EAT = "a = bytearray({0} << 20)\na[::4096] = b'x' * len(a[::4096])\n"
 
 
-def wait_for_end(argv: list[str]) -> None:
+def wait_for_end(argv):
     """Wait until no process has this command line. A killed process takes a moment to go."""
     wait_for(lambda: argv not in map(processes.command_line, processes.all_pids()), 5)
 
 
-def time_runs(
-    folder: Path, answer: Callable[[str], None], *argv: str, stdin: str = "", limit_s: float = 20
-) -> Hyperfine:
+def time_runs(folder, answer, *argv, stdin="", limit_s=20):
     hyperfine = Hyperfine(folder, answer)
     with open(os.devnull) as lock:
         output = hyperfine.run(argv, stdin, 2, os.environ, limit_s, lock.fileno())
@@ -50,7 +45,7 @@ def time_runs(
 
 @needs("hyperfine")
 def test_hyperfine_calls_hooks_and_reads_input(tmp_path):
-    calls: list[str] = []
+    calls = []
     folder = tmp_path / "with 'quotes' and spaces"
     folder.mkdir()
     (folder / "input").write_text("text")
@@ -63,7 +58,7 @@ def test_hyperfine_calls_hooks_and_reads_input(tmp_path):
 
 @needs("hyperfine")
 def test_hyperfine_error_of_a_hook_is_raised(tmp_path):
-    def answer(name: str) -> None:
+    def answer(name):
         if name == "prepare":
             raise UserError("the server did not start")
 
@@ -88,13 +83,13 @@ def test_hyperfine_under_any_umask_has_pipes_for_its_user_alone(tmp_path):
     assert modes == {"hooks": 0o700, "ask": 0o600, "answer": 0o600}
 
 
-def evidence_of_runs(folder: Path, *argv: str) -> list[dict[str, Any]]:
+def evidence_of_runs(folder, *argv):
     folder.mkdir()
     collector = EvidenceCollector(None, None, None, "")
 
-    certificates: list[Any] = []
+    certificates = []
 
-    def answer(name: str) -> None:
+    def answer(name):
         if evidence := collector.end(hyperfine.pid):
             certificates.append(evidence)
         if name == "prepare":
@@ -125,7 +120,7 @@ def test_evidence_counts_bytes_and_calls_exactly_in_each_run(tmp_path):
     assert few_bytes - 100 * BLOCK < 64 * 1024 and few_calls - 100 < 100
 
 
-def run_capture(folder: Path, *argv: str, limit_s: float = 20, watched: Any = ()) -> Captured:
+def run_capture(folder, *argv, limit_s=20, watched=()):
     urls = UrlNormaliser("file:///nowhere")
     began = time.monotonic()
     try:
@@ -137,7 +132,7 @@ def run_capture(folder: Path, *argv: str, limit_s: float = 20, watched: Any = ()
         assert time.monotonic() - began < 30
 
 
-def run_traced(folder: Path, *argv: str) -> Captured:
+def run_traced(folder, *argv):
     """Run a command, or skip the test where nothing can be traced."""
     captured = run_capture(folder, *argv)
     if captured.peak_bytes is None:

@@ -3,16 +3,13 @@
 import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from unit.synthetic import SAME_WORK
 from unit.test_tables import frame_of
 from vcsbench.advice.advise import AdviceSettings, advise
-from vcsbench.advice.cards import Situation
 from vcsbench.evidence import same_work
 from vcsbench.report.quality_section import work_done
 from vcsbench.statistics.findings import evaluate_findings
@@ -48,31 +45,31 @@ COLD, HOT = {"command": "log", "cache": "cold"}, {"command": "log", "cache": "ho
 Work = Callable[[dict[str, str], int], dict[str, Any]]
 
 
-def same(axes: dict[str, str], number: int) -> dict[str, Any]:
+def same(axes, number):
     return SAME_WORK
 
 
-def cold_f7_is_short(axes: dict[str, str], number: int) -> dict[str, Any]:
+def cold_f7_is_short(axes, number):
     return SHORT if (axes["format"], axes["cache"]) == ("f7", "cold") else SAME_WORK
 
 
-def one_round_is_short(axes: dict[str, str], number: int) -> dict[str, Any]:
+def one_round_is_short(axes, number):
     return SHORT if (axes["format"], number) == ("f7", 3) else SAME_WORK
 
 
-def f7_is_unknown(axes: dict[str, str], number: int) -> dict[str, Any]:
+def f7_is_unknown(axes, number):
     return {} if axes["format"] == "f7" else SAME_WORK
 
 
-def text(**work: Any) -> str:
+def text(**work):
     return json.dumps(work, sort_keys=True)
 
 
-def work_frame(tmp_path: Path, work: Work, **options: Any) -> pd.DataFrame:
+def work_frame(tmp_path, work, **options):
     return frame_of(tmp_path, axes=AXES, work=work, drift=0.0, **options)
 
 
-def table_of(frame: pd.DataFrame, definition: Any) -> list[dict[Any, Any]]:
+def table_of(frame, definition):
     return make_table(frame, "a-table", definition, AXES, []).to_dict("records")
 
 
@@ -122,7 +119,7 @@ def test_measurements_flag_other_work_only(tmp_path):
 
 
 def test_table_ignores_work_of_invalid_run(tmp_path):
-    def invalid(axes: dict[str, str], number: int) -> list[str]:
+    def invalid(axes, number):
         return ["cache-not-cold"] * ((axes["format"], number) == ("f7", 3))
 
     frame = work_frame(tmp_path, one_round_is_short, rounds=6, flags=invalid)
@@ -146,7 +143,7 @@ def test_finding_leaves_out_other_work(tmp_path, finding, work, verdict, why):
     assert math.isnan(row["measured"]) == (verdict == "not measured")
 
 
-def advice_of(frame: pd.DataFrame, cache: str) -> Situation:
+def advice_of(frame, cache):
     settings = AdviceSettings(AXES, ["command", "repo", "cache"], ["command", "cache", "ra"])
     situations = advise(settings, frame).situations
     return next(item for item in situations if item.where["cache"] == cache)

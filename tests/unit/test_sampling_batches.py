@@ -1,8 +1,5 @@
 """Sampling batches: the rounds of each block that the decision files define."""
 
-from pathlib import Path
-from typing import Any
-
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import SamplingBatches, decision_of
 
@@ -10,14 +7,14 @@ STUDY = "s"
 BLOCKS = {"log/cold": "digest", "log/hot": "digest"}
 
 
-def write_decision(root: Path, number: int, gives: bool = True, **rounds: int) -> None:
+def write_decision(root, number, gives=True, **rounds):
     path = root / decision_of(STUDY, number)
     path.parent.mkdir(parents=True, exist_ok=True)
-    blocks: dict[str, Any] = {f"log/{name}": n for name, n in rounds.items()}
+    blocks = {f"log/{name}": n for name, n in rounds.items()}
     write_json(path, {"gives": gives, "rounds": blocks, "of": dict.fromkeys(blocks, "digest")})
 
 
-def batches(root: Path, blocks: dict[str, str] = BLOCKS) -> SamplingBatches:
+def batches(root, blocks=BLOCKS):
     return SamplingBatches(STUDY, root, 5, blocks)
 
 

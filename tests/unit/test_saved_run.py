@@ -37,7 +37,7 @@ EXPECTED = Path(__file__).parent / "data" / "saved-run-expected"
 ROUNDS, EXPORTS = 3, 118
 
 
-def computed(folder: Path) -> dict[str, str]:
+def computed(folder):
     with tarfile.open(SAVED) as archive:
         archive.extractall(folder, filter="data")
     here, _ = study_grid(STUDY)

@@ -18,7 +18,7 @@ def servers(tmp_path):
     return Path(shutil.copytree(SERVERS, tmp_path / "servers"))
 
 
-def digests(servers: Path) -> dict[tuple[str, str], str]:
+def digests(servers):
     return {
         (folder, access): server_files_digest(servers / folder, names)
         for folder in FOLDERS

@@ -37,7 +37,7 @@ def machine(tmp_path):
     return Machine(tmp_path)
 
 
-def uv_commands(machine: Machine) -> list[str]:
+def uv_commands(machine):
     return [call.split()[1] for call in machine.calls() if call.startswith("uv")]
 
 
@@ -236,7 +236,7 @@ cp "$PRIVATE"/{svn,svnadmin,svnserve} $prefix/bin
 """
 
 
-def make_build(machine: Machine) -> subprocess.CompletedProcess[str]:
+def make_build(machine):
     build = machine.checkout / "svn.yaml"
     build.write_text("channels: [conda-forge]\ndependencies: [subversion=1.15.0]\n")
     script = f"cd {machine.checkout}; envs/make_conda_build.sh svn.yaml results/builds/svn-1 record"
@@ -362,9 +362,7 @@ def fakes(tmp_path):
     return fakes
 
 
-def install(
-    fakes: Fakes, *packages: str, before: str = "true", **environment: str
-) -> subprocess.CompletedProcess[str]:
+def install(fakes, *packages, before="true", **environment):
     """Install in a new namespace, and print the policy file that remains."""
     script = f"""
 mount -t tmpfs none /usr/sbin

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ def copy(tmp_path):
     return path
 
 
-def flip_and_set_back_its_time(copy: Path) -> None:
+def flip_and_set_back_its_time(copy):
     path = copy / REVISION
     before = path.stat()
     path.chmod(0o644)
@@ -36,7 +35,7 @@ def flip_and_set_back_its_time(copy: Path) -> None:
     assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
 
 
-CHANGES: dict[str, tuple[str, Callable[[Path], object]]] = {
+CHANGES = {
     "removed": ("db/revs/0", lambda copy: (copy / REVISION).unlink()),
     "flipped": ("db/revs/0", flip_and_set_back_its_time),
     "truncated": ("db/revs/0", lambda copy: os.truncate(copy / REVISION, 10)),

@@ -6,7 +6,6 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,12 +28,12 @@ needs_guest = needs("mkfs.ext4", "taskset", "setpriv")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
 
 
-def refused(act: Callable[[], object], pattern: str) -> None:
+def refused(act, pattern):
     with pytest.raises(UserError, match=pattern):
         act()
 
 
-def refused_in_every_way(workdir: WorkDir) -> None:
+def refused_in_every_way(workdir):
     for act in (workdir.make, lambda: workdir.remove("repositories"), lambda: workdir.remove()):
         refused(act, "is in the way: vcsbench did not make it")
 
@@ -121,7 +120,7 @@ def test_remove_folder_with_a_living_writer_is_removed(workdir):
 def test_remove_without_permission_raises(workdir, monkeypatch):
     workdir.make("loading", "ruby")
 
-    def fail(path: Path) -> None:
+    def fail(path):
         raise PermissionError(1, "Operation not permitted", str(path))
 
     monkeypatch.setattr(shutil, "rmtree", fail)
@@ -205,7 +204,7 @@ def test_remove_stale_staging_keeps_used_folders(tmp_path):
     assert not list((place.path / loader.STAGING).iterdir())
 
 
-def command_as(uid: int | str, gid: int | str) -> list[str]:
+def command_as(uid, gid):
     return ["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--"]
 
 
@@ -223,7 +222,7 @@ def umask(request):
     os.umask(before)
 
 
-def can_read(user: list[str], *paths: Path) -> list[str]:
+def can_read(user, *paths):
     argv = [*user, "find", *paths, "-readable"]
     return subprocess.run(argv, capture_output=True, text=True).stdout.splitlines()
 
@@ -290,7 +289,7 @@ def test_workdir_of_another_user_is_neither_read_nor_removed(storage):
 # Descriptions
 
 
-def set_mounts(monkeypatch: pytest.MonkeyPatch, *found: Mount) -> None:
+def set_mounts(monkeypatch, *found):
     monkeypatch.setattr(filesystems, "read_mounts", lambda: list(found))
     filesystems._filesystem.cache_clear()
 
@@ -401,14 +400,14 @@ PANIC = "Kernel panic - not syncing: Attempted to kill init!"
 class FakeGuest:
     """A guest with a shell command for each boot, run in its `out`. The last one is repeated."""
 
-    def __init__(self, path: Path, *boots: str) -> None:
+    def __init__(self, path, *boots):
         self.path = path
         cases = " ".join(f"{number}) {command} ;;" for number, command in enumerate(boots, 1))
         select = f"case $(wc -l <../boots) in\n{cases} *) {boots[-1]} ;;\nesac\n"
         script = f"#!/bin/sh\ncd {path}/own/out; echo >>../boots\n{select}"
         write_program(path / guest.TOOLS / "usr/bin/linux", script)
 
-    def run(self) -> int:
+    def run(self):
         folder = self.path / "own"
         folder.mkdir()
         with (folder / "image").open("wb") as file:
@@ -416,7 +415,7 @@ class FakeGuest:
         return guest.run(self.path, folder, ["true"], folder / "image", 10)
 
     @property
-    def boots(self) -> int:
+    def boots(self):
         return len((self.path / "own/boots").read_text())
 
 

@@ -86,7 +86,7 @@ def test_trace_command_counts_known_calls(tmp_path, where, times):
     script.write_text(PROGRAM)
     file.write_text("0123456789abcdef")
 
-    def counted(number: int) -> Counter[str]:
+    def counted(number):
         argv = [sys.executable, "-I", "-S", str(script), str(file), str(number), where]
         counts = trace_command(argv, dict(os.environ), "", 60).as_dict()
         return Counter({name: counts[name] for name in EACH})
@@ -109,7 +109,7 @@ def test_attached_trace_counts_while_attached(tmp_path):
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
         assert process.stdin and process.stdout
 
-        def ask(times: int) -> None:
+        def ask(times):
             for _ in range(times):
                 process.stdin.write("go\n")
                 process.stdout.readline()

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,18 +26,17 @@ from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, read_dump
 from vcsbench.prepare.loader import load_source
-from vcsbench.sources import Source
 
 pytestmark = needs("svnadmin", "svn", "svnserve", "svnrdump")
 
 
-def create(path: Path, stream: bytes = BASE, version: str = "1.10") -> Path:
+def create(path, stream=BASE, version="1.10"):
     run("svnadmin", "create", "--compatible-version", version, path)
     run("svnadmin", "load", "-q", "--bypass-prop-validation", path, stdin=stream)
     return path
 
 
-def svnmucc(path: Path, *words: str, text: bytes = b"") -> None:
+def svnmucc(path, *words, text=b""):
     run("svnmucc", "-m", "A message.", "-U", f"file://{path}", "--", *words, stdin=text)
 
 
@@ -59,37 +57,37 @@ def repository(tmp_path_factory):
     return path
 
 
-def svn_source(path: Path | str, **options: object) -> Source:
+def svn_source(path, **options):
     return sources.open_source("mine", {"source": "svn", "path": str(path), **options})
 
 
-def url_source(url: str, **options: object) -> Source:
+def url_source(url, **options):
     return sources.open_source("far", {"source": "svn", "url": url, **options})
 
 
-def identity(path: Path, **options: object) -> str:
+def identity(path, **options):
     return svn_source(path, **options).identity()
 
 
-def refusal(path: Path, **options: object) -> str:
+def refusal(path, **options):
     with pytest.raises(UserError) as caught:
         svn_source(path, **options).check()
     return str(caught.value).removeprefix("config/config.yaml: repositories.mine.")
 
 
-def dumped(path: Path) -> bytes:
+def dumped(path):
     return re.sub(rb"\nUUID: .*\n", b"\n", run("svnadmin", "dump", "-q", path), count=1)
 
 
 # Identities
 
 
-def set_property(path: Path, name: str, value: bytes) -> None:
+def set_property(path, name, value):
     (path.parent / "value").write_bytes(value)
     run("svnadmin", "setrevprop", path, "-r", "1", name, path.parent / "value")
 
 
-def filter_out(path: Path) -> None:
+def filter_out(path):
     """Replace a repository by one without a folder, of the same UUID and youngest revision."""
     stream = run("svndumpfilter", "exclude", "huge", stdin=run("svnadmin", "dump", "-q", path))
     info = run("svnadmin", "info", path)
@@ -98,7 +96,7 @@ def filter_out(path: Path) -> None:
     create(path, stream, version)
 
 
-CHANGES: dict[str, Callable[[Path], object]] = {
+CHANGES = {
     "commit": lambda path: svnmucc(path, "mkdir", "trunk/a"),
     "log": lambda path: set_property(path, "svn:log", b"y"),
     "date": lambda path: set_property(path, "svn:date", b"2006" + DATE[4:]),

@@ -1,7 +1,6 @@
 """The lines that a run prints at its end."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from vcsbench.report.terminal import (
 
 COUNTS = {"comparisons": 82, "different": 40, "alike": 32}
 OUTLOOK = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 10), (720, 2), (3600, 0))]
-ACCOUNT: dict[str, Any] = {
+ACCOUNT = {
     "tables": {"t": COUNTS},
     "outlook": OUTLOOK,
     "studies": 1,
@@ -28,12 +27,12 @@ ACCOUNT: dict[str, Any] = {
 }
 
 
-def summary(*cards: Any, **changes: Any) -> StudySummary:
+def summary(*cards, **changes):
     made = {"advice": Advice(cards), "account": ACCOUNT}
     return StudySummary("fsfs", **{**made, **changes})
 
 
-def packing() -> Any:
+def packing():
     return card(
         row(2.4), row(6.9, ra="svn"), question=CardQuestion("format", "Pack?", yes_value="f7")
     )

@@ -11,7 +11,7 @@ from vcsbench.files import write_json
 BEGAN = datetime(2026, 11, 22, 4, 0, 0)
 
 
-def frame(*rounds: tuple[float, str, int, float, float]) -> pd.DataFrame:
+def frame(*rounds):
     """Return cell-rounds from their start in seconds, command, round, duration and waiting time."""
     rows = [
         {

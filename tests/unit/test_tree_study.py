@@ -7,7 +7,6 @@ import sys
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,7 +15,7 @@ from project import needs
 from unit.study_grid import study_grid
 from vcsbench import programs
 from vcsbench.axes import axis_of
-from vcsbench.config.study import Command, load_study
+from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence import same_work
 from vcsbench.measure.cell_round import CellRound
@@ -41,13 +40,13 @@ NEUTRAL = UrlNormaliser("")
 made = partial(study_grid, STUDY.name)
 
 
-def published() -> pd.DataFrame:
+def published():
     path = ROOT / "config" / "published" / "tree-building-2007.csv"
     files = {str(path): STUDY.numbers[path.name]}
     return read_published([path], list(STUDY.axes), ["statistic"], files)
 
 
-def table(name: str, frame: pd.DataFrame) -> dict[tuple[str, str], float]:
+def table(name, frame):
     order = {axis: list(dict.fromkeys(frame[axis])) for axis in STUDY.axes}
     order["strategy"] = list(STUDY.commands)
     found = make_table(frame, name, STUDY.tables[name], order, STUDY.block)
@@ -74,7 +73,7 @@ def test_published_numbers_reach_tables_and_findings():
 
 
 def test_finding_on_best_uses_best_run_of_each_round():
-    def rows(strategy: str, *elapsed: float) -> list[dict[str, Any]]:
+    def rows(strategy, *elapsed):
         cell = f"{strategy}/linux/storage/hot-os"
         common = {"repo": "linux", "filesystem": "storage", "cache": "hot-os", "flags": ""}
         common |= {"work": "1", "cell": cell, "host": "here", "scale": 1.0, "strategy": strategy}
@@ -99,7 +98,7 @@ def test_grid_has_each_strategy_on_the_storage():
     assert elsewhere == {(s, f) for s in ("cp", "cp reflink") for f in ("btrfs",)}
 
 
-def reason(**axes: str) -> str:
+def reason(**axes):
     here, _ = made({"filesystem": ["storage", "ext4", "tmpfs", "btrfs"]})
     usual = {"strategy": "cp", "repo": "linux", "filesystem": "storage", "cache": "hot-os"}
     return why_not(usual | axes, parts_of(STUDY, usual | axes, here), here)
@@ -140,14 +139,14 @@ def tree(tmp_path):
     return root
 
 
-def missing(command: Command) -> str:
+def missing(command):
     program = command.argv.split()[0]
     needs = [*(command.needs or []), *([] if "{" in program else [program])]
     needs += [{"brz": "python3:breezy"}.get(s, s) for s in [command.store or ""] if s == "brz"]
     return next((need for need in needs if not programs.path_of(need)), "")
 
 
-def templates(tree: Path, store: str, storage: Path) -> TreeTemplates:
+def templates(tree, store, storage):
     storage.mkdir(exist_ok=True)
     of = {"identity": "tree", "head": {"kind": "directory", "path": str(tree)}}
     return TreeTemplates(
@@ -157,9 +156,9 @@ def templates(tree: Path, store: str, storage: Path) -> TreeTemplates:
     )
 
 
-def build(name: str, stored: Path, target: Path, private: Path) -> None:
+def build(name, stored, target, private):
     command = STUDY.commands[name]
-    words: dict[str, Any] = {
+    words = {
         "source": lambda: str(stored),
         "store": lambda: str(stored),
         "store_url": lambda: str(stored),
@@ -314,7 +313,7 @@ def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
 def test_set_aside_attempt_resets_its_output(tmp_path):
     export = tmp_path / "export.json"
     export.write_text('{"results": []}')
-    restored: list[str] = []
+    restored = []
     attempt = object.__new__(CellRound)
     attempt.hyperfine = SimpleNamespace(export=export)
     cell = SimpleNamespace(server=None, reset_output=lambda: restored.append("built"))

@@ -3,8 +3,6 @@
 import hashlib
 import io
 import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,11 +23,11 @@ Changed paths:
 LARGE = b"0123456789abcdef" * (3 << 16)  # 3 MiB
 
 
-def sh(*argv: str | Path, cwd: Path | None = None) -> bytes:
+def sh(*argv, cwd=None):
     return subprocess.run(argv, cwd=cwd, check=True, capture_output=True).stdout
 
 
-def commit(working: Path, message: str) -> None:
+def commit(working, message):
     sh("svn", "add", "-q", "--force", ".", cwd=working)
     sh("svn", "commit", "-q", "-m", message, cwd=working)
 
@@ -72,13 +70,13 @@ def repositories(tmp_path_factory):
     return found
 
 
-def work_of(kind: str, *argv: str | Path, url: str = "file:///nowhere") -> dict[str, Any]:
+def work_of(kind, *argv, url="file:///nowhere"):
     read = KINDS[kind].read
     assert read
     return read(io.BytesIO(sh(*argv)), UrlNormaliser(url))
 
 
-def url_of(repository: Path) -> str:
+def url_of(repository):
     return f"file://{repository}"
 
 
@@ -120,7 +118,7 @@ def test_dump_work_includes_content_that_looks_like_headers(tmp_path):
     assert work_of("dump", "svnadmin", "dump", "-q", tmp_path / "s")["digest"] != before["digest"]
 
 
-def exported(repository: Path, target: Path) -> dict[str, Any]:
+def exported(repository, target):
     sh("svn", "export", "-q", url_of(repository) + "/trunk", target)
     return inspect_tree(target, UrlNormaliser(url_of(repository)))
 
@@ -136,7 +134,7 @@ def test_inspect_tree_of_copies_is_equal_with_keywords(repositories, tmp_path):
     assert other["digest"] != both[0]["digest"]
 
 
-def _touch_up(path: Path) -> None:
+def _touch_up(path):
     path.write_bytes(path.read_bytes()[:-1] + b"!")
 
 

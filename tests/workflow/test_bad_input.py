@@ -2,11 +2,10 @@
 
 import os
 import subprocess
-from typing import Any
 
 import pytest
 
-from project import Project, mounted, needs
+from project import mounted, needs
 from vcsbench.storages.workdir import WorkDir
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
@@ -18,7 +17,7 @@ SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "see
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
 
 
-def error(project: Project, **keys: Any) -> str:
+def error(project, **keys):
     project.configure(**{"repositories": SMALL, "rounds": 1, "copies": 1, **keys})
     return project.fail("measured")
 

@@ -4,11 +4,10 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from project import Project, measurements_of, needs
+from project import measurements_of, needs
 from vcsbench.statistics.budget import AROUND_S
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
@@ -23,23 +22,23 @@ FIRST = 5
 COARSE, FINE = 1000, 0.5
 
 
-def configure(project: Project, **keys: Any) -> None:
-    base: dict[str, Any] = {"repositories": RUBY, "copies": 1, "duplicates": 1, "grid": GRID}
+def configure(project, **keys):
+    base = {"repositories": RUBY, "copies": 1, "duplicates": 1, "grid": GRID}
     base |= {"rounds": None, "minutes": 0.01}
     base |= dict.fromkeys(("min_effect_pct", "min_effect_pct_if_noisy"), FINE)
     project.configure(**base | keys)
 
 
-def decisions(project: Project) -> list[dict[str, Any]]:
+def decisions(project):
     files = (project.path / "results" / "budget" / STUDY).glob("pass*.json")
     return [decision for file in sorted(files) if (decision := json.loads(file.read_text()))]
 
 
-def rounds(project: Project) -> Counter[str]:
+def rounds(project):
     return Counter(str(Path(export).parent) for export in project.exports())
 
 
-def minutes_for(project: Project, seconds: float) -> float:
+def minutes_for(project, seconds):
     """Return the budget in minutes that leaves some seconds for more rounds."""
     return (decisions(project)[-1]["spent_s"] + AROUND_S + 5 + seconds) / 60
 

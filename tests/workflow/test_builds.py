@@ -4,11 +4,10 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from project import ROOT, Project, needs, write_program
+from project import ROOT, needs, write_program
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "svnbench", "hyperfine")
 
@@ -31,17 +30,17 @@ done
 """.replace("LOADER", str(LOADER))
 
 
-def wrap(project: Project, build: str, name: str, text: str) -> Path:
+def wrap(project, build, name, text):
     return write_program(project.path / build / "bin" / name, f"#!/bin/sh\n{text}\n")
 
 
-def configure(project: Project, builds: dict[str, Any], part: dict[str, Any], **keys: Any) -> None:
+def configure(project, builds, part, **keys):
     """Configure one round of a part of the grid with some builds."""
     base = {"studies": [STUDY], "repositories": SMALL, "rounds": 1, "copies": 1}
     project.configure(**base | keys, builds=builds, grid={STUDY: {"include": [part]}})
 
 
-def libraries() -> str:
+def libraries():
     return str(next(Path("/usr/lib").glob("**/libsvn_subr-1.so.*")).parent)
 
 
@@ -153,7 +152,7 @@ exit $code
 """
 
 
-def compared(project: Project, rounds: int) -> dict[str, dict[str, str]]:
+def compared(project, rounds):
     """Return the rows of the comparison of builds by candidate."""
     builds = {name: {"prefix": name, "library_path": libraries()} for name in ("same", "slower")}
     # A dump of just over a shard takes over half a second. Without duplicates nothing is called.

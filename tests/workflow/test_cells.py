@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from project import Project, make_project, needs, servers_of
+from project import make_project, needs, servers_of
 from vcsbench.machine import Machine, can_drop_caches
 
 pytestmark = [
@@ -30,7 +30,7 @@ F8 = {**LOG, "ra": "file", "format": "f8", "cache": "hot-os"}
 F8_CELL = "log/file/ruby/f8/nopack/slow/hot-os"
 
 
-def elapsed(project: Project, cell: str, number: int = 1) -> float:
+def elapsed(project, cell, number=1):
     result = project.json(f"cells/{STUDY}/{cell}/round{number}.json")["results"][0]
     times = result.get("times") or [
         run["time_wall_clock"]["value"] for run in result["measurements"]
@@ -126,7 +126,7 @@ def tiny():
         yield project
 
 
-def configure_tiny(project: Project, *include: dict[str, object], **keys: object) -> None:
+def configure_tiny(project, *include, **keys):
     grid = {STUDY: {"include": list(include)}}
     project.configure(**{"repositories": TINY, "rounds": 1, "copies": 1, "grid": grid, **keys})
 

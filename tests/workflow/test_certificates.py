@@ -7,13 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from project import Project, needs, servers_of, wait_for, write_program
+from project import needs, servers_of, wait_for, write_program
 from vcsbench.evidence import flags
 from vcsbench.machine import Machine, can_drop_caches
 
@@ -31,7 +29,7 @@ GIB = 1 << 30
 class Bench:
     """A prepared project that measures a new round of a cell on each call."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project):
         self.project = project
         self.rounds = 0
         self.bin = project.path / "bin"
@@ -39,12 +37,12 @@ class Bench:
         self.configure()
         project.prepare()
 
-    def configure(self, **keys: Any) -> None:
+    def configure(self, **keys):
         ra = ["svn", "file", *(["http"] if Machine().httpd else [])]
         grid = {STUDY: {"include": [{**PART, "ra": ra}]}}
         self.project.configure(repositories=SMALL, rounds=99, copies=1, grid=grid, **keys)
 
-    def run(self, cells: list[str], **environment: str) -> str:
+    def run(self, cells, **environment):
         """Measure one more round of each cell, with the programs of `bin`. Return the errors."""
         self.rounds += 1
         where = [f"results/cells/{STUDY}/log/{c}/round{self.rounds}" for c in cells]
@@ -53,33 +51,33 @@ class Bench:
         done = self.project.snakemake(*targets, environment=environment)
         return done.stdout + "".join(map(self.log, where)) if done.returncode else ""
 
-    def measure_all(self, cells: list[str]) -> dict[str, tuple[list[str], dict[str, Any]]]:
+    def measure_all(self, cells):
         errors = self.run(cells)
         assert not errors, errors
         runs = {cell: self.context(cell)["runs"][0] for cell in cells}
         return {cell: (run["flags"], run["certificate"]) for cell, run in runs.items()}
 
-    def context(self, cell: str) -> dict[str, Any]:
+    def context(self, cell):
         return self.project.context(STUDY, f"log/{cell}", self.rounds)
 
-    def measure(self, cell: str) -> tuple[list[str], dict[str, Any]]:
+    def measure(self, cell):
         return self.measure_all([cell])[cell]
 
-    def log(self, where: str) -> str:
+    def log(self, where):
         file = self.project.path / where.replace("results/", "results/logs/", 1)
         log = file.with_suffix(".log")
         return log.read_text() if log.exists() else ""
 
     @property
-    def repositories(self) -> Path:
+    def repositories(self):
         return next(self.project.path.glob("storage/vcsbench-*/repositories"))
 
-    def forget(self) -> None:
+    def forget(self):
         """Remove the cache of discarded runs: the next cold cell discards a run first."""
         shutil.rmtree(self.repositories.parent / "discarded", ignore_errors=True)
 
     @contextlib.contextmanager
-    def program(self, name: str, text: str) -> Iterator[None]:
+    def program(self, name, text):
         path = write_program(self.bin / name, text)
         yield
         path.unlink()
@@ -96,7 +94,7 @@ HTTP = "http/ruby/f7/nopack/slow"
 
 
 @contextlib.contextmanager
-def process(*argv: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+def process(*argv, **options):
     """Run a process in the background after its first line of output."""
     with subprocess.Popen(argv, stdout=subprocess.PIPE, **options) as started:
         try:
@@ -106,7 +104,7 @@ def process(*argv: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
             started.kill()
 
 
-def python(program: str) -> list[str]:
+def python(program):
     return [sys.executable, "-c", program]
 
 
@@ -125,7 +123,7 @@ os.execv(real[0], real)
 """
 
 
-def client(bench: Bench, body: str) -> str:
+def client(bench, body):
     count = bench.project.path / "count"
     count.unlink(missing_ok=True)
     return CLIENT.format(
@@ -333,7 +331,7 @@ def test_server_restarted_during_a_run_has_restarted(bench, when):
     wait_for(lambda: not servers_of(bench.project), 5)
 
 
-def read_all(folder: Path) -> None:
+def read_all(folder):
     for path in folder.rglob("*"):
         with contextlib.suppress(OSError):
             path.read_bytes()
@@ -349,7 +347,7 @@ def test_repository_read_after_clearing_has_foreign_reads(bench, timed):
         pipe.unlink(missing_ok=True)
         os.mkfifo(pipe)
 
-    def reader() -> None:
+    def reader():
         ask.read_text()
         read_all(bench.repositories)
         answer.write_text("read")
@@ -378,7 +376,7 @@ def test_repository_read_all_the_time_has_a_cold_flag(bench):
 
 
 def test_memory_taken_has_low_memory(bench):
-    def available() -> int:
+    def available():
         lines = Path("/proc/meminfo").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if "MemAvailable" in line) * 1024
 

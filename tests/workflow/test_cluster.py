@@ -6,15 +6,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import slurm
-from project import Project, make_project, measurements_of, needs, open_folder
+from project import make_project, measurements_of, needs, open_folder
 from vcsbench import processes
 
 MISSING = slurm.why_not() or (
@@ -48,7 +45,7 @@ def cluster():
         yield started
 
 
-def configure(project: Project, **over: Any) -> None:
+def configure(project, **over):
     nodes = {"nodes": 2, "class": "bench", "cores": len(os.sched_getaffinity(0))}
     given = {"rounds": 2, "copies": 1, "grid": {STUDY: {"include": [PART]}}, "cluster": nodes}
     given |= over
@@ -61,7 +58,7 @@ BY_SLURM = (
 )
 
 
-def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
+def start(project, *arguments):
     """Start a run, by default through Slurm."""
     config = ("--configfile", str(project.config))
     command = [sys.executable, "-m", "snakemake", *(arguments or BY_SLURM), *config]
@@ -75,13 +72,13 @@ def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def finish(run: subprocess.Popen[str], project: Project, code: int = 0) -> str:
+def finish(run, project, code=0):
     logs = [project.path / "log", *project.path.glob("results/logs/nodes/*.log")]
     assert run.wait(420) == code, "\n".join(log.read_text()[-2000:] for log in logs)
     return (project.path / "log").read_text()
 
 
-def until(happens: Callable[[], Any], run: subprocess.Popen[str]) -> Any:
+def until(happens, run):
     """Wait for a condition while a run continues."""
     while not (found := happens()):
         assert run.poll() is None, "the run has ended"
@@ -89,25 +86,25 @@ def until(happens: Callable[[], Any], run: subprocess.Popen[str]) -> Any:
     return found
 
 
-def contexts(project: Project) -> dict[str, dict[str, Any]]:
+def contexts(project):
     cells = project.path / "results" / "cells" / STUDY
     found = [path for path in cells.rglob("round*.context.json") if is_of_source(path)]
     return {str(path.relative_to(cells)): json.loads(path.read_text()) for path in found}
 
 
-def is_of_source(path: Path) -> bool:
+def is_of_source(path):
     """Return False for fixed cost, whose blocks on the empty repository may be on any node."""
     return "empty" not in path.parts
 
 
-def nodes_of_blocks(project: Project) -> dict[str, set[str]]:
-    nodes: dict[str, set[str]] = {}
+def nodes_of_blocks(project):
+    nodes = {}
     for context in contexts(project).values():
         nodes.setdefault(context["axes"]["command"], set()).add(context["host"]["name"])
     return nodes
 
 
-def measured_on(project: Project, node: str) -> list[Path]:
+def measured_on(project, node):
     """Return the exports in the folders of a node."""
     found = project.path.glob(f"nodes/job*/{node}/results/cells/**/round*.json")
     exports = [path for path in found if not path.name.endswith(".context.json")]
@@ -139,7 +136,7 @@ def test_cluster_blocks_on_separate_nodes_equal_a_workstation(cluster, project):
         assert comparable(context) == comparable(by_slurm[path])
 
 
-def comparable(context: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[Any]]:
+def comparable(context):
     """Return the parts of a context that are equal on each host."""
     return (
         {key: value for key, value in context.items() if key not in PASSING},

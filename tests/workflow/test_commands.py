@@ -15,7 +15,7 @@ GRID = {
 }
 
 
-def seconds(report: str) -> dict[str, float]:
+def seconds(report):
     """Return the forecast of a plan by stage."""
     text = report.partition("\nDuration")[2]
     found = re.findall(r"^  (\S.*?) +(\d+) (s|min)\b", text, re.MULTILINE)

@@ -1,11 +1,10 @@
 """Duplicates: measured in the blocks of their originals, shown and measured by hand, in no table."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from project import Project, needs
+from project import needs
 from vcsbench.plan.grid import DUPLICATE, is_duplicate
 from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY
 
@@ -21,18 +20,18 @@ PART = {
 TABLE = f"tables/{STUDY}/f6-vs-f7.csv"
 
 
-def measure(project: Project, rounds: int) -> None:
+def measure(project, rounds):
     grid = {STUDY: {"include": [PART]}}
     project.configure(repositories=TINY, rounds=rounds, copies=1, grid=grid, duplicates=1)
     project.succeed(f"results/tables/{STUDY}")
 
 
-def files(project: Project) -> dict[Path, tuple[bytes, int]]:
+def files(project):
     found = (project.path / "results" / "cells").rglob("round*.json")
     return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
 
 
-def orders(project: Project, number: int) -> dict[str, int]:
+def orders(project, number):
     cells = project.path / "results" / "cells" / STUDY
     return {
         str(path.parent.relative_to(cells)): json.loads(path.read_text())["order"]
@@ -46,7 +45,7 @@ def measured(shared_project):
     return shared_project
 
 
-def duplicates_of(project: Project) -> list[str]:
+def duplicates_of(project):
     return [path for path in orders(project, 1) if is_duplicate(path)]
 
 

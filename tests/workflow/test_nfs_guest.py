@@ -4,15 +4,13 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 
-from project import ROOT, Project, needs
+from project import ROOT, needs
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages import guest
@@ -26,7 +24,7 @@ pytestmark = [
 ]
 
 
-def measure(project: Project, **include: Any) -> list[dict[str, str]]:
+def measure(project, **include):
     """Measure cells of the study in a small project, and return the runs, which must be valid."""
     project.configure(
         studies=[STUDY],
@@ -44,12 +42,12 @@ def measure(project: Project, **include: Any) -> list[dict[str, str]]:
     return runs
 
 
-def guests(folder: Path) -> list[str]:
+def guests(folder):
     done = subprocess.run(["pgrep", "-f", f"ubd0={folder}"], capture_output=True, text=True)
     return done.stdout.split()
 
 
-def run_in_guest(folder: Path, *command: str, root: Path = ROOT, reads: Sequence[Path] = ()) -> str:
+def run_in_guest(folder, *command, root=ROOT, reads=()):
     """Return the output of a command in a guest with a file system of 1 GiB."""
     with (folder / "image").open("wb") as file:
         file.truncate(1 << 30)

@@ -7,11 +7,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from project import Project, measurements_of, needs, write_program
+from project import measurements_of, needs, write_program
 from vcsbench import isolation
 from vcsbench.machine import Machine
 
@@ -43,13 +42,13 @@ def private(project):
     return path / "one"
 
 
-def readable_files(*folders: Path, user: list[str]) -> list[str]:
+def readable_files(*folders, user):
     """Return the files below folders that another user can read."""
     find = ["find", *folders, "-type", "f", "-readable"]
     return subprocess.run([*user, *find], capture_output=True, text=True).stdout.splitlines()
 
 
-def contexts(project: Project) -> list[dict[str, Any]]:
+def contexts(project):
     """Return the contexts of all cells but those of the fixed cost."""
     files = (project.path / "results" / "cells").rglob("*.context.json")
     read = [json.loads(file.read_text()) for file in files]
@@ -72,14 +71,14 @@ exec "$@"
 class Spy(threading.Thread):
     """Collect the files and answers of servers that another user can read during a run."""
 
-    def __init__(self, *folders: Path) -> None:
+    def __init__(self, *folders):
         super().__init__()
         self.folders = folders
         self.ended = threading.Event()
-        self.read: set[str] = set()
-        self.answers: set[str] = set()
+        self.read = set()
+        self.answers = set()
 
-    def run(self) -> None:
+    def run(self):
         while not self.ended.wait(0.3):
             for user in (AS_USER, NOBODY):
                 self.read.update(readable_files(*self.folders, user=user))
@@ -88,7 +87,7 @@ class Spy(threading.Thread):
                 if words[3] == "0A" and words[1].startswith("0100007F"):
                     self._ask(int(words[1].split(":")[1], 16))
 
-    def _ask(self, port: int) -> None:
+    def _ask(self, port):
         for scheme in ("svn", "http"):
             url = f"{scheme}://127.0.0.1:{port}/mine.f7.nopack.1"
             done = subprocess.run(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from project import Project, needs
+from project import needs
 
 pytestmark = needs("svn", "svnadmin", "svnserve", "hyperfine")
 
@@ -31,11 +31,11 @@ CHATTER = re.compile(
 )
 
 
-def cell(ra: str) -> str:
+def cell(ra):
     return f"log/{ra}/ruby/f7/nopack/slow/hot-os"
 
 
-def account(project: Project) -> str:
+def account(project):
     return max((project.path / ".snakemake/log").iterdir()).read_text()
 
 

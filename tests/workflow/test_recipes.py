@@ -6,12 +6,11 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from project import Project, measurements_of, needs
+from project import measurements_of, needs
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
@@ -54,7 +53,7 @@ class HalvedSource(GeneratedSource):
 '''
 
 
-def edit(path: Path, old: str, new: str) -> None:
+def edit(path, old, new):
     """Replace a text that occurs once in a file."""
     text = path.read_text()
     assert text.count(old) == 1, f"{path} has {old!r} {text.count(old)} times"
@@ -64,13 +63,13 @@ def edit(path: Path, old: str, new: str) -> None:
 class Extended:
     """A project with the additions so far, their parts of the grid, and their repositories."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project):
         self.path = project.path
         self.project = project
-        self.parts: list[dict[str, Any]] = []
-        self.repositories: dict[str, Any] = dict(SMALL)
+        self.parts = []
+        self.repositories = dict(SMALL)
 
-    def run(self, *targets: str, **keys: Any) -> list[str]:
+    def run(self, *targets, **keys):
         """Run the workflow. Return the cells with a new result."""
         before = self.project.exports()
         self.project.configure(**{"rounds": 1, "copies": 1, **keys})
@@ -78,9 +77,7 @@ class Extended:
         after = self.project.exports()
         return [str(Path(path).parent) for path, at in after.items() if before.get(path) != at]
 
-    def measure(
-        self, *parts: dict[str, Any], target: str = f"results/measurements/{STUDY}.csv"
-    ) -> list[str]:
+    def measure(self, *parts, target=f"results/measurements/{STUDY}.csv"):
         include = [{**PART, **part} for part in parts]
         self.parts += include
         return self.run(target, repositories=self.repositories, grid={STUDY: {"include": include}})
@@ -91,24 +88,24 @@ def project(shared_project):
     return Extended(shared_project)
 
 
-def study_file(project: Extended) -> Path:
+def study_file(project):
     return project.path / "config" / "studies" / f"{STUDY}.yaml"
 
 
-def add_command(project: Extended) -> None:
+def add_command(project):
     path = study_file(project)
     edit(path, "  command: [log,", "  command: [list, log,")
     entry = 'commands:\n  list:\n    argv: "{svn} list -R {url}"\n    input: repository\n    work: stdout\n'
     edit(path, "commands:\n", entry)
 
 
-def add_server_configuration(project: Extended) -> None:
+def add_server_configuration(project):
     servers = project.path / "config" / "servers"
     shutil.copytree(servers / "slow", servers / "tiny-cache")
     (servers / "tiny-cache" / "svnserve.args").write_text("--threads --memory-cache-size 1\n")
 
 
-def add_access(project: Extended) -> None:
+def add_access(project):
     access = project.path / "workflow" / "vcsbench" / "axes" / "client_server.py"
     files = '"files": ["svnserve.args", "client"]'
     entry = f'    "svn-again": {{"scheme": "svn", {files}, "server": "svnserve"}},\n'
@@ -117,7 +114,7 @@ def add_access(project: Extended) -> None:
     edit(study_file(project), "  ra: [http,", "  ra: [svn-again, http,")
 
 
-def add_cache_states(project: Extended) -> None:
+def add_cache_states(project):
     """Add `once`, and `never`, whose steps do not keep its promise of a new server."""
     states = project.path / "workflow" / "vcsbench" / "axes" / "cache.py"
     steps = '"setup": ["start-server"], "prepare": [], "warmup": 1'
@@ -128,7 +125,7 @@ def add_cache_states(project: Extended) -> None:
     edit(study_file(project), "  cache: [cold,", "  cache: [once, never, cold,")
 
 
-def add_source(project: Extended) -> None:
+def add_source(project):
     folder = project.path / "workflow" / "vcsbench" / "sources"
     (folder / "halved.py").write_text(HALVED)
     entry = '    "git": GitSource,\n'

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from project import Project, fill, measurements_of, mounted, needs
+from project import fill, measurements_of, mounted, needs
 from vcsbench.plan.result_state import measured_recipe
 
 pytestmark = [
@@ -46,7 +46,7 @@ def disk(project):
         yield path
 
 
-def incomplete_files(project: Project) -> list[Path]:
+def incomplete_files(project):
     """Return exports and contexts without their counterpart, and files of unfinished writes."""
     cells = project.path / "results/cells"
     unpaired = [
@@ -115,7 +115,7 @@ def test_output_on_full_storage_ends_the_run(project, disk):
 AS_NOBODY = ["setpriv", "--reuid", "nobody", "--clear-groups", "--"]
 
 
-def report(project: Project, *before: str) -> str:
+def report(project, *before):
     """Return the output of `make report`, which fails."""
     done = subprocess.run(
         [*before, project.path / "vcsbench", "run", "--cores", "2"],

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from project import Project, needs
+from project import needs
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine")
 
@@ -56,7 +56,7 @@ def after_run(whole):
         shutil.copytree(whole.path / "saved" / name, whole.path / name)
 
 
-def derived(project: Project) -> dict[str, str]:
+def derived(project):
     """Return the digests of the files that a run makes of its measurements. Pages contain their time."""
     found = {}
     for name in ("grid", "measurements", "failures", "tables", "published", "findings", "advice"):
@@ -67,7 +67,7 @@ def derived(project: Project) -> dict[str, str]:
     return found
 
 
-def remove(project: Project, name: str) -> None:
+def remove(project, name):
     path = project.path / name
     if path.is_dir():
         shutil.rmtree(path)
@@ -75,7 +75,7 @@ def remove(project: Project, name: str) -> None:
         path.unlink()
 
 
-def measured_again(project: Project, before: dict[str, int]) -> int:
+def measured_again(project, before):
     after = project.exports()
     assert after.keys() == before.keys()
     return sum(before[path] != at for path, at in after.items())

@@ -4,12 +4,10 @@ import json
 import os
 import shutil
 import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from project import Project, needs, write_program
+from project import needs, write_program
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import read_metadata, write_metadata
 
@@ -49,13 +47,13 @@ exec {svn} "$@"
 """
 
 
-def row(project: Project, table: str, command: str) -> dict[str, str]:
+def row(project, table, command):
     found = [r for r in project.rows(f"tables/{STUDY}/{table}.csv") if r["command"] == command]
     assert len(found) == 1, found
     return found[0]
 
 
-def withheld(project: Project, table: str, command: str) -> str:
+def withheld(project, table, command):
     """Return the reason why a table withholds the ratio of a command, or ""."""
     found = row(project, table, command)
     numbers = [found[name] for name in ("value", "ratio", "low", "high")]
@@ -66,8 +64,8 @@ def withheld(project: Project, table: str, command: str) -> str:
     return found["withheld"]
 
 
-def works(project: Project, command: str) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+def works(project, command):
+    found = {}
     for run in project.rows(f"measurements/{STUDY}.csv"):
         if run["command"] == command:
             found.setdefault(run["format"], []).append(json.loads(run["work"]))
@@ -118,21 +116,21 @@ def test_client_leaving_out_work_is_detected(project):
     assert other_work["export"] == ["f7"] and other_work["log"] == ["f8"]
 
 
-def copy_path(project: Project, fmt: str) -> Path:
+def copy_path(project, fmt):
     return next((project.path / "storage").glob(f"*/repositories/ruby.{fmt}.nopack.1"))
 
 
-def accept_state(copy: Path) -> None:
+def accept_state(copy):
     """Write the present state of a copy into its metadata."""
     state = {"state": fsfs.read_state(copy), "youngest": youngest(copy)}
     write_metadata(copy, {**read_metadata(copy), **state})
 
 
-def youngest(copy: Path) -> int:
+def youngest(copy):
     return int((copy / "db" / "current").read_text().split()[0])
 
 
-def shorten(copy: Path) -> None:
+def shorten(copy):
     """Remove the last revision of a copy."""
     last = youngest(copy)
     for kind in ("revs", "revprops"):
@@ -141,7 +139,7 @@ def shorten(copy: Path) -> None:
     (copy / "db" / "rep-cache.db").unlink()
 
 
-def alter_a_file(copy: Path) -> None:
+def alter_a_file(copy):
     tree = ["svn", "list", "-R", f"file://{copy}/trunk"]
     listed = subprocess.run(tree, check=True, capture_output=True, text=True).stdout.splitlines()
     file = next(name for name in listed if not name.endswith("/"))
@@ -154,7 +152,7 @@ def alter_a_file(copy: Path) -> None:
     subprocess.run(put, check=True, stdout=subprocess.DEVNULL)
 
 
-def alter_an_author(copy: Path) -> None:
+def alter_an_author(copy):
     look = ["svnlook", "author", "-r", "5", copy]
     author = subprocess.run(look, check=True, capture_output=True, text=True).stdout.strip()
     (copy / "author").write_text(author[:-1] + ("x" if author[-1] != "x" else "y"))
@@ -162,7 +160,7 @@ def alter_an_author(copy: Path) -> None:
     subprocess.run(setting, check=True)
 
 
-def damage(project: Project, fmt: str, how: Any) -> None:
+def damage(project, fmt, how):
     copy = copy_path(project, fmt)
     how(copy)
     accept_state(copy)
@@ -174,7 +172,7 @@ def damage(project: Project, fmt: str, how: Any) -> None:
         shutil.rmtree(results / folder, ignore_errors=True)
 
 
-def measure(project: Project) -> None:
+def measure(project):
     project.succeed("measured", f"results/tables/{STUDY}")
 
 

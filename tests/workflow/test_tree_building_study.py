@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from project import ROOT, Project, needs
+from project import ROOT, needs
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import path_of
@@ -23,7 +23,7 @@ LINUX = {"linux": {"source": "generated", "profile": "linux-tree", "scale": 0.00
 pytestmark = needs("hyperfine", "svn", "svnadmin")
 
 
-def configure(project: Project, *include: dict[str, object], **over: object) -> None:
+def configure(project, *include, **over):
     usual = {
         "studies": [STUDY],
         "rounds": 1,
@@ -87,7 +87,7 @@ def test_tree_study_runs_from_grid_to_report(project, tree):
     assert not list((folder / "targets").iterdir())
 
 
-def assert_tables_and_page(project: Project) -> None:
+def assert_tables_and_page(project):
     shares = project.rows(f"tables/{STUDY}/cp-vs-others.csv")
     candidates = {"naive", "rename", "git worktree", "svn export", "tar"}
     assert {row["candidate"] for row in shares} == candidates

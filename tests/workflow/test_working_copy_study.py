@@ -3,11 +3,10 @@
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from project import ROOT, Project, free_port, mounted, needs, wait_for
+from project import ROOT, free_port, mounted, needs, wait_for
 from vcsbench.axes.client_server import REFLINK_LIBRARY
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages.filesystems import why_cannot_make
@@ -21,7 +20,7 @@ ON_BTRFS = {**PLAIN, "filesystem": "btrfs", "sqlite_locking": "default"}
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
 
-def makes(*kinds: str) -> pytest.MarkDecorator:
+def makes(*kinds):
     why = next(filter(None, map(why_cannot_make, kinds)), "")
     return pytest.mark.skipif(bool(why), reason=why)
 
@@ -32,8 +31,8 @@ clones = pytest.mark.skipif(
 )
 
 
-def configure(project: Project, *include: dict[str, Any], **over: Any) -> None:
-    usual: dict[str, Any] = {
+def configure(project, *include, **over):
+    usual = {
         "studies": [STUDY],
         "repositories": LARGE,
         "rounds": 1,
@@ -49,11 +48,11 @@ def configure(project: Project, *include: dict[str, Any], **over: Any) -> None:
         library.symlink_to(ROOT / REFLINK_LIBRARY)
 
 
-def reasons(project: Project) -> dict[str, str]:
+def reasons(project):
     return {row["cell"]: row["reason"] for row in project.rows(f"failures/{STUDY}.csv")}
 
 
-def mounts_of(project: Project) -> list[str]:
+def mounts_of(project):
     loops = Path("/sys/block").glob("loop*/loop/backing_file")
     mounts = Path("/proc/self/mounts").read_text().splitlines()
     lines = [*(file.read_text() for file in loops), *mounts]
@@ -88,7 +87,7 @@ def test_working_copy_study_runs_from_grid_to_report(project):
     assert verdicts["exclusive-locking-checkout-nfs"]["verdict"] == "not measured"
 
 
-def assert_evidence_of_working_copies(project: Project, runs: list[dict[str, str]]) -> None:
+def assert_evidence_of_working_copies(project, runs):
     for run in runs:
         if run["run"] == max(r["run"] for r in runs if r["cell"] == run["cell"]):
             # An update reads few files, and the kernel may page out idle ones. Clones are not in memory
@@ -115,7 +114,7 @@ def assert_evidence_of_working_copies(project: Project, runs: list[dict[str, str
     assert len(cloned) == 2 and min(cloned) > 0
 
 
-def assert_disk_usage(runs: list[dict[str, str]], tree: int) -> None:
+def assert_disk_usage(runs, tree):
     used = {run["cell"]: run["used_bytes"] for run in runs}
     assert not used["update-null/large/ext4/off/default/stored/-"]
     for kind in MAKEABLE:  # a working copy has each file twice
