@@ -7,6 +7,4 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/envs/setup/path.sh"
 use_environment "$(finished_environment)"
 use_own_caches
-# Each cell starts a Python of its own: without bytecode it would compile our modules each time.
-unset PYTHONDONTWRITEBYTECODE
 exec "$@"

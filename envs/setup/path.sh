@@ -1,6 +1,11 @@
 # shellcheck shell=bash disable=SC2154 # sourced with $root set
 # The checkout's path, its environment, its caches, and its programs on PATH.
 
+# The user's settings of Python change or break runs. Without bytecode, each cell would compile the modules again.
+for variable in "${!PYTHON@}"; do
+    [[ $variable == PYTHONPATH ]] || unset "$variable"
+done
+
 # Ends with one sentence if the checkout's path has a character that breaks a run: Snakemake writes the path of Python
 # into shell lines without quotes, formats paths as {templates}, and reads them as patterns; PATH ends a folder at a colon.
 check_path() {

@@ -65,7 +65,6 @@ make_python_environment() {
     say "installing the Python tools of ${python_locks[*]} in .venv"
     # Bytecode now, not at each start: Snakemake's start takes half the time, and it may be that
     # nothing else may write it later.
-    unset PYTHONDONTWRITEBYTECODE
     fetch "the Python tools" "$uv" pip sync --quiet --python .venv/bin/python --require-hashes \
         --build-constraints envs/installer.lock --compile-bytecode "${python_locks[@]}"
     ((${#python_locks[@]} == 1)) || : >.venv/vcsbench-cluster

@@ -253,6 +253,13 @@ def test_show_cell_is_one_argument(checkout):
     assert done.stdout == f"{ours}|-m|vcsbench|show|--|log/http/my repo's/f6|"
 
 
+def test_settings_of_the_users_python_have_no_effect(checkout):
+    checkout.fakes.add("python", "env | grep ^PYTHON", silent=True)
+    settings = {"PYTHONHOME": "/nowhere", "PYTHONINSPECT": "1", "PYTHONPATH": "/elsewhere"}
+    done = checkout.fakes.run(checkout.folder / "vcsbench", "plan", **settings)
+    assert done.stdout == f"PYTHONPATH={checkout.folder}/workflow\n"
+
+
 def test_vcsbench_exit_code_is_its_own(checkout):
     checkout.fakes.add("python", "exit 1")
     assert checkout.fakes.run(checkout.folder / "vcsbench", "doctor").returncode == 1
