@@ -258,6 +258,7 @@ HOSTILE: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
     "name with control characters": ({"results/\x1b[2J.csv": b"x"}, {}),
     "name in another folder": ({"again/x.html": b"x"}, {}),
     "name with a dot": ({"results/.hidden": b"x"}, {}),
+    "wide manifest": ({}, {"more": [[]] * 3_000_000}),
     "large": ({"results/grid/x.txt": bytes(70 * 2**20)}, {}),
 }
 

@@ -63,13 +63,13 @@ def test_parse_number_accepts_only_decimals_up_to_limit(text, number):
         ("a\ud800b", "a\\ud800b"),
         ("x" * 400, "x" * 400),
         ("x" * 401, "x" * 401),
+        ("tab\t", "tab\t"),
     ],
 )
 def test_printable_and_one_line_escape_control_characters(text, shown):
     assert printable(text) == shown
-    assert one_line(text) == (shown if len(shown) <= 400 else shown[:400] + "...").replace(
-        "\n", "\\n"
-    )
+    line = shown.replace("\n", "\\n").replace("\t", "\\t")
+    assert one_line(text) == (line if len(line) <= 400 else line[:397] + "...")
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,11 @@ def parse_number(text: bytes | str, largest: int) -> int | None:
     return number if number <= largest else None
 
 
-def one_line(text: str | bytes | Path) -> str:
-    """Return a path or text that is safe to print on one line, cut after LONGEST_SHOWN characters."""
-    text = os.fspath(text) if isinstance(text, Path) else text
-    line = printable(text[: LONGEST_SHOWN + 1]).replace("\n", "\\n")
-    return line if len(line) <= LONGEST_SHOWN else f"{line[:LONGEST_SHOWN]}..."
+def one_line(text: object, limit: int = LONGEST_SHOWN) -> str:
+    """Return text that is safe to print on one line, cut to `limit` characters."""
+    text = text if isinstance(text, bytes) else str(text)
+    line = printable(text[: limit + 1]).replace("\n", "\\n").replace("\t", "\\t")
+    return line if len(line) <= limit else f"{line[: limit - 3]}..."
 
 
 def file_url(path: str | Path, below: str = "") -> str:

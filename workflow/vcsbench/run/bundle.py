@@ -28,7 +28,7 @@ from vcsbench.config.definitions import GLOSSARY
 from vcsbench.config.study import Study, load_study
 from vcsbench.config.validation import check_yaml_size
 from vcsbench.errors import UserError
-from vcsbench.external import open_regular, printable
+from vcsbench.external import one_line, open_regular, read_bytes
 from vcsbench.files import read_json, write_bytes
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
@@ -267,7 +267,9 @@ def _manifest(first: archives.Member | None, archive: str) -> Manifest:
     if not first or first.name != MANIFEST.encode() or first.size > JSON_BYTES:
         raise UserError(f"{archive}: this is no bundle of vcsbench. Pack one by `make bundle`.")
     try:
-        manifest: Manifest = json.loads(b"".join(first.content))
+        content = b"".join(first.content)
+        _check_json(content, MANIFEST)
+        manifest: Manifest = json.loads(content)
         layout, studies, files = manifest["layout"], manifest["studies"], manifest["files"]
         is_known = layout == LAYOUT and isinstance(studies, list)
         is_known = is_known and all(
@@ -309,37 +311,33 @@ def _is_file_name(name: object) -> bool:
     return _is_safe_name(name) and "/" in name and name.split("/")[0] in FOLDERS
 
 
-def one_line(text: object, limit: int = 200) -> str:
-    """Return text that is safe to print on one line of a terminal."""
-    line = printable(str(text)[: 4 * limit]).replace("\n", "\\n").replace("\t", "\\t")
-    return line if len(line) <= limit else f"{line[: limit - 3]}..."
-
-
 def _check_files(folder: Path, names: Iterable[str]) -> None:
     """Raise a UserError for a file that is too large or too nested to read, or has an unsafe cell name."""
-    checks = {".json": _check_json, ".yaml": _check_yaml, ".csv": _check_csv}
+    checks = {
+        ".json": (_check_json, JSON_BYTES),
+        ".yaml": (_check_yaml, YAML_BYTES),
+        ".csv": (_check_csv, CSV_BYTES),
+    }
     for name in names:
         path = folder / name
         if path.suffix in checks and path.is_file():
-            checks[path.suffix](path, name)
+            check, limit = checks[path.suffix]
+            check(read_bytes(path, limit), name)
 
 
-def _check_json(path: Path, name: str) -> None:
-    content = _bounded(path, name, JSON_BYTES)
+def _check_json(content: bytes, name: str) -> None:
     if content.count(b",") + content.count(b"[") + content.count(b"{") > VALUES:
         raise UserError(f"{name}: the file has more than {VALUES} values.")
 
 
-def _check_yaml(path: Path, name: str) -> None:
-    content = _bounded(path, name, YAML_BYTES)
+def _check_yaml(content: bytes, name: str) -> None:
     try:
         check_yaml_size(content, name)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UserError(f"{name}: the file is not YAML: {one_line(error)}") from None
 
 
-def _check_csv(path: Path, name: str) -> None:
-    content = _bounded(path, name, CSV_BYTES)
+def _check_csv(content: bytes, name: str) -> None:
     head, _, rest = content.partition(b"\n")
     # csv.DictReader fills each short row.
     if (head.count(b",") + 1) * (rest.count(b"\n") + rest.count(b"\r") + 1) > VALUES:
@@ -347,19 +345,12 @@ def _check_csv(path: Path, name: str) -> None:
     if b"cell" not in head:
         return
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                cell = row.get("cell")
-                if cell and not _is_safe_name(cell):
-                    raise UserError(f"{name}: '{one_line(cell)}' is not the name of a cell.")
+        for row in csv.DictReader(io.StringIO(content.decode(), newline="")):
+            cell = row.get("cell")
+            if cell and not _is_safe_name(cell):
+                raise UserError(f"{name}: '{one_line(cell)}' is not the name of a cell.")
     except (csv.Error, UnicodeDecodeError) as error:
         raise UserError(f"{name}: the file is not CSV: {one_line(error)}.") from None
-
-
-def _bounded(path: Path, name: str, limit: int) -> bytes:
-    if path.stat().st_size > limit:
-        raise UserError(f"{name}: the file is larger than {limit >> 20} MiB.")
-    return path.read_bytes()
 
 
 def _check_study(study: Study, baselines: Iterable[object], where: str) -> None:

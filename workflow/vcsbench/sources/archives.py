@@ -19,6 +19,7 @@ from typing import BinaryIO, NamedTuple
 
 from vcsbench.external import one_line
 from vcsbench.files import MAX_DEPTH
+from vcsbench.storages.filesystems import free_bytes
 
 NAME_BYTES = 255
 PATH_BYTES = 4095
@@ -81,8 +82,7 @@ def split_name(name: bytes) -> Parts:
 
 def shown(name: bytes | str) -> str:
     """Return a name in quotes, printable on one line and at most 80 characters long."""
-    text = one_line(name)
-    return f"'{text if len(text) <= 80 else text[:77] + '...'}'"
+    return f"'{one_line(name, 80)}'"
 
 
 class ContainedFolder:
@@ -95,9 +95,8 @@ class ContainedFolder:
 
     def __init__(self, path: Path, archive_bytes: int, expanded: int | None = None) -> None:
         self._root = os.open(path, _FOLDER)
-        status = os.fstatvfs(self._root)
         self._limit = max(expanded or EXPANDED_BYTES, EXPANDED_FACTOR * archive_bytes)
-        self._free = status.f_bavail * status.f_frsize
+        self._free = free_bytes(path)
         self._bytes = self._members = 0
         self._links: dict[Parts, bytes] = {}
         self.replaced = 0
