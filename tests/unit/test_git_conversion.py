@@ -145,6 +145,7 @@ MESSAGES = [
     (200, "", b"A", b"one\r\ntwo\rthree\r\n", "one\ntwo\nthree\n", "A"),
     (200, "", b"", b"bell\a, escape\x1b[0m\ttab", "bell\ufffd, escape\ufffd[0m\ttab", None),
     (200, "", b"A", b"", "", "A"),
+    (200, "Punycode", b"A", b"abc-ihb", "abc-ihb", "A"),
     (200, "EUC-JP", b"A", "日本".encode("euc-jp"), "日本", "A"),
 ]
 
@@ -160,7 +161,7 @@ def test_conversion_messages_of_any_encoding_and_dates_in_order(tmp_path):
     assert [e["git:commit"] for e in entries[1:]] == names_of(tmp_path / "git")
     # A date before that of the revision before becomes equal to it.
     dates = [entry["date"][14:19] for entry in entries]
-    assert (dates, counts(facts)) == (["48:20"] * 4 + ["50:00"] * 4, [2])
+    assert (dates, counts(facts)) == (["48:20"] * 4 + ["50:00"] * 5, [2])
 
 
 def test_conversion_damaged_commits_are_loaded(tmp_path):

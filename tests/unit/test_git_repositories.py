@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -393,6 +394,15 @@ def test_git_tree_that_holds_itself_many_times_ends_at_a_limit(work, monkeypatch
         source.write(io.BytesIO())
 
 
+def test_git_tree_larger_than_the_free_space_is_refused(work, tmp_path):
+    (work / "zeros").write_bytes(bytes(1 << 26))
+    blob = git(work, "hash-object", "-w", "zeros").decode().strip()
+    inner = raw_tree(work, *((b"100644", b"%04d" % n, blob) for n in range(200)))
+    commit_tree(work, raw_tree(work, *((b"40000", b"%04d" % n, inner) for n in range(100))))
+    with pytest.raises(UserError, match="its tree has 1"):
+        check_out(git_source(work), tmp_path / "out")
+
+
 def test_git_message_above_the_limit_is_refused(work, monkeypatch):
     monkeypatch.setattr(git_repository, "MESSAGE_BYTES", 1000)
     git(work, "commit", "-q", "--allow-empty", "-m", "m" * 2000)
@@ -523,7 +533,11 @@ def test_git_odd_refs_are_read_as_git_reads_them(work):
         (work / ".git" / name).symlink_to("nothing")
     (work / ".git/refs/heads/main").write_text(f"{commit.upper()} \t branch\r\n")
     assert resolve(work, "main") == commit
-    assert git_source(work).identity() == expected
+    (work / ".git/commondir").write_text(".\r\n")
+    (work.parent / "linked").mkdir()
+    (work.parent / "linked/.git").write_text(f"gitdir: {work}/.git\r\n")
+    for path in (work, work.parent / "linked"):
+        assert git_source(path).identity() == expected
     git_source(work, history="whole").write(io.BytesIO())
 
 
@@ -633,7 +647,7 @@ def test_git_source_without_git_names_the_package(merged, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["main", "main~1^{tree}", "main:big", "main~1:a/b"])
-@pytest.mark.parametrize("damage", ["missing", "short", "changed"])
+@pytest.mark.parametrize("damage", ["missing", "short", "changed", "sizes"])
 def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
     big = bytes(number * number % 251 for number in range(300_000))
     commits = [Commit({b"a/b": (FILE, b"1"), b"big": (FILE, big)}), Commit({b"a/b": (FILE, b"2")})]
@@ -646,7 +660,18 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
     victim = path / "objects" / identity[:2] / identity[2:]
     content = bytearray(victim.read_bytes())
     victim.unlink()
-    if damage != "missing":
+    sizes = ()
+    if damage == "sizes":  # 44: up to the end of all answers
+        kind, _, text = zlib.decompress(content).partition(b"\0")
+        sizes = [len(text) + more for more in (-1, 1, 44, 9**12)]
+    for size in sizes:
+        victim.write_bytes(zlib.compress(b"%s %d\0%s" % (kind.split()[0], size, text)))
+        signal.signal(signal.SIGALRM, fail_of_hanging)
+        signal.alarm(60)
+        with pytest.raises(UserError):
+            git_source(path).write(io.BytesIO())
+        signal.alarm(0)
+    if damage in ("short", "changed"):
         content[len(content) // 2] ^= 8
         victim.write_bytes(content[: len(content) // 2] if damage == "short" else content)
     with pytest.raises(UserError):

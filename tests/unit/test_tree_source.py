@@ -414,6 +414,15 @@ def test_directory_tree_with_a_read_only_folder_keeps_modes_and_times(tmp_path):
         assert copy.st_mode == original.st_mode & bits
 
 
+def test_directory_larger_than_the_free_space_is_refused(tmp_path):
+    root = make_tree(tmp_path / "kit")
+    with (root / "hole").open("wb") as file:
+        file.truncate(8 << 40)
+    with pytest.raises(UserError, match="its tree has 8"):
+        tree_source.extract_tree("directory", root, tmp_path / "tree", tmp_path)
+    assert not (tmp_path / "tree").exists()
+
+
 def test_directory_identity_changes_with_an_edit_only(tmp_path):
     root = make_tree(tmp_path / "tree")
     before = source_of(root, "").identity()

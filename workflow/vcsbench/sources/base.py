@@ -20,10 +20,12 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol, cast
 
+from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.external import printable, without_password
 from vcsbench.processes import how_it_ended
 from vcsbench.records import Head
+from vcsbench.storages.filesystems import free_bytes
 
 # Files whose permissions decide who can read a Subversion repository, a git repository, or a git work tree.
 HISTORY = ("db", "db/revs", "db/current", "objects", "HEAD", ".git", ".git/objects", ".git/HEAD")
@@ -366,6 +368,16 @@ def output(argv: Sequence[str], failure: str, secret: str = "") -> bytes:
     """Return the whole output of a program; see Program."""
     with Program(argv, failure, secret=secret) as program:
         return program.read_all()
+
+
+def check_space(need: int, folder: Path, where: str) -> None:
+    """Raise UserError if a tree of `need` bytes does not fit into a folder."""
+    free = free_bytes(folder)
+    if need > free:
+        raise UserError(
+            f"{where}: its tree has {words.size(need)}, and {folder} has {words.size(free)} free. Name "
+            "another folder in `storages`, or give a smaller tree."
+        )
 
 
 def compression(path: Path) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from io import BufferedReader
@@ -38,6 +40,8 @@ MAX_ENTRIES = 3_000_000
 LONGEST_PATH = 3500
 # A larger blob is passed on in chunks, without its checksum, which would have to come first.
 LARGE_BLOB = 16 << 20
+# Decoding takes time with the square of the length. No program writes them.
+SLOW_ENCODINGS = ("idna", "punycode")
 # The last date that Subversion can store.
 LAST_SECOND = 253402300799
 # Control characters except tab and line feed, and code points that are no characters.
@@ -166,11 +170,11 @@ def _parse_object(data: bytes) -> Message:
 
 
 def _decode(data: bytes, encoding: str) -> str:
-    """Decode text. The stated encoding may be unknown or wrong."""
-    try:
-        return data.decode(encoding)
-    except (LookupError, ValueError):
-        return data.decode("utf-8", "replace")
+    """Decode text. The stated encoding may be unknown, wrong or slow."""
+    with suppress(LookupError, ValueError):
+        if codecs.lookup(encoding).name not in SLOW_ENCODINGS:
+            return data.decode(encoding)
+    return data.decode("utf-8", "replace")
 
 
 # The plan

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import re
 import resource
+import secrets
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -105,7 +107,7 @@ def find_layout(path: Path) -> GitLayout | None:
         return None
     common = folder
     if os.path.lexists(folder / "commondir"):
-        common = folder / os.fsdecode(_read(folder / "commondir", REF_BYTES).rstrip(b"\n"))
+        common = folder / os.fsdecode(_read(folder / "commondir", REF_BYTES).rstrip(b"\r\n"))
     for needed in (folder / "HEAD", common / "objects"):
         with _readable(needed):
             try:
@@ -126,7 +128,7 @@ def work_tree_above(path: Path) -> Path | None:
 
 def _linked(file: Path) -> Path:
     """Return the folder that a file `.git` names."""
-    text = _read(file, REF_BYTES).rstrip(b"\n")
+    text = _read(file, REF_BYTES).rstrip(b"\r\n")
     if not text.startswith(b"gitdir: "):
         raise UserError(
             f"{one_line(file)}: has no line `gitdir: FOLDER`. Clone the repository again."
@@ -506,18 +508,30 @@ def _quoted(value: str) -> str:
 
 
 class Blob:
-    """The content of an object, to be read before the next object's."""
+    """The content of an object, to be read before the next object's.
 
-    def __init__(self, program: Program, size: int) -> None:
+    `end` is the last answer to a request. An object with it is damaged: git does not compare the size of a
+    loose object with its content, and we would wait for the rest.
+    """
+
+    def __init__(
+        self, program: Program, size: int, end: bytes, damaged: Callable[[], UserError]
+    ) -> None:
         self._program = program
+        self._end = end
+        self._damaged = damaged
         self.size = self._unread = size
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the content in chunks."""
+        last, length = b"", len(self._end)
         while self._unread > 0:
-            chunk = self._program.stdout.read(min(self._unread, CHUNK))
+            chunk = self._program.stdout.read1(min(self._unread, CHUNK))
             if not chunk:
                 raise self._program.failed()
+            last = last[-length:] + chunk[-length - 1 :]
+            if self._end in last:
+                raise self._damaged()
             self._unread -= len(chunk)
             yield chunk
 
@@ -532,6 +546,9 @@ class Objects:
     def __init__(self, program: Program, where: str) -> None:
         self._program = program
         self.where = where
+        # The name of no object.
+        self._last = b"z" + secrets.token_hex(16).encode()
+        self._end = self._last + b" missing"
 
     def read(self, names: Sequence[bytes], kinds: tuple[bytes, ...] = BLOBS) -> Iterator[Blob]:
         """Yield the contents of objects in order. Raise UserError for an object of another kind."""
@@ -540,19 +557,28 @@ class Objects:
         for start in range(0, len(names), REQUESTS):
             part = names[start : start + REQUESTS]
             try:
-                requests.write(b"".join(name + b"\n" for name in part))
+                requests.write(b"".join(name + b"\n" for name in (*part, self._last)))
                 requests.flush()
             except BrokenPipeError:
                 raise self._program.failed() from None
-            for _ in part:
+            for name in part:
                 header = self._program.stdout.readline().split()
                 if not header:
                     raise self._program.failed()
-                blob = Blob(self._program, size_of(header, kinds, self.where))
+                size = size_of(header, kinds, self.where)
+                blob = Blob(self._program, size, self._end, partial(self._damaged, name))
                 yield blob
                 for _ in blob.chunks():
                     pass
-                self._program.stdout.read(1)
+                if self._program.stdout.read(1) != b"\n":
+                    raise self._damaged(name)
+            self._program.stdout.readline()
+
+    def _damaged(self, name: bytes) -> UserError:
+        return UserError(
+            f"{self.where}: the object {name.decode()} is damaged: its content has another size than it "
+            "states. `git fsck` lists such objects."
+        )
 
     def read_message(self, name: bytes) -> bytes:
         """Return the content of a commit or tag."""

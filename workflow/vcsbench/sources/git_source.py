@@ -20,7 +20,16 @@ from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
 from vcsbench.sources import dump_format
-from vcsbench.sources.base import CHUNK, Definition, Facts, Head, Options, SizeEstimate, Source
+from vcsbench.sources.base import (
+    CHUNK,
+    Definition,
+    Facts,
+    Head,
+    Options,
+    SizeEstimate,
+    Source,
+    check_space,
+)
 from vcsbench.sources.dump_format import IMPOSSIBLE, LONGEST_TARGET, TARGETS, link_target
 from vcsbench.sources.git_history import (
     DIFF_TREE,
@@ -297,6 +306,7 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     have the bytes of the commit's blobs. Every folder is created here, so no link is followed.
     """
     counts = Counter[str]()
+    check_space(sum(_blob_sizes(git, commit)), folder.parent, git.where)
     root = os.fsencode(folder)
     os.mkdir(root)
     os.chmod(root, 0o755)

@@ -33,6 +33,7 @@ from vcsbench.sources.base import (
     Options,
     SizeEstimate,
     Source,
+    check_space,
     digest_of,
     digest_of_file,
     opened,
@@ -152,6 +153,9 @@ def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list
     with _readable(source):
         root = unpack(source, temporary, counts) if kind == ArchiveSource.kind else source
         write_file = _copy_file if root == source else os.rename
+        if root == source:
+            sizes = (s.st_size for _, s in entries(root) if stat.S_ISREG(s.st_mode))
+            check_space(sum(sizes), folder.parent, one_line(source))
         folder.mkdir(mode=0o700)
         folders = [(os.stat(root), os.fsencode(folder))]
         copies = dict[tuple[int, int], bytes]()
