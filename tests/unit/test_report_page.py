@@ -291,6 +291,20 @@ def test_time_explains_another_number_of_comparisons_than_the_cards_have(results
     assert any(f"The cards have {cards}" in text for text in sentences["budget"]) == bool(more)
 
 
+def test_time_of_fixed_rounds_has_the_time_of_more(results):
+    spent = dict.fromkeys(("preparation", "measuring", "waiting"), 0.0)
+    counts = {"t": {"comparisons": 3, "different": 1, "alike": 0}}
+    blocks = [{"block": "log", "rounds": 5, "seconds": 200.0}]
+    account = {"minutes": None, "min_effect_pct": 10.0, "tables": counts, "timed_s": 0.0}
+    account |= {"spent_s": spent, "blocks": blocks}
+    sentences = page_of(replace(results, account=account))["budget"]
+    assert "Twice as many rounds (`rounds: 10`) take 3 min more." in sentences
+    account["minutes"] = 15
+    account["why"] = ""
+    sentences = page_of(replace(results, account=account))["budget"]
+    assert not any("Twice as many" in text for text in sentences)
+
+
 def test_flags_of_nearly_all_runs_are_a_sentence(results):
     flags = ["outlier-20", *["outlier-10"] * (len(results.measurements) - 1)]
     runs = [{**r, "flags": flag} for r, flag in zip(results.measurements, flags, strict=True)]
