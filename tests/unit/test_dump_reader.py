@@ -43,6 +43,7 @@ LOADED = {
     "a comment as a header": (BASE + b"Node-path: a\n## x: y\nNode-kind: dir\nNode-action: add\n\n\n", 1),
     "an unknown header": (BASE + folder(b"a", b"Svn-extension: 1\n"), 1),
     "an unknown header without a value": (BASE + folder(b"a", b"X-foo: \n"), 1),
+    "lines that begin with any blank": (BASE + b"\x0b a\n\x0c b: c\n\r\n" + folder(b"a"), 1),
     "many blank lines": (VERSION + b"\n\n" + UUID + b"\n\n" + revision(0) + b"\n" + revision(1) + b"\n", 1),
     "no blank line after the version": (BASE.replace(b"version: 2\n\n", b"version: 2\n"), 1),
     "no line end after a text": (BASE + file(b"trunk/f")[:-2], 1),
@@ -79,12 +80,27 @@ LOADED = {
         2,
     ),
     "paths with slashes": (BASE + folder(b"/trunk//a/"), 1),
+    "paths with a dot": (BASE + folder(b"./trunk/./a/.") + revision(2) + copied(b"./b", b"trunk/./a", 1), 2),
+    "properties without an end": (BASE + folder(b"a", PROPERTIES % (12, 12) + b"K 1\na\nV 1\nb\n"), 1),
     "names with a minus or an at sign": (BASE + folder(b"-r") + folder(b"a@2"), 1),
     "binary names and values of properties": (BASE + file(b"a", properties={b"\xe9\n": b"\0\xff\r"}), 1),
     "mergeinfo with CR": (BASE + file(b"a", properties={b"svn:mergeinfo": b"/a:1\r\n/b:2-7*,9\r\n"}), 1),
-    "the old form of a date": (
-        HEAD + revision(1, {b"svn:date": b"Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)"}), 1,
-    ),
+    **{
+        f"the mergeinfo {text!r}": (BASE + file(b"a", properties={b"svn:mergeinfo": text}), 1)
+        for text in (
+            b"", b"/a:1\r/b:2\r", b"/a:1,\n", b"/a:\t1", b"/a:0000000001", b"/a:2147483647", b"/a:1-3*,4",
+            b"a:b:1", b":1", b"/a:1\0\r\n\xff", b"/a:3,1,2-9,2",
+        )
+    },
+    "a property of a revision with the name of mergeinfo": (HEAD + revision(1, {b"svn:mergeinfo": b"x"}), 1),
+    **{
+        f"the date {date!r}": (HEAD + revision(1, {b"svn:date": date}), 1)
+        for date in (
+            b"Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)",
+            b"Tue\t3  Oct 2000 9:0:0.0 (day 277, dst 1, gmt_off -18000 and more",
+            DATE + b"\0", DATE + b" and more", b"02005-005-00T::.Z", b"10000-01-01T00:00:00.000000Z",
+        )
+    },
 }  # fmt: skip
 # Properties that svnadmin load refuses without the option, of any record and of files.
 BYPASSED = [
@@ -96,13 +112,43 @@ BYPASSED = [
 BYPASSED_OF_FILES = [
     {b"svn:ignore": b"a\r\nb"},
     {b"svn:ignore": b"a\xe9"},
-    *({b"svn:mergeinfo": text} for text in (b"garbage", b"/a:0-1", b"/a:5-2")),
+    *(
+        {b"svn:mergeinfo": text}
+        for text in (
+            b"garbage",
+            b"/a:0-1",
+            b"/a:5-2",
+            b"/a:1-1",
+            b"/a:",
+            b"\n",
+            b"/a:1\n\n",
+            b"/a:1,",
+            b"/a:1 ,2",
+            b"/a:00000000001",
+            b"/a:2147483648",
+            b"/a:1-3*,2",
+            b"/a:3,1-4*",
+            b"/a:1\r\n/b:1\n",
+            b"/a:1\r/b:1\n",
+            b"/a:1\r\r",
+            b"\xff:1",
+        )
+    ),
     {b"svn:wc:ra_dav:version-url": b"x"},
     {b"svn:entry:committed-rev": b"5"},
 ]
 BOGUS_DATES = [b"", b"first monday", b"1969-12-31T00:00:00.000000Z", b"0000-00-00T00:00:00.000000Z"]
 BOGUS_DATES += [b"2005-05-05T05:05:05Z", b"2005-13-05T05:05:05.000000Z", b"\xff"]
-BOGUS_DATES += [b"2005-05-05T05:05:05.000000+02:00"]
+BOGUS_DATES += [
+    b"2005-05-05T05:05:05.000000+02:00",
+    b"4294967296-05-05T05:05:05.000000Z",
+    b" " + DATE,
+]
+BOGUS_DATES += [
+    b"Tue 3 Okt 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)",
+    b"Tue 3 Oct 1960 09:00:00.000 (day 277, dst 1, gmt_off -18000)",
+    b"Tue 3 Oct 2000 09:00:00.000 (GMT)",
+]
 # Refused by both.
 REFUSED = {
     "a comment without a space": VERSION + b"# comment\n" + UUID + revision(0) + revision(1),
@@ -124,6 +170,8 @@ REFUSED = {
     "a copy of a later revision": BASE + revision(2) + copied(b"b", b"trunk", 7),
     "a checksum that is none": BASE + file(b"a", more=b"Text-content-md5: zzz\n"),
     "properties that do not end": BASE + folder(b"a", PROPERTIES % (4, 4) + b"K 1\n"),
+    "properties shorter than stated, without an end": BASE
+    + folder(b"a", PROPERTIES % (22, 22) + b"K 1\na\nV 1\nb\n"),
     "a deleted property of a revision": HEAD + b"Revision-number: 1\n" + lengths(DELTA) + b"\n" + DELTA,
     "a node before the first revision": VERSION + folder(b"a"),
     "a wrong MD5": BASE + file(b"a", more=b"Text-content-md5: " + b"1" * 32 + b"\n"),

@@ -272,8 +272,16 @@ REASON = "of more than 255 bytes, the limit on this system, so its tree cannot b
         (folder(b"branch") + file(b"branch/" + LONG), 1, 0),
         (file(b"trunk/" + LONG) + revision(2) + deleted(b"trunk/" + LONG), 1, 0),
         (folder(b"a") + file(b"a/" + LONG) + revision(2) + copied(b"trunk/a", b"a", 1), 1, 1),
+        (
+            b"".join(folder(b"trunk/%d" % d) for d in (1, 10))
+            + b"".join(file(b"trunk/%d/%d%s" % (d, n, LONG)) for d in (1, 10) for n in range(120))
+            + revision(2)
+            + deleted(b"trunk/1"),
+            240,
+            120,
+        ),
     ],
-    ids=["file", "folder", "utf-8", "255", "elsewhere", "deleted", "copied"],
+    ids=["file", "folder", "utf-8", "255", "elsewhere", "deleted", "copied", "many"],
 )
 def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
     tmp_path, records, in_history, in_tree

@@ -44,7 +44,6 @@ EXCLUDED = ("hooks", "conf")
 _COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
 _MEMCACHED = re.compile(r"^\[memcached-servers\][^\[]*", re.MULTILINE)
 _REVISION = re.compile(rb'\s*revision="(\d+)"')
-_DATE = re.compile(rb"<date>(.*)</date>\n")
 _DATE_OF_0 = re.compile(rb'<property\s+name="svn:date"[^>]*>(.*?)</property>', re.DOTALL)
 MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
 # (format, packing), as the axes have them.
@@ -260,9 +259,9 @@ def _remove_bogus_dates(copy: Path) -> list[str]:
             if before == b"<logentry\n" and (found := _REVISION.match(line)):
                 revision = found[1].decode()
             elif line.startswith(b"<date>"):
-                date = _DATE.fullmatch(line)
-                if not date or not dump_format.is_date(date[1]):
-                    bogus[revision] = dump_format.quoted(date[1] if date else line)
+                date = line.removeprefix(b"<date>").rstrip(b"\n").removesuffix(b"</date>")
+                if not dump_format.is_date(date):
+                    bogus[revision] = dump_format.quoted(date)
             before = line
         return bogus
 

@@ -44,12 +44,20 @@ SIMILAR = 0.85
 
 END = b"PROPS-END\n"
 DATE, MERGEINFO = b"svn:date", b"svn:mergeinfo"
-_DATE = re.compile(rb"([1-9]\d{3,})-(0?[1-9]|1[0-2])-\d+T\d+:\d+:\d+\.\d+Z\n?")
+# svn_time_from_cstring() ignores what follows, and reads an empty number as 0.
+_DATE = re.compile(rb"(\d{0,9})-(\d{0,9})-(\d{0,9})T\d*:\d*:\d*\.\d*Z")
 # Subversion's form before 0.14: Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)
-_OLD_DATE = re.compile(rb"[A-Z][a-z]{2} \d+ [A-Z][a-z]{2} \d{4} .*\)")
+_OLD_DATE = re.compile(
+    rb"\s*\S{1,3}\s*\d+\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s*(\d{4,9})\s+\d\d?:\s*\d\d?"
+    rb":\s*\d\d?\.\s*\d{1,6}\s*\(day\s*\d{1,3},\s*dst\s*\d+,\s*gmt_off\s*-?\d{1,6}"
+)
 # Subversion reserves these: svnadmin load refuses them as properties of files and folders.
 _RESERVED_PROPERTIES = (b"svn:wc:", b"svn:entry:")
-_RANGES = re.compile(rb"[1-9]\d*(-[1-9]\d*)?\*?(,[1-9]\d*(-[1-9]\d*)?\*?)*")
+_RANGE = rb"(\d{1,10})(?:-(\d{1,10}))?(\*?)"
+_RANGES = re.compile(_RANGE)
+# A path, and the revisions behind the last colon. svn_mergeinfo_parse() accepts a comma before a line's end.
+_MERGEINFO = re.compile(rb"[^\n]*:[ \t\r\v\f]*(%s(?:,%s)*)(?:,?\n)?" % (_RANGE, _RANGE))
+LARGEST_MERGED = 2**31 - 1
 
 # Linux's limit for the target of a symbolic link.
 LONGEST_TARGET = 4095
@@ -189,8 +197,8 @@ def header_fault(key: bytes, value: bytes) -> str:
     elif key in PATHS:
         if not is_utf8(value):
             return f"the path {quoted(value)} is not UTF-8"
-        if {b".", b".."} & set(value.split(b"/")):
-            return f"the path {quoted(value)} has a part that is . or .."
+        if b".." in value.split(b"/"):
+            return f"the path {quoted(value)} has a part that is .."
         return ""
     else:
         names = [name.decode("ascii") for name in KNOWN]
@@ -225,37 +233,54 @@ def quoted(text: bytes) -> str:
 
 def is_date(text: bytes) -> bool:
     """Return True if Subversion reads a text as a date. It accepts a 32nd day, and nothing before 1970."""
-    if match := _DATE.fullmatch(text):
-        return len(match[1]) > 4 or int(match[1]) >= 1970
-    return bool(_OLD_DATE.fullmatch(text))
+    text = text.partition(b"\0")[0]
+    if match := _DATE.match(text):
+        year, month, day = (int(number or b"0") for number in match.groups())
+        return 1 <= month <= 12 and (year, month, day) >= (1970, 1, 1)
+    old = _OLD_DATE.match(text)
+    return old is not None and int(old[1]) >= 1970
 
 
-def needs_bypass(name: bytes, value: bytes) -> bool:
+def needs_bypass(name: bytes, value: bytes, of_revision: bool = False) -> bool:
     """Return True if svnadmin load refuses a property without --bypass-prop-validation."""
     if name.startswith(_RESERVED_PROPERTIES):
         return True
     if not name.startswith(b"svn:"):
         return False
+    if name == MERGEINFO and not of_revision:
+        return not _is_mergeinfo(value.partition(b"\0")[0])
     if not is_utf8(value):
         return True
     if name == DATE:
         return not is_date(value)
-    if name == MERGEINFO:
-        # svnadmin repairs its line ends.
-        return not all(map(_is_mergeinfo, value.replace(b"\r", b"").rstrip(b"\n").split(b"\n")))
     return b"\r" in value.partition(b"\0")[0]
 
 
-def _is_mergeinfo(line: bytes) -> bool:
-    path, _, ranges = line.rpartition(b":")
-    if not line:
-        return True
-    if not path or (ranges and not _RANGES.fullmatch(ranges)):
+def _is_mergeinfo(text: bytes) -> bool:
+    """Return True if svnadmin load accepts a value of svn:mergeinfo. It repairs equal line ends."""
+    if not is_utf8(text) or (b"\r" in text and len(set(re.findall(rb"\r\n|\r|\n", text))) > 1):
         return False
-    for revisions in ranges.replace(b"*", b"").split(b","):
-        first, _, last = revisions.partition(b"-")
-        if len(revisions) > 40 or (last and int(first) >= int(last)):
+    lines = re.sub(rb"\r\n?", b"\n", text).splitlines(keepends=True)
+    return all(map(_is_mergeinfo_line, lines))
+
+
+def _is_mergeinfo_line(line: bytes) -> bool:
+    match = _MERGEINFO.fullmatch(line)
+    if not match:
+        return False
+    merged = []
+    for first, last, star in _RANGES.findall(match[1]):
+        if int(first) == 0 or max(int(first), int(last or b"0")) > LARGEST_MERGED:
             return False
+        if last and int(first) >= int(last):
+            return False
+        merged.append((int(first), int(last or first), star))
+    # Ranges that share a revision must all be inheritable, or none of them.
+    end, kind = 0, b""
+    for begin, last, star in sorted(merged):
+        if begin <= end and star != kind:
+            return False
+        end, kind = max(end, last), star
     return True
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from array import array
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Literal
@@ -44,11 +45,7 @@ LONGEST_VALUE = 256 << 20
 LONGEST_HELD = 64 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
-# So many names over NAME_BYTES are followed, in memory.
-LONG_NAMES = 100
 BYPASS = "--bypass-prop-validation"
-# svnadmin ignores lines between records that begin with one of these.
-_BLANK = b" \t\r\n"
 _NAME = re.compile(rb"([KD]) ([0-9]{1,18})\n")
 _VALUE = re.compile(rb"V ([0-9]{1,18})\n")
 _TRUNCATED = "it ends in the middle of a record"
@@ -66,6 +63,7 @@ class DumpReader:
       the content of a copied folder. Then the loaded repository decides.
     - `oddities`: the number of each kind that facts() notes, with its first one in `_first`.
     - `long_names`: paths at its end with a name over NAME_BYTES, but none in copied folders.
+      They are sorted, with NUL for each slash. Only a reader that skips contents follows them.
     """
 
     def __init__(
@@ -93,7 +91,8 @@ class DumpReader:
         self.offset = 0
         self.is_at_end = False
         self.is_whole = False
-        self.long_names: set[bytes] = set()
+        self.long_names: list[bytes] = []
+        self._long_bytes = 0
         self.has_tree: bool | None = not self._tree
         self._size = sys.maxsize
         self._record_at = 0
@@ -210,7 +209,7 @@ class DumpReader:
         headers: dict[bytes, bytes] = {}
         size = 0
         while line := self._line():
-            if not headers and line[:1] in _BLANK:
+            if not headers and line[:1].isspace():  # svnadmin ignores these
                 self._skip_line(line)
                 continue
             if not line.endswith(b"\n"):
@@ -312,21 +311,25 @@ class DumpReader:
             raise self.wrong(f"{path} is copied from half a place")
         if number_of(headers, COPY_REVISION) >= max(1, self._revision):
             raise self.wrong(f"{path} is copied from a revision that is not older")
-        self._follow(b"/".join(filter(None, headers[NODE].split(b"/"))), headers)
+        parts = (part for part in headers[NODE].split(b"/") if part not in (b"", b"."))
+        self._follow(b"/".join(parts), headers)
 
     def _follow(self, path: bytes, headers: Mapping[bytes, bytes]) -> None:
         """Follow the folder `tree`, and names over NAME_BYTES."""
         action, below = headers[ACTION], path + b"/"
         if not path or action == b"change":
             return
-        if action != b"add" and self.long_names:
-            self.long_names = {
-                name for name in self.long_names if not (name + b"/").startswith(below)
-            }
+        # A folder sorts directly before its content.
+        key = path.replace(b"/", b"\0")
+        if action != b"add":
+            del self.long_names[
+                bisect_left(self.long_names, key) : bisect_left(self.long_names, key + b"\1")
+            ]
         if action != b"delete" and dump_format.has_long_name(path):
             self._count("names", f"{quoted(path)} in revision {self._revision}")
-            if len(self.long_names) < LONG_NAMES:
-                self.long_names.add(path)
+            self._long_bytes += len(path)
+            if self._skips_contents and self._long_bytes <= LONGEST_HELD:
+                insort(self.long_names, key)
         if path == self._tree:
             kind = headers.get(KIND)
             self.has_tree = action != b"delete" and (kind == b"dir" if kind else None)
@@ -346,7 +349,8 @@ class DumpReader:
         of_revision = REVISION in headers
         begin, held = self.offset, 0
         block: dict[bytes, bytes] = {}
-        while (line := self._property_line()) != dump_format.END:
+        # A block without PROPS-END ends with its length.
+        while self.offset - begin != length and (line := self._property_line()) != dump_format.END:
             name, value = self._property(line, of_revision)
             if value is not None:
                 self._check_property(headers, name, value)
@@ -416,7 +420,7 @@ class DumpReader:
         if is_revision and name == DATE:
             if not dump_format.is_date(value):
                 self._count("dates", f"revision {self._revision}: {quoted(value)}")
-        elif dump_format.needs_bypass(name, value):
+        elif dump_format.needs_bypass(name, value, is_revision):
             self.oddities["revisions" if is_revision else "files and folders"] += 1
             place = "" if is_revision else f" of {quoted(headers[NODE])}"
             self._count("bypass", f"{name.decode('latin-1')}{place} in revision {self._revision}")

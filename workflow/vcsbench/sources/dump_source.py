@@ -153,7 +153,7 @@ class DumpSource(Source):
             return 0  # a copy decides it
         if tree is None:
             tree = TRUNK if sample.has_tree else ""
-        above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
+        above = f"{tree}/".lstrip("/").replace("/", "\0").encode(errors="surrogateescape")
         return sum(path.startswith(above) for path in sample.long_names)
 
     def write(self, out: BinaryIO) -> Facts:
