@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import threading
@@ -161,6 +162,24 @@ def test_hotcopy_of_a_private_repository_with_a_lock_is_readable_by_all(make, tm
     assert {p.stat().st_mode & 0o777 for p in copy.rglob("*")} <= {0o755, 0o644, 0o444}
     run("svn", "export", "-q", f"{copy.as_uri()}/trunk", tmp_path / "exported")
     assert (tmp_path / "exported" / "text").read_text() == "f6"
+
+
+def test_hotcopy_leaves_out_links_that_are_not_of_subversion(make, tmp_path):
+    original, shared = make(), tmp_path / "shared"
+    shared.mkdir()
+    (shared / "passwd").write_text("[users]\nharry = secret\n")
+    for name in ("hooks", "conf"):
+        shutil.rmtree(original / name)
+        (original / name).symlink_to(shared)
+    (original / "backup").symlink_to(shared)
+    (original / "db" / "gone").symlink_to("/nonexistent/file")
+    svn_source(original).check()
+    copy, notes = hotcopy(original, tmp_path)
+    assert notes == [] and content(copy) == content(original)
+    assert not [path for path in copy.rglob("*") if path.is_symlink()]
+    assert [*(copy / "hooks").iterdir()] == [*(copy / "conf").iterdir()] == []
+    assert fsfs.list_files(copy)
+    assert [path.name for path in shared.iterdir()] == ["passwd"]
 
 
 def test_hotcopy_takes_links_and_odd_names(make, tmp_path):

@@ -28,7 +28,7 @@ from vcsbench.processes import how_it_ended
 from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
-from vcsbench.storages.workdir import WorkDir
+from vcsbench.storages.workdir import WorkDir, remove_path
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import file_state
 
@@ -228,7 +228,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
 
         fsfs.run_svnadmin("hotcopy", repository, copy, on_line=on_line)
     for name in EXCLUDED:
-        shutil.rmtree(copy / name, ignore_errors=True)
+        remove_path(copy / name)
         (copy / name).mkdir()
     notes = []
     if has_memcached(copy):
@@ -237,12 +237,13 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
         configuration.write_text(_MEMCACHED.sub("", text), errors="surrogateescape")
         notes.append(MEMCACHED_NOTE)
     notes += _remove_bogus_dates(copy)
-    # hotcopy keeps the modes of the source. These are svnadmin's.
-    for folder, _, names in os.walk(copy):
+    # hotcopy keeps modes and links of the source. These modes are svnadmin's, which makes no links.
+    for folder, folders, names in os.walk(copy):
         os.chmod(folder, 0o755)
-        for name in names:
-            path = os.path.join(folder, name)
-            if not os.path.islink(path):
+        for path in (os.path.join(folder, name) for name in (*folders, *names)):
+            if os.path.islink(path):
+                os.unlink(path)
+            elif os.path.isfile(path):
                 os.chmod(path, 0o644 if os.stat(path).st_mode & 0o200 else 0o444)
     return copy.rename(staging / f"{AS_IS}.{fsfs.read_shape(copy).packing}"), notes
 

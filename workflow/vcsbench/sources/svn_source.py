@@ -77,7 +77,8 @@ def _check_files(*folders: str | Path) -> None:
     """
     for folder in folders:
         for entry in os.scandir(folder):
-            if entry.name != "locks" and not entry.is_file() and not entry.is_dir():
+            is_odd = os.path.exists(entry) and not entry.is_file() and not entry.is_dir()
+            if is_odd and entry.name != "locks":
                 raise UserError(f"{printable(entry.path)}: this is not a regular file.")
 
 
