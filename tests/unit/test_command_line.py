@@ -134,7 +134,9 @@ def test_run_flags_reach_snakemake_as_options(checkout, flags, keys):
 
 
 def test_report_arguments_reach_snakemake_in_order(checkout):
-    arguments = "ARGS=--config rounds=2 --forcerun cell --configfile a.yaml -- all"
+    (checkout.folder / "a.yaml").write_text("copies: 2\n")
+    (checkout.folder / "empty.yaml").touch()
+    arguments = "ARGS=--config rounds=2 --forcerun cell --configfiles empty.yaml a.yaml -- all"
     checkout.make("report", "CORES=1", "REPO=/r", arguments)
     ((words, _),) = checkout.calls()
     assert words == [
@@ -142,6 +144,29 @@ def test_report_arguments_reach_snakemake_in_order(checkout):
         *("--configfile", str(checkout.folder / "a.yaml"), ".vcsbench/options.json"),
         *("--logger", "vcsbench"),
     ]
+
+
+@pytest.mark.parametrize("action", ["run", "plan"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(None, b"- 1\n", b"# caf\xe9\n", b"grid:\n\tx: 1\n", b"[" * 10_000, b"a: &a [*a]\n"),
+        b"rounds: !!python/tuple [1]\n",
+        b"__use_yte__: true\n? for n in range(9)\n: 1\n",
+        b"a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n" + b"".join(
+            b"%c: &%c [%s]\n" % (at, at, b", ".join([b"*%c" % (at - 1)] * 8)) for at in b"bcdefgh"
+        ),
+    ],
+)  # fmt: skip
+def test_configuration_file_unusable_is_refused_before_snakemake(checkout, action, content):
+    file = checkout.folder / "my.yaml"
+    if content is None:
+        os.mkfifo(file)
+    else:
+        file.write_bytes(content)
+    done = checkout.fakes.run(checkout.folder / "vcsbench", action, "--configfile", file)
+    assert (done.returncode, checkout.calls()) == (1, [])
+    assert done.stderr.startswith(f"{file}: ") and done.stderr.count("\n") == 1
 
 
 MINUTES = ["ten", "-3", "0", "0.0", "08", "5m", "1e3", "1 2", "nan"]

@@ -343,7 +343,15 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(act=act, forwards=forwards)
         flag = added.add_argument
         files = "a file with configuration keys, over config/config.yaml"
-        flag("--configfile", nargs="+", action="extend", default=[], metavar="FILE", help=files)
+        flag(
+            "--configfile",
+            "--configfiles",
+            nargs="+",
+            action="extend",
+            default=[],
+            metavar="FILE",
+            help=files,
+        )
         flag("--repository", metavar="PATH", help="measure this repository of yours")
         flag("--tree", metavar="PATH", help="the tree in that repository, such as trunk")
         flag("--study", metavar="NAME", help="a study, several with commas, or all")

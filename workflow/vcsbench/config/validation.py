@@ -33,8 +33,12 @@ def read_yaml(path: Path) -> object:
         text = read_bytes(path, YAML_BYTES).decode()
     except FileNotFoundError:
         raise UserError(f"{path}: no such file. {_siblings(path)}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8."
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}.") from None
     return parse_yaml(text, path)
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vcsbench import processes
+from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json, write_json
@@ -30,6 +31,9 @@ from vcsbench.run.job import clear_line
 from vcsbench.storages import filesystems
 from vcsbench.storages.filesystems import mount_of
 
+CONFIGURATION = "config/config.yaml"
+# The key of a YAML file whose Python expressions Snakemake evaluates.
+TEMPLATE = "__use_yte__"
 # vcsbench's folder in a checkout, with the lock, the host of the last run, and the options of this one.
 FOLDER = ".vcsbench"
 LOCK = f"{FOLDER}/lock"
@@ -66,8 +70,12 @@ def run(
     """Run the workflow in a checkout and return the exit code.
 
     `options` are configuration keys that override those of `configfiles`. If cells fail, Snakemake is called
-    again: it measures the other cells until the minutes are up, and makes the report of the results.
+    again: it measures the other cells until the minutes are up, and makes the report of the results. Raise
+    UserError for a configuration file that cannot be read.
     """
+    _check_file(root / CONFIGURATION)
+    # Snakemake refuses an empty file.
+    configfiles = [file for file in configfiles if _check_file(Path(file))]
     snakemake = Snakemake(root, options, configfiles, arguments)
     if READ_ONLY.intersection(arguments):
         return snakemake.call({})
@@ -90,6 +98,14 @@ def run(
     if status and (folder := full_folder(root)):
         print_message(f"{folder}: the file system is full. Free some space and run again.")
     return status
+
+
+def _check_file(path: Path) -> dict[str, object]:
+    """Return the content of a configuration file, which Snakemake reads without limits."""
+    content = read_mapping(path)
+    if TEMPLATE in content:
+        raise UserError(f"{path}: `{TEMPLATE}` is not a key here. Write values, not Python.")
+    return content
 
 
 def _measure(root: Path, snakemake: Snakemake) -> int:
@@ -169,7 +185,7 @@ class Snakemake:
         return status
 
     def _tidy(self, *arguments: str) -> None:
-        files = ["config/config.yaml", *self.configfiles]
+        files = [CONFIGURATION, *self.configfiles]
         subprocess.run(
             ["snakemake", *arguments, "--configfile", *files],
             cwd=self.root,
