@@ -12,6 +12,10 @@ function showNote(text) {
   note.textContent = text;
 }
 
+document.addEventListener("click", ({ target }) => {
+  if (target.closest('a[href="#situations"]')) document.querySelector("#situations details").open = true;
+});
+
 // A tap on a phone shows the title that a mouse finds by pointing.
 document.addEventListener("click", (event) => {
   const cell = event.target.closest("td[title]");
@@ -109,7 +113,7 @@ function applyOverview(values) {
       if (choice?.[3] > (best?.gain ?? 1)) best = { gain: choice[3], text: line.querySelector("b").textContent, effect: choice[2], operation };
     }
     row.hidden = !shown;
-    row.querySelector(".now").textContent = [...now].join(", ") || "not measured";
+    row.querySelector(".now").textContent = [...now].join(", ") || (isComplete ? "not measured" : "");
     isMine ||= now.size > 0;
   }
   document.querySelectorAll(".overview .now").forEach((cell) => { cell.hidden = !isMine; });
@@ -136,8 +140,9 @@ function applyFirst(values, { best, gains, undecided }) {
   const changes = [...gains.values()].filter(({ axis }) => values[axis]).sort((a, b) => b.gain - a.gain)
     .map(({ winner, gain, operation }) => `${winner} ${factorOf(gain)} faster (${operation})`);
   const unknown = [...undecided].filter((card) => !gains.has(card)).map((card) => labelOf(card.querySelector(".forest").dataset.compares, ""));
-  const texts = [changes.join(", "), unknown.length ? `undecided: ${unknown.join(", ")}` : ""].filter(Boolean);
-  if (texts.length) lines.push(made("p", `Single changes, largest gain first: ${texts.join("; ")}.`));
+  const texts = [["Single changes, largest gain first", changes], ["Undecided", unknown]]
+    .filter(([, list]) => list.length).map(([name, list]) => `${name}: ${list.join(", ")}.`);
+  if (texts.length) lines.push(made("p", texts.join(" ")));
   first.replaceChildren(...lines);
 }
 
@@ -188,10 +193,10 @@ function makeCase() {
   }
 }
 
-// Paper cannot unfold. Published tables would fill most of it.
+// Paper cannot unfold. Published tables would fill most of it; only the advised commands stay.
 let folded = [];
 window.addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("details:not([open], .whole)")];
+  folded = [...document.querySelectorAll("details:not([open], .whole, .do)")];
   folded.forEach((details) => { details.open = true; });
 });
 window.addEventListener("afterprint", () => { folded.forEach((details) => { details.open = false; }); });

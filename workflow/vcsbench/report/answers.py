@@ -37,7 +37,6 @@ MAX_ANSWERS = 6000
 STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
 # The properties of a repository that its size on disk depends on.
 SIZED = ("format", "packing")
-ALIKE = "no combination is called slower"
 RANKS = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
 
 
@@ -288,8 +287,9 @@ def _best(situation: Situation, shown: Sequence[str]) -> BestChoice:
     label = ", ".join(value_label(axis, situation.where.get(axis, "")) for axis in shown)
     if not (best := situation.best):
         return BestChoice(_present(situation.where), label, "", f"no answer: {situation.why_not}")
-    gain = f"{factor(situation.gain)} faster than the slowest" if situation.gain else ALIKE
-    effect = f"{seconds(best.seconds)}, {gain}"
+    effect = seconds(best.seconds)
+    if situation.gain:
+        effect += f", {factor(situation.gain)} faster than the slowest"
     number = len(situation.equal)
     others = f"{number} other{'s are' if number > 1 else ' is'} equally good" if number else ""
     return BestChoice(_present(situation.where), label, choice(best.values), effect, others)

@@ -23,6 +23,7 @@ from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts
 from vcsbench.report.findings_section import (
+    MEANINGS,
     FindingView,
     causes_of,
     finding_views,
@@ -269,7 +270,7 @@ def _limits(results: Results, setup: Setup) -> list[str]:
 
 def _glossary(results: Results) -> dict[str, str]:
     """Return the meanings of words, of marks, and of each value in the grid, in the order of the axes."""
-    meanings = {**results.glossary.others, **MARKS}
+    meanings = {**MEANINGS, **results.glossary.others, **MARKS}
     for axis in results.order:
         for value in unique(row.get(axis, "") for row in results.grid):
             if meaning := results.glossary.of(axis, value):
