@@ -114,10 +114,6 @@ def test_imports_of_modules_have_no_circle():
     assert circle(edges()) == []
 
 
-def test_imports_of_folders_have_no_circle():
-    assert circle((folder_of(a), folder_of(b)) for a, b in edges() if folder_of(a)) == []
-
-
 @pytest.mark.parametrize("file", FILES, ids=name_of)
 def test_modules_imports_equal_those_of_python(file):
     paths = imports(file, types=False)

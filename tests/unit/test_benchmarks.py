@@ -29,9 +29,3 @@ def test_aggregation_runs_rules_of_the_workflow_again(rows):
     rules = "".join(path.read_text() for path in (BENCHMARKS.parent / "workflow").rglob("*.smk"))
     assert option == "--forcerun" and again
     assert all(f"rule {name}:" in rules for name in again)
-
-
-def test_stress_run_follows_the_names_of_the_workflow():
-    import stress
-
-    assert len(stress.FAULTS) >= 10

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from project import needs, write_program
@@ -17,7 +16,6 @@ from vcsbench.config.builds import ON_PATH, Build, read_builds
 from vcsbench.config.models import BuildPlace
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
-from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import Machine
 from vcsbench.measure.runs import server_libraries
 from vcsbench.measure.server import Server, Svnserve
@@ -233,26 +231,3 @@ def test_build_flags_follow_places_of_libraries(libraries, places, flags):
     client = {"program": "/x/bin/svn", "version": "1", "places": places, "libraries": libraries}
     build = {"name": "x", "client": client, "server": None}
     assert run_columns.build_flags({"build": build}) == flags
-
-
-def test_build_flags_without_build_are_none_and_other_libraries_are_invalid():
-    assert run_columns.build_flags({}) == []
-    assert is_invalid("other-libraries")
-
-
-def test_same_binaries_flags_build_compared_with_itself():
-    ran = pd.DataFrame(
-        [
-            *(("log", "system", "1"), ("log", "again", "1"), ("log", "trunk", "2")),
-            *(("dump", "trunk", "1"), ("dump", "system", ""), ("dump", "again", "")),
-        ],
-        columns=["command", "build", "binaries"],
-    )
-    table = pd.DataFrame(
-        [(c, "system", b, "too-short") for c in ("log", "dump") for b in ("again", "trunk")],
-        columns=["command", "baseline", "candidate", "flags"],
-    )
-    flags = list(run_columns.same_binaries(table, ran, ["command"]))
-    assert flags == ["same-binaries too-short", "too-short", "too-short", "too-short"]
-    without = ran.drop(columns="binaries")
-    assert list(run_columns.same_binaries(table, without, ["command"])) == ["too-short"] * 4

@@ -4,14 +4,12 @@ import pandas as pd
 import pytest
 
 from unit.study_grid import DEFAULT, ROOT, study_environment, study_grid
-from unit.synthetic import THRESHOLDS, make_study
 from unit.test_tables import ELAPSED, FORMATS, frame_of, table_of
 from vcsbench.axes.client_server import why_lacking
 from vcsbench.config.builds import ON_PATH
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.evidence.measurements import collect, read_grid
 from vcsbench.machine import Machine
 from vcsbench.plan.grid import (
     DUPLICATE,
@@ -152,16 +150,6 @@ def test_tables_have_no_duplicates(tmp_path):
     assert set(changed["call"]) == {"too noisy to say"}
 
 
-def test_failures_name_failed_duplicate(tmp_path):
-    twin = "log/http/ruby/f6/nopack/slow/cold" + DUPLICATE
-    study = make_study(tmp_path, twins=1, failed=[(twin, 2)], rounds=2)
-    axes, grid = read_grid(study.grid)
-    exports = [path for path in study.exports if study.results.joinpath(path).exists()]
-    logs = study.results / "logs" / "cells" / study.name
-    (failure,) = collect(axes, grid, 2, exports, logs, THRESHOLDS).failures
-    assert (failure["cell"], failure["round"]) == (twin, 2)
-
-
 # Order
 
 
@@ -181,7 +169,6 @@ PART = {
     **{"command": "log", "ra": ["file", "svn"], "format": "f7", "packing": "nopack"},
     **{"config": "slow", "cache": ["cold", "hot-svn"]},
 }
-Jobs = dict[tuple[str, int], tuple[str, ...]]
 
 
 def jobs(part, rounds=2):

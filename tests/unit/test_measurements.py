@@ -110,19 +110,6 @@ def test_read_export_invalid_is_user_error(tmp_path, text, error):
     assert error in str(caught.value)
 
 
-@pytest.mark.parametrize("schema", [1, 2])
-def test_measurements_columns_and_values(tmp_path, schema):
-    study = make_study(tmp_path, axes={**ONE_CELL, "ra": ["svn"]}, rounds=2, schema=schema)
-    frame = measurements(collected(study))
-    row = frame.iloc[1]
-    assert row["cell"] == "log/svn/ruby/f6/nopack/slow/cold"
-    assert (row["ra"], row["round"], row["run"], row["copy"]) == ("svn", 2, 1, 2)
-    assert (row["order"], row["seed"]) == (1, 1)
-    assert row["user_s"] == pytest.approx(row["elapsed_s"] / 2)
-    assert (row["server_cpu_s"], row["host"], row["scale"]) == (0.2, "workstation", 0.1304)
-    assert row["storage_kind"] == "SSD"
-
-
 def test_read_measurements_round_trip(tmp_path):
     axes = {**ONE_CELL, "repo": ["NA", "007"], "command": ["log", "dump"]}
     study = make_study(tmp_path, axes=axes, rounds=2)

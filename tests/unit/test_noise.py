@@ -98,25 +98,6 @@ def mean_logs(frame, axis, first, second):
     return (logs[first] - logs[second]).groupby("round").mean()
 
 
-def averaged(frame, noise):
-    d = mean_logs(frame, "ra", "svn", "http")
-    pairs = [(key(number=i), key(ra="http", number=i)) for i in range(8)]
-    return noise.with_error(ratio_interval(d, len(pairs)), pairs)
-
-
-def test_with_error_average_has_error_of_average():
-    frame = made_up()
-    noise = noise_of(frame, AXES, BLOCK)
-    assert noise.averages.variance == pytest.approx(1, rel=0.4)
-    single = noise.with_error(OWN, [(key(), key(ra="http"))])
-    average = averaged(frame, noise)
-    assert average.error == pytest.approx(single.error / math.sqrt(8), rel=0.35)
-    assert average.degrees > 8
-    doubled = Noise(noise.cells, Variance(0.01, 30), noise.averages)
-    beyond = averaged(frame, doubled).error ** 2 - average.error**2
-    assert beyond == pytest.approx((0.01 - noise.duplicates.variance) / 8)
-
-
 def test_with_error_shared_drift_does_not_average_out():
     frame = made_up(formats=4, interaction=0.15, rounds=8, commands=6)
     noise = noise_of(frame, AXES, BLOCK)

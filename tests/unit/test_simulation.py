@@ -77,9 +77,3 @@ def test_study_has_calls_of_make_table(simulation):
     truth = np.exp(rows["truth"])
     holds = (table["low"] <= truth) & (truth <= table["high"])
     assert holds.tolist() == rows["holds"].tolist()
-
-
-def test_document_has_table(simulation):
-    text = simulation.DOCUMENT.read_text()
-    table = text.partition(simulation.BEGIN)[2].partition(simulation.END)[0]
-    assert table.count("\n|") == 2 + 6

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from project import ODD_FILES, ROOT, mounted, needs, open_folder, write_program
+from project import ODD_FILES, ROOT, mounted, mounted_ext4, needs, open_folder, write_program
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.files import write_json
@@ -309,15 +309,10 @@ def test_why_never_cold_in_memory_or_without_rights(monkeypatch, path, setting, 
     assert reason in why_never_cold(Machine(), path, setting)
 
 
-def test_lacks_journal_is_that_of_the_device(monkeypatch, tmp_path):
-    set_mounts(monkeypatch, Mount("/dev/none", "/", "ext4"))
-    journals = list(Path("/proc/fs/jbd2").glob("*")) if Path("/proc/fs/jbd2").exists() else []
-    device = os.stat(tmp_path).st_dev
-    name = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
-    has_one = any(path.name.startswith(f"{name}-") for path in journals)
-    assert lacks_journal(str(tmp_path)) is not has_one
-    set_mounts(monkeypatch, Mount("x", "/", "xfs"))
-    assert not lacks_journal(str(tmp_path))
+@pytest.mark.parametrize(("feature", "lacks"), [("has_journal", False), ("^has_journal", True)])
+def test_lacks_journal_is_that_of_the_file_system(tmp_path, feature, lacks):
+    with mounted_ext4(tmp_path / "image", tmp_path / "disk", 32, "-O", feature) as disk:
+        assert lacks_journal(str(disk)) is lacks
 
 
 def test_mount_of_is_the_last_mount(monkeypatch):

@@ -150,12 +150,6 @@ def test_make_table_unmeasured_value_has_no_row(tmp_path):
     assert table_of(zero, FORMATS, FORMAT_ONLY).empty
 
 
-@pytest.mark.parametrize("definition", [FORMATS, ELAPSED, CLIENT])
-def test_make_table_empty_has_columns(tmp_path, definition):
-    table = table_of(frame_of(tmp_path, skip=lambda axes: "not here"), definition)
-    assert table.empty and list(table)[-15:] == ["candidate", "value", *STATISTICS]
-
-
 def test_make_table_few_paired_rounds_are_low_n():
     assert row_of(TWICE)["flags"] == "no-duplicates"
     few = TWICE[(TWICE["format"] == "f6") | (TWICE["round"] > 2)]

@@ -1,4 +1,4 @@
-"""Duplicates: measured in the blocks of their originals, shown and measured by hand, in no table."""
+"""Duplicates: measured in the blocks of their originals, shown and measured by hand."""
 
 import json
 
@@ -6,7 +6,6 @@ import pytest
 
 from project import needs
 from vcsbench.plan.grid import DUPLICATE, is_duplicate
-from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY
 
 pytestmark = needs("svn", "svnadmin", "svnserve", "hyperfine")
 
@@ -17,13 +16,6 @@ PART = {
     **{"command": "log", "ra": ["svn", "file"], "format": ["f6", "f7"], "packing": "nopack"},
     **{"config": "slow", "cache": "hot-os"},
 }
-TABLE = f"tables/{STUDY}/f6-vs-f7.csv"
-
-
-def measure(project, rounds):
-    grid = {STUDY: {"include": [PART]}}
-    project.configure(repositories=TINY, rounds=rounds, copies=1, grid=grid, duplicates=1)
-    project.succeed(f"results/tables/{STUDY}")
 
 
 def files(project):
@@ -41,7 +33,9 @@ def orders(project, number):
 
 @pytest.fixture(scope="module")
 def measured(shared_project):
-    measure(shared_project, 2)
+    grid = {STUDY: {"include": [PART]}}
+    shared_project.configure(repositories=TINY, rounds=2, copies=1, grid=grid, duplicates=1)
+    shared_project.succeed("measured")
     return shared_project
 
 
@@ -59,19 +53,6 @@ def test_duplicates_are_measured_in_the_blocks_of_their_originals(measured):
         originals = {path.removesuffix(DUPLICATE) for path in duplicates}
         assert len(positions) == 4 + 2 and originals < set(positions)
         assert max(positions.values()) - min(positions.values()) == 5
-
-
-def test_tables_have_originals_only_with_duplicate_sd(measured):
-    runs = measured.rows(f"measurements/{STUDY}.csv")
-    assert sum(is_duplicate(run["cell"]) for run in runs) == 2 * 2 and len(runs) == 2 * (4 + 2)
-    table = measured.rows(TABLE)
-    assert sorted(row["ra"] for row in table) == ["file", "svn"]
-    for row in table:
-        assert 1 <= float(row["n"]) <= 2, row  # a busy machine makes runs invalid
-        assert row["call"] in ("faster", "slower", NOT_SHOWN, TOO_NOISY), row
-        if float(row["n"]) == 2:  # a single round has no error
-            assert float(row["error"]) > float(row["twin_sd"]) >= 0, row
-        assert "no-duplicates" not in row["flags"].split()
 
 
 def test_duplicate_is_shown_and_measured_by_hand(measured):
