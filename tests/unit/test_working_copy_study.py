@@ -161,14 +161,16 @@ def test_templates_have_the_url_of_their_keywords(copies):
     """Copies share templates. An update leaves the old URL in files that it does not touch."""
     first, second = copies
     svn = shutil.which("svn") or ""
-    template, old = templates_of(first).working_copy(1)
+    record = templates_of(first).working_copy(1)
+    template, old = record["path"], record["url"]
     updated = first.parent / "updated"
     shutil.copytree(template, updated, symlinks=True)
     new = f"file://{second}"
     run_client(svn, "relocate", new, updated)
     run_client(svn, "update", updated)
     assert old in (updated / "file").read_text() and new in (updated / "other").read_text()
-    tree, url = templates_of(second).export(2)
-    assert templates_of(first).export(2) == (tree, url) and url == new
+    export = templates_of(second).export(2)
+    tree, url = Path(export["path"]), export["url"]
+    assert templates_of(first).export(2) == export and url == new
     assert inspect_tree(updated, UrlNormaliser(new, old)) == inspect_tree(tree, UrlNormaliser(url))
     assert inspect_tree(updated, UrlNormaliser(new)) != inspect_tree(tree, UrlNormaliser(url))

@@ -204,10 +204,6 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
     return list(dict.fromkeys(meanings.get(name, name) for name in named))
 
 
-def _packing_part(value: str, env: Environment) -> Recipe:
-    return {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}
-
-
 def _why_not_packing(value: str, parts: Recipe, env: Environment) -> str:
     repository = parts.get("repository", {})
     name = repository.get("name")
@@ -258,7 +254,7 @@ def _packing_findings(env: Environment) -> list[str]:
 
 
 def _storage_part(value: str, env: Environment) -> Recipe:
-    """Return the folder under test; `repositories` is the first storage with the same folder."""
+    """Return the folder under test. `shelf` is the first storage with the same folder."""
     settings = env.config.settings
     name, folders = value or settings.storage, settings.storages
     if name not in folders:
@@ -274,11 +270,6 @@ def _storage_part(value: str, env: Environment) -> Recipe:
 def _first_storage(name: str, folders: tuple[tuple[str, str], ...], root: Path) -> str:
     paths = {storage: resolve(folder, root) for storage, folder in folders}
     return next(storage for storage in paths if paths[storage] == paths[name])
-
-
-def _filesystem_words(env: Environment) -> dict[str, list[str]]:
-    names = list(env.config.settings.filesystems)
-    return {"filesystems": names, "storage and filesystems": [STORAGE, *names]}
 
 
 def _filesystem_part(value: str, env: Environment) -> Recipe:
@@ -381,7 +372,9 @@ AXES = (
         words=_packing_words,
         of_server=True,
         select=_select_packings,
-        part=_packing_part,
+        part=lambda value, env: (
+            {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}
+        ),
         why_not=_why_not_packing,
         findings=_packing_findings,
     ),
@@ -393,7 +386,10 @@ AXES = (
     ),
     Axis(
         "filesystem",
-        words=_filesystem_words,
+        words=lambda env: {
+            "filesystems": list(env.config.settings.filesystems),
+            "storage and filesystems": [STORAGE, *env.config.settings.filesystems],
+        },
         source="`filesystems`",
         part=_filesystem_part,
         why_not=_why_not_filesystem,

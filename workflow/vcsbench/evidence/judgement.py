@@ -53,20 +53,15 @@ def judge(
     if any(evidence.get(name) is None for name in NEEDED):
         return ["uncertified"]
     caches = {"cold": _cold, "hot": _hot}.get(promises.get("os", ""))
+    # The hooks before and after a run read the clock. Only the start of a shell lies between.
+    window_s = evidence["window_s"]
+    gap_s = max(limits["min_clock_gap_s"], limits["max_clock_gap_share"] * window_s)
     return [
-        *_clock(evidence, elapsed_s, limits),
+        *["clock"] * (not 0 <= window_s - elapsed_s <= gap_s),
         *(caches(evidence, limits) if caches else ()),
         *_server(evidence, promises.get("server", ""), limits),
         *_machine(evidence, promises, limits),
     ]
-
-
-def _clock(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> Flags:
-    # The hooks before and after a run read the clock. Only the start of a shell lies between.
-    missing = evidence["window_s"] - elapsed_s
-    most = max(limits["min_clock_gap_s"], limits["max_clock_gap_share"] * evidence["window_s"])
-    if not 0 <= missing <= most:
-        yield "clock"
 
 
 def _size(evidence: Evidence) -> int:

@@ -179,14 +179,14 @@ def build_columns(context: Context) -> dict[str, str]:
     """Return path and version of the client's and the server's program, and `binaries`, a digest of both with
     their loaded Subversion libraries."""
     build = context.get("build")
-    client, server = (build["client"], build["server"]) if build else (None, None)
-    return {
-        "client": client["program"] if client else "",
-        "client_version": client["version"] if client else "",
-        "server": server["program"] if server else "",
-        "server_version": server["version"] if server else "",
-        "binaries": build["digest"] if build else "",
-    }
+    columns = {"binaries": build["digest"] if build else ""}
+    for name, side in (
+        ("client", build and build["client"]),
+        ("server", build and build["server"]),
+    ):
+        columns[name] = side["program"] if side else ""
+        columns[f"{name}_version"] = side["version"] if side else ""
+    return columns
 
 
 def build_flags(context: Context) -> list[str]:

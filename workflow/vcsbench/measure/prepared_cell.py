@@ -69,6 +69,8 @@ class PreparedCell:
         if self.input and self.output:
             self.output.beside = self.input
             self.output.origin = self.origin if self.input.served else None
+        # The launcher of several clients writes it in each run.
+        self.launcher_report = folder / "launched.json"
         self.command: list[str] = []
         self.argv: list[str] = []
         self.idle_command: list[str] = []
@@ -141,7 +143,11 @@ class PreparedCell:
         """Fill in the templates of the command."""
         words = self._words()
         self.command = fill_template(self.recipe["argv"], words)
-        self.argv = [*self._launcher(), *self.command]
+        self.argv = self.command
+        if number := self.recipe.get("clients"):
+            python = [sys.executable, "-I", "-S", "-X", "frozen_modules=on"]
+            launch = [launcher.__file__, str(self.launcher_report), str(number), CLIENT]
+            self.argv = [*python, *launch, *self.command]
         self.stdin = "".join(fill_template(self.recipe["stdin"], words))
         idle = [subject.idle_words() for subject in self.subjects]
         if all(idle) and self.input and "remote" not in self.recipe:
@@ -152,18 +158,6 @@ class PreparedCell:
     def fill_template(self, template: str) -> list[str]:
         """Return the argv of another command on the same subjects, with the same programs and options."""
         return fill_template(template, self._words())
-
-    @property
-    def launcher_report(self) -> Path:
-        """The file that the launcher of several clients writes in each run."""
-        return self.folder / "launched.json"
-
-    def _launcher(self) -> list[str]:
-        number = self.recipe.get("clients")
-        if not number:
-            return []
-        python = [sys.executable, "-I", "-S", "-X", "frozen_modules=on"]
-        return [*python, launcher.__file__, str(self.launcher_report), str(number), CLIENT]
 
     def _words(self, subjects: Sequence[Words] | None = None, served: str | None = None) -> Words:
         """Return the words of templates: axes, programs, {url} of `served`, and the subjects' words."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import processes
@@ -156,11 +155,14 @@ class EvidenceCollector:
         return evidence
 
     def _snapshot(self, hyperfine: int) -> Snapshot:
+        subjects = [subject for subject in (self.input, self.output) if subject]
+        folders = [folder for subject in subjects for folder in subject.folders]
         clients = [hyperfine]
         if not self.is_timed:
             clients.append(os.getpid())  # warm-up runs are children of this process
         return Snapshot(
-            machine=counters.read_counters(*_existing_folders(self.input, self.output)),
+            # A folder that does not exist yet will be on the device of its parent.
+            machine=counters.read_counters(*(f if f.exists() else f.parent for f in folders)),
             client=processes.usage(clients),
             own_cpu_s=time.process_time(),
             server=_server_use(self.server),
@@ -219,12 +221,6 @@ class EvidenceCollector:
             # In a container, root may not read the I/O of a server that runs as another user.
             **_io("server", used if processes.can_read_io(after.pid) else None),
         }
-
-
-def _existing_folders(*subjects: Subject | None) -> list[Path]:
-    """Return the folders of subjects; the parent of a folder that does not exist yet."""
-    folders = [folder for subject in subjects if subject for folder in subject.folders]
-    return [folder if folder.exists() else folder.parent for folder in folders]
 
 
 def _query(subject: Subject | None) -> caches.Residency | None:

@@ -255,7 +255,8 @@ def remove_abandoned(root: str | Path, workdirs: Iterable[WorkDir]) -> list[Path
         pids |= {path: path.name for path in (workdir.path / TARGETS).glob("*")}
     removed = []
     for path, pid in pids.items():
-        if pid.isdigit() and not _is_measuring(pid) and _is_own_folder(path):
+        is_measuring = pid.isdigit() and "vcsbench" in " ".join(processes.command_line(int(pid)))
+        if pid.isdigit() and not is_measuring and _is_own_folder(path):
             shutil.rmtree(path, ignore_errors=True)
             removed.append(path)
     return removed
@@ -263,10 +264,6 @@ def remove_abandoned(root: str | Path, workdirs: Iterable[WorkDir]) -> list[Path
 
 def _prefix(root: str | Path) -> str:
     return f"{WorkDir('/', root).path.name}-"
-
-
-def _is_measuring(pid: str) -> bool:
-    return any("vcsbench" in word for word in processes.command_line(int(pid)))
 
 
 class CellFilesystem:

@@ -115,11 +115,6 @@ class Tree(FilesystemSubject):
         for path in (self.path, self.idle):
             self.templates.store.clean(path)
 
-    def expected_tree(self) -> tuple[Path, str] | None:
-        """Return the tree that a built tree has to equal; None if the store lacks names."""
-        is_equal = self.recipe["work"] == "built_tree" and not self.left_out
-        return (Path(self.templates.source_record()["path"]), "") if is_equal else None
-
     def facts(self) -> SubjectFacts:
         self.filesystem.check()
         repository, source = self.recipe["repository"], self.templates.source_record()
@@ -159,7 +154,9 @@ class BuiltTree(Subject):
         self.tree = self.beside
         self.path = self.tree.filesystem.inside / BUILD_FOLDER / "built"
         self.folders = [self.path]
-        self.counterpart = self.tree.expected_tree()
+        # A store that lacks names builds another tree.
+        if self.recipe["work"] == "built_tree" and not self.tree.left_out:
+            self.counterpart = Path(self.tree.templates.source_record()["path"]), ""
         self.restore()
 
     def words(self) -> Words:

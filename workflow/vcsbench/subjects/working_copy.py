@@ -73,10 +73,11 @@ class WorkingCopy(FilesystemSubject):
         self.revisions = (first, youngest)
         self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
         remove_incomplete(self.templates.workdir.make(FOLDER))
-        self.counterpart = self.templates.export(youngest)
+        export = self.templates.export(youngest)
+        self.counterpart = Path(export["path"]), export["url"]
         if self.behind is not None:
             # A relocation does not change keywords in files that no update changes.
-            self.urls = [self.templates.working_copy(self.revisions[0])[1]]
+            self.urls = [self.templates.working_copy(first)["url"]]
         return self.filesystem.size_for(self.templates.size_of(youngest))
 
     def words(self) -> Words:
@@ -91,7 +92,7 @@ class WorkingCopy(FilesystemSubject):
             return
         self.filesystem.clear()
         if self.behind is not None:
-            template, _ = self.templates.working_copy(self.revisions[0])
+            template = self.templates.working_copy(self.revisions[0])["path"]
             # Without clones: shared blocks would distort the disk space.
             subprocess.run(["cp", "-a", "--reflink=never", template, self.path], check=True)
             assert self.origin
@@ -213,22 +214,17 @@ class WorkingCopyTemplates:
         key = [recipe["repository"]["identity"], self.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
-    def working_copy(self, revision: int) -> tuple[Path, str]:
-        """Return a clean working copy at a revision, and the URL in its keywords."""
-        record = self._record(f"{revision}", "checkout", *self.options, f"-r{revision}")
-        return Path(record["path"]), record["url"]
+    def working_copy(self, revision: int) -> TreeRecord:
+        """Return the record of a clean working copy at a revision. `url` is the URL in its keywords."""
+        return self._record(f"{revision}", "checkout", *self.options, f"-r{revision}")
 
-    def export(self, revision: int) -> tuple[Path, str]:
-        """Return an export of a revision, and the URL in its keywords."""
-        record = self._export(revision)
-        return Path(record["path"]), record["url"]
+    def export(self, revision: int) -> TreeRecord:
+        """Return the record of an export of a revision. `url` is the URL in its keywords."""
+        return self._record(f"{revision}-export", "export", f"-r{revision}")
 
     def size_of(self, revision: int) -> int:
         """Return the approximate bytes of a working copy of a revision, which has each file twice."""
-        return 2 * self._export(revision)["bytes"]
-
-    def _export(self, revision: int) -> TreeRecord:
-        return self._record(f"{revision}-export", "export", f"-r{revision}")
+        return 2 * self.export(revision)["bytes"]
 
     def _record(self, name: str, *arguments: str) -> TreeRecord:
         def make(path: Path, _: Path) -> TreeRecord:
