@@ -64,7 +64,7 @@ class Machine:
     @cached_property
     def newest_format(self) -> str:
         """Return the newest format that svnadmin makes and upgrades to."""
-        release = "" if self.deployed else _svnadmin_release()
+        release = "" if self.deployed else subversion_version("svnadmin")
         made = [fmt for fmt, since in RELEASES.items() if _numbers(since) <= _numbers(release)]
         return made[-1] if made else NEWEST
 
@@ -77,12 +77,14 @@ class Machine:
         return ""
 
 
-def _svnadmin_release() -> str:
-    argv = ("svnadmin", "--version", "-q")
+def subversion_version(program: str) -> str:
+    """Return the version that a program of Subversion prints; "" if it prints none."""
+    argv = (program, "--version", "--quiet")
     try:
-        return subprocess.check_output(argv, stderr=subprocess.DEVNULL, text=True).strip()
+        text = subprocess.check_output(argv, stderr=subprocess.DEVNULL, text=True).strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
+    return text if re.match(r"[0-9]+\.[0-9]+", text) else ""
 
 
 def _numbers(release: str) -> list[int]:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -17,7 +16,7 @@ from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.errors import UserError
 from vcsbench.files import server_file
-from vcsbench.machine import Machine
+from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed
 from vcsbench.programs import (
     MODULE,
@@ -80,6 +79,8 @@ REFLINK_LIBRARY = Path(".tools", "lib", "svn_reflink.so")
 REFLINK_STATISTICS = "SVN_REFLINK_STATS"
 NO_CLONES = """Subversion's client does not clone files by itself: with `reflink: on` a preloaded
 library has it clone each working file that equals its pristine. It shows what such a client would gain."""
+
+_client_version = cache(subversion_version)
 
 
 def _build_part(value: str, env: Environment) -> Recipe:
@@ -254,20 +255,11 @@ def _why_no_delay(value: str, parts: Recipe, env: Environment) -> str:
 def _why_no_pristines(value: str, parts: Recipe, env: Environment) -> str:
     if value != "none":
         return ""
-    version = client_version(Programs(**parts["build"]["client"]).find("svn"))
+    version = _client_version(Programs(**parts["build"]["client"]).find("svn"))
     if version and tuple(map(int, version.split(".")[:2])) >= NO_PRISTINES_SINCE:
         return ""
     since = ".".join(map(str, NO_PRISTINES_SINCE))
     return f"svn is {version or 'not there'}, and can do without pristines since {since}"
-
-
-@cache
-def client_version(program: str) -> str:
-    """Return the version that a client prints; "" if it prints none."""
-    if not program:
-        return ""
-    done = subprocess.run([program, "--version", "--quiet"], capture_output=True, text=True)
-    return done.stdout.strip() if re.match(r"[0-9]+\.[0-9]+", done.stdout) else ""
 
 
 def reflink_library(root: Path) -> Path:

@@ -130,7 +130,6 @@ def _measure_here(
     except (UserError, OSError, subprocess.CalledProcessError):
         # An unmounted file system or a changed copy is the cause, and has the better message.
         for subject in subjects:
-            subject.check_place()
             subject.check_unchanged(closely=True)
         raise
     for subject in subjects:
