@@ -27,8 +27,8 @@ def run(folder: Path, kind: str, body: str) -> str:
     """Run code with a made file system `made` in a new process, and return its output."""
     head = (
         "import os, sys, time; from pathlib import Path\n"
-        "from vcsbench.storages.filesystems import MadeFilesystem\n"
-        f"made = MadeFilesystem({kind!r}, {1024 * MIB}, Path({str(folder)!r})); made.make()\n"
+        "from vcsbench.storages.workdir import CellFilesystem\n"
+        f"made = CellFilesystem({{'root': {str(folder)!r}, 'make': {kind!r}}}); made.open(0)\n"
     )
     done = run_python(head + body)
     assert done.returncode == 0, done.stderr
@@ -47,10 +47,10 @@ def test_made_filesystem_is_of_its_kind_and_private(kind, folder):
         folder,
         kind,
         "from vcsbench.storages.filesystems import mount_of\n"
-        "(made.point / 'file').write_text('x')\n"
-        "print(mount_of(made.point).filesystem, made.direct_io)\n"
-        "print(str(made.point) in Path(f'/proc/{os.getppid()}/mounts').read_text())\n"
-        "made.remove(); print(os.listdir(made.folder))\n",
+        "(made.inside / 'file').write_text('x')\n"
+        "print(mount_of(made.inside).filesystem, made.direct_io)\n"
+        "print(str(made.inside) in Path(f'/proc/{os.getppid()}/mounts').read_text())\n"
+        "made.close(); print(os.listdir(made.workdir.path / 'targets'))\n",
     )
     assert output.split("\n") == [f"{kind} {None if kind == 'tmpfs' else True}", "False", "[]"]
     assert not loops(folder)
@@ -62,13 +62,13 @@ def test_made_filesystem_full_and_made_again_is_empty(kind, folder):
         folder,
         kind,
         "import errno\n"
-        "before = os.statvfs(made.point)\n"
+        "before = os.statvfs(made.inside)\n"
         "try:\n"
-        "    with (made.point / 'file').open('wb') as file:\n"
+        "    with (made.inside / 'file').open('wb') as file:\n"
         "        while True: file.write(bytes(16 << 20)); file.flush(); os.fsync(file.fileno())\n"
         "except OSError as error: print(errno.errorcode[error.errno])\n"
-        "(made.folder / 'beside').write_text('x'); (made.folder / 'beside').unlink(); made.make()\n"
-        "print((made.point / 'file').exists(), before[2:5] == os.statvfs(made.point)[2:5])",
+        "(made.folder / 'beside').write_text('x'); (made.folder / 'beside').unlink(); made.clear()\n"
+        "print((made.inside / 'file').exists(), before[2:5] == os.statvfs(made.inside)[2:5])",
     )
     assert output == "ENOSPC\nFalse True"
 
@@ -80,8 +80,8 @@ def test_made_filesystem_image_is_allocated_and_stays(kind, folder):
         kind,
         "print(os.stat(made._loop).st_rdev > 0)\n"
         "disk = os.statvfs(made.folder)\n"
-        "(made.point / 'file').write_bytes(bytes(50 << 20)); os.sync()\n"
-        "(made.point / 'file').unlink(); os.sync(); made.make()\n"
+        "(made.inside / 'file').write_bytes(bytes(50 << 20)); os.sync()\n"
+        "(made.inside / 'file').unlink(); os.sync(); made.clear()\n"
         "print(abs(os.statvfs(made.folder).f_bfree - disk.f_bfree) * disk.f_frsize < 100 << 20)",
     )
     assert output == "True\nTrue"
@@ -96,7 +96,7 @@ def test_remove_keeps_other_loop_devices(kind, folder):
         ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True
     ).stdout.strip()
     try:
-        run(folder, kind, "made.make(); made.remove()")
+        run(folder, kind, "made.clear(); made.close()")
         backing = Path("/sys/block", os.path.basename(device), "loop/backing_file")
         assert backing.read_text().strip() == str(image)
     finally:
@@ -108,11 +108,11 @@ def test_make_on_storage_without_room_raises(folder):
     if why := why_cannot_make("ext4"):
         pytest.skip(why)
     body = (
-        "(made.folder / 'large').mkdir()\n"
-        "try: MadeFilesystem('ext4', 1 << 60, made.folder / 'large').make()\n"
+        "made.close(); made.kind = 'ext4'\n"
+        "try: made.open(1 << 60)\n"
         "except Exception as error: print(error)"
     )
-    assert f"{folder}/large: has no room for a file system of" in run(folder, "tmpfs", body)
+    assert ": has no room for a file system of" in run(folder, "tmpfs", body)
     assert not loops(folder)
 
 

@@ -21,11 +21,11 @@ pytestmark = [
 INSIDE = """
 import json, subprocess, sys
 from pathlib import Path
-from vcsbench.storages.filesystems import MadeFilesystem
+from vcsbench.storages.workdir import CellFilesystem
 kind, folder, script = sys.argv[1:]
-made = MadeFilesystem(kind, 1 << 30, Path(folder)); made.make()
-done = subprocess.run(["sh", "-eu", "-c", script], cwd=made.point, capture_output=True, text=True)
-print(json.dumps([done.returncode, done.stdout, done.stderr])); made.remove()
+made = CellFilesystem({"root": folder, "make": kind}); made.open(0)
+done = subprocess.run(["sh", "-eu", "-c", script], cwd=made.inside, capture_output=True, text=True)
+print(json.dumps([done.returncode, done.stdout, done.stderr])); made.close()
 """
 # Plain files, an empty one, one that fits into its inode, and files to translate.
 REPOSITORY = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
@@ -18,9 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.errors import UserError
-from vcsbench.isolation import can_own_mounts, own_mounts
+from vcsbench.isolation import can_own_mounts
 from vcsbench.kernel import read, unescaped
-from vcsbench.processes import run
 
 if TYPE_CHECKING:
     from vcsbench.machine import Machine
@@ -43,8 +41,6 @@ _SVN_ERRNO = re.compile(r"\bE000(\d{3})\b")
 _SQLITE_FULL = re.compile(r"sqlite\[S13\]")
 # linux/fs.h
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_TOPDIR_FL = 0x80086601, 0x40086602, 0x00020000
-# sys/mount.h
-MNT_DETACH = 2
 LOOP_CONTROL = "/dev/loop-control"
 
 
@@ -324,81 +320,6 @@ MAKE_OPTIONS = {
 MAKEABLE = (*MAKE_OPTIONS, "tmpfs")
 # These share blocks between files.
 REFLINK_KINDS = ("btrfs", "xfs")
-
-
-class MadeFilesystem:
-    """A file system for one measurement: an image on a storage behind a loop device, or a tmpfs.
-
-    It is mounted at `point`, in a mount namespace of this process. The image is unlinked, and the loop device
-    detaches when its last user closes it. So the kernel removes everything even after a SIGKILL. `folder` is
-    empty, and gets the image and the mount point. `size` is in bytes.
-    """
-
-    def __init__(self, kind: str, size: int, folder: Path) -> None:
-        self.kind = kind
-        self.size = size
-        self.folder = folder
-        self.point = folder / "mounted"
-        self.device = ""
-        self._loop: int | None = None
-        self._mounted = False
-
-    def make(self) -> None:
-        """Make the file system, or make it again, empty, and mount it."""
-        self._unmount()
-        own_mounts()
-        self.point.mkdir(exist_ok=True)
-        if self.kind in IN_MEMORY:
-            run(["mount", "-t", self.kind, "-o", f"size={self.size}", "none", self.point])
-        else:
-            if self._loop is None:
-                self._attach()
-            options = MAKE_OPTIONS[self.kind]
-            run([*options.mkfs, self.device])
-            run(["mount", "-t", self.kind, "-o", options.mount_options, self.device, self.point])
-        self._mounted = True
-
-    @property
-    def direct_io(self) -> bool | None:
-        """Return True if I/O of the image bypasses the page cache; None without an image."""
-        if not self.device:
-            return None
-        return read(f"/sys/block/{os.path.basename(self.device)}/loop/dio") == "1"
-
-    def remove(self) -> None:
-        """Unmount and remove the file system."""
-        self._unmount()
-        if self._loop is not None:
-            os.close(self._loop)
-            self._loop = None
-        if self.point.exists():
-            self.point.rmdir()
-
-    def _attach(self) -> None:
-        image = self.folder / "image"
-        status = os.statvfs(self.folder)
-        if status.f_bavail * status.f_frsize < self.size:
-            raise UserError(
-                f"{self.folder}: has no room for a file system of {self.size >> 20} MiB; free some space, "
-                f"or lower `filesystem_mib`"
-            )
-        with image.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, self.size)
-        try:
-            self.device = run(["losetup", "--find", "--show", "--direct-io=on", image])
-        except UserError:  # a storage without direct I/O
-            self.device = run(["losetup", "--find", "--show", image])
-        image.unlink()
-        self._loop = os.open(self.device, os.O_RDONLY)
-        run(["losetup", "--detach", self.device])  # takes effect when the last user closes it
-
-    def _unmount(self) -> None:
-        if self._mounted:
-            libc = ctypes.CDLL(None, use_errno=True)
-            # Only this process sees the mount, so a detached mount ends with its last user.
-            if libc.umount2(os.fsencode(self.point), 0) != 0:
-                libc.umount2(os.fsencode(self.point), MNT_DETACH)
-            self._mounted = False
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import hashlib
 import json
@@ -19,7 +20,16 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 from vcsbench.files import write_json
-from vcsbench.storages.filesystems import MadeFilesystem, describe_storage, mount_of, read_mounts
+from vcsbench.isolation import own_mounts
+from vcsbench.kernel import read
+from vcsbench.processes import run
+from vcsbench.storages.filesystems import (
+    IN_MEMORY,
+    MAKE_OPTIONS,
+    describe_storage,
+    mount_of,
+    read_mounts,
+)
 
 if TYPE_CHECKING:
     from vcsbench.records import FilesystemPart, StorageFacts
@@ -45,6 +55,8 @@ OVERHEAD_BYTES = 4096
 SMALLEST = 1024 * MIB
 # An update has the old and the new files. A nearly full file system is slow.
 SIZE_FACTOR, SPARE_BYTES = 3, 512 * MIB
+# sys/mount.h
+MNT_DETACH = 2
 
 
 def owner_of(workdir: Path) -> str:
@@ -267,10 +279,14 @@ def _prefix(root: str | Path) -> str:
 
 
 class CellFilesystem:
-    """The file system on which a cell has its working copy or tree.
+    """The file system on which a cell has its working copy or tree: a folder of the user's, or made for it.
 
-    It is made for the cell, or it is a folder of the user's. `part` is the value of the axis `filesystem`
-    in a recipe. open() makes it. `inside` is the folder for the cell's files.
+    `part` is the value of the axis `filesystem` in a recipe. open() makes it. `inside` is the folder for the
+    cell's files. `size` is in bytes.
+
+    A made file system is a tmpfs, or an image on the storage behind a loop device. It is mounted in a mount
+    namespace of this process. The image is unlinked, and the loop device detaches when its last user closes
+    it. So the kernel removes everything even after a SIGKILL.
     """
 
     def __init__(self, part: FilesystemPart) -> None:
@@ -279,8 +295,11 @@ class CellFilesystem:
         self.folder = self.workdir.path / TARGETS / str(os.getpid())
         self.kind = part["make"]
         self.mounted = part.get("mounted", [])
-        self.made: MadeFilesystem | None = None
         self.inside = self.folder / "mounted" if self.kind else self.folder
+        self.size = 0
+        self.device = ""
+        self._loop: int | None = None
+        self._is_mounted = False
         self._empty_bytes = 0
 
     @staticmethod
@@ -293,10 +312,8 @@ class CellFilesystem:
         self.check()
         self.workdir.make(TARGETS)
         self.folder.mkdir(exist_ok=True)
-        if self.kind:
-            self.made = MadeFilesystem(self.kind, self.size_for(content_bytes), self.folder)
-            self.made.make()
-        self._empty_bytes = self._allocated()
+        self.size = self.size_for(content_bytes)
+        self.clear()
 
     def check(self) -> None:
         """Raise UserError if the user's file system was unmounted or replaced since the run began."""
@@ -310,20 +327,61 @@ class CellFilesystem:
 
     def clear(self) -> None:
         """Empty the file system. A file system of the cell is made again."""
-        if self.made:
-            self.made.make()
+        if self.kind:
+            self._make()
         else:
             self._empty_folder()
         self._empty_bytes = self._allocated()
 
+    def _make(self) -> None:
+        self._unmount()
+        own_mounts()
+        self.inside.mkdir(exist_ok=True)
+        mount = ("mount", "-t", self.kind, "-o")
+        if self.kind in IN_MEMORY:
+            run([*mount, f"size={self.size}", "none", self.inside])
+        else:
+            if self._loop is None:
+                self._attach()
+            options = MAKE_OPTIONS[self.kind]
+            run([*options.mkfs, self.device])
+            run([*mount, options.mount_options, self.device, self.inside])
+        self._is_mounted = True
+
+    def _attach(self) -> None:
+        image = self.folder / "image"
+        status = os.statvfs(self.folder)
+        if status.f_bavail * status.f_frsize < self.size:
+            raise UserError(
+                f"{self.folder}: has no room for a file system of {self.size >> 20} MiB; free some space, "
+                f"or lower `filesystem_mib`"
+            )
+        with image.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, self.size)
+        try:
+            self.device = run(["losetup", "--find", "--show", "--direct-io=on", image])
+        except UserError:  # a storage without direct I/O
+            self.device = run(["losetup", "--find", "--show", image])
+        image.unlink()
+        self._loop = os.open(self.device, os.O_RDONLY)
+        run(["losetup", "--detach", self.device])  # takes effect when the last user closes it
+
+    def _unmount(self) -> None:
+        if self._is_mounted:
+            libc = ctypes.CDLL(None, use_errno=True)
+            # Only this process sees the mount, so a detached mount ends with its last user.
+            if libc.umount2(os.fsencode(self.inside), 0) != 0:
+                libc.umount2(os.fsencode(self.inside), MNT_DETACH)
+            self._is_mounted = False
+
     def close(self) -> None:
         """Remove the file system as far as possible."""
-        if self.made:
-            self.made.remove()
-            self.made = None
-        elif not self.kind and self.folder.exists():
-            self._empty_folder()
+        self._unmount()
+        if self._loop is not None:
+            os.close(self._loop)
+            self._loop = None
         if self.folder.exists():
+            self._empty_folder()
             self.folder.rmdir()
 
     def _empty_folder(self) -> None:
@@ -341,14 +399,21 @@ class CellFilesystem:
         status = os.statvfs(self.inside)
         return (status.f_blocks - status.f_bfree) * status.f_frsize
 
+    @property
+    def direct_io(self) -> bool | None:
+        """Return True if I/O of the image bypasses the page cache; None without an image."""
+        if not self.device:
+            return None
+        return read(f"/sys/block/{os.path.basename(self.device)}/loop/dio") == "1"
+
     def flags(self) -> list[str]:
         """Return the flag for an image that is read and written through the page cache."""
-        return ["host-cached"] if self.made and self.made.direct_io is False else []
+        return ["host-cached"] if self.direct_io is False else []
 
     def describe(self) -> StorageFacts:
         """Return the facts of the file system for contexts (filesystems.describe_storage)."""
         facts = describe_storage(mount_of(self.inside).filesystem, self.inside)
-        facts["made"] = bool(self.made)
-        if self.made:
-            facts |= {"bytes": self.made.size, "direct_io": self.made.direct_io}
+        facts["made"] = bool(self.kind)
+        if self.kind:
+            facts |= {"bytes": self.size, "direct_io": self.direct_io}
         return facts
