@@ -14,6 +14,7 @@ from vcsbench import processes, programs
 from vcsbench.axes.client_server import binaries_of, why_lacking
 from vcsbench.config.builds import ON_PATH, Build, read_builds
 from vcsbench.config.models import BuildPlace
+from vcsbench.config.validation import dotted
 from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.machine import Machine
@@ -44,7 +45,9 @@ def digests(build: Build, argv: str, server: str) -> dict[str, str]:
 
 def read(root: Path, **definitions: Any) -> dict[str, Build]:
     places = {name: BuildPlace(**place) if place else None for name, place in definitions.items()}
-    return read_builds(places, root, lambda _keys: "my.yaml")
+    return read_builds(
+        places, root, lambda keys, text: UserError(f"my.yaml: `{dotted(keys)}`: {text}")
+    )
 
 
 def test_read_builds_sides_have_configured_prefixes(folder):

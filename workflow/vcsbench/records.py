@@ -1,7 +1,6 @@
 """Define the types of the JSON that crosses folders: recipes, evidence, contexts, and records of preparation.
 
-A key is optional if some axes, commands or files of earlier versions lack it. Measuring modules import this
-one for type checkers only: it is no part of the code that makes a result stale.
+A key is optional if some axes or commands lack it. Measuring modules import this for type checkers only.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench.config.validation import Keys, dotted, read_yaml
+from vcsbench.config.validation import Keys, read_yaml
 from vcsbench.errors import UserError
 from vcsbench.programs import PROGRAMS, Programs
 
@@ -39,13 +39,15 @@ ON_PATH = Build()
 
 
 def read_builds(
-    definitions: Mapping[str, BuildPlace | None], root: Path, where: Callable[[Keys], str]
+    definitions: Mapping[str, BuildPlace | None],
+    root: Path,
+    error: Callable[[Keys, str], UserError],
 ) -> dict[str, Build]:
     """Return the configured builds, by name. A build without a place has the programs on the PATH.
 
-    `where` returns the file of a path of keys. Raise UserError if a build does not exist.
+    `error` returns the error about a key (Config.error). Raise UserError if a build does not exist.
     """
-    reader = _Reader(definitions, root, where)
+    reader = _Reader(definitions, root, error)
     return {name: reader.build(name) for name in definitions}
 
 
@@ -64,7 +66,7 @@ def environment_record(name: str, root: Path) -> str:
 class _Reader:
     definitions: Mapping[str, BuildPlace | None]
     root: Path
-    where: Callable[[Keys], str]
+    error: Callable[[Keys, str], UserError]
 
     def build(self, name: str) -> Build:
         definition, keys = self.definitions[name], ["builds", name]
@@ -74,7 +76,7 @@ class _Reader:
             return Build(programs, programs, environments)
         for key in ("prefix", "conda", "library_path"):
             if getattr(definition, key) is not None:
-                raise self._error(
+                raise self.error(
                     keys,
                     f"has `{min(sides)}` and `{key}`: a place is either for both sides or below "
                     f"`client` and `server`. Move it there.",
@@ -89,17 +91,17 @@ class _Reader:
             return self._place(keys, side)
         if side not in self.definitions:
             known = ", ".join(self.definitions)
-            raise self._error(keys, f"{side!r} is not defined. Use one of {known}.")
+            raise self.error(keys, f"{side!r} is not defined. Use one of {known}.")
         if _sides(self.definitions[side]):
             text = f"{side!r} has different places for client and server. Use a place, or a build with one."
-            raise self._error(keys, text)
+            raise self.error(keys, text)
         return self._place(["builds", side], self.definitions[side])
 
     def _place(self, keys: list[str], place: Side | None) -> tuple[Programs, dict[str, str]]:
         if place is None:
             return Programs(), {}
         if place.prefix is not None and place.conda is not None:
-            raise self._error(keys, "has both `prefix` and `conda`. Remove one of them.")
+            raise self.error(keys, "has both `prefix` and `conda`. Remove one of them.")
         if place.conda is not None:
             return self._environment([*keys, "conda"], self._path(place.conda))
         parts = [part for part in (place.library_path or "").split(":") if part]
@@ -107,13 +109,13 @@ class _Reader:
         if place.prefix is None:
             if libraries:
                 text = "has `library_path` without `prefix`. Add the prefix (/usr for the system's programs)."
-                raise self._error(keys, text)
+                raise self.error(keys, text)
             return Programs(), {}
         prefix = self._folder([*keys, "prefix"], place.prefix)
         programs = Programs(prefix, libraries)
         known = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
         if not any(map(programs.find, known)) and not programs.mod_dav_svn:
-            raise self._error(
+            raise self.error(
                 [*keys, "prefix"],
                 f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
                 f"{' or '.join(PROGRAMS)}. Use the folder that was configured with --prefix.",
@@ -127,23 +129,20 @@ class _Reader:
         folder = self._path(text)
         if not folder.is_dir():
             text = f"{folder}: no such folder. Build there first, or remove the build."
-            raise self._error(keys, text)
+            raise self.error(keys, text)
         return str(folder)
 
     def _environment(self, keys: list[str], file: Path) -> tuple[Programs, dict[str, str]]:
         if not file.is_file():
-            raise self._error(keys, f"{file}: no such file. Use the file of a conda environment.")
+            raise self.error(keys, f"{file}: no such file. Use the file of a conda environment.")
         content = read_yaml(file)
         if not isinstance(content, Mapping) or not content.get("dependencies"):
             text = f"{file}: has no `dependencies`. Use the file of a conda environment."
-            raise self._error(keys, text)
+            raise self.error(keys, text)
         # Another content is another build, in another folder.
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
         name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
         return Programs(str(self.root / ENVIRONMENTS / name)), {name: str(file)}
-
-    def _error(self, keys: Keys, text: str) -> UserError:
-        return UserError(f"{self.where(keys)}: `{dotted(keys)}`: {text}")
 
 
 def _sides(build: BuildPlace | None) -> dict[str, str | Side]:

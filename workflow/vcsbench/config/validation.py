@@ -144,7 +144,6 @@ _FAULTS = {
     "too_short": "needs at least {min_length}",
     "value_error": "{error}",
 }
-_OF_TYPE = ("model_type", "literal_error")
 _SHOWN = 80
 
 
@@ -153,7 +152,7 @@ def _sentence(
 ) -> str:
     """Return the sentence for the error that is deepest, and not only another type of a union."""
     paths = [_keys_in(content, error["loc"]) for error in errors]
-    unions = [error["type"].endswith("_type") or error["type"] in _OF_TYPE for error in errors]
+    unions = [error["type"].endswith(("_type", "literal_error")) for error in errors]
     unknown = [error["type"] != "extra_forbidden" for error in errors]
     order = sorted(range(len(errors)), key=lambda n: (-len(paths[n]), unions[n], unknown[n], n))
     keys, error = paths[order[0]], errors[order[0]]

@@ -13,7 +13,6 @@ from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.study import Command, Study
-from vcsbench.errors import UserError
 
 # A duplicate has its original's path with this suffix, and is equal to it in everything else. Tables use
 # originals only; the difference of the two is systematic noise.
@@ -59,10 +58,8 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
     for axes in _points(env, study, values):
         points.setdefault(_path(axes), axes)
     if not points:
-        raise UserError(
-            f"{config.where(['grid', study.name])}: `grid.{study.name}`: no cell is left. "
-            f"Take something out of its `exclude`."
-        )
+        text = "no cell is left. Take something out of its `exclude`."
+        raise config.error(["grid", study.name], text)
     rank = {axis: {value: i for i, value in enumerate(["", *values[axis]])} for axis in values}
     order = sorted(points.items(), key=lambda item: [rank[a][v] for a, v in item[1].items()])
     cells = [CellSpec(study.name, path, axes, why_skip(axes)) for path, axes in order]
@@ -125,21 +122,19 @@ def _part(
     """Return the values of a part of the grid. Raise UserError for an axis or a value that does not exist."""
     part: dict[str, list[str]] = {}
     for axis, named in configured.items():
-        where = env.config.where(["grid", study.name, *place, axis])
-        key = f"`grid.{study.name}.{place[0]}[{place[1]}].{axis}`"
+        keys: list[str | int] = ["grid", study.name, *place, axis]
         if axis not in values:
-            raise UserError(
-                f"{where}: {key}: the study has no such axis. It has {', '.join(values)}."
-            )
+            text = f"the study has no such axis. It has {', '.join(values)}."
+            raise env.config.error(keys, text)
         names = [named] if isinstance(named, str) else list(named)
         part[axis] = axis_of(axis).select(names, values[axis], env)
         for value in part[axis]:
             if value not in values[axis]:
                 new = f" (now `{FORMER[value]}`)" if value in FORMER else ""
                 source = axis_of(axis).defined_in(study)
-                raise UserError(
-                    f"{where}: {key}: {value!r}{new} has no definition; {source} has "
-                    f"{', '.join(values[axis])}"
+                raise env.config.error(
+                    keys,
+                    f"{value!r}{new} has no definition; {source} has {', '.join(values[axis])}",
                 )
     return part
 

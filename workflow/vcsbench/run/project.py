@@ -272,7 +272,7 @@ def open_environment(
         machine=Machine(deployed=deployed),
         repositories=definitions,
         sources={name: sources.open_source(name, d, where) for name, d in definitions.items()},
-        builds=read_builds(_builds(config), config.root, config.where),
+        builds=read_builds(_builds(config), config.root, config.error),
         servers=server_names(config.root),
     )
 
