@@ -161,14 +161,6 @@ class Question(Model):
     values: Annotated[list[Text], Field(min_length=2), AfterValidator(unique)] | None = key(
         None, "The values to choose from (default: all).", "between"
     )
-    vs_baseline: bool | None = key(
-        None,
-        "Compare each value only with the baseline of the tables; otherwise with the best value.",
-        "against_baseline",
-    )
-    per_axis: Text | None = key(
-        None, "Print the gain of a plain answer for each value of this axis, such as ra.", "apart"
-    )
     aggregate: bool | None = key(
         None,
         "Answer over all cells: in how many a value is better, and the geometric mean. For a choice that "
