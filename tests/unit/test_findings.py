@@ -28,7 +28,11 @@ from vcsbench.statistics.findings import (
     rounds_of,
 )
 from vcsbench.statistics.noise import Noise
-from vcsbench.statistics.possible_reasons import Conditions, MeasuredConditions
+from vcsbench.statistics.possible_reasons import (
+    COMMANDS_OF_BUILDS,
+    Conditions,
+    MeasuredConditions,
+)
 
 CONFIG = Path(__file__).parents[2] / "config"
 FINDINGS = CONFIG / "published" / "findings.yaml"
@@ -290,15 +294,26 @@ def test_possible_reasons_have_values_and_how_to_test_them():
     assert "1.9 in config/builds.yaml, then `make report ARGS=" in version.test
 
 
+@pytest.mark.parametrize("command", ["log", "checkout"])
+def test_possible_reasons_newer_version_has_test_if_builds_are_compared_by_it(command):
+    assert set(load_study(CONFIG / "studies" / "builds.yaml").commands) == COMMANDS_OF_BUILDS
+    check = finding(where={"command": command})
+    context = EvaluationContext(
+        measured=MeasuredConditions({}, ["1.14.2"], (), "s"), published=Conditions(1, "1.9")
+    )
+    rounds = rounds_of(scaled(1.2).assign(command=command), AXES, [])
+    (reason,) = FindingCheck(check, AXES).evaluate(rounds, context).reasons
+    assert bool(reason.test) == (command == "log")
+
+
 @pytest.mark.parametrize(
     ("log", "expected"),
-    [(1.3, "fewer cells: 1 of 2 pairs, for which 1.3 was published"), (1.9, "")],
+    [(1.3, "fewer cells: 1 of 2 pairs, for which 1.3 was published"), (1.9, ""), (2.4, "")],
 )
 def test_evaluate_findings_fewer_cells_explain_a_value_if_theirs_differs(log, expected):
     theirs = pd.concat([measured([log]), measured([2.5], ["export"])])
-    check = finding(
-        where={"command": ["log", "export"]}, expect={"over": "median", "at_least": 1.8}
-    )
+    expect = {"over": "median", "at_least": 1.8, "at_most": 2.3}
+    check = finding(where={"command": ["log", "export"]}, expect=expect)
     row = evaluate_findings([check], AXES, theirs, scaled(1.2)).iloc[0]
     assert (row["verdict"], row["published"]) == ("differs", pytest.approx((log + 2.5) / 2))
     assert row["why"] == expected

@@ -205,6 +205,12 @@ def is_expected(finding: FindingDefinition, value: float) -> bool:
     return low <= value <= high
 
 
+def side_of(finding: FindingDefinition, value: float) -> int:
+    """Return -1 below the expected range, 1 above it, 0 otherwise."""
+    low, high = _bounds(finding)
+    return (value > high) - (value < low)
+
+
 def verdict_of(
     finding: FindingDefinition, measured: Estimate, limits: Limits
 ) -> tuple[str, list[Reason]]:

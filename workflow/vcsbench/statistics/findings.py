@@ -383,9 +383,8 @@ class FindingCheck:
         rows = known.merge(cells[self.axes].drop_duplicates())
         both, all_ = (grouped(part, self.keys).ngroups for part in (rows, known))
         same = self.estimate(rows).value
-        if both in (0, all_) or contract.is_expected(self.finding, same):
-            return []
-        if direction_of(self.finding, same) != direction_of(self.finding, value.value):
+        side = contract.side_of(self.finding, same)
+        if both in (0, all_) or not side or side != contract.side_of(self.finding, value.value):
             return []
         values = {
             "measured": both,
