@@ -120,8 +120,14 @@ def test_report_repository_reaches_snakemake_byte_for_byte(checkout, path):
     assert words[-4:] == ["--configfile", ".vcsbench/options.json", "--logger", "vcsbench"]
 
 
-FLAGS = ["--repository=svn://host/a b", "--tree=it's", "--study=one,two", "--minutes", "7.5"]
-KEYS = {"repository": "svn://host/a b", "studies": ["one", "two"], "minutes": 7.5, "rounds": None}
+def test_report_on_url_is_refused_without_storing_its_password(checkout):
+    done = checkout.make("report", "REPO=svn://bob:secret@host/x")
+    assert done.returncode == 2 and "secret" not in done.stderr + done.stdout
+    assert checkout.calls() == [] and not (checkout.folder / ".vcsbench/options.json").exists()
+
+
+FLAGS = ["--repository=/srv/a b", "--tree=it's", "--study=one,two", "--minutes", "7.5"]
+KEYS = {"repository": "/srv/a b", "studies": ["one", "two"], "minutes": 7.5, "rounds": None}
 
 
 @pytest.mark.parametrize(

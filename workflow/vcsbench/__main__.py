@@ -80,7 +80,10 @@ def configuration(options: argparse.Namespace) -> Keys:
 def run(options: argparse.Namespace, keys: Keys) -> int:
     """Measure, write the report and print its answers."""
     from vcsbench.run.workflow import run as run_workflow
+    from vcsbench.sources import detect
 
+    if "://" in keys.get("repository", ""):
+        detect(keys["repository"])  # refuses a URL before its password is stored
     arguments = ["--cores", options.cores, *(["--dry-run"] * options.dry_run), *options.others]
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments)

@@ -18,8 +18,11 @@ SMALL_FILE = 1 << 16
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# A user and a password before the host. A password may contain an unquoted @: the last @ ends it.
-_USERINFO = re.compile(r"(?<=://)[^/\s\"'<>]*@")
+# A user and a password before the host. A password may contain an unquoted @: the last @ ends it. It may
+# contain an unquoted slash, unless it begins like a port.
+_USERINFO = re.compile(
+    r"""(?<=://)(?:[^/\s"'<>]*@|[^/\s"'<>:@\[]*:(?!\d*(?:[/\s"'<>]|$))[^\s"'<>]*@)"""
+)
 
 
 def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
