@@ -313,14 +313,14 @@ def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
 def test_set_aside_attempt_resets_its_output(tmp_path):
     export = tmp_path / "export.json"
     export.write_text('{"results": []}')
-    restored = []
+    steps = []
     attempt = object.__new__(CellRound)
     attempt.hyperfine = SimpleNamespace(export=export)
-    cell = SimpleNamespace(server=None, reset_output=lambda: restored.append("built"))
-    attempt.cell = cell
+    attempt.cell = SimpleNamespace(run_step=steps.append)
     attempt.runs, attempt.set_aside = [], []
     attempt._set_aside()
-    assert restored == ["built"] and attempt.set_aside == [{"runs": [], "results": []}]
+    assert steps == ["restore", "stop-server", "start-server"]
+    assert attempt.set_aside == [{"runs": [], "results": []}]
 
 
 def test_non_choices_are_reference_strategies():

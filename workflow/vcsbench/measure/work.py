@@ -311,15 +311,10 @@ def _file_digest(path: bytes, urls: UrlNormaliser) -> tuple[bytes, int]:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         # A buffer of the file's size: larger buffers cost more than the read.
-        size = os.fstat(descriptor).st_size
-        data = os.read(descriptor, min(size, CHUNK))
-        if size < CHUNK:
-            data = urls.replace(data)
-            return hashlib.sha256(data).hexdigest()[:16].encode(), len(data)
+        buffer = min(os.fstat(descriptor).st_size + 1, CHUNK)
         digest = UrlFreeDigest(urls)
-        while data:
+        while data := os.read(descriptor, buffer):
             digest.update(data)
-            data = os.read(descriptor, CHUNK)
         return digest.end().encode(), digest.bytes
     finally:
         os.close(descriptor)

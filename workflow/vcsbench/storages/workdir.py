@@ -239,6 +239,11 @@ def remove_path(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def copy_tree(source: str | Path, path: Path) -> None:
+    """Copy a tree to a new path: contents, modes, times, symbolic and hard links, without shared blocks."""
+    run(["cp", "-aT", "--reflink=never", source, path])
+
+
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:
     """Return the work folders on a storage whose checkout no longer exists."""
     workdirs = []

@@ -24,7 +24,7 @@ from vcsbench.external import file_url, pegged
 from vcsbench.files import entries
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import next_directory
-from vcsbench.storages.workdir import WorkDir, remove_path, resolve
+from vcsbench.storages.workdir import WorkDir, copy_tree, remove_path, resolve
 from vcsbench.subjects import (
     FilesystemSubject,
     Subject,
@@ -35,7 +35,7 @@ from vcsbench.subjects import (
 )
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository
-from vcsbench.subjects.tree_stores import STORES, copy_tree
+from vcsbench.subjects.tree_stores import STORES
 
 if TYPE_CHECKING:
     from vcsbench.records import Head, Recipe, SubjectFacts, TreeRecord
@@ -89,7 +89,7 @@ class Tree(FilesystemSubject):
             idle = self.filesystem.inside / "idle"
             # Without clones, because a strategy decides which blocks the built tree shares.
             for original, copy in ((template, self.path), (self.idle, idle)):
-                subprocess.run(["cp", "-a", "--reflink=never", original, copy], check=True)
+                copy_tree(original, copy)
             self.idle = idle
         self.folders = [self.path]
 

@@ -20,6 +20,7 @@ from vcsbench import processes
 from vcsbench.external import file_url, pegged
 from vcsbench.files import entries
 from vcsbench.programs import CLIENT_ENVIRONMENT
+from vcsbench.storages.workdir import copy_tree
 
 AUTHOR, MESSAGE = "vcsbench <vcsbench@localhost>", "the tree"
 NO_CONVERSION = "* -text -ident -filter !working-tree-encoding\n"
@@ -220,18 +221,3 @@ STORES: dict[str, type[TreeStore]] = {
     "one_file": OneFileStore,
     "pack": PackStore,
 }
-
-
-def copy_tree(source: Path, path: Path) -> None:
-    """Copy a tree with contents, modes, times, symbolic and hard links."""
-    copies: dict[tuple[int, int], str] = {}
-
-    def copy_file(original: str, copy: str) -> str:
-        status = os.lstat(original)
-        first = copies.setdefault((status.st_dev, status.st_ino), copy)
-        if first == copy:
-            return shutil.copy2(original, copy, follow_symlinks=False)
-        os.link(first, copy)
-        return copy
-
-    shutil.copytree(source, path, symlinks=True, copy_function=copy_file)

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import sqlite3
-import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import ExtentsUnsupportedError, disk_usage
-from vcsbench.storages.workdir import WorkDir
+from vcsbench.storages.workdir import WorkDir, copy_tree
 from vcsbench.subjects import FilesystemSubject, Words, make_template, remove_incomplete
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
@@ -94,7 +93,7 @@ class WorkingCopy(FilesystemSubject):
         if self.behind is not None:
             template = self.templates.working_copy(self.revisions[0])["path"]
             # Without clones: shared blocks would distort the disk space.
-            subprocess.run(["cp", "-a", "--reflink=never", template, self.path], check=True)
+            copy_tree(template, self.path)
             assert self.origin
             run_client(self.svn, "relocate", self.origin(), self.path)
             if "reflink" in self.recipe:
