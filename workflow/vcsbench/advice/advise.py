@@ -95,7 +95,7 @@ def advise(
     rounds = by_round(frame, axes, MEAN)
     noise = noise_of(frame, axes, settings.block, metric_of(DEFAULT), rounds)
     times = geometric_means(rounds, axes)
-    cards, same = [], {}
+    cards = []
     for question in settings.questions:
         axis = question.axis
         compared = [table for table in tables if compares_times(table[0], axis)]
@@ -115,15 +115,14 @@ def advise(
         missing = missing_values(axis, cases, grid, failures)
         card = card_of(question, reference, axes, cases, effect, settings.workload, missing)
         if question.aggregate:
-            same[axis] = same_as_baseline(compared)
             mean = partial(geometric_mean, rounds, axis, axes, settings.block, noise)
-            card = with_candidates(card, same[axis], mean)
+            card = with_candidates(card, same_as_baseline(compared), mean)
         cards.append(card)
     scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
-    situations = []
-    for axis, values in same.items():
-        rounds = rounds[~rounds[axis].isin(values)]
-    for _, rows in grouped(rounds, scenario_axes):
+    situations: list[Situation] = []
+    # One answer over all cells leaves nothing to choose in a situation.
+    has_choice = not cards or any(not card.question.aggregate for card in cards)
+    for _, rows in grouped(rounds, scenario_axes) if has_choice else ():
         where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
         situations.append(_situation(where, rows, axes, noise, settings.limits))
     return Advice(cards, situations, less_work(tables, effect), effect)

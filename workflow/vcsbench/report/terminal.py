@@ -129,7 +129,8 @@ def lines(
             study = replace(study, account={**study.account, "studies": 1})
             given = {**given, "STUDY": study.study}
             printed.append(study.study)
-        printed += HEADER if study.advice.cards else ()
+        has_cases = any(not card.question.aggregate for card in study.advice.cards)
+        printed += HEADER if has_cases else ()
         for question, answer, text in _rows(study, command_of(given)):
             head = f"{question:<{_QUESTION - 1}} "
             if answer:
