@@ -68,6 +68,11 @@ class Facts:
     load_options: list[str] = field(default_factory=list)
 
 
+def notes_of(counts: Mapping[str, int]) -> list[str]:
+    """Return notes on changes and omissions from their counts."""
+    return [f"{what}: {number}." for what, number in counts.items() if number]
+
+
 @dataclass(frozen=True)
 class Stored:
     """The layout of a Subversion repository on disk: format number, revisions per shard (0 without shards),

@@ -19,7 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import parse_number, printable
 from vcsbench.files import MAX_DEPTH
 from vcsbench.sources import dump_format
-from vcsbench.sources.base import Facts
+from vcsbench.sources.base import Facts, notes_of
 from vcsbench.sources.dump_format import IMPOSSIBLE, TARGETS, above, link_target, subversion_path
 from vcsbench.sources.git_repository import Objects, Ref
 
@@ -543,4 +543,4 @@ class RevisionWriter:
         )
         counts = {reason: len(paths) for reason, paths in self._nodes.noted.items()}
         counts |= {f"{RENAMED} ({examples})": len(renamed), LATE: self._late}
-        return Facts(self._number, [f"{what}: {n}." for what, n in counts.items() if n])
+        return Facts(self._number, notes_of(counts))

@@ -29,6 +29,7 @@ from vcsbench.sources.base import (
     SizeEstimate,
     Source,
     check_space,
+    notes_of,
 )
 from vcsbench.sources.dump_format import IMPOSSIBLE, LONGEST_TARGET, TARGETS, link_target
 from vcsbench.sources.git_history import (
@@ -326,7 +327,7 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
         blobs = Objects(program, git.where).read([entry.name for entry in files.values()])
         for (path, entry), blob in zip(files.items(), blobs, strict=True):
             _write_file(entry.mode, blob, root + b"/" + path, counts)
-    return [f"{what}: {n}." for what, n in counts.items() if n]
+    return notes_of(counts)
 
 
 def _write_file(mode: bytes, blob: Blob, path: bytes, counts: Counter[str]) -> None:

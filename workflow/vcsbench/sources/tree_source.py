@@ -36,6 +36,7 @@ from vcsbench.sources.base import (
     check_space,
     digest_of,
     digest_of_file,
+    notes_of,
     opened,
 )
 
@@ -130,7 +131,7 @@ def _file_records(at: bytes, path: str, properties: dump_format.Properties) -> I
     with open(open_regular(path, follow_links=False), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size <= WHOLE_BYTES:
-            yield dump_format.file(at, b"add", properties=properties, text=file.read(WHOLE_BYTES))
+            yield dump_format.file(at, b"add", properties=properties, text=file.read(size))
             return
         yield dump_format.file_head(at, b"add", properties=properties, text_length=size)
         while size and (chunk := file.read(min(size, CHUNK))):
@@ -181,7 +182,7 @@ def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list
         for state, at in reversed(folders):
             os.chmod(at, state.st_mode & MODE_BITS)
             _copy_times(state, at)
-    return _notes(counts)
+    return notes_of(counts)
 
 
 def _copy_file(path: str, at: bytes) -> None:
@@ -194,10 +195,6 @@ def _copy_file(path: str, at: bytes) -> None:
 
 def _copy_times(state: os.stat_result, at: bytes) -> None:
     os.utime(at, ns=(state.st_atime_ns, state.st_mtime_ns), follow_symlinks=False)
-
-
-def _notes(counts: Counter[str]) -> list[str]:
-    return [f"{what}: {number}." for what, number in counts.items() if number]
 
 
 @contextmanager
@@ -257,7 +254,7 @@ class _TreeSource(Source):
             for record in _tree_records(root, counts):
                 out.write(record)
             out.flush()
-            return Facts(REVISIONS, _notes(counts))
+            return Facts(REVISIONS, notes_of(counts))
 
 
 class DirectorySource(_TreeSource):
