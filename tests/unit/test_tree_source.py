@@ -1,5 +1,6 @@
 """Directories and archives as sources: trees are loaded unchanged, hostile archives are refused."""
 
+import bz2
 import hashlib
 import io
 import os
@@ -439,6 +440,7 @@ def test_directory_identity_changes_with_an_edit_only(tmp_path):
         ("archive", lambda p: None, "does not exist"),
         ("archive", lambda p: p.mkdir(), "is no file"),
         ("archive", lambda p: p.write_text("text"), "is no archive"),
+        ("archive", lambda p: p.write_bytes(bz2.compress(HELLO)), "is compressed with bzip2: "),
     ],
 )
 def test_tree_source_wrong_path_names_the_key(source, make, message, tmp_path):

@@ -39,6 +39,7 @@ from vcsbench.sources.base import (
     notes_of,
     opened,
 )
+from vcsbench.sources.dump_source import why_no_dump
 
 TRUNK = "trunk"
 REVISIONS = 1
@@ -298,9 +299,8 @@ class ArchiveSource(_TreeSource):
         """Check that the file begins as an archive."""
         self._options.check_file("path", self._path)
         if not is_archive(self._path):
-            raise self._options.error(
-                "path", f"{self._path} is no archive (.tar, plain or .gz, .xz, .zst; .zip)"
-            )
+            why = why_no_dump(self._path) or "is no archive (.tar, plain or .gz, .xz, .zst; .zip)"
+            raise self._options.error("path", f"{self._path} {why}")
 
     @contextmanager
     def _open(self, counts: Counter[str]) -> Iterator[Path]:
