@@ -434,6 +434,7 @@ def test_git_tree_and_loaded_history_have_equal_names(tmp_path):
         b"esc\x1b[31m/bell\x07": (FILE, b"c"), b"latin-\xe9": (FILE, b"l"), b"line\n": (FILE, b"n"),
         b"odd-link": (SYMLINK, b"to\x1b\xe9"), b"?\\027[31m": (FILE, b"not an escape"),
         b"empty-too": (SYMLINK, b""), b"large": (SYMLINK, b"x" * (LARGE_BLOB + 1)),
+        b"n" * 252: (SYMLINK, b"a"), b"m" * 251: (SYMLINK, b"a"),
     }  # fmt: skip
     source = git_source(make_git(tmp_path / "git", [Commit(nodes)]))
     facts = write_and_load(source, tmp_path / "svn")

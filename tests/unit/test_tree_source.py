@@ -358,7 +358,7 @@ ODD_NAMES: dict[bytes, bytes] = {
     b"line\n": b"line?\\010",
     b"?\\027[31m": b"?\\063\\027[31m",
     b"b/.GIT": b"b/?\\046GIT",
-    LONG: (b"?\\240" * 48)[:236] + b"?\\#" + hashlib.sha256(LONG).hexdigest()[:16].encode(),
+    LONG: (b"?\\240" * 48)[:232] + b"?\\#" + hashlib.sha256(LONG).hexdigest()[:16].encode(),
 }
 LEFT_OUT = (b".svn/entries", b"a/.git/config", b"a/b/CVS/Root")
 

@@ -61,6 +61,8 @@ LARGEST_MERGED = 2**31 - 1
 
 # Linux's limit for the target of a symbolic link.
 LONGEST_TARGET = 4095
+# svn export and checkout first write a link under its name with `.tmp`.
+LONGEST_NAME = NAME_BYTES - len(".tmp")
 # The reasons for another name, as notes of a report.
 ESCAPED = (
     "Paths escaped, as in ?\\010, because Subversion refuses control characters and text that is not "
@@ -69,7 +71,7 @@ ESCAPED = (
 RESERVED = "Paths renamed, as .svn to ?\\046svn, because version control systems reserve such names"
 SHORTENED = (
     "Paths with a name cut, as in begin?\\#1f2e3d4c5b6a7988, because this system's limit "
-    f"is {NAME_BYTES} bytes"
+    f"is {NAME_BYTES} bytes, and Subversion adds 4 bytes to the name of a new link"
 )
 REASONS = (ESCAPED, RESERVED, SHORTENED)
 # The same for symbolic links.
@@ -89,7 +91,7 @@ _RESERVED_NAME = re.compile(_RESERVED)
 _ODD = re.compile(
     rb"[\x00-\x1f\x7f]|\xef\xbf[\xbe\xbf]|\?\\(?:[0-9]{3}|#)|(?:\A|/)"
     + _RESERVED
-    + rb"(?:/|\Z)|[^/]{256}"
+    + rb"(?:/|\Z)|[^/]{%d}" % (LONGEST_NAME + 1)
 )
 
 # Records of format 2: full texts, properties whole.
@@ -327,8 +329,8 @@ def _rename(name: bytes) -> tuple[bytes, list[str]]:
         return (b"?\\%03d" % first[0]) * dots + name[dots:], [RESERVED]
     new = escape(name)
     reasons = [ESCAPED] * (new != name)
-    if len(new) <= NAME_BYTES:
+    if len(new) <= LONGEST_NAME:
         return new, reasons
     end = b"?\\#" + hashlib.sha256(name).hexdigest()[:16].encode()
-    start = new[: NAME_BYTES - len(end)].decode("utf-8", "ignore").encode()
+    start = new[: LONGEST_NAME - len(end)].decode("utf-8", "ignore").encode()
     return start + end, [*reasons, SHORTENED]
