@@ -153,11 +153,14 @@ class Project:
         return files
 
     def raw_data(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports and contexts of a study, its last decision and its system-call counts."""
+        """Return the contexts of a study, its last decision and its system-call counts.
+
+        Each job of a context also makes the export, which `measurements` needs. Snakemake takes time for each target.
+        """
         exports = self.sampling.exports(study, decide)
         contexts = [f"{export.removesuffix('.json')}.context.json" for export in exports]
         decision = self.sampling.next_decision(study)
-        return [*exports, *contexts, *decision, *self.sampling.calls(study)]
+        return [*contexts, *decision, *self.sampling.calls(study)]
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
