@@ -177,5 +177,5 @@ def test_check_copy_changed_other_source_or_gone_is_refused(prepared):
         prepared.check(PLAIN._replace(identity="i2"), 1)
     assert read_metadata(prepared.path(PLAIN, 1)), "the copy itself is sound"
     shutil.rmtree(prepared.path(PLAIN, 1))
-    with pytest.raises(UserError, match="it is gone"):
+    with pytest.raises(UserError, match="it does not exist"):
         prepared.check(PLAIN, 1)

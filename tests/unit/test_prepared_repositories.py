@@ -104,7 +104,7 @@ def test_tokens_change_for_rules_that_must_run_again(
     assert (records.copies_token("disk") != "made then") == is_copied
     assert (records.load_token("ruby") != "loaded then") == is_loaded
     assert records.copies_token("disk") == records.copies_token("disk")
-    reported = f"{len(missing)} copies have vanished or were changed"
+    reported = f"{len(missing)} copies are missing or were changed"
     assert capsys.readouterr().err.count(reported) == bool(missing)
 
 

@@ -149,7 +149,7 @@ def test_copies_lost_are_made_again_and_keep_results(tiny):
         for path in (tiny.path / folder).iterdir():
             shutil.rmtree(path)
     configure_tiny(tiny, HOT, rounds=2)
-    assert "copies have vanished or were changed" in tiny.succeed("measured")
+    assert "copies are missing or were changed" in tiny.succeed("measured")
     after = tiny.exports()
     assert {path: after[path] for path in before} == before and len(after) == len(before) + 2
 

@@ -46,7 +46,7 @@ def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project):
     six, seven = (copy_path(project, f"ruby.{fmt}.nopack.1") for fmt in ("f6", "f7"))
     commit(seven)
     done = project.tool("measure", "log/file/ruby/f7/nopack/slow/hot-os")
-    assert done.returncode == 1 and "the copy has vanished or was changed" in done.stdout
+    assert done.returncode == 1 and "the copy is missing or was changed" in done.stdout
     project.prepare()
     for first, second in ((six, seven), (Path(f"{six}.json"), Path(f"{seven}.json"))):
         first.rename(first.with_name("aside"))
@@ -55,7 +55,7 @@ def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project):
     done = project.tool("measure", "log/file/ruby/f6/nopack/slow/hot-os")
     belongs = f"its metadata is that of copy 1 of ruby.f7.nopack, made as {seven}"
     assert done.returncode == 1 and belongs in done.stdout, done.stdout
-    assert "2 copies have vanished or were changed" in project.succeed("measured")
+    assert "2 copies are missing or were changed" in project.succeed("measured")
     assert [(path / "db/format").read_text()[0] for path in (six, seven)] == ["6", "7"]
     assert len(project.exports()) == 2
 

@@ -164,7 +164,7 @@ exec /usr/bin/svn "$@"
         ("file", "cold", "kill -TERM $$", "svn was ended by SIGTERM in timed run 1 of 1"),
         # The second warm-up run.
         ("svn", "hot-svn", "kill -SEGV $$", "svn was ended by SIGSEGV: "),
-        ("file", "cold", "rm -rf {copy}/db/revs", "the copy has vanished or was changed: "),
+        ("file", "cold", "rm -rf {copy}/db/revs", "the copy is missing or was changed: "),
         ("file", "cold", "touch {copy}/db/revs/0/extra", "something changed in db/"),
     ],
 )

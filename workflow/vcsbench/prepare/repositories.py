@@ -111,7 +111,7 @@ class PreparedRepositories:
         if gone:
             more = [f"and {len(gone) - LISTED} more"] if len(gone) > LISTED else []
             print(
-                f"{workdir}: {len(gone)} copies have vanished or were changed, and are made again "
+                f"{workdir}: {len(gone)} copies are missing or were changed, and are made again "
                 f"({'; '.join(gone[:LISTED] + more)})",
                 file=sys.stderr,
             )

@@ -96,8 +96,7 @@ def check_copy(
         if metadata.get("identity") == variant.identity:
             metadata_file(copy).unlink(missing_ok=True)
         raise ChangedError(
-            f"{copy}: the copy has vanished or was changed: {problem}; the next run of the workflow makes "
-            f"it again"
+            f"{copy}: the copy is missing or was changed: {problem}. `make report` makes it again."
         )
     return metadata
 
@@ -110,7 +109,7 @@ def problem_with(
     `shards` limits the check as in fsfs.changed_folder().
     """
     if not copy.exists():
-        return "it is gone"
+        return "it does not exist"
     if not metadata:
         file = metadata_file(copy)
         return f"{file.name} is {'not as it was written' if file.exists() else 'gone'}"
