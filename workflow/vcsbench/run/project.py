@@ -155,7 +155,7 @@ class Project:
     def raw_data(self, study: str, decide: Decide) -> list[str]:
         """Return the contexts of a study, its last decision and its system-call counts.
 
-        Each job of a context also makes the export, which `measurements` needs. Snakemake takes time for each target.
+        The job of a context also makes the export. Each further target would take Snakemake's time.
         """
         exports = self.sampling.exports(study, decide)
         contexts = [f"{export.removesuffix('.json')}.context.json" for export in exports]
