@@ -95,6 +95,14 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
         ({"rounds": "five"}, ["mine.yaml", "`rounds`", "'five' must be a whole number"]),
         ({"grid": {SAN: {"include": [{"cache": 3}]}}}, [f"`grid.{SAN}.include[0].cache`"]),
         ({"grid": {"mine": {"include": [{}]}}}, ["`grid.mine`: no such file"]),
+        (
+            {"minutes": {"fsfs-san-2041": 5, "default": 1}},
+            ["`minutes.fsfs-san-2041`: no such file"],
+        ),
+        (
+            {"repositories": {"ruby": {"studies": ["fsfs"]}}},
+            ["`repositories.ruby.studies`: no such file"],
+        ),
         ({"studies": ["fsfs-2015"]}, ["fsfs-2015.yaml", SAN]),
         ({"studies": {"own": ["builds"]}}, ["`studies"]),
         ({"storage": "tape"}, ["`storage`: 'tape' is not defined"]),

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from unit.synthetic import WORK
+from vcsbench.__main__ import main
 from vcsbench.config.definitions import read_definitions, read_expectations, read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
@@ -186,3 +187,17 @@ def test_read_expectations_default_examples_are_valid(tmp_path):
     examples = read_expectations([path], "fsfs-san-2014", known)
     assert [example["id"] for example in examples] == ["hot-log-under-2s", "packing-does-not-hurt"]
     assert read_findings(CONFIG / "expectations.yaml", "fsfs-san-2014", list(axes)) == []
+
+
+@pytest.mark.parametrize(("action", "code"), [("plan", 1), ("doctor", 2)])
+@pytest.mark.parametrize("keys", ["expectations: [none.yaml]", "baselines: [none]"])
+def test_missing_expectations_and_baselines_are_refused_before_a_run(
+    action, code, keys, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)  # main() changes the folder
+    monkeypatch.setenv("VCSBENCH_COMMAND", "")
+    Path("my.yaml").write_text(keys)
+    assert main([action, "--configfile", "my.yaml"]) == code
+    assert capsys.readouterr().err.startswith(
+        f"{tmp_path}/my.yaml: `{keys.partition(':')[0]}`: no "
+    )

@@ -120,6 +120,8 @@ LEVEL = "[deltification]\ncompression-level = 9\n# compression = lz4\n"
         (LEVEL, {"compression-level": "9"}, False),
         ("[rep-sharing]\nenable-rep-sharing = false\n[rep-sharing]\n", SHARING_OFF, False),
         ("[memcached-servers]\nfirst = 192.0.2.1:11211\n", {}, True),
+        ("\xef\xbb\xbf[MEMCACHED-Servers]\nFirst = 192.0.2.1:11211\n", {}, True),
+        ("[Rep-Sharing]\nenable-rep-sharing = false\n[REP-SHARING]\n", SHARING_OFF, False),
         ("no section\n", {}, False),
         ("\0\xff", {}, False),
     ],

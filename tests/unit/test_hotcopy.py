@@ -19,6 +19,7 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.formats import (
     effective_settings,
+    has_memcached,
     parse_format,
     read_format,
     read_settings,
@@ -172,11 +173,12 @@ def test_hotcopy_leaves_out_links_that_are_not_of_subversion(make, tmp_path):
         shutil.rmtree(original / name)
         (original / name).symlink_to(shared)
     (original / "backup").symlink_to(shared)
+    (original / "backup.tar").write_text("large")
     (original / "db" / "gone").symlink_to("/nonexistent/file")
     svn_source(original).check()
     copy, notes = hotcopy(original, tmp_path)
     assert notes == [] and content(copy) == content(original)
-    assert not [path for path in copy.rglob("*") if path.is_symlink()]
+    assert not [path for path in copy.rglob("*") if path.is_symlink() or "backup" in path.name]
     assert [*(copy / "hooks").iterdir()] == [*(copy / "conf").iterdir()] == []
     assert fsfs.list_files(copy)
     assert [path.name for path in shared.iterdir()] == ["passwd"]
@@ -212,15 +214,49 @@ def test_hotcopy_of_a_live_repository_is_whole(make, tmp_path):
     assert revs(copy).items() <= revs(original).items()
 
 
-def test_hotcopy_contacts_no_server_of_memcached(make, tmp_path):
+@pytest.mark.parametrize("section", ["memcached-servers", "MemCached-Servers"])
+def test_hotcopy_contacts_no_server_of_memcached(make, tmp_path, section):
     original = make()
     with (original / "db" / "fsfs.conf").open("a") as file:
-        file.write("[memcached-servers]\nfirst = 127.0.0.1:1\n[caches]\nfail-stop = false\n")
+        file.write(f"[{section}]\nfirst = [::1]:1\n[caches]\nfail-stop = false\n[x]\n[{section}]\n")
     copy, notes = hotcopy(original, tmp_path)
     assert notes == [MEMCACHED_NOTE]
     text = (copy / "db" / "fsfs.conf").read_text()
-    assert "127.0.0.1" not in text and "fail-stop = false" in text
+    assert section not in text and "fail-stop = false" in text
+    assert not has_memcached(copy)
     assert read_settings(copy) == read_settings(original)
+    run("svnadmin", "verify", "-q", copy)
+
+
+@pytest.mark.parametrize(
+    "missing", ["locks/db-logs.lock", "locks/db.lock", "locks", "hooks", "conf"]
+)
+def test_hotcopy_adds_nothing_to_its_source(make, tmp_path, missing):
+    original = make()
+    path = original / missing
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    before = states(original)
+    copy, _ = hotcopy(original, tmp_path)
+    assert states(original) == before
+    assert content(copy) == content(original)
+    assert [path.name for path in tmp_path.glob("as-is*")] == ["as-is.nopack"]
+    run("svnadmin", "verify", "-q", copy)
+
+
+@pytest.mark.parametrize(
+    ("damaged", "reason"),
+    [
+        ("db/rep-cache.db", "is not a database.*Move its db/rep-cache.db away"),
+        ("db/revs/2/5", "svnadmin dump failed: .*r5"),
+        ("db/revprops/2/5", "terminator"),
+    ],
+)
+def test_load_source_of_a_damaged_repository_names_it(make, tmp_path, damaged, reason):
+    original = make("f8")
+    (original / damaged).chmod(0o644)
+    (original / damaged).write_bytes(b"damaged " * 100)
+    with pytest.raises(UserError, match=f"^{original}: .*{reason}"):
+        load_source(svn_source(original), [("as-is", "nopack"), ("f7", "nopack")], tmp_path)
 
 
 def test_load_source_of_a_repository_packed_since_is_refused(make, tmp_path):

@@ -291,7 +291,12 @@ def test_own_repository_tree_goes_with_kinds_that_have_one(places):
 
 @pytest.mark.parametrize(
     ("path", "why"),
-    [("x" * 5000, "File name too long"), ("a\0b", "null"), ("~no-such-user/x", "home")],
+    [
+        ("x" * 5000, "File name too long"),
+        ("a\0b", "null"),
+        ("~no-such-user/x", "home"),
+        *((f"file://{path}", "slash") for path in ("", "host/x", "localhost")),
+    ],
 )
 @pytest.mark.parametrize("kind", ["git", "svn", "dump"])
 def test_detect_impossible_path_is_refused(path, why, kind):
@@ -314,6 +319,7 @@ def test_detect_unusable_path_gives_the_reason(template, tmp_path, monkeypatch):
         "https://me:pw@example.org/x.git": r"^https://\.\.\.@example\.org/x\.git: .* clone a git repository",
         "bundle": "is a git bundle: clone it",
         "work": "is a working copy",
+        "work/trunk": "is a working copy",
         f"{template}/db/revs": f"lies in the Subversion repository {template}",
     }.items():
         with pytest.raises(UserError, match=why):

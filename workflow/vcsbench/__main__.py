@@ -116,6 +116,7 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.forecast.plan_report import plan_report
 
     project = _project(options, keys)
+    _ = project.expectations  # refuses wrong ones, as a run does
     # This reads each youngest tree: a damaged source is refused here, not after minutes of a run.
     for source in project.used_sources():
         source.estimate()
@@ -129,6 +130,7 @@ def doctor(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.forecast.doctor import doctor as examine
 
     project = _project(options, keys)
+    _ = project.expectations
     is_able = examine(project.plan, project.repositories, lambda line: print(line, flush=True))
     return 0 if is_able else FAILED
 

@@ -225,7 +225,9 @@ def _configuration(path: Path) -> configparser.RawConfigParser:
     )
     try:
         text = read_bytes(path / "db" / "fsfs.conf", CONFIGURATION_LIMIT)
-        parser.read_string(text.decode(errors="replace"))
+        # The names of sections are not case-sensitive.
+        lines = text.decode("utf-8-sig", "replace").splitlines()
+        parser.read_string("\n".join(s.lower() if s.startswith("[") else s for s in lines))
     except (OSError, configparser.Error):
         parser.clear()
     return parser

@@ -202,10 +202,17 @@ def _check_studies(config: Config) -> None:
             raise UserError(
                 f"{config.where(['grid'])}: `grid.{name}` is missing. Add the cells to measure."
             )
-    for name in config.settings.grid:
+    settings = config.settings
+    named = [(["grid", name], name) for name in settings.grid]
+    if isinstance(settings.minutes, Mapping):
+        named += [(["minutes", name], name) for name in settings.minutes if name != DEFAULT]
+    for repository, definition in settings.repositories.items():
+        keys = ["repositories", repository, "studies"]
+        named += [(keys, name) for name in definition.studies or ()]
+    for keys, name in named:
         if not (config.root / STUDIES / f"{name}.yaml").exists():
-            text = f"no such file {STUDIES}/{name}.yaml. Remove the key."
-            raise config.error(["grid", name], text)
+            text = f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
+            raise config.error(keys, text)
 
 
 def workload_of(workload: Workload | None, study: Study) -> list[WorkloadShare]:

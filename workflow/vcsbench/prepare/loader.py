@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
-from vcsbench.external import file_url, pegged
+from vcsbench.external import SMALL_FILE, file_url, pegged, read_bytes
 from vcsbench.files import read_json
 from vcsbench.formats import AS_IS, has_memcached, parse_format
 from vcsbench.prepare.copies import CopyJob, interleave
@@ -28,7 +28,7 @@ from vcsbench.processes import how_it_ended
 from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
-from vcsbench.storages.workdir import WorkDir, remove_path
+from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import file_state
 
@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 STAGING, DUMPS = "loading", "dumps"
 # Linux's default limit for a pipe of an unprivileged process.
 PIPE_BYTES = 1 << 20
-# Programs, passwords and access rules of the user. A copy is served without them.
-EXCLUDED = ("hooks", "conf")
 _COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
-_MEMCACHED = re.compile(r"^\[memcached-servers\][^\[]*", re.MULTILINE)
+_MEMCACHED = re.compile(rb"^\[memcached-servers\]", re.MULTILINE | re.IGNORECASE)
 _REVISION = re.compile(rb'\s*revision="(\d+)"')
 _DATE_OF_0 = re.compile(rb'<property\s+name="svn:date"[^>]*>(.*?)</property>', re.DOTALL)
 MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
@@ -218,33 +216,40 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
     Return the path, which is named by its packing, because a live repository may have been packed since the
     run began, and notes on changes. The source is only read, and none of its hooks runs.
     """
-    copy = staging / f"{AS_IS}.new"
+    copy, view = staging / f"{AS_IS}.new", staging / f"{AS_IS}.view"
     youngest = fsfs.youngest(repository)
-    with progress.stage("copying the repository", youngest, "revisions") as at:
+    # svnadmin adds missing files to `locks` of its source, and copies hooks, passwords and foreign files.
+    for name in ("locks", "hooks", "conf"):
+        (view / name).mkdir(parents=True)
+    (view / "format").write_bytes(read_bytes(repository / "format", SMALL_FILE))
+    (view / "db").symlink_to(repository / "db")
+    try:
+        with progress.stage("copying the repository", youngest, "revisions") as at:
 
-        def on_line(line: str) -> None:
-            if match := _COPIED.match(line):
-                at.done = int(match[1])
+            def on_line(line: str) -> None:
+                if match := _COPIED.match(line):
+                    at.done = int(match[1])
 
-        fsfs.run_svnadmin("hotcopy", repository, copy, on_line=on_line)
-    for name in EXCLUDED:
-        remove_path(copy / name)
-        (copy / name).mkdir()
-    notes = []
-    if has_memcached(copy):
-        configuration = copy / "db" / "fsfs.conf"
-        text = configuration.read_text(errors="surrogateescape")
-        configuration.write_text(_MEMCACHED.sub("", text), errors="surrogateescape")
-        notes.append(MEMCACHED_NOTE)
-    notes += _remove_bogus_dates(copy)
-    # hotcopy keeps modes and links of the source. These modes are svnadmin's, which makes no links.
-    for folder, folders, names in os.walk(copy):
+            fsfs.run_svnadmin("hotcopy", view, copy, on_line=on_line)
+        notes = []
+        if has_memcached(copy):
+            configuration = copy / "db" / "fsfs.conf"
+            # Subversion ignores unknown sections.
+            text = _MEMCACHED.sub(b"[unused]", configuration.read_bytes())
+            configuration.write_bytes(text)
+            notes.append(MEMCACHED_NOTE)
+        notes += _remove_bogus_dates(copy)
+    except UserError as error:
+        reason = str(error).replace(str(view), str(repository))
+        if "sqlite" in reason:
+            reason += ". Move its db/rep-cache.db away: Subversion works without it"
+        raise UserError(f"{repository}: {reason}") from error
+    shutil.rmtree(view)
+    # hotcopy keeps the modes of the source. These are svnadmin's.
+    for folder, _, names in os.walk(copy):
         os.chmod(folder, 0o755)
-        for path in (os.path.join(folder, name) for name in (*folders, *names)):
-            if os.path.islink(path):
-                os.unlink(path)
-            elif os.path.isfile(path):
-                os.chmod(path, 0o644 if os.stat(path).st_mode & 0o200 else 0o444)
+        for path in (os.path.join(folder, name) for name in names):
+            os.chmod(path, 0o644 if os.stat(path).st_mode & 0o200 else 0o444)
     return copy.rename(staging / f"{AS_IS}.{fsfs.read_shape(copy).packing}"), notes
 
 
@@ -364,9 +369,13 @@ def _stream(source: Source, paths: list[Path]) -> Facts:
         path, output = failed[0].path, failed[0].output
         reached = fsfs.youngest(path)
         place = source.place(reached + 1)
+        # A checksum's error has more lines after it.
+        last = max(
+            (n for n, line in enumerate(output) if line.startswith("svnadmin: E")), default=-3
+        )
         raise UserError(
             f"svnadmin load into {path} failed after revision {reached}"
-            f"{f' ({place})' if place else ''}: {' '.join(output[-3:])}"
+            f"{f' ({place})' if place else ''}: {' '.join(' '.join(output[last:]).split())}"
         )
     if not facts:
         raise UserError("svnadmin load did not read all of the history")

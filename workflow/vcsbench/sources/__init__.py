@@ -99,7 +99,7 @@ def _why_unknown(place: Path) -> str:
         return dump_source.why_no_dump(place) or neither
     if not place.is_dir():
         return "is neither a file nor a folder"
-    if (place / ".svn").is_dir():
+    if any((folder / ".svn").is_dir() for folder in (place, *place.resolve().parents)):
         return (
             "is a working copy of Subversion, not a repository; "
             "`svn info --show-item repos-root-url` in it prints the repository's URL"

@@ -181,6 +181,8 @@ def local_path(text: str) -> Path:
     if text.startswith(FILE_SCHEME):
         # A path that exists as written is not percent-decoded.
         plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
+        if not plain.is_absolute():
+            raise ValueError("a path behind file:// begins with a slash")
         path = plain if plain.exists() else Path(urllib.parse.unquote(os.fspath(plain)))
     else:
         path = Path(text).expanduser()

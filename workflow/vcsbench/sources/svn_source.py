@@ -156,6 +156,8 @@ class SvnSource(Source):
         self._options = Options(name, definition, where)
         self._options.allow("path", "tree")
         self._path = Path(os.path.abspath(self._options.path("path")))
+        # In errors, also of a copy.
+        self._name = os.fspath(self._path)
         self._tree = self._options.tree()
 
     @contextlib.contextmanager
@@ -272,7 +274,7 @@ class SvnSource(Source):
         youngest = self._youngest()
         # A larger cache than svnadmin's default halves the time that full texts take.
         argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", f"0:{youngest}", str(self._path)]
-        return _pass_on(argv, out, str(self._path), f"{self._path}: svnadmin dump failed")
+        return _pass_on(argv, out, self._name, f"{self._name}: svnadmin dump failed")
 
     def tree(self, loaded: Path | None = None) -> str:
         """Return the definition's `tree`, or trunk if there is one, or the root."""
@@ -311,6 +313,8 @@ class SvnUrlSource(Source):
         self._url, self._user, self._password = split_credentials(url)
         if not _URL.fullmatch(self._url):
             why = f"must begin with {':// or '.join(SCHEMES)}://, not {self._url!r}"
+            if re.search(r"\s", self._url):
+                why = f"has a blank: {self._url!r}; write %20"
             raise self._options.error("url", why)
         self._tree = self._options.tree()
 
