@@ -259,6 +259,18 @@ def test_load_source_of_a_damaged_repository_names_it(make, tmp_path, damaged, r
         load_source(svn_source(original), [("as-is", "nopack"), ("f7", "nopack")], tmp_path)
 
 
+def test_load_source_without_shards_is_verified_with_its_packed_copy(make, tmp_path):
+    source = svn_source(make("f2-to-f8"))
+    load_source(source, [("as-is", "nopack"), ("as-is", "pack")], tmp_path)
+    verify.verify_all(tmp_path)
+    copies = [content(tmp_path / f"as-is.{packing}") for packing in ("nopack", "pack")]
+    assert copies[0] == copies[1] and "db/revs/6" in copies[0]
+    (tmp_path / verify.MARK).unlink()
+    (tmp_path / "as-is.nopack/db/revs/3").write_bytes(b"other")
+    with pytest.raises(verify.DamagedError, match="has other bytes"):
+        verify.verify_all(tmp_path)
+
+
 def test_load_source_of_a_repository_packed_since_is_refused(make, tmp_path):
     with pytest.raises(UserError, match="was packed since this run began: it is pack now"):
         load_source(svn_source(make("f6", 9)), [("as-is", "nopack")], tmp_path)

@@ -176,6 +176,20 @@ def test_svn_source_wrong_definitions_name_the_key(repository, tmp_path):
     assert refusal(repository, branch="main").startswith("branch: is no key")
 
 
+def test_svn_repository_of_fsx_is_loaded_and_its_identity_changes(tmp_path):
+    path = tmp_path / "mine"
+    run("svnadmin", "create", "--fs-type", "fsx", path)
+    identities = set()
+    for name in ("trunk", "branches"):
+        run("svn", "mkdir", "-q", "-m", "", f"file://{path}/{name}")
+        source = svn_source(str(path))
+        source.check()
+        identities.add(source.identity())
+    assert len(identities) == 2
+    facts = load_source(source, [("f7", "nopack")], tmp_path)
+    assert (facts["revisions"], facts["tree"]) == (2, "trunk")
+
+
 def test_svn_path_that_is_not_utf8_is_refused_with_the_remedy(tmp_path, template):
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
     shutil.copytree(template, path)

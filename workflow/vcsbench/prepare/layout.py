@@ -168,9 +168,7 @@ def _read_positions(copies: Mapping[str, Path]) -> Iterator[Position]:
         files: dict[Step, str] = {
             ("shard", n): f"{n}.pack/pack" for n in shards if n < shape.packed
         } or {
-            ("revision", n): f"{n // size}/{n}" if size else f"{n}"
-            for n in revisions
-            if n <= shape.youngest
+            ("revision", n): fsfs.revision_file(n, size) for n in revisions if n <= shape.youngest
         }
         for step, file in files.items():
             if extent := first_extent(copy / "db" / "revs" / file):

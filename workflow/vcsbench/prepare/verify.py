@@ -151,7 +151,7 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: _Stop) -> None:
     size, last = fsfs.shard_size(plain), fsfs.youngest(plain)
 
     def revision_file(path: Path, revision: int) -> Path:
-        return path / "db" / "revs" / str(revision // size) / str(revision)
+        return path / "db" / "revs" / fsfs.revision_file(revision, size)
 
     with progress.stage("comparing", last, "revisions") as at:
         for shard in range(shards):

@@ -84,10 +84,14 @@ def _check_files(*folders: str | Path) -> None:
 
 def _check_revisions(repository: Path) -> None:
     """Raise UserError for a pipe or a device among the files of revisions."""
-    for name in ("revs", "revprops"):
-        top = os.path.join(repository, "db", name)
-        if os.path.isdir(top):  # FSX has no revprops.
-            _check_files(top, *(entry.path for entry in os.scandir(top) if entry.is_dir()))
+    for top in _revision_folders(repository):
+        _check_files(top, *(entry.path for entry in os.scandir(top) if entry.is_dir()))
+
+
+def _revision_folders(repository: Path) -> list[str]:
+    """Return the folders of revisions and of revision properties, which FSX does not have."""
+    folders = (os.path.join(repository, "db", name) for name in ("revs", "revprops"))
+    return [folder for folder in folders if os.path.isdir(folder)]
 
 
 def content_digest(repository: Path) -> str:
@@ -98,8 +102,7 @@ def content_digest(repository: Path) -> str:
     A repository of 100,000 revisions takes milliseconds, because old shards are not listed.
     """
     digest = hashlib.sha256()
-    for name in ("revs", "revprops"):
-        folder = os.path.join(repository, "db", name)
+    for folder in _revision_folders(repository):
         states, shards = _states(folder)
         digest.update(states)
         for shard in shards[-YOUNGEST_SHARDS:]:

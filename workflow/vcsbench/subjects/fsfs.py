@@ -56,6 +56,11 @@ def shard_size(path: Path) -> int:
     return read_format(path).shard
 
 
+def revision_file(revision: int, size: int) -> str:
+    """Return the path below db/revs of an unpacked revision. `size` is that of a shard, 0 without shards."""
+    return f"{revision // size}/{revision}" if size else f"{revision}"
+
+
 class Shape(NamedTuple):
     """A repository by its own files: its format (f7), youngest revision, full shards and packed shards."""
 
