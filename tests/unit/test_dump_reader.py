@@ -198,6 +198,7 @@ HOSTILE = {
     "a version of 5,000 digits": b"SVN-fs-dump-format-version: %s\n\n" % NINES,
     "a gap of millions": BASE + revision(LARGEST_GAP + 3),
     "gaps of millions in sum": BASE + revision(LARGEST_GAP // 2 + 2) + revision(LARGEST_GAP + 5),
+    "a million blank lines": BASE + b"\n" * ((1 << 20) + 1),
     "a header without an end": BASE + b"Node-path: " + b"a" * (1 << 20),
     "a million headers": BASE + b"".join(b"X-%d: %s\n" % (n, b"x" * 1000) for n in range(3000)),
 }  # fmt: skip

@@ -211,7 +211,7 @@ def test_svn_source_damaged_repository_is_refused(tmp_path):
         svn_source(path).write(io.BytesIO())
 
 
-@pytest.mark.parametrize("name", ["db/current", "db/uuid", "db/fs-type", "db/format"])
+@pytest.mark.parametrize("name", ["db/current", "db/uuid", "db/fs-type", "db/format", "format"])
 @pytest.mark.parametrize("content", ["pipe", "/dev/zero", b"\xff\xfe\n", b"9" * 5000, b"", "gone"])
 def test_svn_odd_files_are_refused_in_no_time(tmp_path, template, name, content):
     path = shutil.copytree(template, tmp_path / "it")

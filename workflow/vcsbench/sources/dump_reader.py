@@ -209,6 +209,11 @@ class DumpReader:
         headers: dict[bytes, bytes] = {}
         size = 0
         while line := self._line():
+            size += len(line)
+            if size > LONGEST_HEADERS:
+                raise self.wrong(
+                    f"a record has more than {LONGEST_HEADERS} bytes before its content"
+                )
             if not headers and line[:1].isspace():  # svnadmin ignores these
                 self._skip_line(line)
                 continue
@@ -226,9 +231,6 @@ class DumpReader:
                 raise self.wrong(f"a record has the header {quoted(key)} twice")
             if not headers:
                 self._record_at = self.offset - len(line)
-            size += len(line)
-            if size > LONGEST_HEADERS:
-                raise self.wrong(f"a record has more than {LONGEST_HEADERS} bytes of headers")
             headers[key] = value
         # svnadmin load needs no blank line at the end.
         if headers:

@@ -77,8 +77,7 @@ def _check_files(*folders: str | Path) -> None:
     """
     for folder in folders:
         for entry in os.scandir(folder):
-            is_odd = os.path.exists(entry) and not entry.is_file() and not entry.is_dir()
-            if is_odd and entry.name != "locks":
+            if entry.name != "locks" and not entry.is_file() and not entry.is_dir():
                 raise UserError(f"{printable(entry.path)}: this is not a regular file.")
 
 
@@ -209,7 +208,8 @@ class SvnSource(Source):
                 why = "Subversion opens only repositories whose path is UTF-8; rename the folder"
                 raise self._options.error("path", f"{self._path} is not UTF-8: {why}")
             kind = self._kind()
-            _check_files(self._path, self._path / "db")
+            read_bytes(self._path / "format", SMALL_FILE)
+            _check_files(self._path / "db")
         if kind == "bdb":
             raise self._options.error(
                 "path",
