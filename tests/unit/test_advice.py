@@ -269,6 +269,7 @@ def test_labels_are_words_of_the_reader():
     hot = case_label({**where, "cache": "hot-os"}, ["ra", "packing"])
     assert hot == "log over http, OS cache warm (not packed)"
     assert value_label("format", "f6-to-f8") == "f6 upgraded to f8"
+    assert value_label("sqlite_locking", "default") == "default locking"
 
 
 @pytest.mark.parametrize("more", [{"reduce": "best"}, {"by": ["run"]}])

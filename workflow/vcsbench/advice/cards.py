@@ -64,6 +64,7 @@ VALUES = {
         "hot-os": "OS cache warm",
         "hot-svn": "server cache warm",
     },
+    "sqlite_locking": {"default": "default locking", "exclusive": "exclusive locking"},
     "reflink": {"on": "reflinks on", "off": "reflinks off"},
     "pristines": {"stored": "pristines stored", "none": "no pristines"},
     "wire_compression": {"on": "compression on", "off": "compression off"},
