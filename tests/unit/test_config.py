@@ -129,6 +129,15 @@ def test_load_config_minutes_by_study_must_name_each_study():
         loaded(studies={"repository": ["own-repository"]})
 
 
+@pytest.mark.parametrize("name", ["Own", "my study", "a.b", "a_b", "é", "-x"])
+def test_load_config_study_name_that_no_rule_takes_is_error(tmp_path, name):
+    studies = tmp_path / "config" / "studies"
+    studies.mkdir(parents=True)
+    (studies / f"{name}.yaml").write_bytes((ROOT / f"config/studies/{SSD}.yaml").read_bytes())
+    with pytest.raises(UserError, match=f"`studies`: '{name}' .*Rename its file"):
+        load_config({**read_yaml(DEFAULT), "studies": [name]}, tmp_path, [DEFAULT])
+
+
 def test_load_config_study_without_commands_is_error(tmp_path):
     studies = tmp_path / "config" / "studies"
     studies.mkdir(parents=True)

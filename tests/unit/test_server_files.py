@@ -1,12 +1,16 @@
 """Server configurations: `default` has the missing files."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from vcsbench.axes.client_server import ACCESS
+from vcsbench.config.validation import read_yaml
+from vcsbench.errors import UserError
 from vcsbench.files import files_digest, server_file, server_files, server_files_digest
+from vcsbench.run.project import Project
 
 SERVERS = Path(__file__).parents[2] / "config" / "servers"
 NAMES = {access: definition["files"] for access, definition in ACCESS.items()}
@@ -66,6 +70,32 @@ def test_server_files_of_a_folder_without_files_are_the_default_ones(servers):
     assert found["client/servers"] == servers / "default" / "client" / "servers"
     assert found["client/more"] == servers / "mine" / "client" / "more"
     assert server_file(servers / "mine", "svnserve.args") == servers / "default" / "svnserve.args"
+
+
+@pytest.mark.parametrize("file", ["svnserve.args", "client"])
+@pytest.mark.parametrize("to", ["pipe", "/nonexistent", "/dev/zero"])
+def test_digest_file_of_another_kind_is_refused_and_not_replaced(servers, file, to):
+    path = servers / "mine" / file
+    path.parent.mkdir()
+    os.mkfifo(path) if to == "pipe" else path.symlink_to(to)
+    with pytest.raises(UserError, match=f"^{path}: this is not a regular file"):
+        server_files_digest(servers / "mine", ["svnserve.args", "client"])
+
+
+def test_plan_with_a_broken_server_file_is_refused(tmp_path):
+    shutil.copytree(SERVERS.parent, tmp_path / "config")
+    broken = tmp_path / "config/servers/slow/svnserve.args"
+    broken.unlink(missing_ok=True)
+    broken.symlink_to("/nonexistent")
+    with pytest.raises(UserError, match=f"^{broken}: this is not a regular file"):
+        Project(read_yaml(SERVERS.parent / "config.yaml"), tmp_path, [])
+
+
+@pytest.mark.parametrize("content", [b"# caf\xe9\n", b"-M 1\0 6\n", b"#" * (1 << 20) + b"\n"])
+def test_digest_file_that_is_no_short_text_is_refused(servers, content):
+    (servers / "fast/httpd.conf").write_bytes(content)
+    with pytest.raises(UserError, match=r"^.*/fast/httpd\.conf: .*(UTF-8|larger than)"):
+        server_files_digest(servers / "fast", NAMES["http"])
 
 
 def test_shipped_folders_hold_no_file_that_equals_the_default_one():

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.errors import UserError
-from vcsbench.external import open_regular, printable
+from vcsbench.external import open_regular, printable, read_bytes
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
@@ -22,6 +22,7 @@ ADMINISTRATIVE = {".svn", ".git", ".hg", ".bzr", ".jj", "_darcs", "CVS", "_FOSSI
 NAME_BYTES = 255
 # shutil.rmtree and os.walk of Python 3.11 recurse once per folder.
 MAX_DEPTH = 256
+CONFIGURATION_BYTES = 1 << 20
 # The server configuration whose files are used where another one has none.
 DEFAULTS = "default"
 
@@ -126,6 +127,8 @@ def _list(folder: Path, names: Sequence[str]) -> list[tuple[str, Path]]:
     paths: list[Path] = []
     for name in names:
         path = folder / name
+        if os.path.lexists(path) and not path.is_file() and not path.is_dir():
+            raise UserError(f"{path}: this is not a regular file. Replace it, or remove it.")
         paths += sorted(path.rglob("*")) if path.is_dir() else [path]
     return [(str(path.relative_to(folder)), path) for path in paths if path.is_file()]
 
@@ -133,7 +136,14 @@ def _list(folder: Path, names: Sequence[str]) -> list[tuple[str, Path]]:
 def _digest(files: Sequence[tuple[str, Path]]) -> str:
     total = hashlib.sha256()
     for name, path in files:
-        total.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
+        content = read_bytes(path, CONFIGURATION_BYTES)
+        try:
+            is_text = "\0" not in content.decode()
+        except UnicodeDecodeError:
+            is_text = False
+        if not is_text:
+            raise UserError(f"{path}: the file is not text in UTF-8. Save it as UTF-8.")
+        total.update(f"{name}\0".encode() + content + b"\0")
     return total.hexdigest()[:16]
 
 

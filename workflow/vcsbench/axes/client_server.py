@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.errors import UserError
-from vcsbench.files import server_file
+from vcsbench.files import server_file, server_files_digest
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed
 from vcsbench.programs import (
@@ -217,11 +217,19 @@ def server_settings(root: Path, name: str) -> dict[str, str]:
     return settings
 
 
+@cache
+def _check_files(folder: Path) -> None:
+    """Raise UserError for a file of a server configuration that cannot be used."""
+    server_files_digest(folder, [name for access in ACCESS.values() for name in access["files"]])
+
+
 def _server_part(value: str, env: Environment) -> Recipe:
     if value and value not in env.servers:
         raise UserError(
             f"{SERVERS / value}: no such server configuration. Use one of {', '.join(env.servers)}."
         )
+    if value:
+        _check_files(env.root / SERVERS / value)
     return {"servers": str(SERVERS / value) if value else ""}
 
 

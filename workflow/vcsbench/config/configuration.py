@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ EMPTY = "empty"
 # In `studies`: the published ones that have a grid. In `minutes`: each study that is not named.
 ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
 STUDIES = Path("config", "studies")
+# The rules of the workflow take no other names.
+STUDY_NAME = re.compile("[a-z0-9][a-z0-9-]*")
 
 Workload = Mapping[str, float] | Sequence[WorkloadPart]
 
@@ -192,6 +195,9 @@ def _check_length(config: Config) -> None:
 
 def _check_studies(config: Config) -> None:
     for name, study in config.studies.items():
+        if not STUDY_NAME.fullmatch(name):
+            text = f"{name!r} has other characters than a to z, 0 to 9 and `-`. Rename its file."
+            raise config.error(["studies"], text)
         if not study.commands:
             raise config.error(
                 ["studies"],
