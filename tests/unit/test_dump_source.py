@@ -321,8 +321,8 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
 def test_cell_that_writes_long_names_is_refused(subjects, argv, is_refused):
     recipe: Any = dict(zip(("input", "output"), subjects, strict=True), argv=argv)
     recipe["repository"] = {"name": "it"}
-    assert why_not_on_disk(recipe, 3) == f"it has 3 names {REASON}" * is_refused
-    assert why_not_on_disk(recipe, 0) == ""
+    assert why_not_on_disk(recipe, lambda: 3) == f"it has 3 names {REASON}" * is_refused
+    assert why_not_on_disk(recipe, lambda: 0) == ""
 
 
 # Damage anywhere

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,18 +147,16 @@ def _digest(files: Sequence[tuple[str, Path]]) -> str:
     return total.hexdigest()[:16]
 
 
-def writes_tree(recipe: Recipe) -> bool:
-    """Return True if a cell, or its preparation, writes the tree of its repository to a disk."""
-    if recipe["output"] in ("target", "targets") and "{tree}" in recipe["argv"]:
-        return True
-    return not {"working_copy", "tree", "built_tree"}.isdisjoint(
-        (recipe["input"], recipe["output"])
-    )
+def why_not_on_disk(recipe: Recipe, count_long_names: Callable[[], int]) -> str:
+    """Return why a cell cannot write the tree of its repository to a disk, as a clause; "" if it can.
 
-
-def why_not_on_disk(recipe: Recipe, long_names: int) -> str:
-    """Return why a cell cannot write a tree with so many names over NAME_BYTES, as a clause; "" if it can."""
-    if not long_names or not writes_tree(recipe):
+    `count_long_names` returns the number of names over NAME_BYTES. Other cells do not call it.
+    """
+    subjects = {recipe["input"], recipe["output"]}
+    exports = subjects & {"target", "targets"} and "{tree}" in recipe["argv"]
+    if not exports and not subjects & {"working_copy", "tree", "built_tree"}:
+        return ""
+    if not (long_names := count_long_names()):
         return ""
     names = "1 name" if long_names == 1 else f"{long_names:,} names"
     return (

@@ -11,7 +11,7 @@ from vcsbench import words
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.configuration import Config
 from vcsbench.errors import UserError
-from vcsbench.files import why_not_on_disk, writes_tree
+from vcsbench.files import why_not_on_disk
 from vcsbench.formats import (
     AS_IS,
     NOT_PACKED,
@@ -78,9 +78,7 @@ def _repository_part(value: str, env: Environment) -> Recipe:
 
 
 def _why_not_repository(value: str, parts: Recipe, env: Environment) -> str:
-    if not value or not writes_tree(parts):
-        return ""
-    return why_not_on_disk(parts, env.long_names(value))
+    return why_not_on_disk(parts, lambda: env.long_names(value)) if value else ""
 
 
 def current_format(env: Environment) -> str:

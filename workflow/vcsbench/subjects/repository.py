@@ -185,7 +185,7 @@ class Repository(Subject):
             if self.recipe.get("looked_at")
             else check_copy(self.workdir, self.variant, self.copy)
         )
-        if reason := why_not_on_disk(self.recipe, self.metadata.get("long_names", 0)):
+        if reason := why_not_on_disk(self.recipe, lambda: self.metadata.get("long_names", 0)):
             raise UserError(f"{reason}.")
         self.size = self.metadata["bytes"]
 
