@@ -11,13 +11,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from git_histories import git
+from project import needs, open_folder
 from vcsbench import isolation
 from vcsbench.errors import UserError
 from vcsbench.isolation import isolate_network
 from vcsbench.measure.prepared_cell import CLIENTS
 from vcsbench.measure.server import MARKER, other_servers
 from vcsbench.plan import recipe as recipes
-from vcsbench.sources.base import is_private
+from vcsbench.sources import is_private
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 needs_root = pytest.mark.skipif(not isolation.can_own_network(), reason="takes root and namespaces")
@@ -168,6 +170,24 @@ def test_source_is_private_if_one_folder_or_file_of_it_is(tmp_path, closed, mode
         pytest.skip("the tests' folder is private itself")
     assert is_private(definition) == expected
     assert is_private({"url": f"file://{path}"}) == expected
+
+
+@needs("git")
+@pytest.mark.parametrize("closed", ["", "main", "main/.git", "main/.git/objects"])
+def test_git_source_is_private_if_a_folder_elsewhere_is(closed):
+    with open_folder("/tmp") as folder:
+        git(folder, "init", "-q", "main")
+        git(folder / "main", "commit", "-q", "--allow-empty", "-m", "x")
+        git(folder / "main", "worktree", "add", "-q", "../linked")
+        git(folder, "clone", "-q", "--shared", "main", "borrower")
+        shutil.copytree(folder / "main/.git", folder / "main/moved")
+        (folder / "link").mkdir()
+        (folder / "link/.git").symlink_to("../main/moved")
+        if closed:
+            (folder / closed).chmod(0o700)
+        for name in ("linked", "borrower") + ("link",) * (closed in ("", "main")):
+            definition = {"source": "git", "path": str(folder / name)}
+            assert is_private(definition) == bool(closed), name
 
 
 def test_source_behind_a_server_is_private_and_a_generated_one_is_not():

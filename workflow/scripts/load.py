@@ -9,7 +9,6 @@ from vcsbench.files import write_json
 from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import missing_copies
 from vcsbench.run.job import job_log
-from vcsbench.sources.base import is_private
 from vcsbench.storages.filesystems import explain_write_errors
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant
@@ -41,7 +40,7 @@ def main() -> None:
         workdir: len(missing_copies(workdir.path, variants, params.copies, files=0))
         for workdir, variants in storages.items()
     }
-    private = is_private(params.definition)
+    private = sources.is_private(params.definition)
     repositories = loader.simultaneous_repositories(params.variants)
     workdir = loader.choose_staging(source.estimate(), repositories, scratch, copies)
     if private:

@@ -18,7 +18,7 @@ from vcsbench.errors import UserError
 from vcsbench.files import server_files_digest
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec
-from vcsbench.sources.base import is_private
+from vcsbench.sources import is_private
 from vcsbench.storages.filesystems import lacks_journal
 from vcsbench.storages.workdir import resolve
 

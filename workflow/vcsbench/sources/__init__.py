@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 
 from vcsbench.config.configuration import EMPTY
@@ -11,17 +13,19 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable, without_password
 from vcsbench.sources import dump_source, git_source, svn_source
 from vcsbench.sources.base import (
+    FILE_SCHEME,
     UNREACHABLE,
     Definition,
     Facts,
     SizeEstimate,
     Source,
+    is_closed,
     local_path,
     unreachable,
 )
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource
-from vcsbench.sources.git_repository import work_tree_above
+from vcsbench.sources.git_repository import list_folders, work_tree_above
 from vcsbench.sources.git_source import GitSource
 from vcsbench.sources.svn_source import SvnSource, SvnUrlSource
 from vcsbench.sources.tree_source import ArchiveSource, DirectorySource
@@ -110,6 +114,26 @@ def _why_unknown(place: Path) -> str:
     if top := work_tree_above(place):
         return f"lies in the git work tree {printable(str(top))}; give that"
     return neither
+
+
+def is_private(definition: Definition) -> bool:
+    """Return True if a source, by its definition, is not readable by all users of the machine.
+
+    A source behind a server counts as private: the server may have asked for a password.
+    """
+    place = str(definition.get("url") or definition.get("path") or "")
+    if definition.get("url") and not place.startswith(FILE_SCHEME):
+        return True
+    return bool(place) and _is_private_path(place, definition.get("source") == GitSource.kind)
+
+
+@cache
+def _is_private_path(text: str, is_git: bool) -> bool:
+    try:
+        folders = list_folders(local_path(text)) if is_git else []
+    except (UserError, *UNREACHABLE):
+        return True
+    return is_closed(text) or any(is_closed(os.fspath(folder)) for folder in folders)
 
 
 def own_repository(

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol, cast
@@ -197,19 +197,8 @@ def unreachable(text: str, error: Exception) -> str:
     return f"{shown!r} cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
-def is_private(definition: Definition) -> bool:
-    """Return True if a source, by its definition, is not readable by all users of the machine.
-
-    A source behind a server counts as private: the server may have asked for a password.
-    """
-    place = str(definition.get("url") or definition.get("path") or "")
-    if definition.get("url") and not place.startswith(FILE_SCHEME):
-        return True
-    return bool(place) and _is_closed(place)
-
-
-@cache
-def _is_closed(text: str) -> bool:
+def is_closed(text: str) -> bool:
+    """Return True if others cannot reach and read a source at a path, as local_path() reads it."""
     try:
         path = Path(os.path.realpath(local_path(text)))
         return any(part.stat().st_mode & needed != needed for part, needed in _needed_modes(path))

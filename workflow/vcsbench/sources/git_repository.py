@@ -120,6 +120,12 @@ def find_layout(path: Path) -> GitLayout | None:
     return GitLayout(folder, common)
 
 
+def list_folders(path: Path) -> list[Path]:
+    """Return the folders that the repository at a path consists of, and those that it borrows from."""
+    layout = find_layout(path)
+    return [*layout, *_object_folders(layout.common / "objects")] if layout else []
+
+
 def work_tree_above(path: Path) -> Path | None:
     """Return the nearest folder above a path that has a git repository."""
     above = path.resolve().parents
