@@ -133,6 +133,8 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     kept = drive(page, tmp_path, OVERVIEW, anchor=MINE.replace("=f6", "=f7"))
     assert kept["chips"]["card-format"] == ["keep f7 2.0x faster"]
     assert not any("f7 2.0x" in line for line in kept["first"])
+    # The question compares http with svn.
+    assert drive(page, tmp_path, OVERVIEW, anchor="#&ra=file")["chips"]["card-ra"] == []
 
 
 def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
