@@ -5,7 +5,6 @@ import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -20,31 +19,31 @@ from vcsbench.errors import UserError
 from vcsbench.evidence import run_columns
 from vcsbench.machine import Machine
 from vcsbench.measure.runs import server_libraries
-from vcsbench.measure.server import Server, Svnserve
+from vcsbench.measure.server import Svnserve
 from vcsbench.programs import Programs, check_unchanged, digest
 
 DEFAULT = Path(__file__).parents[2] / "config" / "servers" / "default"
 LOG, NULL_LOG = "{svn} log {url}", "{svnbench} null-log {url}"
 
 
-def script(prefix: Path, name: str, text: str) -> Path:
+def script(prefix, name, text):
     return write_program(prefix / "bin" / name, f"#!/bin/sh\n{text}\n")
 
 
-def wrapper(prefix: Path, *names: str) -> Path:
+def wrapper(prefix, *names):
     for name in names:
         script(prefix, name, f'exec {shutil.which(name)} "$@"')
     return prefix
 
 
-def digests(build: Build, argv: str, server: str) -> dict[str, str]:
+def digests(build, argv, server):
     """Return the digests of a cell's programs as a new start of the workflow does."""
     programs._file_digest.cache_clear()
-    environment: Any = SimpleNamespace(builds={"x": build}, machine=Machine())
+    environment = SimpleNamespace(builds={"x": build}, machine=Machine())
     return binaries_of({"build": "x"}, {"argv": argv, "server": server}, environment)
 
 
-def read(root: Path, **definitions: Any) -> dict[str, Build]:
+def read(root, **definitions):
     places = {name: BuildPlace(**place) if place else None for name, place in definitions.items()}
     return read_builds(
         places, root, lambda keys, text: UserError(f"my.yaml: `{dotted(keys)}`: {text}")
@@ -180,7 +179,7 @@ def served(folder):
     return folder
 
 
-def make_server(served: Path, command: str) -> Server:
+def make_server(served, command):
     script(served / "x", "svnserve", command)
     wrapped = Programs(str(served / "x"))
     return Svnserve(served / "root", DEFAULT, served / "run", wrapped)

@@ -11,7 +11,6 @@ import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -53,7 +52,7 @@ def packed(root):
     return bundle.pack("january", [], root)
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
+def files_of(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
@@ -61,16 +60,16 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def at(name: str) -> str:
+def at(name):
     return f"{bundle.INSIDE}/{name}"
 
 
-def members_of(packed: Path) -> dict[str, bytes]:
+def members_of(packed):
     with tarfile.open(packed) as archive:
         return {m.name: archive.extractfile(m).read() for m in archive}
 
 
-def write_archive(members: dict[str, bytes], path: Path) -> Path:
+def write_archive(members, path):
     with tarfile.open(path, "w:gz") as archive:
         for name, content in members.items():
             member = tarfile.TarInfo(name)
@@ -79,7 +78,7 @@ def write_archive(members: dict[str, bytes], path: Path) -> Path:
     return path
 
 
-def pack_again(members: dict[str, bytes], path: Path, **more: Any) -> Path:
+def pack_again(members, path, **more):
     """Pack other files, with a manifest that fits them."""
     manifest = json.loads(members.pop(bundle.MANIFEST)) | more
     manifest["files"] = {
@@ -89,11 +88,11 @@ def pack_again(members: dict[str, bytes], path: Path, **more: Any) -> Path:
     return write_archive({bundle.MANIFEST: json.dumps(manifest).encode(), **members}, path)
 
 
-def import_bundle(archive: Path, root: Path) -> list[str]:
+def import_bundle(archive, root):
     return bundle.import_bundle(archive, "", root, HERE)
 
 
-def error_of(archive: Path, root: Path) -> str:
+def error_of(archive, root):
     """Return why an archive is refused, and check that nothing of it remains."""
     before = {*root.rglob("*")}
     with pytest.raises(UserError) as raised:
@@ -149,19 +148,19 @@ def test_pack_unsuitable_name_or_study_is_refused(copy, name, studies, expected)
         bundle.pack(name, studies, copy)
 
 
-def edit_csv(members: dict[str, bytes]) -> None:
+def edit_csv(members):
     name = at(f"results/measurements/{STUDY}.csv")
     members[name] = members[name].replace(b"1", b"2", 1)
 
 
-def add(name: str) -> Change:
+def add(name):
     return lambda members: members.update({name: b"x"})
 
 
 FOREIGN = "does not belong in a bundle"
 
 
-def climb(members: dict[str, bytes]) -> None:
+def climb(members):
     manifest = json.loads(members[bundle.MANIFEST])
     name = "../../outside"
     manifest["files"][name] = manifest["files"].pop("config/published/findings.yaml")
@@ -231,7 +230,7 @@ def test_unpack_incomplete_or_missing_archive_is_refused(packed, tmp_path, size)
     ],
 )
 def test_import_names_another_version(packed, tmp_path, change, expected):
-    importer: Any = {**HERE, **change}
+    importer = {**HERE, **change}
     line = bundle.import_bundle(packed, "again", tmp_path, importer)[2]
     assert "were made by vcsbench 0.1.0, commit aaaaaaaaaaaa," in line and expected in line
 
@@ -240,7 +239,7 @@ LAUGHS = b"a: &a [x, x]\n" + b"".join(
     b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 122)
 )
 OUTER_BASELINE = b'{"order": {}, "baselines": ["../../x"]}'
-HOSTILE: dict[str, tuple[dict[str, bytes], dict[str, Any]]] = {
+HOSTILE = {
     "page of another layout": ({f"results/page/{STUDY}.json": b'{"shelf": 1}'}, {}),
     "provenance of another layout": ({f"results/provenance/{STUDY}.json": b'{"x": 1}'}, {}),
     "deep page": ({f"results/page/{STUDY}.json": b"[" * 100_000}, {}),
@@ -311,7 +310,7 @@ def test_page_command_pasted_into_a_shell_runs_nothing_of_a_cell_name(tmp_path):
 ODD = [b"\0", b"\x1b[2J", b"../", b"&a [*a]", b"9" * 5000, b'{"a":' * 500, b"\xff\xfe", b"-"]
 
 
-def fuzzed(dice: random.Random, packed: Path, path: Path) -> Path:
+def fuzzed(dice, packed, path):
     """Write a bundle that is damaged as a file, as an archive, or in members that fit their manifest."""
     kind = dice.choice(("file", "archive", "manifest", "member"))
     if kind == "file":

@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -26,7 +25,7 @@ def folder(folder):
     return folder
 
 
-def evicted_file(path: Path, size: int = 3 * MIB) -> int:
+def evicted_file(path, size=3 * MIB):
     """Write a file that is not in the page cache, and return its descriptor."""
     path.write_bytes(os.urandom(size))
     os.sync()
@@ -35,7 +34,7 @@ def evicted_file(path: Path, size: int = 3 * MIB) -> int:
     return descriptor
 
 
-def share(folder: Path) -> float | None:
+def share(folder):
     residency = caches.resident(folder)
     return residency.share if residency else None
 
@@ -118,7 +117,7 @@ def test_has_cached_names_unsupported_is_false(folder, monkeypatch):
 @pytest.mark.parametrize("skip", [False, True])
 def test_cold_state_skip_client_warmup_leaves_client_untouched(skip):
     config = SimpleNamespace(settings=SimpleNamespace(skip_client_warmup=skip))
-    environment: Any = SimpleNamespace(config=config)
+    environment = SimpleNamespace(config=config)
     assert ("touch-client" in AXIS.part("cold", environment)["state"]["prepare"]) is not skip
 
 

@@ -8,8 +8,6 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from subprocess import CompletedProcess
-from typing import Any
 
 import pytest
 
@@ -49,7 +47,7 @@ sys.exit(3 if {{"fail", "refuse"}} & {{*words}} else 0)
 class Checkout:
     """A checkout with a Snakemake that only records its calls."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.fakes = Fakes(folder / "machine")
         self.fakes.add("python", f'exec {sys.executable} "$@"', silent=True)
         self.folder = folder / "checkout"
@@ -62,18 +60,18 @@ class Checkout:
             shutil.copy2(ROOT / file, self.folder)
         text = SNAKEMAKE.format(python=sys.executable, record=str(self.fakes.record))
         self.snakemake = write_program(self.fakes.bin / "snakemake", text)
-        self.started: list[subprocess.Popen[str]] = []
+        self.started = []
 
-    def run(self, *arguments: str) -> CompletedProcess[str]:
+    def run(self, *arguments):
         return self.fakes.run(self.folder / "vcsbench", "run", *arguments)
 
-    def make(self, *arguments: str) -> CompletedProcess[str]:
+    def make(self, *arguments):
         return self.fakes.run("make", "--no-print-directory", "-C", self.folder, *arguments)
 
-    def calls(self) -> list[tuple[list[str], dict[str, Any]]]:
+    def calls(self):
         return [(words, options) for words, options in map(json.loads, self.fakes.calls())]
 
-    def start(self, *arguments: str) -> tuple[subprocess.Popen[str], int]:
+    def start(self, *arguments):
         """Start a run that works, and wait for its job. Return the process and the job's number."""
         env = {"PATH": str(self.fakes.bin), "HOME": os.devnull}
         argv, null = [self.folder / "vcsbench", "run", *arguments], subprocess.DEVNULL
@@ -85,7 +83,7 @@ class Checkout:
         wait_for(job.exists)
         return process, int(job.read_text())
 
-    def killed(self) -> int:
+    def killed(self):
         """Start a run that works, kill it, and return its job, which goes on."""
         process, job = self.start("work")
         process.kill()

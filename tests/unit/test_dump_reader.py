@@ -4,7 +4,6 @@ import io
 import os
 import subprocess
 import tracemalloc
-from pathlib import Path
 
 import pytest
 
@@ -204,13 +203,13 @@ HOSTILE = {
 }  # fmt: skip
 
 
-def read(stream: bytes, out: io.BytesIO | None = None) -> DumpReader:
+def read(stream, out=None):
     reader = DumpReader("it", io.BytesIO(stream), out=out)
     reader.run()
     return reader
 
 
-def load(stream: bytes, path: Path, *options: str) -> int:
+def load(stream, path, *options):
     subprocess.run(["svnadmin", "create", path], check=True)
     argv = ["svnadmin", "load", "-q", *options, path]
     return subprocess.run(argv, input=stream, capture_output=True).returncode

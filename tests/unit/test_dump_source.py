@@ -7,8 +7,6 @@ import lzma
 import random
 import re
 import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +20,6 @@ from vcsbench.errors import UserError
 from vcsbench.files import why_not_on_disk
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.loader import load_source
-from vcsbench.sources import Source
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
 from vcsbench.words import count_of
 
@@ -59,7 +56,7 @@ def dumps(repository):
     return {fmt: run("svnadmin", "dump", "-q", *words, repository) for fmt, words in DUMPS.items()}
 
 
-def compressed(content: bytes, how: str) -> bytes:
+def compressed(content, how):
     if how == "gz":
         return gzip.compress(content)
     if how == "xz":
@@ -67,15 +64,15 @@ def compressed(content: bytes, how: str) -> bytes:
     return run("zstd", "-qc", stdin=content) if how == "zst" else content
 
 
-def dump_source(path: Path, **options: str) -> Source:
+def dump_source(path, **options):
     return sources.open_source("mine", {"source": "dump", "path": str(path), **options})
 
 
-def run_code(*argv: str | Path) -> int:
+def run_code(*argv):
     return subprocess.run(argv, capture_output=True).returncode
 
 
-def refused(path: Path) -> str:
+def refused(path):
     """Return the error of write(), which must not have written anything."""
     out = io.BytesIO()
     with pytest.raises(UserError) as caught:
@@ -319,7 +316,7 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
     ],
 )
 def test_cell_that_writes_long_names_is_refused(subjects, argv, is_refused):
-    recipe: Any = dict(zip(("input", "output"), subjects, strict=True), argv=argv)
+    recipe = dict(zip(("input", "output"), subjects, strict=True), argv=argv)
     recipe["repository"] = {"name": "it"}
     assert why_not_on_disk(recipe, lambda: 3) == f"it has 3 names {REASON}" * is_refused
     assert why_not_on_disk(recipe, lambda: 0) == ""

@@ -3,7 +3,6 @@
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,7 +17,7 @@ CONDA_HAS = {"snakemake": "9.27.0", "pandas": "3.0.3", "pytest": "9.1.1", "hypot
 CONDA_HAS |= {"breezy": "3.3.17", "pydantic": "2.13.0"}
 
 
-def pins(requirements: list[str]) -> dict[str, str]:
+def pins(requirements):
     return dict(requirement.split("==") for requirement in requirements)
 
 
@@ -26,11 +25,11 @@ RUNTIME = pins(PYPROJECT["project"]["dependencies"])
 GROUPS = {name: pins(group) for name, group in PYPROJECT["dependency-groups"].items()}
 
 
-def environment(name: str) -> dict[str, Any]:
+def environment(name):
     return yaml.safe_load((ROOT / "envs" / name).read_text())
 
 
-def conda_pins(name: str) -> dict[str, str]:
+def conda_pins(name):
     return dict(dependency.split("=") for dependency in environment(name)["dependencies"])
 
 

@@ -15,7 +15,6 @@ from git_histories import (
     SYMLINK,
     Commit,
     Graph,
-    Node,
     changed,
     check_refs,
     check_tree,
@@ -33,7 +32,6 @@ from git_histories import (
     run,
     write_and_load,
 )
-from vcsbench.sources import Facts
 from vcsbench.sources.dump_format import subversion_path
 from vcsbench.sources.git_history import Commit as ListedCommit
 from vcsbench.sources.git_history import ConversionPlan
@@ -84,7 +82,7 @@ HISTORIES = {
 }  # fmt: skip
 
 
-def counts(facts: Facts) -> list[int]:
+def counts(facts):
     return [int(note.rpartition(": ")[2].rstrip(".")) for note in facts.notes]
 
 
@@ -106,9 +104,9 @@ def test_conversion_refused_names_and_targets_are_escaped_and_counted(tmp_path):
         b"latin": b"\xe4", b"lines": b"a\nb", b"good": b" \xc3\xa4 ", b"empty": b"", b"long": long,
         b"longest": long[1:],
     }  # fmt: skip
-    nodes: dict[bytes, Node] = {name: (FILE, name) for name in names}
+    nodes = {name: (FILE, name) for name in names}
     nodes |= {name: (SYMLINK, target) for name, target in targets.items()}
-    then: dict[bytes, Node] = {b"empty": (SYMLINK, b"good"), b"longest": (SYMLINK, b"")}
+    then = {b"empty": (SYMLINK, b"good"), b"longest": (SYMLINK, b"")}
     path = make_git(tmp_path / "git", [Commit(nodes), Commit({**then, b"new\nline": (FILE, b"2")})])
     facts = write_and_load(git_source(path), tmp_path / "svn")
     tree = {escaped: ("file", name) for name, escaped in names.items()} | {b"?\\127": DIR}
@@ -207,7 +205,7 @@ files = st.one_of(
 
 
 @st.composite
-def graphs(draw: st.DrawFn) -> Graph:
+def graphs(draw):
     commits = []
     for at in range(draw(st.integers(1, 8))):
         parents = draw(st.lists(st.integers(0, at - 1), max_size=3, unique=True)) if at else []
@@ -221,13 +219,13 @@ def graphs(draw: st.DrawFn) -> Graph:
     return Graph(commits, {"main": draw(index), **branches}, tags, annotated)
 
 
-def check_history(history: list[Commit]) -> None:
+def check_history(history):
     with tempfile.TemporaryDirectory() as folder:
         convert(make_git(Path(folder, "git"), history), Path(folder, "svn"))
         assert len(log(Path(folder, "svn"))) == len(history) + 1
 
 
-def check_graph(graph: Graph) -> None:
+def check_graph(graph):
     with tempfile.TemporaryDirectory() as folder:
         convert_graph(Path(folder), graph)
 
@@ -279,11 +277,11 @@ def test_subversion_path_reserved_long_and_odd_names_stay_different():
 # Branches, tags, merges and renames
 
 
-def convert_whole(path: Path, into: Path, **options: str) -> Facts:
+def convert_whole(path, into, **options):
     return write_and_load(git_source(path, history="whole", **options), into)
 
 
-def convert_graph(folder: Path, graph: Graph) -> Facts:
+def convert_graph(folder, graph):
     """Create a graph in folder/git, convert it to folder/svn, and compare all trees."""
     path = make_git(folder / "git", graph)
     facts = convert_whole(path, folder / "svn")
@@ -313,7 +311,7 @@ def merged(tmp_path_factory):
     return folder, convert_graph(folder, MERGED)
 
 
-def revisions_of(folder: Path) -> list[int]:
+def revisions_of(folder):
     entries = [entry.get("git:commit") for entry in log(folder / "svn")]
     return [entries.index(commit) + 1 for commit in names_of(folder / "git")]
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +35,7 @@ from git_histories import (
 from project import ODD_FILES, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.sources import Source, git_repository
+from vcsbench.sources import git_repository
 from vcsbench.sources.git_history import LARGE_BLOB
 from vcsbench.sources.git_repository import quote
 from vcsbench.subjects.tree import checkout_head
@@ -63,7 +62,7 @@ PROGRAM_VARIABLES = (
 )  # fmt: skip
 
 
-def make_work(path: Path) -> Path:
+def make_work(path):
     """Make a work tree with one commit whose attributes name a filter for every file."""
     path.mkdir()
     git(path, "init", "-q", "-b", "main")
@@ -81,14 +80,14 @@ def work(tmp_path):
     return make_work(tmp_path / "work")
 
 
-def canary(folder: Path) -> Path:
+def canary(folder):
     """Return a program that leaves the file CANARY next to it."""
     return write_program(
         folder / "canary", f"#!/bin/sh\necho \"$0 $*\" >> '{folder}/CANARY'\ncat\n"
     )
 
 
-def program_keys() -> list[str]:
+def program_keys():
     """Return every configuration key of the installed git, with names in place of the placeholders."""
     words = ("git", "help", "--config-for-completion")
     keys = subprocess.run(words, capture_output=True, text=True).stdout.split()
@@ -100,13 +99,13 @@ def program_keys() -> list[str]:
     return sorted({key for key in keys if pattern.fullmatch(key)})
 
 
-def check_out(source: Source, folder: Path) -> list[str]:
+def check_out(source, folder):
     """Write the youngest tree of a source to folder/tree, and return the notes."""
     folder.mkdir()
     return checkout_head(source.head(), folder / "tree", folder, "svn")
 
 
-def read_everything(path: Path, folder: Path) -> Path:
+def read_everything(path, folder):
     """Detect, estimate, convert and take the tree of a repository, as plan and run do."""
     definition = sources.detect(str(path))
     source = sources.open_source("mine", {**definition, "history": "whole"})
@@ -119,17 +118,17 @@ def read_everything(path: Path, folder: Path) -> Path:
     return folder / "tree"
 
 
-def check_read(path: Path, folder: Path) -> None:
+def check_read(path, folder):
     """Read the repository of `work` in all ways. Its content is unchanged, and no canary has run."""
     tree = read_everything(path, folder / "out")
     assert {file.name: file.read_bytes() for file in tree.iterdir()} == CONTENT
     assert not (folder / "CANARY").exists()
 
 
-def refusal(path: Path, **options: str) -> str:
+def refusal(path, **options):
     """Return the error of a plan. It must be one line."""
 
-    def plan() -> None:
+    def plan():
         source = sources.open_source("mine", {**sources.detect(str(path)), **options})
         source.check()
         source.estimate()
@@ -139,11 +138,11 @@ def refusal(path: Path, **options: str) -> str:
     return str(caught.value)
 
 
-def resolve(path: Path, name: str) -> str:
+def resolve(path, name):
     return git(path, "rev-parse", name).decode().strip()
 
 
-def write_blob(path: Path, content: bytes) -> str:
+def write_blob(path, content):
     return git(path, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
 
 
@@ -207,12 +206,12 @@ def test_git_source_with_replacements_and_grafts_reads_the_commit(work, tmp_path
     check_read(work, tmp_path)
 
 
-def make_sparse(path: Path) -> None:
+def make_sparse(path):
     with path.open("wb") as file:
         file.truncate(100 << 20)
 
 
-ODD: dict[str, Callable[[Path], object]] = {
+ODD = {
     **ODD_FILES,
     "file": Path.touch,
     "large": make_sparse,
@@ -236,7 +235,7 @@ OLDER = {(name, "folder") for name in ("refs", "refs/heads", "refs/heads/main")}
 
 
 @contextmanager
-def replaced(path: Path, kind: str) -> Iterator[None]:
+def replaced(path, kind):
     """Put something odd in the place of a file or folder. Unreadable ones keep their content."""
     away = path.with_name("away")
     if os.path.lexists(path) and kind == "unreadable":
@@ -258,7 +257,7 @@ def replaced(path: Path, kind: str) -> Iterator[None]:
             away.rename(path)
 
 
-def fail_of_hanging(*_: object) -> None:
+def fail_of_hanging(*_):
     pytest.fail("it hangs")
 
 
@@ -280,7 +279,7 @@ def shared():
 def test_git_folder_with_an_odd_entry_is_read_or_refused(shared, name):
     place = shared / ("linked" if "linked" in name else "work")
 
-    def identity() -> str:
+    def identity():
         source = git_source(Path(sources.detect(str(place))["path"]))
         source.estimate()
         return source.identity()
@@ -330,7 +329,7 @@ def test_git_include_of_a_pipe_is_not_read(work, tmp_path):
     check_read(work, tmp_path)
 
 
-def raw_tree(path: Path, *entries: tuple[bytes, bytes, str]) -> str:
+def raw_tree(path, *entries):
     """Write a tree of any modes, names and objects, even if git itself refuses them."""
     data = b"".join(
         b"%s %s\0%s" % (mode, name, bytes.fromhex(blob)) for mode, name, blob in entries
@@ -339,7 +338,7 @@ def raw_tree(path: Path, *entries: tuple[bytes, bytes, str]) -> str:
     return git(path, *words, stdin=data).decode().strip()
 
 
-def commit_tree(path: Path, tree: str) -> None:
+def commit_tree(path, tree):
     name = git(path, "commit-tree", "-m", "a tree", tree).decode().strip()
     git(path, "update-ref", "refs/heads/main", name)
 
@@ -626,7 +625,7 @@ def test_git_source_wrong_definitions_name_the_key(merged, tmp_path):
     git(tmp_path, "init", "-q", "empty")
     (tmp_path / "folder").mkdir()
 
-    def error(path: Path, **options: str) -> str:
+    def error(path, **options):
         with pytest.raises(UserError) as caught:
             git_source(path, **options).check()
         return str(caught.value).removeprefix("config/config.yaml: repositories.mine.")

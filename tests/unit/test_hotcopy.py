@@ -35,13 +35,13 @@ ROOT = Path(__file__).parents[2]
 Make = Callable[..., Path]
 
 
-def run(*argv: str | Path) -> str:
+def run(*argv):
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
 def make(tmp_path):
-    def make_it(fmt: str = "f6", pack_at: int = 0, name: str = "mine") -> Path:
+    def make_it(fmt="f6", pack_at=0, name="mine"):
         path = tmp_path / name
         fsfs.create(path, fmt)
         if read_format(path).shard:
@@ -61,7 +61,7 @@ def make(tmp_path):
     return make_it
 
 
-def content(path: Path) -> dict[str, bytes]:
+def content(path):
     """Return the files of db/ with revisions or their layout."""
     names = ("revs", "revprops", "fsfs.conf", "min-unpacked-rev", "current", "fs-type", "format")
     roots = [path / "db" / name for name in names]
@@ -70,15 +70,15 @@ def content(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
-def revs(path: Path) -> dict[str, bytes]:
+def revs(path):
     return {name: data for name, data in content(path).items() if "/revs/" in name}
 
 
-def svn_source(path: Path) -> sources.Source:
+def svn_source(path):
     return sources.open_source("mine", {"source": "svn", "path": str(path)}, "my.yaml")
 
 
-def states(path: Path) -> dict[str, tuple[int, int]]:
+def states(path):
     """Return mode and ctime of every file: any write changes them."""
     return {str(f): (s.st_mode, s.st_ctime_ns) for f in path.rglob("*") if (s := os.lstat(f))}
 
@@ -198,7 +198,7 @@ def test_hotcopy_takes_links_and_odd_names(make, tmp_path):
 def test_hotcopy_of_a_live_repository_is_whole(make, tmp_path):
     original, ended = make("f8"), threading.Event()
 
-    def commit() -> None:
+    def commit():
         number = 0
         while not ended.is_set():
             number += 1
@@ -302,7 +302,7 @@ def test_load_source_makes_all_variants_and_no_others(make, tmp_path, pack_at, n
     verify.verify_all(into)
 
 
-def advised_loads() -> list[tuple[str, str, str]]:
+def advised_loads():
     loads = []
     for study in ("own-repository", "fsfs-san-2014", "fsfs-ssd-2014"):
         actions = read_yaml(ROOT / f"config/studies/{study}.yaml")["questions"]["format"]["actions"]

@@ -4,7 +4,6 @@ import errno
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -60,7 +59,7 @@ def test_job_log_error_of_the_system_is_one_sentence(tmp_path, number, names, re
 class Unmounted(Subject):
     """A subject on an unmounted file system."""
 
-    def check_unchanged(self, closely: bool = False) -> None:
+    def check_unchanged(self, closely=False):
         if closely:
             raise UserError("/mnt: is on ext4, and was on tmpfs")
 
@@ -80,10 +79,10 @@ def test_measure_failed_round_reports_unmounted_file_system_first(
     monkeypatch, error, kinds, expected
 ):
     class Failing:
-        def __init__(self, *_: Any) -> None:
+        def __init__(self, *_):
             self.cell = SimpleNamespace(subjects=[kind({}, 1, Path()) for kind in kinds])
 
-        def measure(self, _lock: int) -> None:
+        def measure(self, _lock):
             raise error
 
     monkeypatch.setattr(cell, "CellRound", Failing)

@@ -5,9 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,18 +44,18 @@ def disk(tmp_path):
         yield path
 
 
-def make_interleaved(loaded: Path, disk: Path, names: Sequence[str]) -> None:
+def make_interleaved(loaded, disk, names):
     origins = {name: loaded / name.rpartition(".")[0] for name in names}
     jobs = [CopyJob(o, disk / name, fsfs.list_files(o)) for name, o in origins.items()]
     interleave(jobs, disk, 0, 1)
     flush(disk)
 
 
-def flush(disk: Path) -> None:
+def flush(disk):
     subprocess.run(["sync", "-f", disk], check=True)
 
 
-def proof(disk: Path, names: Sequence[str] = ALL) -> dict[str, Any]:
+def proof(disk, names=ALL):
     return layout.prove_interleaving({name: disk / name for name in names})
 
 

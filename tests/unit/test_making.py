@@ -14,7 +14,7 @@ from vcsbench.storages.filesystems import MAKEABLE, why_cannot_make
 MIB = 1 << 20
 
 
-def makable(kind: str) -> pytest.MarkDecorator:
+def makable(kind):
     why = why_cannot_make(kind)
     return pytest.mark.skipif(bool(why), reason=why)
 
@@ -23,7 +23,7 @@ KINDS = [pytest.param(kind, marks=makable(kind)) for kind in MAKEABLE]
 IMAGES = [pytest.param(kind, marks=makable(kind)) for kind in MAKEABLE if kind != "tmpfs"]
 
 
-def run(folder: Path, kind: str, body: str) -> str:
+def run(folder, kind, body):
     """Run code with a made file system `made` in a new process, and return its output."""
     head = (
         "import os, sys, time; from pathlib import Path\n"
@@ -35,7 +35,7 @@ def run(folder: Path, kind: str, body: str) -> str:
     return done.stdout.strip()
 
 
-def loops(folder: Path) -> list[str]:
+def loops(folder):
     """Return the loop devices with an image in a folder, deleted images included."""
     files = Path("/sys/block").glob("loop*/loop/backing_file")
     return [str(file) for file in files if str(folder) in file.read_text()]

@@ -3,8 +3,6 @@
 import json
 import os
 import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -48,7 +46,7 @@ RESULT = (
 )
 
 
-def inside(kind: str, folder: Path, script: str) -> list[Any]:
+def inside(kind, folder, script):
     if why := why_cannot_make(kind):
         pytest.skip(why)
     done = run_python(INSIDE, kind, folder, script, REFLINK_LIBRARY=str(BUILT))

@@ -22,7 +22,7 @@ from unit.synthetic import AXES
 from vcsbench.advice.cards import Advice, factor
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.errors import UserError
-from vcsbench.report.answers import CardView, card_views, choice
+from vcsbench.report.answers import card_views, choice
 from vcsbench.report.findings_section import MEANINGS, causes_of, finding_views, summary_of
 from vcsbench.report.page import StudyFindings, build_index, build_page, page_of, read_entries
 from vcsbench.report.results import Results, read_records, read_results
@@ -51,11 +51,11 @@ def tree(results):
     return parse(build_page(results))
 
 
-def unpacked(text: str) -> dict[str, Any]:
+def unpacked(text):
     return dict(json.loads(gzip.decompress(base64.b64decode(text))))
 
 
-def card_on(page: Page, axis: str) -> CardView:
+def card_on(page, axis):
     return next(view for view in page["cards"] if view.card.question.axis == axis)
 
 
@@ -362,7 +362,7 @@ def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
     assert {point.keys["repo"] for grid in measured for point in grid.points} == {"ruby"}
 
 
-def reported(day: int, study: Any = STUDY, findings: Any = ()) -> Results:
+def reported(day, study=STUDY, findings=()):
     cell = {"cell": "log/svn", **dict.fromkeys(study.axes, ""), "command": "log", "skip": ""}
     return Results(
         study=study,

@@ -15,7 +15,7 @@ from project import wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
-from vcsbench.measure.server import HOST, SERVER_KINDS, Server, server_environment
+from vcsbench.measure.server import HOST, SERVER_KINDS, server_environment
 from vcsbench.processes import SERVER_GROUP
 
 DEFAULT = Path(__file__).parent.parent.parent / "config" / "servers" / "default"
@@ -50,7 +50,7 @@ def server(folder, request):
 only_httpd = pytest.mark.parametrize("server", KINDS[1:], indirect=True)
 
 
-def svn(server: Server, *arguments: str) -> subprocess.CompletedProcess[str]:
+def svn(server, *arguments):
     scheme = {"svnserve": "svn", "httpd": "http"}[server.kind]
     url = f"{scheme}://{HOST}:{server.port}/one"
     argv = ["svn", *(word.replace("URL", url) for word in arguments), "--non-interactive"]

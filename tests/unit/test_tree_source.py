@@ -11,7 +11,6 @@ import tarfile
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from project import needs
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import MAX_DEPTH, entries
-from vcsbench.sources import Source, archives, dump_format, open_source, tree_source
+from vcsbench.sources import archives, dump_format, open_source, tree_source
 from vcsbench.sources.archives import ArchiveError, ContainedFolder
 from vcsbench.subjects.tree import checkout_head
 
@@ -33,7 +32,7 @@ warnings.filterwarnings("ignore", category=UserWarning, module="zipfile")
 OUTSIDE = "../outside"
 
 
-def tar_of(*members: tuple[str, bytes, bytes | str], **more: str) -> bytes:
+def tar_of(*members, **more):
     """An archive of (name, type, content or target)."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
@@ -49,7 +48,7 @@ def tar_of(*members: tuple[str, bytes, bytes | str], **more: str) -> bytes:
     return out.getvalue()
 
 
-def zip_of(*members: tuple[str, int, bytes]) -> bytes:
+def zip_of(*members):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, mode, content in members:
@@ -66,16 +65,16 @@ LNK, FIFO, CHR = tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE
 ZLINK, ZFILE, ZFIFO = 0o120777, 0o100644, 0o010644
 
 
-def patched(content: bytes, at: int, at_central: int, value: int) -> bytes:
+def patched(content, at, at_central, value):
     """A .zip of one member with a byte changed in both of its headers."""
     changed = bytearray(content)
     changed[at] = changed[changed.rfind(b"PK\1\2") + at_central] = value
     return bytes(changed)
 
 
-def long_chain() -> bytes:
+def long_chain():
     """Links that a path beyond PATH_MAX leads through, as in CVE-2025-4517."""
-    members: list[tuple[str, bytes, bytes | str]] = []
+    members = []
     path, name = "", "d" * 247
     for step in "abcdefghijklmnop":
         members.append((f"{path}{name}", DIR, b""))
@@ -89,7 +88,7 @@ def long_chain() -> bytes:
 
 ONE_ZIP = zip_of(("kit/text", ZFILE, b"hello"))
 HELLO = tar_of(("kit/text", REG, b"hello"))
-REFUSED: dict[str, bytes | Callable[[], bytes]] = {
+REFUSED = {
     "zip below link": zip_of(("a", ZLINK, OUTSIDE.encode()), ("a/x", ZFILE, b"x")),
     "zip same as link": zip_of(("a", ZLINK, f"{OUTSIDE}/x".encode()), ("a", ZFILE, b"x")),
     "zip folder then link": zip_of(("a/", 0o040755, b""), ("a", ZLINK, OUTSIDE.encode())),
@@ -173,7 +172,7 @@ def test_unpack_refused_archive_gives_one_sentence(case, tmp_path, into, monkeyp
 TEXT = {"kit/text": b"hello"}
 # The start of a central header of a .zip, by the system that made it.
 MADE_ON = {system: bytes((*b"PK\1\2", 20, system)) for system in (0, 3)}
-UNPACKED: dict[str, tuple[bytes, dict[str, bytes]]] = {
+UNPACKED = {
     "zip at the end": (HELLO + ONE_ZIP.replace(b"hello", b"HELLO"), TEXT),
     "zip in zip": (ONE_ZIP, TEXT),
     "mtime inf": (tar_of(("kit/text", REG, b"hello"), mtime="inf"), TEXT),
@@ -274,7 +273,7 @@ def test_contained_folder_link_made_by_another_process_is_not_followed(tmp_path,
 
 
 def test_tar_sizes_in_octal_and_base_256_are_read(tmp_path):
-    def sized(field: bytes) -> Iterator[archives.Member]:
+    def sized(field):
         block = bytearray(HELLO[:512])
         block[124:136] = field
         block[148:156] = b" " * 8
@@ -301,7 +300,7 @@ def test_directory_nested_too_deep_raises(tmp_path):
 # Sources
 
 
-def make_tree(root: Path) -> Path:
+def make_tree(root):
     (root / "empty").mkdir(parents=True)
     (root / "deep/er").mkdir(parents=True)
     (root / "deep/er/file").write_bytes(bytes(range(256)))
@@ -314,7 +313,7 @@ def make_tree(root: Path) -> Path:
     return root
 
 
-def pack(root: Path, path: Path) -> Path:
+def pack(root, path):
     if path.suffix == ".zip":
         members = []
         for file in sorted(root.rglob("*")):
@@ -329,7 +328,7 @@ def pack(root: Path, path: Path) -> Path:
     return path
 
 
-def source_of(root: Path, name: str) -> Source:
+def source_of(root, name):
     """Return a tree as a source: the directory itself, or an archive `name` of it."""
     path = pack(root, root.parent / name) if name else root
     return open_source("it", {"source": "archive" if name else "directory", "path": str(path)})
@@ -352,7 +351,7 @@ def test_tree_source_tree_is_loaded_unchanged(name, tmp_path):
 
 
 LONG = b"\xf0" * 60 + b".txt"
-ODD_NAMES: dict[bytes, bytes] = {
+ODD_NAMES = {
     b"esc\x1b[31m/bell\x07": b"esc?\\027[31m/bell?\\007",
     b"latin-\xe9": b"latin-?\\233",
     b"line\n": b"line?\\010",
@@ -464,7 +463,7 @@ def test_archive_source_truncated_is_refused(tmp_path):
 # Mutated archives
 
 
-def tar_seed() -> bytes:
+def tar_seed():
     text = b"x" * 700
     return tar_of(
         ("kit/file", REG, text),
@@ -476,7 +475,7 @@ def tar_seed() -> bytes:
     )
 
 
-def zip_seed() -> bytes:
+def zip_seed():
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for number, method in enumerate((0, 8, 12, 14)):
@@ -505,7 +504,7 @@ WORDS = [
 ]
 
 
-def mutate(seed: bytes, choice: random.Random) -> bytes:
+def mutate(seed, choice):
     """Damage an archive. Half of the time, repair the checksums of a tar."""
     content = bytearray(damaged(choice, seed, WORDS))
     for block in range(0, len(content) - 511, 512) if choice.random() < 0.5 else ():

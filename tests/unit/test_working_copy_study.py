@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -32,7 +31,7 @@ STUDY_FILE = ROOT / "config" / "studies" / f"{STUDY}.yaml"
 made = partial(study_grid, STUDY)
 
 
-def published() -> Any:
+def published():
     study = load_study(STUDY_FILE)
     paths = [ROOT / "config" / "published" / name for name in study.numbers]
     files = {str(path): study.numbers[path.name] for path in paths}
@@ -70,7 +69,7 @@ def test_grid_has_no_null_update_with_reflinks():
     }
 
 
-def reason(**axes: str) -> str:
+def reason(**axes):
     usual = {"command": "checkout", "repo": "large", "filesystem": "ext4", "reflink": "off"}
     whole = {**usual, "sqlite_locking": "default", "pristines": "stored", **axes}
     here, _ = made()
@@ -146,7 +145,7 @@ def copies(tmp_path, monkeypatch):
     return first, second
 
 
-def templates_of(path: Path) -> WorkingCopyTemplates:
+def templates_of(path):
     recipe = {
         "storage": {"path": str(path.parent)},
         "repository": {"identity": "x"},

@@ -2,13 +2,11 @@
 
 import re
 import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from project import ROOT, Project, needs
+from project import ROOT, needs
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
@@ -19,10 +17,10 @@ PART = {"command": "log", "ra": "file", "format": "f7", "config": "slow", "cache
 GRID = {STUDY: {"include": [PART], "exclude": [{"packing": "pack"}]}}
 
 
-def readme_expectations() -> dict[str, Any]:
+def readme_expectations():
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     text = next(block for block in blocks if block.startswith(f"{STUDY}:"))
-    expectations: dict[str, Any] = yaml.safe_load(text)
+    expectations = yaml.safe_load(text)
     return expectations
 
 
@@ -36,12 +34,12 @@ def repository(tmp_path_factory):
     return path
 
 
-def check(project: Project, repository: Path) -> subprocess.CompletedProcess[str]:
+def check(project, repository):
     """Run `make check REPO=...` without set-up."""
     return project.tool("check", f"--repository={repository}")
 
 
-def expect(project: Project, *more: dict[str, Any]) -> None:
+def expect(project, *more):
     """Write the expectations of the README, and more of the same study."""
     content = readme_expectations()
     content[STUDY] += more
@@ -50,7 +48,7 @@ def expect(project: Project, *more: dict[str, Any]) -> None:
     )
 
 
-def level(name: str, at_most: float, **where: str) -> dict[str, Any]:
+def level(name, at_most, **where):
     return {
         "id": name,
         "statement": f"It takes {at_most} s at most.",
@@ -95,7 +93,7 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
     assert 'id="expectation-in-no-time"' in project.page(STUDY)
 
 
-def assert_bundle_gives_the_same_page(project: Project, page: str) -> None:
+def assert_bundle_gives_the_same_page(project, page):
     """Bundle and import all results, and check their provenance."""
     provenance = project.json(f"provenance/{STUDY}.json")
     assert provenance["command"].startswith("snakemake ")

@@ -3,11 +3,10 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from project import ROOT, Project, mounted, needs, open_folder
+from project import ROOT, mounted, needs, open_folder
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.flags import is_invalid
@@ -18,7 +17,7 @@ RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.005, "seed
 SSD = "fsfs-ssd-2014"
 
 
-def invalid_flags(runs: list[dict[str, str]]) -> list[str]:
+def invalid_flags(runs):
     """Return the flags of invalid runs, without `clock`, which short runs get on a busy machine."""
     flags = [" ".join(set(run["flags"].split()) - {"clock"}) for run in runs]
     return [words for words in flags if is_invalid(words)]
@@ -89,7 +88,7 @@ def test_load_on_full_storage_fails_its_cells_only(project):
         assert not list(small.glob("*/targets/*"))
 
 
-def load_record(project: Project) -> dict[str, Any]:
+def load_record(project):
     return dict(project.json("loaded/ruby.json"))
 
 
@@ -98,7 +97,7 @@ DEFAULT = read_yaml(ROOT / "config" / "config.yaml")
 SCALES = {"ruby": 0.0218, "large": 0.01, "small": 0.004, "linux": 0.01}
 
 
-def scaled() -> dict[str, dict[str, Any]]:
+def scaled():
     """Return the default repositories at the scales of SCALES."""
     return {
         name: {**of, "scale": SCALES.get(name, of["scale"])}

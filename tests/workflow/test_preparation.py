@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from project import Project, mounted_ext4, needs
+from project import mounted_ext4, needs
 from vcsbench.subjects import fsfs, repository
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
@@ -21,11 +21,11 @@ SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "see
 KEYS = {"repositories": SMALL, "rounds": 2, "copies": 2, "grid": {STUDY: {"include": [PART]}}}
 
 
-def copy_path(project: Project, name: str) -> Path:
+def copy_path(project, name):
     return next((project.path / "storage").glob(f"vcsbench-*/repositories/{name}"))
 
 
-def flip(copy: Path) -> None:
+def flip(copy):
     path = copy / "db/revs/0/17"
     before = path.stat()
     path.chmod(0o644)
@@ -36,7 +36,7 @@ def flip(copy: Path) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def commit(copy: Path) -> None:
+def commit(copy):
     subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{copy}/new"], check=True)
 
 

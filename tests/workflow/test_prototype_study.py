@@ -5,11 +5,10 @@ import json
 import shutil
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from project import ROOT, Project, needs, servers_of, write_program
+from project import ROOT, needs, servers_of, write_program
 from vcsbench import processes
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.flags import is_invalid
@@ -20,8 +19,8 @@ TSVN = {"source": "generated", "profile": "tsvn", "scale": 0.003, "seed": 1}
 TRUNK = {"repo": "tsvn", "build": "trunk"}
 
 
-def configure(project: Project, *include: dict[str, Any], **over: Any) -> None:
-    usual: dict[str, Any] = {
+def configure(project, *include, **over):
+    usual = {
         "studies": [STUDY],
         "repositories": {"tsvn": TSVN},
         "rounds": 1,
@@ -56,7 +55,7 @@ def test_prototype_study_runs_from_grid_to_report(project):
     assert_findings_and_tables(project)
 
 
-def assert_runs_share_one_server(project: Project, runs: list[dict[str, str]]) -> None:
+def assert_runs_share_one_server(project, runs):
     served = [run for run in runs if run["ra"] == "svn" and run["wire_compression"] == "off"]
     assert [run["run"] for run in served] == ["1", "2", "3"]
     assert len({run["server_pid"] for run in served}) == 1
@@ -68,7 +67,7 @@ def assert_runs_share_one_server(project: Project, runs: list[dict[str, str]]) -
     assert len({run["work"] for run in runs}) == 1
 
 
-def assert_many_clients_do_the_same_work(runs: list[dict[str, str]]) -> None:
+def assert_many_clients_do_the_same_work(runs):
     one, three = (next(r for r in runs if r["clients"] == n) for n in ("1", "3"))
     assert one["work"] == three["work"]
     assert float(three["tree_bytes"]) == 3 * float(one["tree_bytes"]) > 0
@@ -79,7 +78,7 @@ def assert_many_clients_do_the_same_work(runs: list[dict[str, str]]) -> None:
     assert float(three["server_cpu_s"]) > 0 and float(three["user_s"]) > 0
 
 
-def assert_calls_are_counted(project: Project) -> None:
+def assert_calls_are_counted(project):
     io = {
         (row["command"], row["cache"], row["count"]): float(row["value"])
         for row in project.rows(f"tables/{STUDY}/io.csv")
@@ -99,7 +98,7 @@ def assert_calls_are_counted(project: Project) -> None:
     assert server["opens_read_only"] > 0  # files of the repository
 
 
-def assert_findings_and_tables(project: Project) -> None:
+def assert_findings_and_tables(project):
     verdicts = {row["id"]: row for row in project.rows(f"findings/{STUDY}.csv")}
     assert verdicts["hot-export-throughput"]["measured"]
     assert "build prototype" in verdicts["prototype-verify"]["why"]
@@ -133,7 +132,7 @@ def test_client_hanging_ends_all_clients_and_the_server(project):
     assert ["sleep", "60.5"] not in map(processes.command_line, processes.all_pids())
 
 
-def library_folder() -> str:
+def library_folder():
     """Return the folder of the Subversion libraries of the system."""
     return str(next(Path("/usr/lib").glob("**/libsvn_subr-1.so.1"), Path("/usr/lib/x")).parent)
 

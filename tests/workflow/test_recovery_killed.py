@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -36,10 +35,10 @@ LIMIT_S = 5.0
 
 
 class Recovery(Run):
-    def __init__(self, project: Project, *targets: str, plain: bool = False) -> None:
+    def __init__(self, project, *targets, plain=False):
         super().__init__(project, *targets, plain=plain, environment=environment(project))
 
-    def interrupt(self, number: int) -> float:
+    def interrupt(self, number):
         """Send a signal to the process group, as a terminal does. Return the seconds to the end of all."""
         begun = time.monotonic()
         os.killpg(self.pid, number)
@@ -48,18 +47,18 @@ class Recovery(Run):
         return time.monotonic() - begun
 
 
-def environment(project: Project) -> dict[str, str]:
+def environment(project):
     """Return an environment with the stand-ins of a project first on the PATH."""
     path = f"{project.path / 'fakes'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     clean = {name: value for name, value in os.environ.items() if name != workflow.RUN_ROOT}
     return {**clean, "PATH": path}
 
 
-def working(project: Project) -> list[int]:
+def working(project):
     return workflow.run_processes(project.path)
 
 
-def slow_program(project: Project, name: str, when: str = "", wait: str = "sleep 100") -> Path:
+def slow_program(project, name, when="", wait="sleep 100"):
     """Put a slow program before the real one, for the first command line with the word `when`.
 
     Return the file that it writes at its start."""
@@ -79,7 +78,7 @@ def tiny(project):
     workflow.end_processes(project.path)
 
 
-def assert_next_run_finishes(project: Project, *targets: str) -> None:
+def assert_next_run_finishes(project, *targets):
     """Run to the end and check the results and the leftovers."""
     run = Recovery(project, *targets)
     assert run.wait(300) == 0, run.output()
@@ -92,7 +91,7 @@ def assert_next_run_finishes(project: Project, *targets: str) -> None:
     assert run_folders(project) == []
 
 
-def run_folders(project: Project) -> list[Path]:
+def run_folders(project):
     return list(Path("/tmp").glob(f"{_prefix(project.path)}*"))
 
 
@@ -100,14 +99,14 @@ def run_folders(project: Project) -> list[Path]:
 MOMENTS = {"load": ("svnadmin", "load"), "verify": ("svnadmin", "verify"), "cell": ("svn", "log")}
 
 
-def stopped_at(project: Project, moment: str, plain: bool = False) -> Recovery:
+def stopped_at(project, moment, plain=False):
     begun = slow_program(project, *MOMENTS[moment])
     run = Recovery(project, CELLS, plain=plain)
     wait_for(begun.exists, 120)
     return run
 
 
-def slow(*values: Any) -> Any:
+def slow(*values):
     """Return a case that `make test` leaves out."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
@@ -160,7 +159,7 @@ def test_snakemake_killed_ends_its_jobs_and_servers(tiny, moment, plain):
     run.wait(20)
 
 
-def snakemake_of(project: Project) -> int:
+def snakemake_of(project):
     for pid in working(project):
         if any(word.endswith("/snakemake") for word in processes.command_line(pid)[:2]):
             return pid
@@ -188,7 +187,7 @@ def test_run_after_kill_of_everything_keeps_results(tiny, plain):
     assert len(after) == 6
 
 
-def kill_all(project: Project, run: Recovery) -> None:
+def kill_all(project, run):
     processes.send([*processes.family(run.pid), *working(project)], signal.SIGKILL)
     run.wait()
 

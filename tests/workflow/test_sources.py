@@ -2,13 +2,12 @@
 
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from dump_streams import DATE, HEAD, copied, deleted, file, folder, revision
 from git_histories import FILE, SUBMODULE, Commit, make_git
-from project import Project, needs, serve_with_password
+from project import needs, serve_with_password
 from vcsbench.config.validation import read_yaml
 from vcsbench.formats import FormatFile, read_format
 
@@ -30,14 +29,14 @@ OLD = (
 )
 
 
-def create(path: Path) -> Path:
+def create(path):
     subprocess.run(["svnadmin", "create", path], check=True)
     argv = ["svnadmin", "load", "-q", "--bypass-prop-validation", path]
     subprocess.run(argv, input=OLD + deleted(b"trunk"), check=True)
     return path
 
 
-def measure(project: Project, *targets: str, grid: object = (PART,), **keys: object) -> str:
+def measure(project, *targets, grid=(PART,), **keys):
     """Measure cells, by default one. Return the output of a failed run, or ""."""
     grids = {STUDY: {"include": list(grid)}}
     project.configure(rounds=1, copies=1, grid=grids, **keys)
@@ -54,7 +53,7 @@ def address(tmp_path):
         yield f"{server}/repository"
 
 
-def files_with(secret: str, folder: Path) -> list[str]:
+def files_with(secret, folder):
     options = ("-rlaF", "--exclude-dir=.venv", "--exclude-dir=.tools")
     found = subprocess.run(["grep", *options, secret, folder], capture_output=True, text=True)
     return sorted(found.stdout.splitlines())
@@ -120,7 +119,7 @@ def test_report_lists_losses_of_a_git_conversion(project):
         assert note in page, note
 
 
-def times(path: Path) -> dict[str, int]:
+def times(path):
     return {str(file): os.stat(file).st_ctime_ns for file in path.rglob("*")}
 
 
