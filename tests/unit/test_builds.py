@@ -109,6 +109,28 @@ def test_why_lacking_names_missing_program(folder):
     assert "has no svnserve" in why_lacking(build, machine, LOG, "svnserve")
 
 
+OTHER_MACHINE = b"\x7fELF\2\1\1" + bytes(9) + b"\2\0\xff\xff" + bytes(100)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(OTHER_MACHINE, b"", b"#!/nope/python\n", b"#!/bin/sh\nprintf '\\377\\n'\n"),
+        *(
+            b"#!/bin/sh\n%s\n" % text
+            for text in (b"exit 3", b"exec yes", b"exec sleep 60", b"exec cat")
+        ),
+    ],
+)
+def test_why_lacking_program_that_does_not_run(folder, monkeypatch, program):
+    monkeypatch.setattr("vcsbench.machine.VERSION_S", 0.5)
+    path = script(wrapper(folder, "svnserve"), "svn", "")
+    path.write_bytes(program)
+    build = read(folder, x={"prefix": str(folder)})["x"]
+    why = why_lacking(build, Machine(), LOG, "svnserve")
+    assert why == f"{path} does not run on this machine: it prints no version"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root: others' servers run as themselves")
 def test_why_lacking_prefix_closed_to_server_user(folder):
     build = read(folder, x={"prefix": str(wrapper(folder, "svn", "svnserve"))})["x"]

@@ -78,9 +78,9 @@ def reason(**axes):
 
 def test_why_not_has_reason_of_impossible_values(monkeypatch):
     assert reason(reflink="on").endswith("has no reflinks") or "right to mount" in reason()
-    monkeypatch.setattr(client_server, "_client_version", lambda program: "1.14.2")
+    monkeypatch.setattr(client_server, "_version", lambda *program: "1.14.2")
     assert "svn is 1.14.2, and can do without pristines since 1.15" in reason(pristines="none")
-    monkeypatch.setattr(client_server, "_client_version", lambda program: "1.15.0")
+    monkeypatch.setattr(client_server, "_version", lambda *program: "1.15.0")
     assert "pristines" not in reason(pristines="none")
     assert "has nothing to clone" in reason(pristines="none", reflink="on")
     delayed = reason(network_delay="1ms")

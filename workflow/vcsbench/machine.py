@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import select
 import shutil
 import subprocess
+from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +27,7 @@ HTTPD_MODULES = (
     "/usr/lib64/httpd/modules",
     "/usr/local/libexec/apache24",
 )
+VERSION_S = 10.0
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 MEMORY_BLOCKS = Path("/sys/devices/system/memory")
 # A machine without systemd has the second one.
@@ -77,14 +80,21 @@ class Machine:
         return ""
 
 
-def subversion_version(program: str) -> str:
-    """Return the version that a program of Subversion prints; "" if it prints none."""
-    argv = (program, "--version", "--quiet")
+def subversion_version(program: str, env: Mapping[str, str] | None = None) -> str:
+    """Return the version that a program of Subversion prints within VERSION_S; "" if it prints none."""
+    argv, null = (program, "--version", "--quiet"), subprocess.DEVNULL
     try:
-        text = subprocess.check_output(argv, stderr=subprocess.DEVNULL, text=True).strip()
-    except (OSError, subprocess.CalledProcessError):
+        with subprocess.Popen(
+            argv, stdin=null, stdout=subprocess.PIPE, stderr=null, env=env
+        ) as process:
+            assert process.stdout
+            is_ready = select.select([process.stdout], [], [], VERSION_S)[0]
+            line = os.read(process.stdout.fileno(), 100) if is_ready else b""
+            process.kill()
+    except OSError:
         return ""
-    return text if re.match(r"[0-9]+\.[0-9]+", text) else ""
+    match = re.match(rb"[0-9]+\.[0-9]+[0-9A-Za-z.-]*", line)
+    return match[0].decode() if match else ""
 
 
 def _numbers(release: str) -> list[int]:

@@ -80,7 +80,10 @@ REFLINK_STATISTICS = "SVN_REFLINK_STATS"
 NO_CLONES = """Subversion's client does not clone files by itself: with `reflink: on` a preloaded
 library has it clone each working file that equals its pristine. It shows what such a client would gain."""
 
-_client_version = cache(subversion_version)
+
+@cache
+def _version(programs: Programs, name: str) -> str:
+    return subversion_version(programs.find(name), programs.environment(os.environ))
 
 
 def _build_part(value: str, env: Environment) -> Recipe:
@@ -139,8 +142,11 @@ def _is_to_be_made(programs: Programs) -> bool:
 
 
 def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
-    if _is_to_be_made(programs) or (programs.prefix and programs.find(name)):
+    if _is_to_be_made(programs):
         return ""
+    if programs.prefix and (path := programs.find(name)):
+        runs = not name.startswith("svn") or _version(programs, name)
+        return "" if runs else f"{path} does not run on this machine: it prints no version"
     if programs.prefix:
         return f"{programs.prefix} has no {name} in {' or '.join(PROGRAMS)}"
     if machine.has(name):
@@ -263,7 +269,7 @@ def _why_no_delay(value: str, parts: Recipe, env: Environment) -> str:
 def _why_no_pristines(value: str, parts: Recipe, env: Environment) -> str:
     if value != "none":
         return ""
-    version = _client_version(Programs(**parts["build"]["client"]).find("svn"))
+    version = _version(Programs(**parts["build"]["client"]), "svn")
     if version and tuple(map(int, version.split(".")[:2])) >= NO_PRISTINES_SINCE:
         return ""
     since = ".".join(map(str, NO_PRISTINES_SINCE))
