@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import heapq
 import math
-import multiprocessing
 import os
 import random
 import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -104,19 +104,15 @@ def read_content(repository: Path) -> Content:
 
 
 def _read_contents(repositories: Sequence[Path]) -> list[Content]:
-    """Read several repositories on all cores."""
-    cores = min(len(os.sched_getaffinity(0)), len(repositories))
+    """Read several repositories at the same time: reads and digests of large files run in parallel."""
     contents = []
     with (
         progress.stage("checking copies", len(repositories), "copies") as at,
-        multiprocessing.get_context("fork").Pool(cores) as pool,
+        ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
     ):
-        for content in pool.imap(read_content, repositories):
+        for content in pool.map(read_content, repositories):
             contents.append(content)
             at.done += 1
-        # A terminated worker that has just started may ignore the signal, and stay.
-        pool.close()
-        pool.join()
     return contents
 
 

@@ -23,7 +23,6 @@ from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, file_url, pegged, read_bytes
 from vcsbench.files import read_json
 from vcsbench.formats import AS_IS, has_memcached, parse_format
-from vcsbench.prepare.copies import CopyJob, interleave
 from vcsbench.processes import how_it_ended
 from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
@@ -395,24 +394,17 @@ def _finish(path: Path, pairs: Sequence[Pair]) -> None:
     for fmt in dict.fromkeys(fmt for fmt, _ in needed):
         plain = path.with_name(f"{fmt}.{packing}")
         if plain != path:
-            _copy(path, plain)
+            shutil.copytree(path, plain)
             fsfs.upgrade(plain, parse_format(fmt))
         packed = path.with_name(f"{fmt}.{fsfs.PACKED}")
         if (fmt, fsfs.PACKED) in needed and packed != plain:
-            _copy(plain, packed)
+            shutil.copytree(plain, packed)
             _pack(packed)
             _log(f"packed {fsfs.read_shape(packed).packed} shards of {packed.name}")
         if plain != path and (fmt, packing) not in needed:
             shutil.rmtree(plain)
     if (created, packing) not in needed:
         shutil.rmtree(path)
-
-
-def _copy(path: Path, to: Path) -> None:
-    temporary = to.with_name(f"{to.name}.work")
-    temporary.mkdir()
-    interleave([CopyJob(path, to, fsfs.list_files(path))], temporary, 0, 0)
-    temporary.rmdir()
 
 
 def _pack(path: Path) -> None:
