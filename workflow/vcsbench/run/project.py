@@ -153,14 +153,14 @@ class Project:
         return files
 
     def raw_data(self, study: str, decide: Decide) -> list[str]:
-        """Return the contexts of a study, its last decision and its system-call counts.
+        """Return the exports and contexts of a study, its last decision and its system-call counts.
 
-        The job of a context also makes the export. Each further target would take Snakemake's time.
+        Snakemake makes a file again that was removed only where a target names it, so both are targets.
         """
         exports = self.sampling.exports(study, decide)
         contexts = [f"{export.removesuffix('.json')}.context.json" for export in exports]
         decision = self.sampling.next_decision(study)
-        return [*contexts, *decision, *self.sampling.calls(study)]
+        return [*exports, *contexts, *decision, *self.sampling.calls(study)]
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
