@@ -190,13 +190,25 @@ def test_svn_repository_of_fsx_is_loaded_and_its_identity_changes(tmp_path):
     assert (facts["revisions"], facts["tree"]) == (2, "trunk")
 
 
-def test_svn_path_that_is_not_utf8_is_refused_with_the_remedy(tmp_path, template):
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("svn", lambda path, template: shutil.copytree(template, path)),
+        ("git", lambda path, _: run("git", "init", "-q", path)),
+        ("dump", lambda path, _: path.write_text("SVN-fs-dump-format-version: 2\n\n")),
+        ("directory", lambda path, _: path.mkdir()),
+    ],
+)
+def test_path_that_is_not_utf8_is_refused_with_the_remedy(tmp_path, template, kind, make):
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
-    shutil.copytree(template, path)
+    make(path, template)
+    definition = {"source": kind, "path": str(path)}
+    if kind != "directory":
+        definition = sources.detect(str(path))
+        assert definition["source"] == kind
     with pytest.raises(UserError) as caught:
-        sources.open_source("mine", sources.detect(str(path))).check()
-    assert f"mine.path: {tmp_path}/caf\\xe9 is not UTF-8: " in str(caught.value)
-    assert str(caught.value).endswith("; rename the folder")
+        sources.open_source("mine", definition)
+    assert f"mine.path: {tmp_path}/caf\\xe9 is not UTF-8: rename" in str(caught.value)
 
 
 def test_svn_source_damaged_repository_is_refused(tmp_path):

@@ -250,12 +250,16 @@ class Options:
         return value
 
     def path(self, key: str) -> Path:
-        """Return a path; see local_path()."""
+        """Return a path; see local_path(). Subversion and reports need UTF-8."""
         text = str(self._definition.get(key) or self.text(key))
         try:
-            return local_path(text)
+            path = local_path(text)
+            os.fspath(path).encode()
+        except UnicodeEncodeError:
+            raise self.error(key, f"{text} is not UTF-8: rename the file or folder") from None
         except UNREACHABLE as error:
             raise self.error(key, unreachable(text, error)) from error
+        return path
 
     def check_file(self, key: str, path: Path) -> None:
         """Check that a file exists and can be read."""

@@ -38,7 +38,6 @@ from vcsbench.sources.base import (
     digest_of,
     output,
 )
-from vcsbench.sources.dump_format import is_utf8
 from vcsbench.sources.dump_reader import DumpReader
 
 TRUNK = "trunk"
@@ -204,9 +203,6 @@ class SvnSource(Source):
                 raise self._options.error("path", f"{self._path} does not exist")
             if not is_repository(self._path):
                 raise self._options.error("path", f"{self._path} is not a Subversion repository")
-            if not is_utf8(os.fsencode(self._path)):
-                why = "Subversion opens only repositories whose path is UTF-8; rename the folder"
-                raise self._options.error("path", f"{self._path} is not UTF-8: {why}")
             kind = self._kind()
             read_bytes(self._path / "format", SMALL_FILE)
             _check_files(self._path / "db")
