@@ -132,7 +132,7 @@ class BuildPlace(Side):
 
 
 class RemoteServer(Model):
-    """A server on another machine."""
+    """A server on another machine. Fixed cost is not measured there: it has no empty repository."""
 
     host: Text = key(MISSING, "The name of the machine in reports.")
     url: Text = key(
