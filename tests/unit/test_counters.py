@@ -7,6 +7,7 @@ same way.
 import errno
 import mmap
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,8 +17,10 @@ import time
 
 import pytest
 
+from project import wait_for
 from vcsbench import processes
 from vcsbench.measure import counters
+from vcsbench.measure.run_evidence import binary_of
 from vcsbench.storages.filesystems import Mount
 
 MIB = 1 << 20
@@ -268,3 +271,18 @@ def test_network_output_has_disk_of_local_server_only(nfs, monkeypatch, kind, ad
     assert (network and bool(network.storage)) is is_here
     if network and not is_here:
         assert not network.has_input and network.counts()["network_storage_read_bytes"] is None
+
+
+def test_binary_of_program_replaced_between_starts_is_the_new_one(tmp_path):
+    program, seen = tmp_path / "program", []
+    for tool in ("sleep", "tail"):
+        program.unlink(missing_ok=True)
+        shutil.copy2(f"/usr/bin/{tool}", program)
+        with subprocess.Popen([program, "-f" if tool == "tail" else "60"]) as process:
+            wait_for(lambda: processes.command_line(process.pid)[:1] == [str(program)])
+            seen.append(binary_of(process.pid))
+            if tool == "tail":
+                program.unlink()
+                assert binary_of(process.pid) == ""
+            process.kill()
+    assert all(of.startswith(f"{program} sha256:") for of in seen) and seen[0] != seen[1]

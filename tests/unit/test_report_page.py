@@ -258,7 +258,7 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     why = ": runs of a cell scatter by 21 % here" if scatter else ""
     first, second = page_of(replace(results, account=account))["uncertain"]
     assert first == f"58 of 82 comparisons are undecided{why}."
-    assert second.startswith("make report MINUTES=12: 12 min more decide 56 of 58")
+    assert second.startswith("The same command with MINUTES=12: 12 min more decide 56 of 58")
 
 
 def test_tables_have_a_key_for_each_mark_and_for_percentages(page):

@@ -1,5 +1,6 @@
 """Storages: their descriptions, the folder of vcsbench on each, and the boots of a guest."""
 
+import errno
 import json
 import os
 import shutil
@@ -21,7 +22,14 @@ from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.report.setup_section import output_locations
 from vcsbench.storages import filesystems, guest
 from vcsbench.storages.filesystems import Mount, lacks_journal, mount_of, why_never_cold
-from vcsbench.storages.workdir import MARKER, WorkDir, abandoned_workdirs, owner_of, resolve
+from vcsbench.storages.workdir import (
+    MARKER,
+    WorkDir,
+    abandoned_workdirs,
+    copy_tree,
+    owner_of,
+    resolve,
+)
 from vcsbench.subjects import fsfs
 
 needs_guest = needs("mkfs.ext4", "taskset", "setpriv")
@@ -371,6 +379,17 @@ def test_explain_write_errors_names_the_folder(tmp_path, fault, options):
     ):
         write_json(results / "loaded.json", "x" * (1 << 20))
     assert "scratch" not in str(caught.value)
+
+
+@needs_root
+def test_copy_tree_on_a_full_disk_raises_its_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/large").write_bytes(bytes(1 << 20))
+    no_space = pytest.raises(OSError, match=os.strerror(errno.ENOSPC))
+    with mounted(tmp_path / "full", "size=64k") as full, no_space as caught:
+        copy_tree(tmp_path / "tree", full / "copy")
+    assert caught.value.filename == str(full / "copy")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,10 @@
 """Commands outside of a run: plan, doctor, show, measure, clean."""
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 from project import needs
 
@@ -60,6 +64,20 @@ def test_show_measure_and_clean_use_prepared_copies_only(project):
     shown = project.tool("show", CELL)
     assert shown.returncode == 0, shown.stdout
     assert "svn --non-interactive" in shown.stdout and "log -v --limit 50000" in shown.stdout
+    # As in `vcsbench show ... | head`, which ends first.
+    read, write = os.pipe()
+    os.close(read)
+    argv = ["./vcsbench", "show", CELL, "--configfile", str(project.config)]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    closed = subprocess.run(
+        argv,
+        cwd=project.path,
+        env={**os.environ, "PATH": path},
+        stdout=write,
+        stderr=subprocess.PIPE,
+    )
+    os.close(write)
+    assert (closed.returncode, closed.stderr) == (1, b"")
     assert "--threads" in shown.stdout and re.search(r"^warm-up +2 runs$", shown.stdout, re.M)
 
     measured = project.tool("measure", f"{STUDY}/{CELL}")

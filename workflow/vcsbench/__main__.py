@@ -43,7 +43,13 @@ def main(arguments: list[str]) -> int:
         options.configfiles = [os.path.abspath(file) for file in options.configfile]
         os.chdir(ROOT)
         act: Callable[[argparse.Namespace, Keys], int] = options.act
-        return act(options, keys)
+        code = act(options, keys)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # As of `vcsbench plan | head`. The interpreter flushes again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
     except (UserError, OSError) as error:
         message = sentence_of(error) if isinstance(error, OSError) else str(error)
         print(printable(message), file=sys.stderr)

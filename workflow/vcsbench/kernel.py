@@ -23,10 +23,13 @@ LARGEST = (1 << 64) - 1
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
 
 
-def read(path: str | Path) -> str:
-    """Return the content of a file without white space around it; "" if it cannot be read."""
+def read(path: str | Path, errors: str = "replace") -> str:
+    """Return the content of a file without white space around it; "" if it cannot be read.
+
+    `errors="surrogateescape"` keeps paths that are not UTF-8.
+    """
     try:
-        with open(path, errors="surrogateescape") as file:
+        with open(path, errors=errors) as file:
             return file.read().strip()
     except OSError:
         return ""
@@ -92,10 +95,11 @@ def throttled_us() -> int | None:
 @cache
 def groups(controller: str, own: Path = SELF) -> tuple[Group, ...]:
     """Return the groups that limit a controller for this process: its own group first, then the ancestors."""
-    lines = [line.split(":", 2) for line in read(own / "cgroup").split("\n") if line.count(":") > 1]
+    own_groups = read(own / "cgroup", "surrogateescape").split("\n")
+    lines = [line.split(":", 2) for line in own_groups if line.count(":") > 1]
     members: list[Group] = []
     # 36 35 98:0 ROOT POINT OPTIONS optional... - TYPE DEVICE SUPER_OPTIONS
-    for mount in read(own / "mountinfo").split("\n"):
+    for mount in read(own / "mountinfo", "surrogateescape").split("\n"):
         left, _, right = mount.partition(" - ")
         fields, kind = left.split(" "), right.split(" ")
         is_version_2 = kind[0] == "cgroup2"

@@ -51,7 +51,7 @@ def run(
     cwd: Path | None = None,
     limit_s: float | None = None,
 ) -> str:
-    """Run a program outside of timed regions, and return its output.
+    """Run a program outside of timed regions, and return its output, with messages in English.
 
     Raise UserError if it fails, or takes longer than `limit_s`.
     """
@@ -64,7 +64,7 @@ def run(
             text=True,
             errors="replace",
             stdin=subprocess.DEVNULL,
-            env=env,
+            env={**(os.environ if env is None else env), "LC_ALL": "C.UTF-8"},
             cwd=cwd,
             timeout=limit_s,
         )
@@ -248,12 +248,12 @@ def started_at(pid: int) -> float:
 
 def command_line(pid: int) -> list[str]:
     """Return the argv of a process; [] if it has ended, and for a kernel thread."""
-    return read(f"/proc/{pid}/cmdline").split("\0")[:-1]
+    return read(f"/proc/{pid}/cmdline", "surrogateescape").split("\0")[:-1]
 
 
 def environment(pid: int) -> list[str]:
     """Return the initial environment of a process as NAME=VALUE; [] if it cannot be read."""
-    return read(f"/proc/{pid}/environ").split("\0")[:-1]
+    return read(f"/proc/{pid}/environ", "surrogateescape").split("\0")[:-1]
 
 
 def io_counts(pids: Sequence[int]) -> dict[str, int]:

@@ -13,7 +13,8 @@ function showNote(text) {
 }
 
 document.addEventListener("click", ({ target }) => {
-  if (target.closest('a[href="#situations"]')) document.querySelector("#situations details").open = true;
+  const details = document.querySelector("#situations details");
+  if (details && target.closest('a[href="#situations"]')) details.open = true;
 });
 
 // A tap on a phone shows the title that a mouse finds by pointing.
@@ -45,7 +46,7 @@ function comparisonsOf(card, values) {
   const table = card.querySelector(".forest");
   const current = values[table?.dataset.compares];
   return [...table?.tBodies[0].rows ?? []].filter((row) => isPicked(keysOf(row), values, table.dataset)
-    && (!current || row.dataset.sides.split(" ").includes(current)));
+    && (!current || row.dataset.sides.split("|").includes(current)));
 }
 
 const OUTCOMES = { equal: "equal", undecided: "undecided", small: "start-up" };
@@ -71,10 +72,15 @@ function chipsOf(rows, axis, current) {
   });
 }
 
-// The choice of a situation that the reader has: values, time, effect and factor of the best one.
+// The choices of a situation: values, time, effect and factor of the best one. None if it has no answer.
+function choicesIn(keys) {
+  const text = new URLSearchParams(keys).toString();
+  return answers.situations.find(({ where }) => new URLSearchParams(where).toString() === text)?.choices ?? [];
+}
+
+// The choice of a situation that the reader has.
 function choiceIn(keys, values) {
-  const situation = answers.situations.find(({ where }) => new URLSearchParams(where).toString() === new URLSearchParams(keys).toString());
-  const fitting = (situation?.choices ?? []).filter(([of]) => isPicked(of, values));
+  const fitting = choicesIn(keys).filter(([of]) => isPicked(of, values));
   return Object.keys(values).length && fitting.length === 1 ? fitting[0] : null;
 }
 
@@ -88,7 +94,7 @@ function applyOverview(values) {
     const keys = keysOf(row);
     const operation = row.cells[0].textContent.replace(/^[○◐●] /, "");
     const now = new Set();
-    let shown = 0;
+    let [shown, isLacking] = [0, false];
     for (const square of row.querySelectorAll(".square")) {
       const card = document.getElementById(square.dataset.card);
       const axis = card.querySelector(".forest").dataset.compares;
@@ -106,22 +112,24 @@ function applyOverview(values) {
       const choice = choiceIn(where, values);
       const effect = line.querySelector("small");
       line.hidden = !isPicked(where, values);
-      effect.textContent = choice ? choice[2] : `${isComplete ? "your combination was not measured; " : ""}${effect.dataset.all}`;
+      const isUnmeasured = isComplete && !choice && choicesIn(where).length > 0;
+      effect.textContent = choice ? choice[2] : `${isUnmeasured ? "your combination was not measured; " : ""}${effect.dataset.all}`;
       if (line.hidden) continue;
       shown += 1;
+      isLacking ||= isUnmeasured;
       if (choice) now.add(choice[1]);
       if (choice?.[3] > (best?.gain ?? 1)) best = { gain: choice[3], text: line.querySelector("b").textContent, effect: choice[2], operation };
     }
     row.hidden = !shown;
-    row.querySelector(".now").textContent = [...now].join(", ") || (isComplete ? "not measured" : "");
+    row.querySelector(".now").textContent = [...now].join(", ") || (isLacking ? "not measured" : "");
     isMine ||= now.size > 0;
   }
   document.querySelectorAll(".overview .now").forEach((cell) => { cell.hidden = !isMine; });
-  return { best, gains, undecided };
+  return { best, gains, undecided, isMine };
 }
 
 // Two lines: what the reader has with the best change of all, and single changes by gain. Cards follow this order.
-function applyFirst(values, { best, gains, undecided }) {
+function applyFirst(values, { best, gains, undecided, isMine }) {
   const has = Object.entries(values).filter(([axis]) => mine?.elements[axis]).map(([axis, value]) => labelOf(axis, value));
   const gainOf = (card) => (has.length && gains.get(card)?.gain) || 0;
   [...allCards].sort((a, b) => gainOf(b) - gainOf(a)).forEach((card) => card.parentNode.append(card));
@@ -136,7 +144,7 @@ function applyFirst(values, { best, gains, undecided }) {
   const open = [...mine.elements].filter(({ name, value }) => name && !value).map(({ name }) => labelOf(name, ""));
   if (open.length) lines[0].append(` Pick ${open.join(", ")} as well for your times.`);
   else if (best) lines[0].append(" Best change of all: ", made("b", best.text), `: ${best.effect} (${best.operation}).`);
-  else lines[0].append(" No combination measured is called faster.");
+  else lines[0].append(isMine ? " No combination measured is called faster." : " Your combination has no result here.");
   const changes = [...gains.values()].filter(({ axis }) => values[axis]).sort((a, b) => b.gain - a.gain)
     .map(({ winner, gain, operation }) => `${winner} ${factorOf(gain)} faster (${operation})`);
   const unknown = [...undecided].filter((card) => !gains.has(card)).map((card) => labelOf(card.querySelector(".forest").dataset.compares, ""));

@@ -76,14 +76,14 @@ def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
             answers.append(_answer(candidate, of_pairs, average, card.min_effect_pct))
     for lost in card.missing:
         lines.append(f"{lost.value}: not measured in {lost.cells} cells. {lost.reason}.")
-    if not answers:
-        text = "No other build was compared."
-        return replace(card, lines=lines, answer=Answer(EQUAL, "", "no other build", text, text))
     cases = [
         replace(c, pairs=tuple(p for p in c.pairs if p.candidate not in same)) for c in card.cases
     ]
-    cases = [case for case in cases if case.pairs]
-    return replace(card, cases=cases, lines=lines, answer=answers[0], candidates=answers)
+    card = replace(card, cases=[case for case in cases if case.pairs], lines=lines)
+    if not answers:
+        text = "No other build was compared."
+        return replace(card, answer=Answer(EQUAL, "", "no other build", text, text))
+    return replace(card, answer=answers[0], candidates=answers)
 
 
 def _answer(

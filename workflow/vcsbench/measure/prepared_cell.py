@@ -223,21 +223,30 @@ class PreparedCell:
         match name:
             case "restore":
                 self.reset_output()
-            case "start-server" if self.server and not self.server.pid:
-                self.server.start()
-            case "stop-server" if self.server:
-                self.server.stop()
+            case "start-server":
+                if self.server and not self.server.pid:
+                    self.server.start()
+            case "stop-server":
+                if self.server:
+                    self.server.stop()
             case "sync":
                 os.sync()
             case "clear-caches":
                 folders = [folder for subject in self.subjects for folder in subject.folders]
                 clear_caches(self.recipe["clearing"], folders)
-            case "touch-client" if self.idle_command:
-                try:
-                    run(self.idle_command, env=self.environment, limit_s=WARM_UP_LIMIT_S)
-                except UserError as error:
-                    raise UserError(f"{error} (against an empty repository)") from None
-                self.reset_output()
+            case "touch-client":
+                self._touch_client()
+            case _:
+                raise ValueError(f"no step {name!r}")
+
+    def _touch_client(self) -> None:
+        if not self.idle_command:
+            return
+        try:
+            run(self.idle_command, env=self.environment, limit_s=WARM_UP_LIMIT_S)
+        except UserError as error:
+            raise UserError(f"{error} (against an empty repository)") from None
+        self.reset_output()
 
     def reset_output(self) -> None:
         """Remove the output of the last run."""

@@ -6,15 +6,16 @@ Nothing is judged here. vcsbench.evidence judges again whenever its thresholds c
 from __future__ import annotations
 
 import datetime
+import hashlib
 import os
 import time
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import processes
 from vcsbench.measure import caches, counters
 from vcsbench.measure.server import Server, other_servers
 from vcsbench.processes import Usage
-from vcsbench.programs import digest
 from vcsbench.subjects import Subject
 
 if TYPE_CHECKING:
@@ -267,6 +268,12 @@ def binary_of(pid: int) -> str:
     """Return the binary of a process: its path and the first digits of its digest; "" if unknown."""
     try:
         path = os.readlink(f"/proc/{pid}/exe")
+        return f"{path} sha256:{_digest(path, os.stat(f'/proc/{pid}/exe').st_mtime_ns)}"
     except OSError:
         return ""
-    return f"{path} sha256:{digest(path)}"
+
+
+@cache
+def _digest(path: str, _modified_ns: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]

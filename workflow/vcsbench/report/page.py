@@ -252,7 +252,7 @@ def _uncertain(account: Row) -> list[str]:
     why = f": runs of a cell scatter by {noisy['scatter_pct']:.0f} % here" if noisy else ""
     sentences = [f"{undecided} of {words.count_of(all_, 'comparison')} are undecided{why}."]
     if step := next_step(account):
-        sentences.append(f"make report MINUTES={step[0]}: {step[1]}.")
+        sentences.append(f"The same command with MINUTES={step[0]}: {step[1]}.")
     return sentences
 
 

@@ -121,7 +121,7 @@ def published_metadata(wildcards: Wildcards) -> PublishedMetadata:
 
 
 def published_conditions(wildcards: Wildcards) -> dict[str, float | str]:
-    """Return the fields of statistics.findings.Conditions of a study's published numbers."""
+    """Return the fields of statistics.possible_reasons.Conditions of a study's published numbers."""
     published = study_file(wildcards.study).published
     include = {"scale", "subversion", "storage", "server"}
     return published.model_dump(include=include) if published else {}

@@ -379,7 +379,10 @@ class FindingCheck:
         self, published: pd.DataFrame, measured: pd.DataFrame, value: Estimate
     ) -> list[Reason]:
         """Return a reason if the published value of the measured cells differs in the same direction."""
-        known, cells = self.involved(published), self.involved(measured)
+        known = self.involved(published)
+        cells = self._comparable(self.involved(measured))[0]
+        if self.sides and not metric_of(self.metric).exact:
+            cells = self._without_small(cells)[0]
         rows = known.merge(cells[self.axes].drop_duplicates())
         both, all_ = (grouped(part, self.keys).ngroups for part in (rows, known))
         same = self.estimate(rows).value

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench import processes
-from vcsbench.errors import UserError
+from vcsbench.errors import FULL, UserError
 from vcsbench.external import read_bytes
 from vcsbench.files import write_json
 from vcsbench.isolation import own_mounts
@@ -241,7 +241,13 @@ def remove_path(path: Path) -> None:
 
 def copy_tree(source: str | Path, path: Path) -> None:
     """Copy a tree to a new path: contents, modes, times, symbolic and hard links, without shared blocks."""
-    run(["cp", "-aT", "--reflink=never", source, path])
+    try:
+        run(["cp", "-aT", "--reflink=never", source, path])
+    except UserError as error:
+        # A full disk ends the run (run.cell).
+        if number := next((n for n in FULL if os.strerror(n) in str(error)), 0):
+            raise OSError(number, os.strerror(number), str(path)) from None
+        raise
 
 
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:

@@ -18,11 +18,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench import modules
+from vcsbench import modules, processes
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.files import entries
 from vcsbench.programs import Programs
+from vcsbench.storages import workdir
 from vcsbench.storages.filesystems import next_directory
 from vcsbench.storages.workdir import WorkDir, copy_tree, remove_path, resolve
 from vcsbench.subjects import (
@@ -245,7 +246,7 @@ class TreeTemplates:
         if not self.kind:
             return source()
         # The code and the programs that make the store.
-        code = modules.code_digest([tree_stores.__file__])
+        code = modules.code_digest([tree_stores.__file__, workdir.__file__, processes.__file__])
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
 
