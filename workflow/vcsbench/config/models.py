@@ -230,9 +230,9 @@ class Settings(Model):
 
     studies: Names | StudySets = key(
         MISSING,
-        "The studies to run, by their file in config/studies, or `[all]` for the published ones with a "
-        "grid. Or two lists: `repository` for a repository of your own, and `default`. `make report "
-        "STUDY=name` sets it.",
+        "The studies to run, by their file in config/studies: `[fsfs-san-2014, builds]`, or `[all]` for the "
+        "published ones with a grid. The other form has two lists, one for a repository of your own: "
+        "`{repository: [own-repository], default: [fsfs-san-2014]}`. `make report STUDY=name` sets it.",
     )
     repository: str | None = key(
         None,
@@ -321,7 +321,7 @@ class Settings(Model):
         1,
         "How many cells of each class (command, cache, ra) are measured twice, the second with `~2` at the "
         "end of its name. Their difference is a part of every comparison's error. With 0 no difference is "
-        "called.",
+        "called. A build that is listed twice is no such duplicate: it is a value of its own.",
         "twins",
         ge=0,
         le=100,
