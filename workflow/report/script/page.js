@@ -84,6 +84,25 @@ function choiceIn(keys, values) {
   return Object.keys(values).length && fitting.length === 1 ? fitting[0] : null;
 }
 
+// The single changes from the reader's choice to the best one: each takes the largest gain of those that are left.
+function stepsOf(choices, now) {
+  const [best] = choices;
+  const steps = [];
+  for (let left = axesApart(now, best); left.length; left = axesApart(now, best)) {
+    const next = left.map((axis) => choices.find((choice) => axesApart(choice, now).join() === axis && choice[0][axis] === best[0][axis]));
+    const [change] = next.filter(Boolean).sort((a, b) => a[4] - b[4]);
+    if (!change) return [];
+    const [axis] = axesApart(change, now);
+    steps.push(`${labelOf(axis, change[0][axis])} ${now[1]} → ${change[1]}`);
+    now = change;
+  }
+  return steps;
+}
+
+function axesApart([one], [other]) {
+  return Object.keys(one).filter((axis) => one[axis] !== other[axis]);
+}
+
 // The overview. Returns the best combination with the largest gain, and the gain of each card that has any.
 function applyOverview(values) {
   let [best, isMine] = [null, false];
@@ -113,12 +132,12 @@ function applyOverview(values) {
       const effect = line.querySelector("small");
       line.hidden = !isPicked(where, values);
       const isUnmeasured = isComplete && !choice && choicesIn(where).length > 0;
-      effect.textContent = choice ? choice[2] : `${isUnmeasured ? "your combination was not measured; " : ""}${effect.dataset.all}`;
+      effect.textContent = choice?.[2] ?? (isUnmeasured ? `your combination was not measured; ${effect.dataset.all.split(",")[0]}` : effect.dataset.all);
       if (line.hidden) continue;
       shown += 1;
       isLacking ||= isUnmeasured;
       if (choice) now.add(choice[1]);
-      if (choice?.[3] > (best?.gain ?? 1)) best = { gain: choice[3], text: line.querySelector("b").textContent, effect: choice[2], operation };
+      if (choice?.[3] > (best?.gain ?? 1)) best = { gain: choice[3], steps: stepsOf(choicesIn(where), choice), text: line.querySelector("b").textContent, effect: choice[2], operation };
     }
     row.hidden = !shown;
     row.querySelector(".now").textContent = [...now].join(", ") || (isLacking ? "not measured" : "");
@@ -145,6 +164,7 @@ function applyFirst(values, { best, gains, undecided, isMine }) {
   if (open.length) lines[0].append(` Pick ${open.join(", ")} as well for your times.`);
   else if (best) lines[0].append(" Best change of all: ", made("b", best.text), `: ${best.effect} (${best.operation}).`);
   else lines[0].append(isMine ? " No combination measured is called faster." : " Your combination has no result here.");
+  if (best?.steps.length > 1 && !open.length) lines.push(made("p", `Step by step: ${best.steps.join(", then ")}.`));
   const changes = [...gains.values()].filter(({ axis }) => values[axis]).sort((a, b) => b.gain - a.gain)
     .map(({ winner, gain, operation }) => `${winner} ${factorOf(gain)} faster (${operation})`);
   const unknown = [...undecided].filter((card) => !gains.has(card)).map((card) => labelOf(card.querySelector(".forest").dataset.compares, ""));
@@ -164,7 +184,9 @@ function applyCase() {
     const [kind, short, sentence, value] = list[by[key] ?? 0];
     card.className = `card ${kind.replaceAll(" ", "-")}`;
     card.querySelector(".answer").textContent = short;
-    card.querySelector(".sentence").textContent = sentence;
+    const [, overall, reason] = list[0];
+    const isOther = key in by && by[key] && overall !== short;
+    card.querySelector(".sentence").textContent = isOther ? `${sentence} Over all cases: ${overall}. ${reason}` : sentence;
     const axis = card.querySelector(".forest")?.dataset.compares;
     const scope = Object.keys(values).length ? "In your case" : "Over all cases measured";
     card.querySelector(".scope").textContent = `${scope}, if you change only this:`;

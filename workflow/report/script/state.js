@@ -12,9 +12,11 @@ function state() {
   return { anchor: decodeURIComponent(anchor), given: new URLSearchParams(rest.join("&")) };
 }
 
-// The picked axis values: one per axis.
+// The picked axis values: one per axis. A value that "My case" does not offer is none.
 function picked() {
-  return Object.fromEntries([...state().given].filter(([name]) => !OURS.includes(name)));
+  const controls = document.getElementById("case")?.elements ?? {};
+  const isOffered = (name, value) => !controls[name]?.options || [...controls[name].options].some((option) => option.value === value);
+  return Object.fromEntries([...state().given].filter(([name, value]) => !OURS.includes(name) && isOffered(name, value)));
 }
 
 function update() {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +40,7 @@ from vcsbench.statistics.estimates import ratio_interval
 from vcsbench.statistics.multiple_testing import calls_of
 from vcsbench.statistics.noise import Noise, noise_of
 from vcsbench.statistics.tables import make_table
-from vcsbench.words import is_number
+from vcsbench.words import is_number, size
 
 # Of every server configuration.
 SERVER_NOTES = {
@@ -47,7 +48,9 @@ SERVER_NOTES = {
     "httpd": "Add these lines to httpd.conf (cache in KB), then run `apachectl graceful`.",
 }
 NOTE = "To undo it, remove them. Measured over loopback: on a slow network compression gains more."
-COST = "Each server process can use that much memory for its cache. A restart. Once."
+# The size of a cache in server settings: a pattern, and the bytes of its unit.
+CACHE_SIZES = ((r"SVNInMemoryCacheSize (\d+)", 1 << 10), (r"--memory-cache-size (\d+)", 1 << 20))
+DEFAULT_CACHE = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
         for value, servers in settings.get(axis, {}).items():
             steps = [Step(text, name, SERVER_NOTES[name]) for name, text in servers.items() if text]
             if steps:
-                actions[value] = CardAction(steps, NOTE, COST)
+                actions[value] = CardAction(steps, NOTE, _cost_of_settings(servers.values()))
         asked = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
         for value, action in asked.items():
             command, note, cost = (action.get(key) or "" for key in ("command", "note", "cost"))
@@ -81,6 +84,12 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
         aggregate = bool(question.get("aggregate"))
         made.append(CardQuestion(axis, question["question"], values, yes, actions, aggregate))
     return made
+
+
+def _cost_of_settings(texts: Iterable[str]) -> str:
+    found = [(re.search(pattern, t), unit) for t in texts for pattern, unit in CACHE_SIZES]
+    cache = max((int(match[1]) * unit for match, unit in found if match), default=DEFAULT_CACHE)
+    return f"Up to {size(cache)} of memory in each server process. Reload the server. Once."
 
 
 def advise(

@@ -130,10 +130,12 @@ def _costs(results: Results, axis: str) -> list[str]:
     for name, load in results.loads.items():
         if axis == "format" and name in names and load.get("revisions", 0) > 1:
             took = words.duration(load["seconds"])
-            where = " in memory; a disk can take eight times as long"
-            where = where if str(load.get("path", "")).startswith("/dev/shm/") else ""
             revisions = words.count_of(load["revisions"], "revision")
-            costs.append(f"Loading {revisions}, all formats at once, took {took}{where}.")
+            costs.append(
+                f"Loading {revisions}, all formats at once, took {took}; time grows in proportion."
+            )
+            if str(load.get("path", "")).startswith("/dev/shm/"):
+                costs.append("That was in memory; a disk can take eight times as long.")
     return costs
 
 
@@ -196,7 +198,7 @@ def _forest_row(
     drawing = charts.forest_row(axis, pair.ratio, pair.low, pair.high, style, band, title)
     times = [seconds(time) for time in case.pair_times(pair) or ()]
     is_flagged = pair.is_decided and pair.fixed_share > FLAGGED_SHARE
-    note = f"{100 * pair.fixed_share:.0f} % fixed cost" if is_flagged else ""
+    note = f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost" if is_flagged else ""
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
         winner = value_label(name, sides[pair.ratio >= 1])
@@ -303,8 +305,8 @@ def situations_of(results: Results) -> list[SituationView]:
 
 
 def packed_situations(results: Results) -> list[Row]:
-    """Return for each situation its values, and for each choice its values, its time, and the effect and the
-    factor of a change to the best one.
+    """Return for each situation its values, and for each choice its values, its time, the effect of a change
+    to the best one, its factor (1 if equal), and the ratio of both times.
     """
     packed: list[Row] = []
     for situation in results.advice.situations:
@@ -314,6 +316,7 @@ def packed_situations(results: Results) -> list[Row]:
                 seconds(c.seconds),
                 _change(situation, c),
                 round(c.ratio, 4) if c.is_slower else 1,
+                round(c.ratio, 4),
             ]
             for c in situation.choices
         ]
@@ -326,7 +329,7 @@ def _change(situation: Situation, now: Choice) -> str:
     if now is situation.best:
         return "you have the best measured"
     if not now.is_slower:
-        return "no combination is called faster than yours"
+        return "yours is as fast as the best, as far as this run can tell"
     after = seconds(now.seconds / now.ratio)
     return f"{factor(now.ratio)} faster, {seconds(now.seconds)} → {after}"
 
