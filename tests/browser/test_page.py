@@ -120,11 +120,14 @@ def test_overview_counts_the_results_of_all_cases(page, tmp_path):
 
 def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     seen = drive(page, tmp_path, OVERVIEW, anchor=MINE)
-    first, changes = seen["first"]
+    first, steps, changes = seen["first"]
     assert first.startswith(
         "Your case: http, f6, not packed, default settings. Best change of all: "
     )
     assert "f7, packed, default settings: 2.5x faster, " in first
+    numbers = [float(number) for number in re.findall(r"([\d.]+) s", steps)]
+    assert re.sub(r"[\d.]+ s", "s", steps) == "Step by step: f7 s → s, then packed s → s."
+    assert numbers[0] > numbers[1] == numbers[2] > numbers[3]
     assert changes.startswith("Single changes, largest gain first: f7 2.0x faster (")
     assert seen["chips"]["card-format"] == ["f7 2.0x faster"]
     assert len(seen["best"]) == 1 and f"2.5x faster, {seen['now']} → " in seen["best"][0]
@@ -200,7 +203,8 @@ def test_keys_move_in_a_grid_and_open_a_number(page, tmp_path):
 FILTER = """
 const cells = all("#tables .measured td").filter(seen);
 return { same: cells.filter((cell) => cell.classList.contains("same")).length, all: cells.length,
-         marks: all("i.deviation").filter(seen).length, caches: filter.elements.cache.length };
+         marks: all("i.deviation").filter(seen).length, caches: filter.elements.cache.length,
+         selected: selected.textContent };
 """
 
 
@@ -209,6 +213,7 @@ def test_filter_shows_differences_only_and_marks_on_request(page, tmp_path):
     differs = drive(page, tmp_path, FILTER, anchor="#&only=differs")
     assert (differs["same"], plain["marks"]) == (0, 0) and 0 < differs["all"] < plain["all"]
     assert plain["caches"] == 4  # three, and all
+    assert re.fullmatch(r"\d+ of \d+ measured numbers are shown\.", differs["selected"])
     marked = drive(page, tmp_path, f"select({{marks: 'on'}}); {FILTER}")
     assert marked["all"] == plain["all"]
 

@@ -313,7 +313,7 @@ def test_answer_on_a_build_has_size_direction_and_number(ratios, short, kind):
     ("low", "value", "high", "text"),
     [
         (0.98, 0.985, 0.99, "on average 1.5 % slower (1.0 % to 2.0 %)"),
-        (0.99, 1.005, 1.02, "on average 0.5 % faster (1.0 % slower to 2.0 % faster)"),
+        (0.99, 1.005, 1.02, "on average between 1.0 % slower and 2.0 % faster"),
         (1.9, 2.0, 2.1, "on average 2.00x faster (1.90x to 2.10x)"),
     ],
 )
@@ -329,6 +329,8 @@ def test_build_with_the_binaries_of_the_baseline_is_a_noise_check():
     assert [answer.short for answer in made.candidates] == ["f7: 1.25x slower in 1 of 1"]
     assert made.lines == ["Noise check: again, the same build: 0 of 1 differ."]
     assert [pair.candidate for case in made.cases for pair in case.pairs] == ["f7"]
+    noisy = on_builds(row(0.97, "too noisy to say", candidate="again"), row(0.8))
+    assert noisy.lines == ["Noise check: again, the same build: 0 of 1 differ, 1 undecided."]
     alone = on_builds(row(0.8, candidate="again"))
     assert (alone.answer.short, list(alone.candidates)) == ("no other build", [])
     assert alone.lines == ["Noise check: again, the same build: 1 of 1 differ."]

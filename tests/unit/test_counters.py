@@ -277,7 +277,7 @@ def test_binary_of_program_replaced_between_starts_is_the_new_one(tmp_path):
     program, seen = tmp_path / "program", []
     for tool in ("sleep", "tail"):
         program.unlink(missing_ok=True)
-        shutil.copy2(f"/usr/bin/{tool}", program)
+        shutil.copy(f"/usr/bin/{tool}", program)
         with subprocess.Popen([program, "-f" if tool == "tail" else "60"]) as process:
             wait_for(lambda: processes.command_line(process.pid)[:1] == [str(program)])
             seen.append(binary_of(process.pid))

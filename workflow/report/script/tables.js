@@ -74,7 +74,7 @@ function applyFilter(given) {
     showOnly(grid, ({ cell, keys, name }) => {
       const differs = grid.section.dataset.compares && numberOf(cell) !== null && !cell.classList.contains("same");
       const fits = isPicked(keys, values, grid.section.dataset)
-        && (!only || (grid.measured ? differs : differing.has(name)));
+        && (!only || Boolean(grid.measured ? differs : differing.has(name)));
       if (grid.measured && fits) differing.add(name);
       if (grid.measured && numberOf(cell) !== null) [all, shown] = [all + 1, shown + fits];
       return fits;

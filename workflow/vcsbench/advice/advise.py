@@ -219,6 +219,6 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
             less, more = [r for r in known if r >= least], [1 / r for r in known if 1 / r >= least]
             for who, other, sizes in ((candidate, baseline, less), (baseline, candidate, more)):
                 if sizes:
-                    size = f"{metric.fewer.format(factors(sizes))} than {other}"
-                    sentences.append(f"{who} {size} in {len(sizes)} of {len(known)} cases.")
+                    amount = f"{metric.fewer.format(factors(sizes))} than {other}"
+                    sentences.append(f"{who} {amount} in {len(sizes)} of {len(known)} cases.")
     return sentences

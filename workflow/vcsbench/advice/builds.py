@@ -69,6 +69,8 @@ def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
         outcomes = Counter(pair.outcome for _, pair in members)
         if candidate in same:
             differ = f"{outcomes[BETTER] + outcomes[WORSE]} of {outcomes.total()} differ"
+            unknown = outcomes.total() - sum(outcomes[kind] for kind in (BETTER, WORSE, EQUAL))
+            differ += f", {unknown} undecided" if unknown else ""
             lines.append(f"Noise check: {candidate}, the same build: {differ}.")
         else:
             average = mean([case.where for case, _ in members], (members[0][1].baseline, candidate))
@@ -129,10 +131,11 @@ def _average_text(average: Estimate) -> list[str]:
     def side(value: float) -> str:
         return "faster" if value >= 1 else "slower"
 
+    if average.low < 1 < average.high:
+        slower, faster = 100 * (1 / average.low - 1), 100 * (average.high - 1)
+        return [f"on average between {slower:.1f} % slower and {faster:.1f} % faster"]
     # The end nearer to 1 first.
-    ends = sorted((average.low, average.high), key=lambda value: abs(math.log(value)))
-    same = side(average.low) == side(average.high)
-    low, high = (_size(v) if same else f"{_size(v)} {side(v)}" for v in ends)
+    low, high = map(_size, sorted((average.low, average.high), key=lambda v: abs(math.log(v))))
     return [f"on average {_size(average.value)} {side(average.value)} ({low} to {high})"]
 
 
