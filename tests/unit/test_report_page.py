@@ -138,6 +138,13 @@ def views_of(results, why=WHY, account=None, **changes):
     return finding_views(rows, results.definitions, STUDY.tables, [], account or {}), rows
 
 
+def test_finding_too_small_to_compare_has_a_dashed_dot(results):
+    for verdict, is_dashed in (("too small to compare", True), ("reproduced", False)):
+        views, _ = views_of(results, "", verdict=verdict)
+        picture = next(view.picture for view in views if view.id == NAME)
+        assert ('class="dot small"' in picture) == is_dashed
+
+
 def test_findings_have_pictures_and_reversed_ones_come_first(results):
     views, _ = views_of(results)
     assert (views[0].id, views[0].verdict) == (NAME, "reversed")

@@ -84,9 +84,10 @@ def finding_picture(
     measured: float | None,
     interval: tuple[float, float] | None,
     label: str,
+    style: str = "",
 ) -> str:
     """Return a finding: a band for the expected range, a hollow dot for the published value, and below it a
-    solid dot with a whisker for the measured value. "" if no value is above 0."""
+    dot with a whisker for the measured value, solid by default. "" if no value is above 0."""
     low, high = expected
     values = [v for v in (low, high, published, measured, *(interval or ())) if v and v > 0]
     if not values:
@@ -100,7 +101,7 @@ def finding_picture(
         parts.append(_rect(axis.x(1), axis.x(1), "one", height))
     if interval and interval[0] > 0:
         parts.append(_whisker(axis.x(interval[0]), axis.x(interval[1]), y=below))
-    dots = [(measured, "", below), (published, "hollow", above)]
+    dots = [(measured, style, below), (published, "hollow", above)]
     parts += [_dot(axis.x(v), style, y, 6) for v, style, y in dots if v and v > 0]
     return _svg(parts, label, height=height)
 

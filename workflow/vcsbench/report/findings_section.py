@@ -182,6 +182,7 @@ def finding_views(
                 _number(row["measured"]),
                 interval,
                 f"expected {expected}, measured {measured}",
+                "small" if verdict == contract.TOO_SMALL else "",
             ),
         )
         views.append(view)
