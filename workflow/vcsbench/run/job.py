@@ -19,6 +19,8 @@ from vcsbench.errors import UserError, printable, sentence_of
 
 # The shell of the rule, and Snakemake.
 WATCHED_ANCESTORS = 2
+# Made by a job that ends the run, because a disk is full.
+ENDED = ".vcsbench/ended"
 GRACE_S = 2.0
 
 
@@ -100,7 +102,9 @@ def _watch(fds: list[int]) -> None:
 
 
 def stop_workflow() -> None:
-    """Ask the Snakemake of this job to start no other job."""
+    """Ask the Snakemake of this job to start no other job, and the tool to measure no other cell."""
+    with contextlib.suppress(OSError):
+        Path(ENDED).touch()
     for pid in processes.ancestors(WATCHED_ANCESTORS + 1):
         if any(word.endswith("snakemake") for word in processes.command_line(pid)[:4]):
             processes.send([pid], signal.SIGTERM)

@@ -27,7 +27,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json, write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, measured_recipe
-from vcsbench.run.job import clear_line
+from vcsbench.run.job import ENDED, clear_line
 from vcsbench.storages import filesystems
 from vcsbench.storages.filesystems import mount_of
 
@@ -110,16 +110,20 @@ def _check_file(path: Path) -> dict[str, object]:
 
 def _measure(root: Path, snakemake: Snakemake) -> int:
     """Call Snakemake, and again if cells failed. Return the exit code of the first call."""
-    failed = root / FAILED
+    failed, ended = root / FAILED, root / ENDED
     failed.unlink(missing_ok=True)
+    ended.unlink(missing_ok=True)
     status = snakemake.call({})
     measured = len(list(_contexts(root)))
     if not status or not failed.exists() or full_folder(root) or not measured:
         return status
+    if ended.exists():
+        snakemake.call({"measure": NOTHING})
+        return status
     print_message("some jobs failed. The other cells go on.")
     while snakemake.call({"measure": UNFAILED}):
         before, measured = measured, len(list(_contexts(root)))
-        if measured <= before:
+        if measured <= before or ended.exists():
             # No more cells can be measured.
             snakemake.call({"measure": NOTHING})
             break
