@@ -127,16 +127,13 @@ def _average_text(average: Estimate) -> list[str]:
     """Return the average with its interval, both with their direction; none if it is unknown."""
     if not math.isfinite(average.value):
         return []
-
-    def side(value: float) -> str:
-        return "faster" if value >= 1 else "slower"
-
     if average.low < 1 < average.high:
         slower, faster = 100 * (1 / average.low - 1), 100 * (average.high - 1)
         return [f"on average between {slower:.1f} % slower and {faster:.1f} % faster"]
     # The end nearer to 1 first.
     low, high = map(_size, sorted((average.low, average.high), key=lambda v: abs(math.log(v))))
-    return [f"on average {_size(average.value)} {side(average.value)} ({low} to {high})"]
+    side = "faster" if average.value >= 1 else "slower"
+    return [f"on average {_size(average.value)} {side} ({low} to {high})"]
 
 
 def geometric_mean(

@@ -201,13 +201,13 @@ def bounds_text(finding: FindingDefinition) -> str:
 
 def is_expected(finding: FindingDefinition, value: float) -> bool:
     """Return True if the finding expects this value."""
-    low, high = _bounds(finding)
+    low, high = expected_bounds(finding)
     return low <= value <= high
 
 
 def side_of(finding: FindingDefinition, value: float) -> int:
     """Return -1 below the expected range, 1 above it, 0 otherwise."""
-    low, high = _bounds(finding)
+    low, high = expected_bounds(finding)
     return (value > high) - (value < low)
 
 
@@ -222,7 +222,7 @@ def verdict_of(
         return INCONCLUSIVE, [Reason("low-n", {"rounds": rounds})]
     if is_expected(finding, measured.low) and is_expected(finding, measured.high):
         return REPRODUCED, []
-    low, high = _bounds(finding)
+    low, high = expected_bounds(finding)
     if measured.high < low or measured.low > high:
         is_reversed = measured.high < 1 < low or high < 1 < measured.low
         return DIFFERS, [Reason("reversed")] if "compare" in finding and is_reversed else []
@@ -239,6 +239,7 @@ def verdict_of(
     return INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]
 
 
-def _bounds(finding: FindingDefinition) -> tuple[float, float]:
+def expected_bounds(finding: FindingDefinition) -> tuple[float, float]:
+    """Return the ends of the expected range, infinite where it has none."""
     expect = finding["expect"]
     return expect.get("at_least", -math.inf), expect.get("at_most", math.inf)

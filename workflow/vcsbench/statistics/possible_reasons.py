@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from vcsbench import words
 from vcsbench.axes.cache import STATES
-from vcsbench.statistics.contract import Reason
+from vcsbench.statistics.contract import Reason, expected_bounds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +53,7 @@ NOT_KNOWN = MeasuredConditions({}, (), (), "")
 
 def direction_of(finding: FindingDefinition, value: float) -> str:
     """Return the direction in which a value is outside the expected range."""
-    expect = finding["expect"]
-    low, high = expect.get("at_least", -math.inf), expect.get("at_most", math.inf)
+    low, high = expected_bounds(finding)
     if "compare" not in finding:
         return WEAKER if value < low else STRONGER
     if low <= 1 <= high:
