@@ -189,16 +189,14 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
 
 def measure(options: argparse.Namespace, keys: Keys) -> int:
     """Measure a cell once and print it; keep no result."""
+    from vcsbench.measure.runs import parse_export
     from vcsbench.run.cell import measure as measure_round
 
     project = _project(options, keys)
     recipe = _prepared_recipe(project, options.cell)
     exported, context = measure_round(recipe, options.round, project.config.thresholds)
-    result = json.loads(exported)["results"][0]
-    times = result.get("times") or [
-        run["time_wall_clock"]["value"] for run in result["measurements"]
-    ]
-    for seconds, run in zip(times, context["runs"], strict=True):
+    timed = parse_export(exported, options.cell)
+    for (seconds, *_), run in zip(timed, context["runs"], strict=True):
         flags = " ".join([*run["flags"], *context["flags"]]) or "none"
         print(f"run {run['run']}: {seconds:.3f} s, flags: {flags}")
         for key, value in run["certificate"].items():

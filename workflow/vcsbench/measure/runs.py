@@ -206,12 +206,17 @@ class Run(NamedTuple):
 
 
 def read_export(path: Path) -> list[Run]:
+    """Return the runs of an export; see parse_export()."""
+    return parse_export(path.read_bytes(), path)
+
+
+def parse_export(content: bytes, path: str | Path) -> list[Run]:
     """Return the runs of an export of hyperfine 1.15 to 2.x with one command, in order.
 
-    Raises UserError if the file is no such export.
+    Raises UserError with the path if the content is no such export.
     """
     try:
-        export = json.loads(path.read_bytes())
+        export = json.loads(content)
     except ValueError:
         raise UserError(f"{path}: is not JSON. Delete it and run again to measure it.") from None
     version = export.get("schema_version", 1) if isinstance(export, dict) else None
