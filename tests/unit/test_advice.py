@@ -376,6 +376,20 @@ def test_questions_of_server_settings_have_a_step_for_each_server():
     assert "slow" not in question.actions
 
 
+@pytest.mark.parametrize(
+    ("options", "directives", "cost"),
+    [
+        ("--threads", "SVNBlockRead on", "16.0 MiB"),
+        ("-M 256", "", "256 MiB"),
+        ("--memory-cache-size 256", "SVNInMemoryCacheSize 1048576", "1.00 GiB"),
+    ],
+)
+def test_questions_of_server_settings_name_the_largest_cache(options, directives, cost):
+    servers = {"svnserve": f"svnserve -d -r ROOT {options}", "httpd": directives}
+    (question,) = questions_of({"config": {"question": "Which?"}}, {"config": {"mine": servers}})
+    assert cost in question.actions["mine"].cost
+
+
 def test_server_settings_have_a_command_and_lines(tmp_path):
     folder = tmp_path / "config" / "servers" / "mine"
     folder.mkdir(parents=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +29,7 @@ from vcsbench.advice.decision import (
     compares_times,
     missing_values,
 )
+from vcsbench.axes.client_server import cache_bytes
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import DECIDING_SHARE, grouped
@@ -48,8 +48,7 @@ SERVER_NOTES = {
     "httpd": "Add these lines to httpd.conf (cache in KB), then run `apachectl graceful`.",
 }
 NOTE = "To undo it, remove them. Measured over loopback: on a slow network compression gains more."
-# The size of a cache in server settings: a pattern, and the bytes of its unit.
-CACHE_SIZES = ((r"SVNInMemoryCacheSize (\d+)", 1 << 10), (r"--memory-cache-size (\d+)", 1 << 20))
+# Of a server without a setting for its cache.
 DEFAULT_CACHE = 16 << 20
 
 
@@ -74,7 +73,7 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
         for value, servers in settings.get(axis, {}).items():
             steps = [Step(text, name, SERVER_NOTES[name]) for name, text in servers.items() if text]
             if steps:
-                actions[value] = CardAction(steps, NOTE, _cost_of_settings(servers.values()))
+                actions[value] = CardAction(steps, NOTE, _cost_of_settings(servers))
         asked = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
         for value, action in asked.items():
             command, note, cost = (action.get(key) or "" for key in ("command", "note", "cost"))
@@ -86,10 +85,10 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
     return made
 
 
-def _cost_of_settings(texts: Iterable[str]) -> str:
-    found = [(re.search(pattern, t), unit) for t in texts for pattern, unit in CACHE_SIZES]
-    cache = max((int(match[1]) * unit for match, unit in found if match), default=DEFAULT_CACHE)
-    return f"Up to {size(cache)} of memory in each server process. Reload the server. Once."
+def _cost_of_settings(servers: Mapping[str, str]) -> str:
+    sizes = [n for server, text in servers.items() for n in cache_bytes(server, text)]
+    largest = size(max(sizes, default=DEFAULT_CACHE))
+    return f"Up to {largest} of memory in each server process. Reload the server. Once."
 
 
 def advise(

@@ -81,6 +81,13 @@ NO_CLONES = """Subversion's client does not clone files by itself: with `reflink
 library has it clone each working file that equals its pristine. It shows what such a client would gain."""
 
 
+# The option or directive for the size of a server's cache, and the bytes of its unit.
+CACHE_SIZES = {
+    "svnserve": (re.compile(r"(?<!\S)(?:-M|--memory-cache-size)\s+(\d+)(?!\S)"), 1 << 20),
+    "httpd": (re.compile(r"^SVNInMemoryCacheSize\s+(\d+)", re.MULTILINE), 1 << 10),
+}
+
+
 @cache
 def _version(programs: Programs, name: str) -> str:
     return subversion_version(programs.find(name), programs.environment(os.environ))
@@ -221,6 +228,12 @@ def server_settings(root: Path, name: str) -> dict[str, str]:
         settings[server] = separator.join(words)
     settings["svnserve"] = f"svnserve -d -r ROOT {settings['svnserve']}".strip()
     return settings
+
+
+def cache_bytes(server: str, settings: str) -> list[int]:
+    """Return the sizes of a server's cache in its settings, as server_settings() has them."""
+    pattern, unit = CACHE_SIZES[server]
+    return [int(number) * unit for number in pattern.findall(settings)]
 
 
 @cache

@@ -16,17 +16,17 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench import kernel, processes, words
 from vcsbench.axes import findings_of
+from vcsbench.axes.client_server import cache_bytes, server_settings
 from vcsbench.config.configuration import EMPTY
-from vcsbench.files import read_json, server_file
+from vcsbench.files import read_json
 from vcsbench.machine import host
 from vcsbench.measure.runs import read_export
-from vcsbench.measure.server import HOST, other_servers, read_arguments
+from vcsbench.measure.server import HOST, other_servers
 from vcsbench.plan import grid as grids
 from vcsbench.plan.grid import CellSpec, is_fixed_cost
 from vcsbench.plan.plan import Plan
@@ -63,8 +63,6 @@ SERVERS = {
     "mariadbd", "mongod", "redis-server", "oracle", "sqlservr", "slapd", "smbd", "nfsd", "exim4", "named",
 }  # fmt: skip
 CLEAR = "clear-caches"
-# svnserve's options for the size of its cache, in MiB.
-CACHE_OPTIONS = ("-M", "--memory-cache-size")
 EVICT = "`clear_caches: evict` in the configuration drops only the files of the repositories"
 
 Axes = Mapping[str, str]
@@ -428,10 +426,8 @@ def _memory(plan: Plan) -> Iterator[str]:
         )
     caches = []
     for folder in sorted({plan.parts(cell)["servers"] for cell in plan.cells} - {""}):
-        arguments = read_arguments(server_file(plan.root / folder, "svnserve.args"))
-        for option, value in pairwise(arguments):
-            if option in CACHE_OPTIONS and value.isdigit():
-                caches.append(f"{words.size(int(value) << 20)} ({folder})")
+        options = server_settings(plan.root, Path(folder).name)["svnserve"]
+        caches += [f"{words.size(size)} ({folder})" for size in cache_bytes("svnserve", options)]
     if caches:
         yield f"The cache of a server takes up to this much RAM: {', '.join(caches)}."
 
