@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import kernel
-from vcsbench.errors import UserError
+from vcsbench.errors import FULL, UserError
 from vcsbench.isolation import can_own_mounts
 from vcsbench.kernel import read, unescaped
 
@@ -177,9 +177,13 @@ def explain_write_errors(folder: Path, otherwise: str = "") -> Iterator[None]:
 
 
 def raise_write_error(output: str, path: Path) -> None:
-    """Raise the OSError that a Subversion program printed, if a full or read-only storage caused it."""
+    """Raise the OSError that a program printed in English, if a full or read-only storage caused it.
+
+    Subversion prints its number. Of other programs, a full disk is recognised.
+    """
     found = _SVN_ERRNO.search(output)
-    number = int(found[1]) if found else errno.ENOSPC if _SQLITE_FULL.search(output) else 0
+    number = next((n for n in FULL if os.strerror(n) in output), 0)
+    number = int(found[1]) if found else errno.ENOSPC if _SQLITE_FULL.search(output) else number
     if number in _REFUSALS:
         raise OSError(number, os.strerror(number), str(path))
 

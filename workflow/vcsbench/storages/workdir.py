@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench import processes
-from vcsbench.errors import FULL, UserError
+from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 from vcsbench.files import write_json
 from vcsbench.isolation import own_mounts
@@ -28,6 +28,7 @@ from vcsbench.storages.filesystems import (
     MAKE_OPTIONS,
     describe_storage,
     mount_of,
+    raise_write_error,
     read_mounts,
 )
 
@@ -244,9 +245,7 @@ def copy_tree(source: str | Path, path: Path) -> None:
     try:
         run(["cp", "-aT", "--reflink=never", source, path])
     except UserError as error:
-        # A full disk ends the run (run.cell).
-        if number := next((n for n in FULL if os.strerror(n) in str(error)), 0):
-            raise OSError(number, os.strerror(number), str(path)) from None
+        raise_write_error(str(error), path)
         raise
 
 
