@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from fakes import Fakes
 from project import wait_for, write_program
 from vcsbench import processes
-from vcsbench.run import workflow
 
 ROOT = Path(__file__).parents[2]
 # Records its arguments and the options of the run. With `work` it starts a job that outlives it and waits
@@ -199,16 +197,6 @@ def test_run_after_kill_ends_leftovers_and_unlocks(checkout):
     # The next run finds no lock.
     checkout.run("--cores", "1")
     assert [words[0] for words, _ in checkout.calls()] == ["--cores"]
-
-
-@pytest.mark.parametrize("host", [socket.gethostname(), "elsewhere"])
-def test_lock_of_another_host_is_this_hosts_on_local_disk(tmp_path, monkeypatch, host):
-    (tmp_path / workflow.STATE).parent.mkdir()
-    (tmp_path / workflow.STATE).write_text(json.dumps({"host": host}))
-    assert workflow.is_last_host_here(tmp_path)
-    # No file system is local: as if the checkout were on NFS.
-    monkeypatch.setattr(workflow, "LOCAL", ())
-    assert workflow.is_last_host_here(tmp_path) is (host != "elsewhere")
 
 
 def test_run_leaves_processes_of_other_checkouts(checkout, tmp_path):

@@ -11,7 +11,6 @@ import fcntl
 import os
 import pwd
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -25,26 +24,22 @@ from vcsbench import processes
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.files import read_json, write_json
+from vcsbench.files import write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, measured_recipe
 from vcsbench.run.job import ENDED, clear_line
 from vcsbench.storages import filesystems
-from vcsbench.storages.filesystems import mount_of
 
 CONFIGURATION = "config/config.yaml"
 # The key of a YAML file whose Python expressions Snakemake evaluates.
 TEMPLATE = "__use_yte__"
-# vcsbench's folder in a checkout, with the lock, the host of the last run, and the options of this one.
+# vcsbench's folder in a checkout, with the lock and the options of a run.
 FOLDER = ".vcsbench"
 LOCK = f"{FOLDER}/lock"
-STATE = f"{FOLDER}/run.json"
 OPTIONS = f"{FOLDER}/options.json"
 # Made by a Snakemake with failed jobs, and by one that found the folder locked.
 FAILED = f"{FOLDER}/failed"
 LOCKED = f"{FOLDER}/locked"
 WRITTEN = (FOLDER, ".snakemake", "results", "reports")
-# File systems that no other host can work on.
-LOCAL = ("ext", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "tmpfs")
 # The environment variable of all processes of a run. It contains the path of the checkout.
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
@@ -87,11 +82,6 @@ def run(
         with checkout_lock(root) as lock:
             _end_leftovers(root)
             snakemake.lock = lock
-            # Without a local file system, a lock may belong to a run of another host.
-            snakemake.may_unlock = is_last_host_here(root)
-            if snakemake.may_unlock:
-                with suppress(OSError):
-                    write_json(root / STATE, {"host": socket.gethostname()})
             status = _measure(root, snakemake)
     except Interrupted as interrupted:
         return 128 + interrupted.number
@@ -157,7 +147,6 @@ class Snakemake:
     configfiles: Sequence[str]
     arguments: Sequence[str]
     lock: int = 0
-    may_unlock: bool = False
 
     @property
     def environment(self) -> dict[str, str]:
@@ -179,7 +168,7 @@ class Snakemake:
         locked = self.root / LOCKED
         locked.unlink(missing_ok=True)
         status = self._run(command)
-        if status and locked.exists() and self.may_unlock:
+        if status and locked.exists() and self.lock:
             # The checkout's lock proves that no Snakemake works here: a killed run left its lock.
             self._tidy("--unlock")
             if files := last_result(self.root):
@@ -267,24 +256,11 @@ def checkout_lock(root: Path) -> Iterator[int]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
-        host = _last_host(root) or "this host"
-        raise UserError(
-            f"{root}: another run is at work here (on {host}). Wait for it, or end it."
-        ) from None
+        raise UserError(f"{root}: another run is at work here. Wait for it, or end it.") from None
     try:
         yield lock
     finally:
         os.close(lock)
-
-
-def _last_host(root: Path) -> str:
-    return str(read_json(root / STATE).get("host", ""))
-
-
-def is_last_host_here(root: Path) -> bool:
-    """Return True if no run of another host can be at work in a checkout."""
-    host = _last_host(root)
-    return host in ("", socket.gethostname()) or mount_of(root).filesystem.startswith(LOCAL)
 
 
 def full_folder(root: Path) -> str:
