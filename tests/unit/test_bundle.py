@@ -89,7 +89,7 @@ def pack_again(members, path, **more):
 
 
 def import_bundle(archive, root):
-    return bundle.import_bundle(archive, "", root, HERE)
+    return bundle.import_bundle(archive, "", root)
 
 
 def error_of(archive, root):
@@ -220,28 +220,12 @@ def test_unpack_incomplete_or_missing_archive_is_refused(packed, tmp_path, size)
     assert ("No such file" if size is None else "cannot be read as a bundle") in text
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ({"commit": "b" * 40}, "by vcsbench 0.1.0, commit bbbbbbbbbbbb"),
-        ({"vcsbench": "0.2.0"}, "by vcsbench 0.2.0, commit aaaaaaaaaaaa"),
-        ({"changed": ["Snakefile"]}, "commit aaaaaaaaaaaa with changes"),
-        ({"commit": ""}, "by vcsbench 0.1.0, unknown commit"),
-    ],
-)
-def test_import_names_another_version(packed, tmp_path, change, expected):
-    importer = {**HERE, **change}
-    line = bundle.import_bundle(packed, "again", tmp_path, importer)[2]
-    assert "were made by vcsbench 0.1.0, commit aaaaaaaaaaaa," in line and expected in line
-
-
 LAUGHS = b"a: &a [x, x]\n" + b"".join(
     b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 122)
 )
 OUTER_BASELINE = b'{"order": {}, "baselines": ["../../x"]}'
 HOSTILE = {
     "page of another layout": ({f"results/page/{STUDY}.json": b'{"shelf": 1}'}, {}),
-    "provenance of another layout": ({f"results/provenance/{STUDY}.json": b'{"x": 1}'}, {}),
     "deep page": ({f"results/page/{STUDY}.json": b"[" * 100_000}, {}),
     "deep manifest": ({}, {}),
     "aliases": ({f"config/studies/{STUDY}.yaml": LAUGHS}, {}),

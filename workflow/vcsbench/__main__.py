@@ -229,10 +229,9 @@ def bundle(options: argparse.Namespace, keys: Keys) -> int:
 def import_bundle(options: argparse.Namespace, keys: Keys) -> int:
     """Check a bundle, unpack it into a folder of its own, and make its reports again."""
     from vcsbench.run import bundle
-    from vcsbench.run.provenance import provenance
 
     archive = Path(options.folder, options.bundle)
-    print("\n".join(bundle.import_bundle(archive, options.name, ROOT, provenance(ROOT, {}))))
+    print("\n".join(bundle.import_bundle(archive, options.name, ROOT)))
     return 0
 
 

@@ -17,7 +17,7 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TypedDict, TypeGuard
 
@@ -29,11 +29,9 @@ from vcsbench.config.study import Study, load_study
 from vcsbench.config.validation import check_yaml_size
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, read_bytes
-from vcsbench.files import read_json, write_bytes
+from vcsbench.files import write_bytes
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
-from vcsbench.report.setup_section import SHORT_COMMIT
-from vcsbench.run.provenance import Provenance
 from vcsbench.sources import archives
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 from vcsbench.statistics.baselines import NAME
@@ -161,12 +159,11 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     archive.addfile(member, io.BytesIO(content))
 
 
-def import_bundle(archive: Path, name: str, root: Path, importer: Provenance) -> list[str]:
+def import_bundle(archive: Path, name: str, root: Path) -> list[str]:
     """Unpack a bundle to opened/NAME below `root`, rebuild its pages, and return lines about it.
 
-    NAME is by default the archive's name, `importer` the provenance of this vcsbench. A refused bundle leaves
-    nothing. Raise a UserError of one line if the archive is damaged, has a member or a name that it should
-    not, cannot be shown, or the folder exists.
+    NAME is by default the archive's name. A refused bundle leaves nothing. Raise a UserError of one line if
+    the archive is damaged, has a member or a name that it should not, cannot be shown, or the folder exists.
     """
     name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
     if not NAME.fullmatch(name):
@@ -182,7 +179,7 @@ def import_bundle(archive: Path, name: str, root: Path, importer: Provenance) ->
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".opening-") as made:
             target = Path(made) / name
             target.mkdir()
-            manifest, notes = _read(archive, target, importer)
+            manifest, notes = _read(archive, target)
             shutil.move(target, folder)
     except BaseException:
         if is_new:
@@ -194,7 +191,7 @@ def import_bundle(archive: Path, name: str, root: Path, importer: Provenance) ->
     return [one_line(line, 1000) for line in (files, *notes, f"Report: {page}")]
 
 
-def _read(archive: Path, target: Path, importer: Provenance) -> tuple[Manifest, list[str]]:
+def _read(archive: Path, target: Path) -> tuple[Manifest, list[str]]:
     """Write the files of an archive to `target`, check them, and rebuild their pages.
 
     Return the manifest, and how the rebuilt pages differ from the packed ones.
@@ -212,8 +209,7 @@ def _read(archive: Path, target: Path, importer: Provenance) -> tuple[Manifest, 
         _check_files(target, manifest["files"])
         try:
             _rebuild_pages(target, manifest)
-            studies = manifest["studies"]
-            notes = [f"{s}: {note}" for s in studies for note in _compare(target, s, importer)]
+            notes = [note for study in manifest["studies"] for note in _compare(target, study)]
         except OSError as error:  # of this machine, such as a full disk
             raise UserError(f"{error.filename or target}: {error.strerror}") from None
     except ArchiveError as error:
@@ -375,27 +371,11 @@ def _rebuild_pages(folder: Path, manifest: Manifest) -> None:
     write_bytes(index, build_index(read_entries(index.parent)).encode())
 
 
-def _compare(folder: Path, study: str, importer: Provenance) -> Iterator[str]:
+def _compare(folder: Path, study: str) -> Iterator[str]:
     """Yield how the rebuilt page of a study differs from the packed one."""
     theirs = Path("reports", f"{study}.html{UNTRUSTED}")
     rebuilt, stored = folder / REBUILT / f"{study}.html", folder / theirs
     is_same = stored.is_file() and rebuilt.read_bytes() == stored.read_bytes()
-    yield f"rebuilt, {'the same page' if is_same else 'another page'}"
-    packed = read_json(folder / "results" / "provenance" / f"{study}.json")
-    if _version(packed) != _version(importer) or not importer["commit"]:
-        yield (
-            f"tables and findings were made by {_version(packed)}, the rebuilt page by "
-            f"{_version(importer)}"
-        )
+    yield f"{study}: rebuilt, {'the same page' if is_same else 'another page'}"
     if not is_same:
-        yield f"{theirs} is untrusted. It may run scripts: do not open it."
-
-
-def _version(facts: Mapping[str, object]) -> str:
-    """Return the version and commit in a provenance, as far as they are known."""
-    if not facts:
-        return "an unknown vcsbench"
-    commit = one_line(facts["commit"], SHORT_COMMIT + 8)[:SHORT_COMMIT] if facts["commit"] else ""
-    commit = f", commit {commit}" if commit else ", unknown commit"
-    changes = " with changes" if facts["changed"] else ""
-    return f"vcsbench {one_line(facts['vcsbench'], 40)}{commit}{changes}"
+        yield f"{study}: {theirs} is untrusted. It may run scripts: do not open it."
