@@ -1,38 +1,17 @@
-"""A round of a cell: the template of its command, warm-up runs, and the cache of discarded runs."""
+"""A round of a cell: the template of its command, and the cache of discarded runs."""
 
 import os
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from vcsbench.errors import UserError
-from vcsbench.measure.cell_round import DISCARDED_RUN_S, CellRound, DiscardedRunCache
+from vcsbench.measure.cell_round import DISCARDED_RUN_S, DiscardedRunCache
 from vcsbench.measure.prepared_cell import fill_template
-from vcsbench.measure.work import KINDS, UrlNormaliser
 from vcsbench.subjects import Subject
 
 RUN = {"read_bytes": 4096, "at": "2026-11-21T07:00:00+00:00"}
-
-
-def test_discarded_run_is_stored_without_reads_of_this_process(tmp_path):
-    attempt = object.__new__(CellRound)
-    attempt.recipe, attempt.folder, attempt.work = {"time_limit_s": 20}, tmp_path, KINDS["stdout"]
-    attempt.state = {"setup": [], "prepare": [], "first": [], "warmup": 0}
-    attempt.has_discarded_run, attempt.discarded_run, attempt.runs = True, {}, []
-    attempt.hyperfine = SimpleNamespace(pid=os.getpid(), watched=[])
-    warming = [{"client_read_bytes": 1 << 40, "server_read_bytes": 5}]
-    ignore = {"begin": lambda *_: None, "end": lambda *_: None}
-    attempt.collector = SimpleNamespace(**ignore, warming=warming)
-    files = {"stdin": "", "output": None, "server": None, "urls": UrlNormaliser()}
-    argv = ["echo", "text"]
-    attempt.cell = SimpleNamespace(argv=argv, environment=os.environ, versions={}, **files)
-    stored = []
-    attempt.discarded_run_cache = SimpleNamespace(write=stored.append)
-    attempt._set_up()
-    assert stored == [attempt.discarded_run]
-    assert attempt.discarded_run["read_bytes"] == attempt.captured.io["read_bytes"] + 5 < 1 << 40
 
 
 @pytest.fixture

@@ -1,16 +1,11 @@
-"""The processes of jobs: their end by signals, and the cause of a failed cell-round."""
+"""The processes of jobs: their end by signals, and errors of the system."""
 
 import errno
 import os
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from project import run_python
-from vcsbench.errors import UserError
-from vcsbench.run import cell
-from vcsbench.subjects import Subject
 
 PROGRAM = """
 import os, signal, time, weakref
@@ -54,38 +49,3 @@ def test_job_log_error_of_the_system_is_one_sentence(tmp_path, number, names, re
     place = names[0].replace("\x1b", "\\x1b") if names else log
     sentence = f"{place}: {os.strerror(number)}. {remedy} and run again.\n"
     assert (done.returncode, done.stderr, log.read_text()) == (1, sentence, sentence)
-
-
-class Unmounted(Subject):
-    """A subject on an unmounted file system."""
-
-    def check_unchanged(self, closely=False):
-        if closely:
-            raise UserError("/mnt: is on ext4, and was on tmpfs")
-
-
-MISSING_FILE = FileNotFoundError("wc.db")
-
-
-@pytest.mark.parametrize(
-    ("error", "kinds", "expected"),
-    [
-        (MISSING_FILE, [Subject, Unmounted], "/mnt: is on ext4, and was on tmpfs"),
-        (MISSING_FILE, [Subject, Subject], "wc.db"),
-        (ValueError("x"), [Unmounted], "x"),
-    ],
-)
-def test_measure_failed_round_reports_unmounted_file_system_first(
-    monkeypatch, error, kinds, expected
-):
-    class Failing:
-        def __init__(self, *_):
-            self.cell = SimpleNamespace(subjects=[kind({}, 1, Path()) for kind in kinds])
-
-        def measure(self, _lock):
-            raise error
-
-    monkeypatch.setattr(cell, "CellRound", Failing)
-    with pytest.raises((UserError, OSError, ValueError)) as raised:
-        cell._measure_here({"state": {"promises": {}}}, 1, {}, Path(), 0)
-    assert str(raised.value) == expected

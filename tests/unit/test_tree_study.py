@@ -18,7 +18,6 @@ from vcsbench.axes import axis_of
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence import same_work
-from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import PYTHON, fill_template, strategy_argv
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import parts_of, why_not
@@ -308,19 +307,6 @@ def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
         monkeypatch.setattr(f"{place}.why_cannot_make", lambda _kind, cannot=cannot: cannot)
         part = axis.part("storage", here)["filesystem"]
         assert (part["make"], bool(part["mounted"])) == (kind, not kind)
-
-
-def test_set_aside_attempt_resets_its_output(tmp_path):
-    export = tmp_path / "export.json"
-    export.write_text('{"results": []}')
-    steps = []
-    attempt = object.__new__(CellRound)
-    attempt.hyperfine = SimpleNamespace(export=export)
-    attempt.cell = SimpleNamespace(run_step=steps.append)
-    attempt.runs, attempt.set_aside = [], []
-    attempt._set_aside()
-    assert steps == ["restore", "stop-server", "start-server"]
-    assert attempt.set_aside == [{"runs": [], "results": []}]
 
 
 def test_non_choices_are_reference_strategies():
