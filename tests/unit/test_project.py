@@ -1,14 +1,20 @@
 """The checks of studies, commands and grids before anything is measured."""
 
 from pathlib import Path
+from typing import Literal, get_args
 
 import pytest
 import yaml
 
+from vcsbench.config import study as study_file
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
+from vcsbench.measure.prepared_cell import STEPS, SUBJECTS
+from vcsbench.measure.work import KINDS
 from vcsbench.run.project import Project
+from vcsbench.strategies import STRATEGIES
+from vcsbench.subjects.tree_stores import STORES
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
@@ -55,13 +61,10 @@ COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
     [
         ({}, {}, {"cache": "hot-os"}, ["`commands` has no null-log", "`grid.own` only log"]),
         (TAPE, {}, LOG | TAPE, ["`storages.tape` is missing", "disk, ssd"]),
-        ({}, {"work": "guess"}, LOG, [f"{OWN}: `commands.log.work`: no kind 'guess'"]),
-        ({}, {"work": "text"}, LOG, ["`commands.log.work`: no kind 'text'", "called `stdout`"]),
-        ({}, {"input": "tea"}, LOG, [f"{OWN}: `commands.log.input`: no kind 'tea'"]),
-        # A module of several strategies is none.
-        ({}, {"program": "copying"}, LOG, ["no kind 'copying'", "copytree, naive, rename"]),
+        ({}, {"work": "guess"}, LOG, [f"{OWN}: `commands.log.work`: 'guess' must be one of"]),
+        ({}, {"input": "tea"}, LOG, [f"{OWN}: `commands.log.input`: 'tea' must be one of"]),
         ({}, {"work": "tree"}, LOG, [f"{OWN}: `commands.log.work`: 'tree' inspects the output"]),
-        ({}, {"steps": {"prepare": ["pray"]}}, LOG, ["`commands.log.steps`: no step 'pray'"]),
+        ({}, {"steps": {"prepare": ["pray"]}}, LOG, ["steps.prepare[0]`: 'pray' must be one of"]),
         (LOCAL, {}, {"command": "log"}, ["needs the axes repo, format, packing", "has no format"]),
         ({"block": ["command", "moon"]}, {}, LOG, ["`block`: the study has no axis moon"]),
         ({"trace_syscalls": {"moon": ["1"]}}, {}, LOG, ["`trace_syscalls`: the study has no"]),
@@ -79,3 +82,18 @@ def test_project_invalid_study_is_refused(tmp_path, study, keys, command, part, 
     study |= {} if keys is TAPE else keys
     text = error_of(tmp_path, study, part)
     assert [words for words in expected if words not in text] == [], text
+
+
+@pytest.mark.parametrize(
+    ("names", "table"),
+    [
+        (study_file.InputName | study_file.OutputName, SUBJECTS),
+        (study_file.StoreName | Literal[""], STORES),
+        (study_file.StrategyName, STRATEGIES),
+        (study_file.WorkName, KINDS),
+        (study_file.StepName, STEPS),
+    ],
+)
+def test_names_in_studies_are_those_of_their_table(names, table):
+    found = [name for part in get_args(names) for name in get_args(part) or [part]]
+    assert sorted(found) == sorted(table)

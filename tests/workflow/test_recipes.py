@@ -2,8 +2,6 @@
 
 The tests extend one project in their order. The report of the last test has all additions."""
 
-import json
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,26 +19,6 @@ PART = {
     **{"command": "log", "ra": "svn", "repo": "ruby", "format": "f7", "packing": "nopack"},
     **{"config": "slow", "cache": "hot-os"},
 }
-LETTERS = '''"""A file of letters, made before each cell-round."""
-
-from vcsbench.subjects import Subject
-
-
-class Letters(Subject):
-    def __init__(self, recipe, number, run):
-        super().__init__(recipe, number, run)
-        self.folders = [run / "letters"]
-
-    def check(self):
-        self.folders[0].write_text("a\\n" * 1000)
-        self.size = self.folders[0].stat().st_size
-
-    def words(self):
-        return {"letters": lambda: str(self.folders[0])}
-
-
-SUBJECT = Letters
-'''
 HALVED = '''"""A generated history of half the scale."""
 
 from vcsbench.sources.generated import GeneratedSource
@@ -210,45 +188,6 @@ def test_axes_added_are_measured(project):
     assert skips["log/svn/ruby/f7/nopack/slow/hot-os/5/nobody"] == "nobody reads that"
     context = project.project.context("readers", "log/svn/ruby/f7/nopack/slow/hot-os/7/man")
     assert context["runs"][0]["work"]["revisions"] == 7
-
-
-def test_subject_and_kind_of_work_added_are_measured(project):
-    subject = project.path / "workflow" / "vcsbench" / "subjects" / "letters.py"
-    subject.write_text(LETTERS)
-    work = project.path / "workflow" / "vcsbench" / "measure" / "work.py"
-    work.write_text(
-        f"{work.read_text()}\n\n"
-        "def read_first(output, urls):\n"
-        '    return {"first": int(output.read().split()[0])}\n\n\n'
-        'KINDS["first"] = WorkKind(PRINTED, read_first)\n'
-    )
-    study = {
-        "title": "Letters",
-        "source": "Nothing was published.",
-        "axes": {"command": ["count", "sort"], "cache": ["hot-os"]},
-        "block": ["cache"],
-        "variance_group": ["command"],
-        "commands": {
-            # Without a warm-up run, a run after the timed one gives its work.
-            "count": {"argv": "wc -l {letters}", "input": "letters", "work": "first", "warmup": 0},
-            "sort": {
-                **{"argv": "sort -o {target}", "stdin": "{letters}"},
-                **{"input": "letters", "output": "target", "work": "tree"},
-            },
-        },
-        "tables": {"elapsed": {"metric": "elapsed_s", "rows": ["command"], "columns": ["cache"]}},
-    }
-    (study_file(project).parent / "letters.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    cells = project.run(studies=["letters"], grid={"letters": {"include": [{}]}})
-    assert sorted(cells) == ["letters/count/hot-os", "letters/sort/hot-os"]
-    found = {row["command"]: row for row in project.project.rows("measurements/letters.csv")}
-    assert {row["subject_bytes"] for row in found.values()} == {"2000"}
-    assert json.loads(found["sort"]["work"])["bytes"] == 2000
-    assert json.loads(found["count"]["work"]) == {"first": 1000}
-    assert (found["count"]["warming"], found["sort"]["warming"] != "[]") == ("[]", True)
-    assert not [row["flags"] for row in found.values() if "cache-not-warm" in row["flags"]]
-    text = re.sub("<script.*?</script>", "", project.project.page("letters"), flags=re.DOTALL)
-    assert "Letters" in text and "svnserve" not in text and "format 6" not in text
 
 
 def test_table_added_is_written(project):

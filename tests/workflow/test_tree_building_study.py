@@ -117,25 +117,21 @@ def test_strategy_added_as_documented_is_measured(project, tree):
     study = yaml.safe_load(file.read_text())
     commands = study["commands"]
     commands["links"] = {**commands["cp"], "argv": "cp -al {source} {target}"}
-    commands["shuffled"] = {**commands["naive"], "program": "shuffled"}
     file.write_text(yaml.safe_dump(study, sort_keys=False))
-    (project.path / "workflow/vcsbench/strategies/shuffled.py").write_text(
-        '"""The naive copy."""\n\nfrom vcsbench.strategies import naive as build  # noqa: F401\n'
-    )
     part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os"}
     configure(
         project,
-        {**part, "strategy": ["links", "shuffled"]},
+        {**part, "strategy": ["links", "naive"]},
         repositories={"mine": {"source": "directory", "path": str(tree)}},
     )
     project.succeed("measured")
     runs = project.rows(f"measurements/{STUDY}.csv")
-    assert {run["strategy"] for run in runs} == {"links", "shuffled"}
+    assert {run["strategy"] for run in runs} == {"links", "naive"}
     assert len({run["work"] for run in runs}) == 1
 
 
 def test_strategy_building_another_tree_fails_its_cell(project, tree):
-    strategy = project.path / "workflow/vcsbench/strategies/__init__.py"
+    strategy = project.path / "workflow/vcsbench/strategies.py"
     strategy.write_text(strategy.read_text().replace("original.read()", "original.read()[:100]"))
     part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os", "strategy": "naive"}
     configure(project, part, repositories={"mine": {"source": "directory", "path": str(tree)}})

@@ -11,36 +11,17 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 PACKAGE = Path(__file__).parent
 # Digests of syntax trees, by the digest of a file's bytes. To parse 100 files takes 0.3 s before each
 # measurement, to look them up 5 ms.
 CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
-# The module that measures every cell; and the folders of modules of which a recipe names one, by its key.
+# The module that measures every cell.
 ENTRY = "run.cell"
-KINDS = {"input": "subjects", "output": "subjects", "program": "strategies"}
-# Kinds whose class or function is in the module of another kind.
-SHARED_MODULES = {
-    "strategies.copytree": "strategies",
-    "strategies.naive": "strategies",
-    "strategies.rename": "strategies",
-    "strategies.start": "strategies",
-    "strategies.start_breezy": "strategies.transform",
-    "subjects.dump": "subjects.repository",
-    "subjects.built_tree": "subjects.tree",
-    "subjects.target": "subjects",
-    "subjects.targets": "subjects",
-    "subjects.fresh_repository": "subjects.repository",
-}
-# Modules of these folders that are no kind themselves.
-NO_KINDS = frozenset(["__init__", "__main__", "fsfs", "tree_stores"])
-# A call in a file that imports the files next to it by name.
-_BY_NAME = re.compile(rb"\bimport_module\(")
 # An import statement: the module and the names, or the module alone.
 _IMPORT = re.compile(
     r"^ *(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
@@ -50,38 +31,15 @@ _NAME = re.compile(r"(\w+)(?: as \w+)?")
 _TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
 
 
-def kinds_of(folder: str) -> list[str]:
-    """Return the names of the kinds in a folder of KINDS: its modules, and those that share a module."""
-    files = {path.stem for path in (PACKAGE / folder).glob("*.py")} - NO_KINDS
-    shared = {
-        name for of, _, name in (key.partition(".") for key in SHARED_MODULES) if of == folder
-    }
-    return sorted(name for name in files | shared if name.isidentifier())
-
-
-def kind_module(folder: str, name: str) -> str:
-    """Return the module with a kind, by its full name."""
-    return f"vcsbench.{_kind(folder, name)}"
-
-
-def _kind(folder: str, name: str) -> str:
-    return SHARED_MODULES.get(f"{folder}.{name}", f"{folder}.{name}")
-
-
-def cell_code(recipe: Mapping[str, Any]) -> str:
-    """Return a digest of the modules that run for a cell. The recipe has the keys of KINDS."""
-    named = (_kind(folder, recipe[key]) for key, folder in KINDS.items() if recipe.get(key))
-    return _digest_of((ENTRY, *named))
+@cache
+def cell_code() -> str:
+    """Return a digest of the modules that run for a cell."""
+    return code_digest(closure([file_of(ENTRY)]))
 
 
 def script_code(script: str | Path) -> str:
-    """Return a digest of the code that runs with a script, with all kinds that it may import by name."""
-    return code_digest(closure([os.path.realpath(script)], all_named=True))
-
-
-@cache
-def _digest_of(names: tuple[str, ...]) -> str:
-    return code_digest(closure(map(file_of, names)))
+    """Return a digest of the code that runs with a script."""
+    return code_digest(closure([os.path.realpath(script)]))
 
 
 def code_digest(files: Iterable[str]) -> str:
@@ -124,11 +82,10 @@ def syntax_digest(source: bytes) -> str:
 
 
 # Paths are strings from here on: pathlib takes longer than all reading, for each cell-round.
-def closure(files: Iterable[str], all_named: bool = False) -> list[str]:
+def closure(files: Iterable[str]) -> list[str]:
     """Return the files of the package that run with Python files, in order.
 
-    A module comes with the files of its name in other languages (.sh, .conf), which it reads. `all_named`:
-    also all modules of folders from which some are imported by name.
+    A module comes with the files of its name in other languages (.sh, .conf), which it reads.
     """
     found: set[str] = set()
     waiting = list(files)
@@ -137,7 +94,6 @@ def closure(files: Iterable[str], all_named: bool = False) -> list[str]:
         if file not in found:
             found.add(file)
             waiting += imports(file)
-            waiting += _siblings(file) if all_named else ()
     ours = {
         stem + suffix
         for stem in (file.removesuffix(".py") for file in found)
@@ -161,15 +117,6 @@ def imports(file: str) -> frozenset[str]:
         module = (base or alone).removeprefix("vcsbench").lstrip(".")
         modules |= {module, *(f"{module}.{name}".lstrip(".") for name in _NAME.findall(names))}
     return frozenset(path for module in modules for path in _with_packages(module))
-
-
-@cache
-def _siblings(file: str) -> tuple[str, ...]:
-    """Return the modules in the folder of a module that imports some of them by name."""
-    if not _BY_NAME.search(_bytes(file)):
-        return ()
-    folder = os.path.dirname(file)
-    return tuple(f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".py"))
 
 
 @cache

@@ -20,6 +20,16 @@ AxisValue = Annotated[
 ]
 AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
 UniqueTexts = Annotated[list[Text], AfterValidator(unique)]
+# Names in the tables of subjects, stores, strategies, kinds of work, and steps.
+InputName = Literal["repository", "dump", "tree"]
+OutputName = Literal["target", "targets", "fresh_repository", "working_copy", "built_tree"]
+StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
+StrategyName = Literal["start", "copytree", "naive", "rename", "start_breezy", "transform"]
+WorkName = Literal[
+    "log", "printed_counts", "tree", "trees", "dump", "repository", "stdout", "built_tree", "verified",
+    "unchecked", "opaque",
+]  # fmt: skip
+StepName = Literal["restore", "start-server", "stop-server", "sync", "clear-caches", "touch-client"]
 # Axes with a value or a list of values.
 Selection = Mapping[str, str | Sequence[str]]
 
@@ -27,8 +37,8 @@ Selection = Mapping[str, str | Sequence[str]]
 class Steps(Model):
     """Steps of a command, after the steps of the cache state."""
 
-    setup: list[Text] = key([], "Before the first run.")
-    prepare: list[Text] = key([], "Before each run.")
+    setup: list[StepName] = key([], "Before the first run.")
+    prepare: list[StepName] = key([], "Before each run.")
 
 
 class Command(Model):
@@ -39,19 +49,20 @@ class Command(Model):
         None, "A file for the command's standard input; its {words} are filled in."
     )
     environment: dict[str, str] | None = key(None, "Additional variables of its environment.")
-    input: Text | None = key(
+    input: InputName | None = key(
         None,
-        "The kind of subject that the command reads, a file in workflow/vcsbench/subjects. repository: a "
+        "The kind of subject that the command reads. repository: a "
         "copy of a Subversion repository ({repository}, {url}, {tree}, {last}). dump: a dump file of it "
         "in the scratch folder ({dump}). tree: its youngest tree, or the directory or archive that it is, "
         "as files ({source}) or in the command's `store` ({store}, {store_url}), on the cell's "
         "`filesystem`.",
         "reads",
     )
-    output: Text | None = key(
+    output: OutputName | None = key(
         None,
         "The kind of subject that it writes. target: {target}, which is removed before each run, outside "
-        "the timed region. fresh_repository: an empty repository of the cell's format ({fresh}), new for "
+        "the timed region; targets: one for each client. "
+        "fresh_repository: an empty repository of the cell's format ({fresh}), new for "
         "each run. working_copy: {working_copy}, on the cell's `filesystem`, in the state of "
         "`revisions_behind`. built_tree: {target}, next to the tree that the command reads.",
         "writes",
@@ -74,13 +85,13 @@ class Command(Model):
         ge=0,
         lt=1 << 31,
     )
-    store: Text | None = key(
+    store: StoreName | None = key(
         None,
         "For `input: tree`, the store that holds the tree, a class in workflow/vcsbench/subjects/"
-        "tree_stores.py (git, hg, svn, brz, fossil, pack). Default: a folder of files.",
+        "tree_stores.py. Default: a folder of files.",
     )
-    program: Text | None = key(
-        None, "A strategy in workflow/vcsbench/strategies, which {program} runs with {python}."
+    program: StrategyName | None = key(
+        None, "A strategy in workflow/vcsbench/strategies.py, which {program} runs with {python}."
     )
     needs: list[Text] | None = key(
         None,
@@ -109,7 +120,7 @@ class Command(Model):
     runs: int | None = key(
         None, "Timed runs per cell and round, instead of the configuration's.", ge=1, le=1000
     )
-    work: Text = key(
+    work: WorkName = key(
         MISSING,
         "How the work of the command is compared; only cells that did the same work are compared. log: "
         "the revisions and changed paths that svn log prints, and its text. printed_counts: the numbers "

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench import __version__
+from vcsbench import __version__, strategies
 from vcsbench.errors import UserError
 from vcsbench.external import pegged
 from vcsbench.files import files_digest, server_files
@@ -24,14 +24,28 @@ from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
 from vcsbench.measure.server import HOST, SERVER_KINDS, Server, read_arguments
 from vcsbench.measure.work import UrlNormaliser
-from vcsbench.modules import PACKAGE, cell_code, kind_module
+from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.processes import run
 from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
-from vcsbench.subjects import CLIENT, Subject, subject_class
+from vcsbench.subjects import CLIENT, Subject, Target, Targets
+from vcsbench.subjects.repository import Dump, FreshRepository, Repository
+from vcsbench.subjects.tree import BuiltTree, Tree
+from vcsbench.subjects.working_copy import WorkingCopy
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
 
+# The kinds of subjects by their names in studies.
+SUBJECTS: dict[str, type[Subject]] = {
+    "repository": Repository,
+    "dump": Dump,
+    "fresh_repository": FreshRepository,
+    "target": Target,
+    "targets": Targets,
+    "tree": Tree,
+    "built_tree": BuiltTree,
+    "working_copy": WorkingCopy,
+}
 # The interpreter that has the modules of strategies, without the user's settings.
 PYTHON = [sys.executable, "-I"]
 # Programs of Subversion that take the options of all clients.
@@ -78,7 +92,7 @@ class PreparedCell:
         self.versions: dict[str, str] = {}
 
     def _subject(self, kind: str, number: int) -> Subject | None:
-        return subject_class(kind)(self.recipe, number, self.folder) if kind else None
+        return SUBJECTS[kind](self.recipe, number, self.folder) if kind else None
 
     def _copy_server_files(self) -> Path:
         """Copy the files of the server configuration: an edit during the run has no effect.
@@ -122,7 +136,7 @@ class PreparedCell:
             stack.callback(self.server.close)
         server = self.server.programs if self.server else self.client
         check_unchanged(self.recipe["binaries"], self.client, server)
-        if cell_code(self.recipe) != self.recipe["code"]:
+        if cell_code() != self.recipe["code"]:
             raise UserError(
                 f"{PACKAGE}: the code that measures changed after this run of the workflow had begun; "
                 f"run it again"
@@ -267,7 +281,7 @@ STEPS = {
 
 def strategy_argv(name: str) -> list[str]:
     """Return the start of the argv of a strategy, before its source and target."""
-    return [*PYTHON, str(PACKAGE / "strategies"), kind_module("strategies", name), name]
+    return [*PYTHON, strategies.__file__, name]
 
 
 def fill_template(template: str, words: Words) -> list[str]:

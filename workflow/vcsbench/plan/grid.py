@@ -33,8 +33,6 @@ EMPTY_FORMATS = ("f8", "f7")
 AxisValues = Mapping[str, str]
 WhySkip = Callable[[AxisValues], str]
 Row = TypeVar("Row", bound=Mapping[str, object])
-# Former values of `format` and `packing`.
-FORMER = {"own": "current", "where full": "if_packable"}
 
 
 @dataclass(frozen=True)
@@ -132,11 +130,10 @@ def _part(
         part[axis] = axis_of(axis).select(names, values[axis], env)
         for value in part[axis]:
             if value not in values[axis]:
-                new = f" (now `{FORMER[value]}`)" if value in FORMER else ""
                 source = axis_of(axis).defined_in(study)
                 raise env.config.error(
                     keys,
-                    f"{value!r}{new} has no definition; {source} has {', '.join(values[axis])}",
+                    f"{value!r} has no definition; {source} has {', '.join(values[axis])}",
                 )
     return part
 

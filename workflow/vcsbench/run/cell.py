@@ -26,12 +26,12 @@ from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_json
 from vcsbench.isolation import enter_user_namespace, machine_lock
 from vcsbench.measure.cell_round import CellRound
+from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.runs import ParentGone, read_export
 from vcsbench.processes import how_it_ended
 from vcsbench.run.job import exit_on_signals, stop_workflow, watch_parents
 from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import WorkDir, run_folder
-from vcsbench.subjects import subject_class
 
 if TYPE_CHECKING:
     from vcsbench.records import Context, Recipe, RunRecord
@@ -163,7 +163,7 @@ def _measure_in_guest(
     root = Path.cwd()
     # The guest may not write to the host, so the subjects are prepared before.
     kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
-    image_bytes = max(subject_class(kind)(recipe, number, folder).prepare() for kind in kinds)
+    image_bytes = max(SUBJECTS[kind](recipe, number, folder).prepare() for kind in kinds)
     out = folder / "out"
     out.mkdir()
     job = {"recipe": {**recipe, "looked_at": True}, "number": number, "thresholds": thresholds}

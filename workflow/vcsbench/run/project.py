@@ -12,20 +12,19 @@ from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 
-from vcsbench import sources, subjects
+from vcsbench import sources
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import server_names
 from vcsbench.axes.subject_axes import mounted_folders
 from vcsbench.config.builds import read_builds
 from vcsbench.config.configuration import EMPTY, Config, load_config
 from vcsbench.config.models import BuildPlace
-from vcsbench.config.study import Steps, Study
+from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.external import split_credentials
 from vcsbench.machine import Machine
-from vcsbench.measure.prepared_cell import STEPS
-from vcsbench.measure.work import KINDS as WORK_KINDS
-from vcsbench.modules import KINDS, kinds_of
+from vcsbench.measure.prepared_cell import SUBJECTS
+from vcsbench.measure.work import KINDS
 from vcsbench.plan.grid import REPOSITORY_AXIS
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL
@@ -44,7 +43,6 @@ from vcsbench.sources import Source
 from vcsbench.storages import workdir
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
-from vcsbench.subjects.tree_stores import STORES
 
 # Environment variables: on a node of a cluster, the blocks that are measured there, each after its study;
 # and the folder of the user's own repository that is exported.
@@ -64,15 +62,6 @@ STUDY_FILES = (
     "results/page/{study}.json",
     "reports/{study}.html",
 )
-# Former values of `work`.
-FORMER_WORK = {
-    "apart": "unchecked",
-    "built": "built_tree",
-    "loaded": "repository",
-    "text": "stdout",
-    "none": "opaque",
-    "counts": "printed_counts",
-}
 
 
 class Project:
@@ -167,7 +156,7 @@ class Project:
         """Return the records of the repositories and trees that are prepared for a cell."""
         parts = self.plan.parts(self.plan.cell(study, path))
         kinds = dict.fromkeys(filter(None, (parts["input"], parts["output"])))
-        return [record for kind in kinds for record in subjects.subject_class(kind).records(parts)]
+        return [record for kind in kinds for record in SUBJECTS[kind].records(parts)]
 
     @cache  # noqa: B019 - one instance
     def preparation_records(self, study: str) -> list[str]:
@@ -295,7 +284,7 @@ def _prepared_repositories(plan: Plan) -> PreparedRepositories:
         if own_blocks and f"{cell.study}/{plan.name_of_block(cell)}" not in own_blocks:
             continue
         parts = plan.parts(cell)
-        if parts["input"] and subjects.subject_class(parts["input"]).reads_repository(parts):
+        if parts["input"] and SUBJECTS[parts["input"]].reads_repository(parts):
             variants = by_storage.setdefault(parts["storage"]["shelf"], set())
             variants.add(variant_of(parts.get("repository", {})))
         if parts["input"] == "dump":
@@ -306,33 +295,10 @@ def _prepared_repositories(plan: Plan) -> PreparedRepositories:
 
 
 def _check_commands(study: Study) -> None:
-    """Raise a UserError if a command names an unknown kind of work or of subject, or an unknown step."""
+    """Raise a UserError if the work of a command is in its output, and it has none."""
     for name, command in study.commands.items():
-        key = f"config/studies/{study.name}.yaml: `commands.{name}"
-        for field, folder in KINDS.items():
-            kind = getattr(command, field, None)
-            if kind and kind not in kinds_of(folder):
-                raise UserError(
-                    f"{key}.{field}`: no kind {kind!r}. Use one of {', '.join(kinds_of(folder))}, or add a "
-                    f"file to workflow/vcsbench/{folder}."
-                )
-        if (command.store or "") not in STORES:
+        if KINDS[command.work].inspect and not command.output:
             raise UserError(
-                f"{key}.store`: no store {command.store!r}. Use one of "
-                f"{', '.join(filter(None, STORES))}."
-            )
-        if command.work not in WORK_KINDS:
-            renamed = FORMER_WORK.get(command.work)
-            now = f" It is now called `{renamed}`." if renamed else ""
-            raise UserError(
-                f"{key}.work`: no kind {command.work!r}.{now} Use one of {', '.join(WORK_KINDS)}."
-            )
-        steps = command.steps or Steps()
-        for step in (*steps.setup, *steps.prepare):
-            if step not in STEPS:
-                raise UserError(f"{key}.steps`: no step {step!r}. Use one of {', '.join(STEPS)}.")
-        if WORK_KINDS[command.work].inspect and not command.output:
-            raise UserError(
-                f"{key}.work`: {command.work!r} inspects the output, but this command writes nothing. "
-                f"Add `output: target`, or choose another kind."
+                f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects the "
+                f"output, but this command writes nothing. Add `output: target`, or choose another kind."
             )

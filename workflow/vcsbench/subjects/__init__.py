@@ -1,8 +1,4 @@
-"""Subjects: the input and output of a cell's command, such as a repository or a tree.
-
-A kind of subject is a module of this folder with its class as SUBJECT. Kinds that share a module are in its
-SUBJECTS, by name (vcsbench.modules.SHARED_MODULES).
-"""
+"""Subjects: the input and output of a cell's command, such as a repository or a tree."""
 
 from __future__ import annotations
 
@@ -11,13 +7,10 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from vcsbench.files import read_json, write_json
-from vcsbench.modules import kind_module
 from vcsbench.storages.workdir import (
     OVERHEAD_BYTES,
     TARGETS,
@@ -169,17 +162,6 @@ class Targets(Target):
     def restore(self) -> None:
         super().restore()
         self.path.mkdir()
-
-
-SUBJECTS = {"target": Target, "targets": Targets}
-
-
-@cache
-def subject_class(kind: str) -> type[Subject]:
-    """Return the class of a kind of subject."""
-    module = import_module(kind_module("subjects", kind))
-    found: type[Subject] = module.SUBJECTS[kind] if hasattr(module, "SUBJECTS") else module.SUBJECT
-    return found
 
 
 def make_template(

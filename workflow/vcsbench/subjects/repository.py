@@ -315,6 +315,3 @@ class FreshRepository(Target):
 
     def facts(self) -> SubjectFacts:
         return {"written": str(self.path)}
-
-
-SUBJECTS = {"repository": Repository, "dump": Dump, "fresh_repository": FreshRepository}

@@ -311,6 +311,3 @@ def _export_head(head: Head, path: Path, svn: str) -> None:
         tree = "trunk" if "trunk/" in names else ""
     url = pegged(f"{head['url']}/{urllib.parse.quote(tree)}".rstrip("/"))
     run_client(svn, "export", "-q", "--ignore-externals", *at, url, path, user_settings=True)
-
-
-SUBJECTS = {"tree": Tree, "built_tree": BuiltTree}

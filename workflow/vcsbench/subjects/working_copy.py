@@ -232,6 +232,3 @@ class WorkingCopyTemplates:
             return {"url": self.repository}
 
         return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{name}", make)
-
-
-SUBJECT = WorkingCopy
