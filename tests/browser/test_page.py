@@ -149,7 +149,7 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
         cell.click();
         const opened = {{ text: detail.innerText, hash: location.hash, name: cell.dataset.name,
                           dots: detail.querySelectorAll("svg.runs circle.side0").length,
-                          squares: detail.querySelectorAll("svg.runs rect.side1").length,
+                          triangles: detail.querySelectorAll("svg.runs path.side1").length,
                           focus: detail.contains(document.activeElement) }};
         detail.close();
         await until(() => !detail.open && !location.hash.includes("number"));
@@ -162,7 +162,10 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
     opened = seen["opened"]
     assert opened["focus"] and f"number={opened['name']}" in opened["hash"] and seen["closed"]
     assert drive(page, tmp_path, "return detail.open;", anchor=f"#&number={opened['name']}")
-    assert (opened["dots"], opened["squares"]) == (5 + 1, 5 + 1)  # five rounds, and one in the key
+    assert (opened["dots"], opened["triangles"]) == (
+        5 + 1,
+        5 + 1,
+    )  # five rounds, and one in the key
     for text in (
         "elapsed nopack ÷ elapsed pack = 1.2",
         ": 5 rounds, 5 runs.",

@@ -138,11 +138,17 @@ def views_of(results, why=WHY, account=None, **changes):
     return finding_views(rows, results.definitions, STUDY.tables, [], account or {}), rows
 
 
-def test_finding_too_small_to_compare_has_a_dashed_dot(results):
-    for verdict, is_dashed in (("too small to compare", True), ("reproduced", False)):
-        views, _ = views_of(results, "", verdict=verdict)
-        picture = next(view.picture for view in views if view.id == NAME)
-        assert ('class="dot small"' in picture) == is_dashed
+@pytest.mark.parametrize(
+    ("verdict", "style"),
+    [("too small to compare", "small"), ("inconclusive", "undecided"), ("reproduced", "")],
+)
+def test_finding_has_the_dots_of_the_cards_and_a_diamond_for_the_published_value(
+    results, verdict, style
+):
+    views, _ = views_of(results, "", verdict=verdict)
+    picture = next(view.picture for view in views if view.id == NAME)
+    assert re.findall(r'<circle class="dot ([a-z]*)"', picture) == [style]
+    assert picture.count('class="diamond"') == 1
 
 
 def test_findings_have_pictures_and_reversed_ones_come_first(results):
@@ -250,7 +256,7 @@ def test_packed_situations_have_the_time_and_the_best_change_of_each_choice(page
 def test_words_have_the_marks_of_tables_and_of_answers(page):
     signs = {sign for table in page["tables"] for sign, _ in table.key}
     assert signs <= page["glossary"].keys()
-    assert {"equal", "undecided", "depends", "either", "2.9x, 8 %", "○ ◐ ●", "differs"} <= page[
+    assert {"equal", "undecided", "depends", "either", "2.9x, 8 %", "□ ◧ ■", "differs"} <= page[
         "glossary"
     ].keys()
 

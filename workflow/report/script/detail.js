@@ -60,7 +60,7 @@ function written(value, unit) {
 }
 
 function pointOf(side, x, y) {
-  if (side) return drawn("rect", { x: x - 3.5, y: y - 3.5, width: 7, height: 7, class: "side1" });
+  if (side) return drawn("path", { d: `M${x - 4} ${y + 4}h8l-4 -8z`, class: "side1" });
   return drawn("circle", { cx: x, cy: y, r: 4, class: "side0" });
 }
 

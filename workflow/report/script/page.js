@@ -111,7 +111,7 @@ function applyOverview(values) {
   const isComplete = mine && [...mine.elements].every(({ name, value }) => !name || value);
   for (const row of document.querySelectorAll(".overview tbody tr")) {
     const keys = keysOf(row);
-    const operation = row.cells[0].textContent.replace(/^[○◐●] /, "");
+    const operation = row.cells[0].textContent.replace(/^[□◧■] /, "");
     const now = new Set();
     let [shown, isLacking] = [0, false];
     for (const square of row.querySelectorAll(".square")) {

@@ -69,8 +69,8 @@ VALUES = {
     "pristines": {"stored": "pristines stored", "none": "no pristines"},
     "wire_compression": {"on": "compression on", "off": "compression off"},
 }
-# A circle is a cache: empty, half full (the OS cache), full (the server's cache, too).
-PICTOGRAMS = {"cold": "○", "hot": "●", "hot-os": "◐", "hot-svn": "●"}
+# A square is a cache: empty, half full (the OS cache), full (the server's cache, too).
+PICTOGRAMS = {"cold": "□", "hot": "■", "hot-os": "◧", "hot-svn": "■"}
 QUESTIONS = {
     "packing": "Pack?",
     "config": "Settings?",

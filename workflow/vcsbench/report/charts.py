@@ -86,7 +86,7 @@ def finding_picture(
     label: str,
     style: str = "",
 ) -> str:
-    """Return a finding: a band for the expected range, a hollow dot for the published value, and below it a
+    """Return a finding: a band for the expected range, a diamond for the published value, and below it a
     dot with a whisker for the measured value, solid by default. "" if no value is above 0."""
     low, high = expected
     values = [v for v in (low, high, published, measured, *(interval or ())) if v and v > 0]
@@ -101,8 +101,12 @@ def finding_picture(
         parts.append(_rect(axis.x(1), axis.x(1), "one", height))
     if interval and interval[0] > 0:
         parts.append(_whisker(axis.x(interval[0]), axis.x(interval[1]), y=below))
-    dots = [(measured, style, below), (published, "hollow", above)]
-    parts += [_dot(axis.x(v), style, y, 6) for v, style, y in dots if v and v > 0]
+    if measured and measured > 0:
+        parts.append(_dot(axis.x(measured), style, below, 6))
+    if published and published > 0:
+        parts.append(
+            f'<path class="diamond" d="M{axis.x(published)} {above - 7}l7 7 -7 7 -7 -7z"/>'
+        )
     return _svg(parts, label, height=height)
 
 

@@ -31,6 +31,8 @@ MEANINGS = {
 }
 # Verdicts that differ have all possible reasons, others their first reason.
 _DIFFERENT = (contract.REVERSED, contract.DIFFERS)
+# Styles of the dot of a measured value that decides nothing.
+_STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
 _ROUNDS = re.compile(r"`rounds: (\d+)`")
 
 
@@ -182,7 +184,7 @@ def finding_views(
                 _number(row["measured"]),
                 interval,
                 f"expected {expected}, measured {measured}",
-                "small" if verdict == contract.TOO_SMALL else "",
+                _STYLES.get(verdict, ""),
             ),
         )
         views.append(view)

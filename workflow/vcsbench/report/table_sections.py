@@ -37,8 +37,9 @@ NOTHING = ("·", "not in the grid, or not published")
 DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown on request)")
 # All marks of tables and plots with their meanings, for the list of words.
 MARKS = {
-    "○ ◐ ●": "cold; OS cache warm; server cache warm",
-    "● with a line": "in a plot: a result with its 95 % interval; hollow: undecided; dashed: start-up",
+    "□ ◧ ■": "cold; OS cache warm; server cache warm",
+    "● ○ ◌": "in a picture, with its 95 % interval: a result; undecided; mostly start-up",
+    "◇": "in the picture of a finding: the published value",
     "grey band": "in a plot of a card: differences below the smallest effect worth noting",
     "blue, orange": "the candidate is faster, the baseline is faster; darker: by more",
     **KEY,
