@@ -1,4 +1,4 @@
-"""All advice on a study: the cards, the best choice in each situation, and the choices with less work."""
+"""Advice on a study: cards, the best choice in each situation, and the choices with less work."""
 
 from __future__ import annotations
 
@@ -42,20 +42,19 @@ from vcsbench.statistics.noise import Noise, noise_of
 from vcsbench.statistics.tables import make_table
 from vcsbench.words import is_number, size
 
-# Of every server configuration.
 SERVER_NOTES = {
     "svnserve": "Start it with these options (cache in MB), also in its service file. Connections end.",
     "httpd": "Add these lines to httpd.conf (cache in KB), then run `apachectl graceful`.",
 }
 NOTE = "To undo it, remove them. Measured over loopback: on a slow network compression gains more."
-# Of a server without a setting for its cache.
+# A server without a setting for its cache.
 DEFAULT_CACHE = 16 << 20
 
 
 @dataclass(frozen=True)
 class AdviceSettings:
-    """A study as advice needs it: axes with their values in order, the axes that a reader cannot choose,
-    the axes of a block, the questions, and the workload (weight, name and where of each part)."""
+    """A study as advice needs it. `scenario_axes` cannot be chosen by a reader; `workload` has weight,
+    name and where of each part."""
 
     order: Mapping[str, list[str]]
     scenario_axes: Sequence[str]
@@ -66,7 +65,7 @@ class AdviceSettings:
 
 
 def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> list[CardQuestion]:
-    """Return the questions of a study by axis; `settings` has the settings of each server by value."""
+    """Return the questions by axis. `settings` has the settings of each server by axis and value."""
     made = []
     for axis, question in questions.items():
         actions = {}
@@ -98,7 +97,7 @@ def advise(
     grid: Sequence[Row] = (),
     failures: Sequence[Row] = (),
 ) -> Advice:
-    """Return the advice on measurements; `tables` compare, `grid` and `failures` are rows of their files."""
+    """Return the advice. `tables` compare, `grid` and `failures` are rows of their files."""
     axes, effect = list(settings.order), settings.limits.min_effect_pct
     rounds = by_round(frame, axes, MEAN)
     noise = noise_of(frame, axes, settings.block, metric_of(DEFAULT), rounds)
@@ -137,7 +136,7 @@ def advise(
 
 
 def geometric_means(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[Cell, float]:
-    """Return the geometric mean of each cell's rounds in seconds."""
+    """Return seconds by cell."""
     logs: dict[Cell, list[float]] = {}
     for row in rounds.to_dict("records"):
         if row[DEFAULT] > 0:
@@ -148,7 +147,7 @@ def geometric_means(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[Cell, flo
 def _situation(
     where: Where, rows: pd.DataFrame, axes: Sequence[str], noise: Noise, limits: Limits
 ) -> Situation:
-    """Return the choices of a situation. Comparisons with the best one are corrected as one family."""
+    """Return the choices; comparisons with the best one are corrected as one family."""
     choosing = [axis for axis in axes if axis not in where]
     logs: dict[Cell, dict[int, float]] = {}
     facts: dict[Cell, Row] = {}
@@ -196,7 +195,6 @@ def _situation(
 
 
 def _difference(choice: Cell, works: Mapping[Cell, str], same: set[Cell]) -> str:
-    """Return how the work of a choice differs from most choices."""
     if refusal := same_work.refusal("", {"": works[choice]}):
         return refusal.reason
     known = [works[c] for c in same or works if not same_work.refusal("", {"": works[c]})]
@@ -204,7 +202,7 @@ def _difference(choice: Cell, works: Mapping[Cell, str], same: set[Cell]) -> str
 
 
 def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
-    """Return a sentence per table of an exact metric and candidate that needs less or more work."""
+    """Return a sentence per table of an exact metric and candidate with less or more work."""
     sentences, least = [], 1 + min_effect_pct / 100
     for definition, rows in tables:
         metric, baseline = metric_in(definition), definition["compare"]["baseline"]

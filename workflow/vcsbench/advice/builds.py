@@ -1,4 +1,4 @@
-"""Answers to a question with one answer over all cells, such as a build: one for each candidate.
+"""Answer a question with one answer over all cells, such as a build, for each candidate.
 
 A candidate with the baseline's binaries is a noise check (A/A test) and gets no answer.
 """
@@ -42,15 +42,12 @@ from vcsbench.statistics.noise import Noise
 SAME_BINARIES = "same-binaries"
 # The mean over the cases `wheres` of the ratio baseline / candidate.
 Mean = Callable[[Sequence[Where], tuple[str, str]], Estimate]
-# Order of the outcomes of a candidate in its answer, with their words.
 OUTCOMES = {WORSE: "slower", BETTER: "faster", EQUAL: "no difference"}
 
-# Below this factor a percentage reads better.
 PERCENT_BELOW = 1.1
 
 
 def same_as_baseline(tables: Iterable[Table]) -> list[str]:
-    """Return the candidates that ran the binaries of the baseline in all comparisons."""
     known: dict[str, bool] = {}
     for row in (row for _, rows in tables for row in rows if words.is_number(row.get("ratio"))):
         is_same = SAME_BINARIES in str(row.get("flags") or "").split()
@@ -59,7 +56,7 @@ def same_as_baseline(tables: Iterable[Table]) -> list[str]:
 
 
 def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
-    """Return the card with an answer for each candidate, and a line for each noise check (`same`)."""
+    """Add an answer for each candidate, and a line for each noise check (`same`)."""
     pairs: dict[str, list[tuple[Case, Pair]]] = {}
     for case in card.cases:
         for pair in case.pairs:
@@ -91,7 +88,6 @@ def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
 def _answer(
     candidate: str, pairs: Sequence[Pair], average: Estimate, min_effect_pct: float
 ) -> Answer:
-    """Return the answer on a candidate: `patch: 1.2x slower in 2 of 5`, and its average."""
     outcomes, total = Counter(pair.outcome for pair in pairs), len(pairs)
     counts = {kind: outcomes[kind] for kind in dict.fromkeys([*OUTCOMES, *outcomes])}
     texts = {kind: f"{OUTCOMES.get(kind, kind)} in {n}" for kind, n in counts.items() if n}
@@ -118,19 +114,16 @@ def _answer(
 
 
 def _size(value: float) -> str:
-    """Return a ratio or its inverse as `1.5 %` or `1.12x`. Builds differ by less than formats."""
     size = max(value, 1 / value)
     return f"{100 * (size - 1):.1f} %" if size < PERCENT_BELOW else f"{words.significant(size)}x"
 
 
 def _average_text(average: Estimate) -> list[str]:
-    """Return the average with its interval, both with their direction; none if it is unknown."""
     if not math.isfinite(average.value):
         return []
     if average.low < 1 < average.high:
         slower, faster = 100 * (1 / average.low - 1), 100 * (average.high - 1)
         return [f"on average between {slower:.1f} % slower and {faster:.1f} % faster"]
-    # The end nearer to 1 first.
     low, high = map(_size, sorted((average.low, average.high), key=lambda v: abs(math.log(v))))
     side = "faster" if average.value >= 1 else "slower"
     return [f"on average {_size(average.value)} {side} ({low} to {high})"]
@@ -147,7 +140,7 @@ def geometric_mean(
 ) -> Estimate:
     """Return the geometric mean of the ratios baseline / candidate (`sides`), with its interval.
 
-    Within a block, whose cells share their rounds, each round is averaged first. Errors of blocks add up.
+    Each round is averaged within a block, whose cells share their rounds. Errors of blocks add up.
     """
     if not wheres or rounds["host"].nunique() != 1:
         return NO_ESTIMATE

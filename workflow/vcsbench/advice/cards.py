@@ -1,7 +1,4 @@
-"""Cards: one answer per question of a study, with its effect, its cases and the command to apply it.
-
-The first part has the labels of axes, values, cases and factors that the page and the terminal print.
-"""
+"""Cards: one answer per question of a study, with its effect, its cases and the command to apply it."""
 
 from __future__ import annotations
 
@@ -80,19 +77,15 @@ QUESTIONS = {
     "filesystem": "Files on?",
     "wire_compression": "Compress?",
 }
-# Below this factor a percentage reads better.
 _PERCENT_BELOW = 1.195
-# A sentence of a card has at most this many words.
 MAX_WORDS = 25
 
 
 def axis_label(axis: str) -> str:
-    """Return the name of an axis: `access` for `ra`."""
     return AXES.get(axis, axis.replace("_", " "))
 
 
 def value_label(axis: str, value: str) -> str:
-    """Return the name of an axis value: `not packed` for `nopack`, `f6 upgraded to f8` for `f6-to-f8`."""
     if axis == "format" and "-to-" in value:
         return value.replace("-to-", " upgraded to ")
     if value in ("on", "off") and value not in VALUES.get(axis, {}):
@@ -101,16 +94,13 @@ def value_label(axis: str, value: str) -> str:
 
 
 def case_label(where: Where, shown: Sequence[str]) -> str:
-    """Return the name of a case: `cold log over http`, `export over svn, OS cache warm (f7, packed)`.
-
-    `shown` are the axes that distinguish the cases of a question, in the study's order.
-    """
+    """Return, for example, `export over svn, OS cache warm (f7, packed)`; `shown` axes distinguish the
+    cases."""
     command, cache, ra = (where.get(axis, "") for axis in ("command", "cache", "ra"))
     head = [f"{'cold ' if cache == 'cold' else ''}{command}".strip()]
     if ra and "ra" in shown:
         head[0] = f"{head[0]} over {ra}".strip()
     if cache and cache != "cold":
-        # Without a server there is no server cache.
         head.append(
             "caches warm" if (ra, cache) == ("file", "hot-svn") else value_label("cache", cache)
         )
@@ -121,34 +111,32 @@ def case_label(where: Where, shown: Sequence[str]) -> str:
 
 
 def group_label(where: Where) -> str:
-    """Return the short name of cases with the same command and temperature: `cold log`, `warm export`."""
+    """Return the name that cells with the same command and temperature share: `cold log`."""
     cache = where.get("cache", "")
     temperature = "" if not cache else "cold " if cache == "cold" else "warm "
     return f"{temperature}{where.get('command', '')}".strip()
 
 
 def factor(ratio: float) -> str:
-    """Return a factor of at least 1 as text: `8 %`, `2.9x`, `12x`."""
+    """Return a factor of at least 1 as `8 %`, `2.9x` or `12x`."""
     if ratio < _PERCENT_BELOW:
         return f"{100 * (ratio - 1):.0f} %"
     return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
 
 
 def factors(ratios: Sequence[float]) -> str:
-    """Return the smallest and the largest factor: `2.4x to 6.9x`, or a single one if both read the same."""
     low, high = factor(min(ratios)), factor(max(ratios))
-    if low.endswith("%") and not high.endswith("%"):  # Both ends have the same unit.
+    if low.endswith("%") and not high.endswith("%"):
         low = f"{min(ratios):.1f}x"
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
 def seconds(value: float) -> str:
-    """Return a time: `0.47 s`, `12.3 s`, `0.031 s`."""
     return f"{value:.{3 if value < 0.0995 else 2 if value < 9.95 else 1}f} s"
 
 
 class Step(NamedTuple):
-    """A command that applies a value; `server` if it concerns one server only, with the `note` for it."""
+    """A command that applies a value, and its `note`; `server` if it concerns one server only."""
 
     command: str
     server: str = ""
@@ -157,7 +145,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class CardAction:
-    """The commands that apply a value, their side effects (`note`), and the price of the change (`cost`)."""
+    """The commands that apply a value, their side effects (`note`), and the price (`cost`)."""
 
     steps: Sequence[Step] = ()
     note: str = ""
@@ -166,10 +154,10 @@ class CardAction:
 
 @dataclass(frozen=True)
 class CardQuestion:
-    """A question of a study: its axis, its text, and the study's settings for the values.
+    """A question of a study.
 
-    `yes_value` makes the answer yes or no, `actions` has the action of a value ("" for a question that this
-    run cannot answer), `aggregate` requests one answer over all cells.
+    `yes_value` makes the answer yes or no, `actions` are by value ("" for a question that this run
+    cannot answer), `aggregate` requests one answer over all cells.
     """
 
     axis: str
@@ -181,7 +169,6 @@ class CardQuestion:
 
     @property
     def short(self) -> str:
-        """Return the question in one or two words."""
         if self.values:
             return f"{'/'.join(self.values)}?"
         return QUESTIONS.get(self.axis, f"{axis_label(self.axis).capitalize()}?")
@@ -189,10 +176,8 @@ class CardQuestion:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer: its kind (decision.py), one or two words, a sentence, and a short effect for the terminal.
-
-    `value` is the value to choose, "" without a decision.
-    """
+    """An answer: its kind (decision.py), one or two words, a sentence, and a short effect for the
+    terminal. `value` is "" without a decision."""
 
     kind: str
     value: str
@@ -205,9 +190,8 @@ class Answer:
 class Card:
     """A question with its answer over all cases.
 
-    `reference` is the value that stays if nothing is changed, `shown` are the axes that distinguish the
-    cases, `weights` the workload's share of each case. An aggregate has an answer for each of its
-    `candidates`, and `lines` with its noise checks and unmeasured candidates.
+    `reference` is the value that stays if nothing is changed, `shown` axes distinguish the cases,
+    `weights` are the workload's. An aggregate has `candidates` with an answer each, and `lines`.
     """
 
     question: CardQuestion
@@ -233,10 +217,8 @@ class Card:
 
 @dataclass(frozen=True)
 class Choice:
-    """The values of the axes that a reader can choose, and their geometric mean.
-
-    `ratio` is their time divided by the best time, `is_slower` if they are called slower than the best ones.
-    """
+    """The values that a reader can choose, and their geometric mean in `seconds`; `ratio` is over the best
+    time."""
 
     values: Where
     seconds: float
@@ -246,7 +228,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Situation:
-    """The choices of cells that share the axes a reader cannot choose, the best one first.
+    """The choices in the cells of one scenario, the best one first.
 
     `why_not` is the reason for no answer, `other_work` maps choices that did other work to the reason.
     """
@@ -258,12 +240,10 @@ class Situation:
 
     @property
     def best(self) -> Choice | None:
-        """Return the best choice."""
         return self.choices[0] if self.choices else None
 
     @property
     def gain(self) -> float | None:
-        """Return the factor of the best choice over the slowest one."""
         last = self.choices[-1] if self.choices else None
         return last.ratio if last and last.is_slower else None
 
@@ -301,7 +281,7 @@ def card_of(
     workload: Sequence[Row] = (),
     missing: Sequence[Missing] = (),
 ) -> Card:
-    """Return the card of a question; `axes` are the study's, `workload` has weight, name and where."""
+    """Return a card; `axes` are the study's, `workload` has weight, name and where."""
     shown = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
     weights, notes = [0.0] * len(cases) if workload else [], []
     for part in workload:
@@ -318,13 +298,12 @@ def card_of(
 
 
 def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str) -> Answer:
-    """Return the words of a decision; `current` is the value that the reader has now."""
     kind, axis = decision.kind, card.question.axis
     if kind == NOT_MEASURED:
         return Answer(kind, "", kind, "No case of this question was measured.", kind)
     if kind == UNDECIDED:
         reasons = [pair.outcome for case in cases for pair in case.pairs[:1]]
-        most = max(dict.fromkeys(reasons), key=reasons.count)  # the first of equal numbers
+        most = max(dict.fromkeys(reasons), key=reasons.count)
         text = f"{most} in {reasons.count(most)} of {len(cases)} cases"
         return Answer(kind, "", kind, f"{text}.".capitalize(), text)
     if kind == EQUAL:
@@ -364,10 +343,7 @@ def outcomes_text(faster: int, slower: int, equal: int, undecided: int, cases: i
 
 
 def _for_reader(axis: str, value: str, cases: Sequence[Case], current: str) -> str:
-    """Return the gain of a reader who has a value, by case: `Packed: cold log 2.4x faster, 0.47 s → 0.20 s.`
-
-    "" if the cases do not fit into a sentence.
-    """
+    """Return the gain of a reader who has `value`, by case; "" if the cases do not fit into a sentence."""
     if current == value:
         return f"You have {value_label(axis, value)}: keep it."
     sides, shown = {current, value}, varying_axes([case.where for case in cases])
@@ -388,7 +364,6 @@ def _for_reader(axis: str, value: str, cases: Sequence[Case], current: str) -> s
 
 
 def varying_axes(wheres: Sequence[Where]) -> list[str]:
-    """Return the axes with several values."""
     axes = dict.fromkeys(axis for where in wheres for axis in where)
     return [axis for axis in axes if len({where.get(axis, "") for where in wheres}) > 1]
 
@@ -397,8 +372,8 @@ def varying_axes(wheres: Sequence[Where]) -> list[str]:
 class Effect:
     """The factors by which a value is faster (`gains`), by case, and the losses (`regrets`).
 
-    A gain is against the reference, or against the slowest other value if the value is the reference. A
-    regret is against the best value. Of the cases without a gain, `slower` have a regret, `equal` have none.
+    A gain is against the reference, or against the slowest value if this is the reference. A regret is
+    against the best value. Of the cases without a gain, `slower` have a regret, `equal` have none.
     """
 
     gains: Sequence[tuple[Case, float]]
@@ -408,7 +383,6 @@ class Effect:
 
     @classmethod
     def of(cls, value: str, cases: Sequence[Case], against: str, reference: str) -> Effect:
-        """Return the effect of a value over the decided cases that have it."""
         gains, regrets, slower, equal = [], [], 0, 0
         for case in cases:
             costs = case.costs
@@ -428,7 +402,6 @@ class Effect:
 
     @property
     def most(self) -> float:
-        """Return the largest gain."""
         return max((gain for _, gain in self.gains), default=1.0)
 
     @property
@@ -444,7 +417,6 @@ class Effect:
 
     @property
     def losses(self) -> str:
-        """Return `slower in no case measured` or `at most 8 % slower`."""
         if not self.regrets:
             return "slower in no case measured"
         return f"at most {factor(max(self.regrets))} slower"
@@ -457,8 +429,8 @@ Grouping = Callable[[Where], str]
 def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
     """Return the groups of cases in which to choose each value: `{"f7": ["cold log"], "f6": ["export"]}`.
 
-    The simplest grouping wins in which each group has a value that loses at most the smallest effect worth
-    noting; otherwise the grouping with the smallest worst regret.
+    The simplest grouping wins whose groups each have a value that loses at most the smallest effect
+    worth noting; otherwise the one with the smallest worst regret.
     """
     decided, limit = [case for case in cases if case.is_decided], 1 + card.min_effect_pct / 100
     rules = []
@@ -479,7 +451,7 @@ def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
 
 
 def _groupings(cases: Sequence[Case]) -> list[Grouping]:
-    """Return ways to group cases, the simplest first."""
+    """Return groupings, the simplest first."""
     axes = dict.fromkeys(axis for case in cases for axis in case.where)
     by_axis = [partial(_axis_group, axis) for axis in axes if axis not in ("command", "cache")]
     return [
@@ -501,7 +473,6 @@ def _axis_group(axis: str, where: Where) -> str:
 
 
 def _without_temperature(rule: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Join `cold export` and `warm export` of the same value to `export`."""
     merged = {}
     for value, names in rule.items():
         commands = [name.partition(" ")[2] for name in names]
@@ -512,7 +483,6 @@ def _without_temperature(rule: Mapping[str, Sequence[str]]) -> dict[str, list[st
 
 
 def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: str) -> str:
-    """Return the rule in one line, in the shortest form that leaves the sentence readable; "" for none."""
     parts = {}
     for choice, names in rule.items():
         before = "over " if all(name.startswith("over ") for name in names) else ""
@@ -526,7 +496,6 @@ def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: s
 
 
 def markdown_of(title: str, cards: Iterable[Card]) -> str:
-    """Return the cards as Markdown."""
     blocks = [f"# {title}"]
     for card in cards:
         blocks.append(f"## {card.question.text}")
@@ -543,7 +512,6 @@ def markdown_of(title: str, cards: Iterable[Card]) -> str:
 
 
 def pair_text(axis: str, pair: Pair) -> str:
-    """Return `packed 2.4x faster`, `equal`, `too noisy`."""
     if pair.outcome == EQUAL or not pair.is_decided:
         return pair.outcome
     won = pair.candidate if pair.ratio >= 1 else pair.baseline

@@ -1,8 +1,8 @@
 """The cases of a question, and the decision rule: recommend the value with the smallest worst regret.
 
-The regret of a value in a case is its time divided by the best time there. With a workload the rule takes
-the smallest weighted mean of the logarithms of the regrets. A value that a case lacks, or that is too noisy
-there, counts as the reference, which stays if the user changes nothing. One that is mostly start-up there
+The regret of a value in a case is its time divided by the best time there. With a workload the rule
+takes the smallest weighted mean of the logarithms of the regrets. A value that is missing or too noisy
+in a case counts as the reference, which stays if the user changes nothing. One that is mostly start-up
 has no regret.
 """
 
@@ -20,20 +20,15 @@ from vcsbench.metrics import DEFAULT, metric_of, name_in
 from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, TOO_SMALL
 from vcsbench.words import is_number
 
-# A row of a table or a file, and the definition of a table, finding or question in a study's file.
 Row = Mapping[Any, Any]
-# A table of a study: its definition and its rows.
 Table = tuple[Row, Sequence[Row]]
 Where = Mapping[str, str]
-# The values of all axes of a cell, in the study's order.
+# The values of all axes, in the study's order.
 Cell = tuple[str, ...]
 
-# Outcomes of a comparison for its candidate, then reasons for no decision.
 BETTER, WORSE, EQUAL = "better", "worse", "equal"
 NOISY, SMALL, FEW = "too noisy", "mostly start-up", "too few rounds"
-# Kinds of a decision. The kind for equal values is EQUAL.
 VALUE, DEPENDS, UNDECIDED, NOT_MEASURED = "value", "depends", "undecided", "not measured"
-# Regrets that differ by less are the same.
 SAME = 1e-9
 
 
@@ -55,15 +50,14 @@ class Pair:
 
     @property
     def is_decided(self) -> bool:
-        """Return True if the comparison has a result."""
         return self.outcome in (BETTER, WORSE, EQUAL)
 
 
 @dataclass(frozen=True)
 class Case:
-    """All comparisons between cells that differ in the axis of the question only.
+    """The comparisons of cells that differ in the axis of the question only.
 
-    `where` has the values of the other axes, `times` the geometric mean in seconds of each value's rounds.
+    `where` has the values of the other axes, `times` the geometric mean in seconds of each value.
     """
 
     where: Where
@@ -74,7 +68,8 @@ class Case:
     def costs(self) -> dict[str, float]:
         """Return the time of each value as a multiple of the best one, from the decided pairs.
 
-        Values without a decided path to the first pair's baseline are missing. Equal values cost the same.
+        Values without a decided path to the first pair's baseline are missing. Equal values cost the
+        same.
         """
         decided = [pair for pair in self.pairs if pair.is_decided]
         logs = {decided[0].baseline: 0.0} if decided else {}
@@ -90,17 +85,16 @@ class Case:
 
     @cached_property
     def small(self) -> set[str]:
-        """Return the values without a decided comparison that are mostly start-up in one."""
         pairs = [pair for pair in self.pairs if pair.outcome == SMALL]
         return {side for p in pairs for side in (p.baseline, p.candidate)} - self.costs.keys()
 
     @property
     def is_decided(self) -> bool:
-        """Return True if the case counts for a recommendation."""
         return bool(self.costs)
 
     def pair_times(self, pair: Pair, first: str = "") -> tuple[float, float] | None:
-        """Return the seconds of a side (default: the baseline) and of the other one, with the pair's ratio.
+        """Return the seconds of a side (default: the baseline) and of the other one, with the pair's
+        ratio.
 
         The first time is the measured one, because all comparisons of a value begin with it.
         """
@@ -110,9 +104,8 @@ class Case:
         return time, time / pair.ratio if first == pair.baseline else time * pair.ratio
 
     def regret(self, value: str, reference: str) -> float:
-        """Return the time of a value divided by the best time of the case, at least 1."""
         if value in self.small:
-            return 1.0  # The case decides nothing against it.
+            return 1.0
         return self.costs.get(value, self.costs.get(reference, 1.0))
 
 
@@ -126,7 +119,6 @@ class Missing:
 
 
 def compares_times(definition: Mapping[str, object], axis: str) -> bool:
-    """Return True if a table compares the elapsed time of each cell with those of other values of an axis."""
     compare = definition.get("compare")
     is_of_axis = isinstance(compare, Mapping) and compare.get("axis") == axis
     return (
@@ -164,7 +156,6 @@ def cases_of(
 
 
 def _pair(row: Row) -> Pair | None:
-    """Return the comparison of a table's row; None without a ratio."""
     if not is_number(row.get("ratio")) or row.get("withheld"):
         return None
     low, high, rounds, share = (
@@ -176,7 +167,6 @@ def _pair(row: Row) -> Pair | None:
 
 
 def outcome_of(row: Row) -> str:
-    """Return the outcome of a table's row for its candidate."""
     words, share = metric_of(DEFAULT).words, row.get("fixed_share")
     if row.get("call") == TOO_SMALL or (is_number(share) and share > DECIDING_SHARE):
         return SMALL
@@ -187,7 +177,7 @@ def outcome_of(row: Row) -> str:
 def missing_values(
     axis: str, cases: Sequence[Case], grid: Sequence[Row], failures: Sequence[Row]
 ) -> list[Missing]:
-    """Return the values of an axis without any comparison, with the most frequent reason.
+    """Return the values without any comparison, with the most frequent reason.
 
     `grid` has a row per cell (cell, axes, skip), `failures` one per failed round (cell, reason).
     """
@@ -219,7 +209,6 @@ class Decision:
 def decide(
     cases: Sequence[Case], reference: str, min_effect_pct: float, weights: Sequence[float] = ()
 ) -> Decision:
-    """Apply the rule to cases; `weights` are the workload's, one per case."""
     if not cases:
         return Decision(NOT_MEASURED)
     decided = [case for case in cases if case.is_decided]
@@ -237,7 +226,6 @@ def decide(
 
 
 def worst_regrets(cases: Sequence[Case], reference: str) -> dict[str, float]:
-    """Return the largest regret of each value that the cases compare, in order of appearance."""
     values = dict.fromkeys(value for case in cases for value in case.costs)
     return {value: max(case.regret(value, reference) for case in cases) for value in values}
 
