@@ -1,1 +1,1 @@
-"""The report of a study: from frames and dicts to one HTML page that works offline."""
+"""The report of a study: one HTML page that works offline."""

@@ -30,12 +30,10 @@ from vcsbench.evidence.measurements import FLAGGED_SHARE
 from vcsbench.report import charts
 from vcsbench.report.results import Results, Rows, unique, values_in, varying
 
-# Axes of the study that are no part of "My case": a reader does not have them, but does them.
+# A reader does not have these axes, but acts by them.
 NOT_PICKED = ("cache", "clients", "build")
-# The page offers fewer picks if it would hold more answers.
 MAX_ANSWERS = 6000
 STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
-# The properties of a repository that its size on disk depends on.
 SIZED = ("format", "packing")
 RANKS = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
 
@@ -50,10 +48,11 @@ class Pick(NamedTuple):
 
 
 class ForestRow(NamedTuple):
-    """A comparison in a forest plot: `where` and `sides` for the filter, the drawing, the result, the times.
+    """A comparison in a forest plot.
 
-    `winner` is the label of the faster value and `gain` its factor, "" and 1 without a difference. `times`
-    are of the baseline and the candidate, `range` is the 95 % interval in words.
+    `where` and `sides` are for the filter. `winner` is the label of the faster value and `gain` its
+    factor, "" and 1 without a difference. `times` are of the baseline and the candidate, `range` is the
+    95 % interval in words.
     """
 
     where: Where
@@ -70,7 +69,7 @@ class ForestRow(NamedTuple):
 
 
 class CardView(NamedTuple):
-    """A card as the page shows it; `left` and `right` name the sides of its forest plot.
+    """A card of the page; `left` and `right` name the sides of its forest plot.
 
     `actions` have the value, its label, and the action that applies it; `costs` are sentences.
     """
@@ -87,10 +86,7 @@ class CardView(NamedTuple):
 
 
 class BestChoice(NamedTuple):
-    """The best combination of a situation: `label` has what distinguishes it within its operation.
-
-    `others` has the number of combinations that are equally good.
-    """
+    """The best combination of a situation; `others` is the number of equally good ones."""
 
     where: Where
     label: str
@@ -100,7 +96,7 @@ class BestChoice(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A row of the overview: the values of command and cache, their label, and the best combinations."""
+    """A row of the overview: `where` has the values of command and cache."""
 
     where: Where
     label: str
@@ -109,7 +105,7 @@ class Operation(NamedTuple):
 
 
 class SituationView(NamedTuple):
-    """A situation with its label; `where` is for the filter of the page."""
+    """A situation; `where` is for the filter of the page."""
 
     label: str
     where: Where
@@ -117,13 +113,12 @@ class SituationView(NamedTuple):
 
 
 def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
-    """Return the cards of a study's advice, decided ones first."""
     ranked = sorted(cards, key=lambda card: RANKS.index(card.answer.kind))
     return [_card_view(card, _costs(results, card.question.axis)) for card in ranked]
 
 
 def _costs(results: Results, axis: str) -> list[str]:
-    """Return what this run knows about the cost of a change: the size on disk, and the time of a load."""
+    """Return the known costs of a change: the size on disk, and the time of a load."""
     sizes = disk_sizes(results.contexts, axis)
     costs = [f"Disk here: {sizes}."] if sizes else []
     names = {(context.get("repository") or {}).get("name") for context in results.contexts}
@@ -140,9 +135,9 @@ def _costs(results: Results, axis: str) -> list[str]:
 
 
 def disk_sizes(contexts: Rows, axis: str) -> str:
-    """Return the size of a repository by value of an axis: `f6 77 MiB in 11 082 files, f7 33 MiB`.
+    """Return `f6 77 MiB in 11 082 files, f7 33 MiB` for values of an axis, all other properties equal.
 
-    All other properties are equal. "" for fewer than two sizes.
+    "" for fewer than two sizes.
     """
     by_others: dict[tuple[str, ...], dict[str, Row]] = {}
     for repository in (context.get("repository") or {} for context in contexts):
@@ -209,7 +204,6 @@ def _forest_row(
 
 
 def _interval(pair: Pair) -> str:
-    """Return the interval of the candidate in words: `1.4x to 3.1x faster`, `8 % slower to 1.2x faster`."""
     if not 0 < pair.low < pair.high:
         return pair.outcome
     if (pair.low < 1) == (pair.high < 1):
@@ -223,7 +217,7 @@ def _present(where: Where) -> Where:
 
 
 def picks_of(results: Results, cards: Sequence[CardView]) -> list[Pick]:
-    """Return the axes of "My case" with several values, preset for a repository of the reader's own."""
+    """Return the axes of "My case" with several values, preset for a reader's own repository."""
     study, picks, answers = results.study, [], 1
     left_out = {*NOT_PICKED, study.command_axis, *study.axes_of("repositories")}
     for axis, known in results.order.items() if cards else ():
@@ -257,7 +251,6 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
             chosen = {p.axis: v for p, v in zip(picks, values, strict=True) if v}
             others = {a: v for a, v in chosen.items() if a != axis}
             fitting = (str(n) for n, c in enumerate(card.cases) if fits(c.where, others))
-            # Equal cases have an equal answer, and the rule runs once.
             key = (chosen.get(axis, ""), *fitting)
             if key not in known:
                 known[key] = card.answer_for(chosen) if chosen else card.answer
@@ -268,7 +261,6 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
 
 
 def operations_of(results: Results, cards: Sequence[CardView]) -> list[Operation]:
-    """Return the rows of the overview: each command and cache of the cards, in the study's order."""
     usable = [view for view in cards if not view.card.question.aggregate and view.rows]
     wheres = [row.where for view in usable for row in view.rows]
     axes = [axis for axis in results.order if axis in (results.study.command_axis, "cache")]
@@ -298,15 +290,16 @@ def _best(situation: Situation, shown: Sequence[str]) -> BestChoice:
 
 
 def situations_of(results: Results) -> list[SituationView]:
-    """Return each situation with its label, and the axis values for the filter of the page."""
     situations = results.advice.situations
     shown = varying([situation.where for situation in situations], results.order)
     return [SituationView(case_label(s.where, shown), _present(s.where), s) for s in situations]
 
 
 def packed_situations(results: Results) -> list[Row]:
-    """Return for each situation its values, and for each choice its values, its time, the effect of a change
-    to the best one, its factor (1 if equal), and the ratio of both times.
+    """Return for each situation its values and choices, for the script.
+
+    A choice has its values, its time, the effect of a change to the best one, its factor (1 if equal),
+    and the ratio of both times.
     """
     packed: list[Row] = []
     for situation in results.advice.situations:
@@ -325,7 +318,6 @@ def packed_situations(results: Results) -> list[Row]:
 
 
 def _change(situation: Situation, now: Choice) -> str:
-    """Return the effect of the best choice for a reader who has `now`."""
     if now is situation.best:
         return "you have the best measured"
     if not now.is_slower:
@@ -335,5 +327,4 @@ def _change(situation: Situation, now: Choice) -> str:
 
 
 def choice(axes: Where) -> str:
-    """Return the labels of a combination: `f7, packed`."""
     return ", ".join(value_label(axis, value) for axis, value in axes.items())

@@ -1,4 +1,4 @@
-"""Small pictures as inline SVG: rows of forest plots, findings, and lines over time."""
+"""Small pictures as inline SVG: forest plots, findings, and lines over time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from html import escape
 WIDTH, HEIGHT, MARGIN = 190, 18, 8
 # A finding has its published value above the measured one.
 FINDING_HEIGHT = 34
-# The largest factor that an axis shows. Longer whiskers are cut at its end.
 MAX_FACTOR = 30.0
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 
@@ -24,13 +23,12 @@ class LogAxis:
 
     @classmethod
     def over(cls, values: Iterable[float]) -> LogAxis:
-        """Return an axis around 1 that holds all values, up to MAX_FACTOR."""
         known = [v for v in values if v and math.isfinite(v) and v > 0]
         low = min([1 / 1.3, *(max(v, 1 / MAX_FACTOR) for v in known)])
         return cls(low / 1.08, max([1.3, *(min(v, MAX_FACTOR) for v in known)]) * 1.08)
 
     def x(self, value: float) -> float:
-        """Return the place of a value. A value outside is at the end."""
+        """Return the place of a value; outside of the axis, its end."""
         inside = min(max(value, self.low), self.high)
         share = math.log(inside / self.low) / math.log(self.high / self.low)
         return round(MARGIN + (WIDTH - 2 * MARGIN) * share, 1)
@@ -60,7 +58,7 @@ def _dot(x: float, style: str = "", y: int = HEIGHT // 2, radius: int = 4) -> st
 def forest_row(
     axis: LogAxis, ratio: float, low: float, high: float, style: str, band: float, label: str
 ) -> str:
-    """Return a case: a dot at the ratio, a whisker, and the band of no difference around 1."""
+    """Return a dot at the ratio, a whisker, and the band of no difference around 1."""
     parts = [_rect(axis.x(1 / band), axis.x(band), "band"), _rect(axis.x(1), axis.x(1), "one")]
     if 0 < low < high:
         parts.append(_whisker(axis.x(low), axis.x(high), style))
@@ -68,7 +66,6 @@ def forest_row(
 
 
 def forest_axis(axis: LogAxis) -> str:
-    """Return the ticks under a forest plot."""
     span, parts = axis.high / axis.low, []
     ticks = (1 / 1.2, 1, 1.2) if span < 3 else (0.05, 0.2, 1, 5, 20) if span > 40 else _TICKS
     for tick in ticks:
@@ -111,7 +108,7 @@ def finding_picture(
 
 
 def line_plot(series: Sequence[Sequence[float | None]], names: Sequence[str], label: str) -> str:
-    """Return lines over the same points, on a logarithmic axis. A missing point breaks its line."""
+    """Return lines on a logarithmic axis. A missing point breaks its line."""
     width, height, left, bottom = 520, 170, 54, 24
     known = [v for line in series for v in line if v and v > 0]
     if not known:

@@ -1,4 +1,4 @@
-"""The section of a page on findings: a summary of verdicts, possible reasons with their tests, a row each."""
+"""The section of a page on findings: verdicts, possible reasons with their tests, a row each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import MEDIAN
 from vcsbench.statistics.baselines import table_name
 
-# Verdicts in the order of the page, with their meaning.
 MEANINGS = {
     contract.REVERSED: "the other side is faster now",
     contract.DIFFERS: "the measured interval is outside the expected range",
@@ -29,7 +28,6 @@ MEANINGS = {
     contract.REPRODUCED: "the interval is inside the range",
     contract.NOT_MEASURED: "",
 }
-# Verdicts that differ have all possible reasons, others their first reason.
 _DIFFERENT = (contract.REVERSED, contract.DIFFERS)
 # Styles of the dot of a measured value that decides nothing.
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
@@ -40,9 +38,9 @@ _ROUNDS = re.compile(r"`rounds: (\d+)`")
 class FindingView:
     """A finding or an expectation as the page shows it.
 
-    `news` names what changed since it was published, `picture` is SVG, `of` has the unit and the reduction,
-    `possible` has the labels of possible reasons, `why` a sentence per other reason, `anchor` is the row of
-    its table.
+    `news` is what changed since it was published, `picture` SVG, `of` the unit and the reduction,
+    `possible` the labels of possible reasons, `why` a sentence per other reason, `anchor` the row of its
+    table.
     """
 
     id: str
@@ -62,12 +60,11 @@ class FindingView:
 
     @property
     def rank(self) -> int:
-        """Return the place on the page: reversed, differing, inconclusive, reproduced, the rest."""
         return [*MEANINGS, self.verdict].index(self.verdict)
 
 
 class VerdictCount(NamedTuple):
-    """A line of the summary: a verdict, its number, its meaning, and the reasons with their numbers."""
+    """A line of the summary: a verdict, its number and meaning, and the reasons with their numbers."""
 
     verdict: str
     number: int
@@ -76,7 +73,7 @@ class VerdictCount(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """A possible reason: its label, a text for each different case, and the steps that test them."""
+    """A possible reason, a text for each different case, and the steps that test it."""
 
     label: str
     texts: Sequence[str]
@@ -84,7 +81,6 @@ class Cause(NamedTuple):
 
 
 def summary_of(views: Sequence[FindingView]) -> list[VerdictCount]:
-    """Return the number of each verdict with the most frequent reasons first, in the order of the page."""
     lines = []
     for verdict, members in grouped_by(views, lambda view: view.verdict).items():
         reasons = Counter(
@@ -94,13 +90,12 @@ def summary_of(views: Sequence[FindingView]) -> list[VerdictCount]:
         )
         why = ", ".join(f"{reason} ({number})" for reason, number in reasons.most_common())
         if verdict in (contract.REPRODUCED, contract.TOO_SMALL):
-            why = ""  # The meaning has it.
+            why = ""
         lines.append(VerdictCount(verdict, len(members), MEANINGS.get(verdict, ""), why))
     return lines
 
 
 def causes_of(rows: Rows, published_machine: str) -> list[Cause]:
-    """Return the possible reasons of the findings that differ, with their tests."""
     known: dict[str, dict[str, str]] = {}
     for row in rows:
         for sentence, test in contract.read_reasons(row.get("why") or ""):
@@ -123,7 +118,7 @@ def _text(sentence: str) -> str:
 
 
 def seconds_of_rounds(account: Row, rounds: int) -> float:
-    """Return the time to measure all cells until they have this number of rounds."""
+    """Return the time until all cells have this number of rounds."""
     blocks = [
         (b["seconds"] / b["rounds"], b["rounds"]) for b in account.get("blocks", []) if b["rounds"]
     ]
@@ -139,8 +134,8 @@ def finding_views(
 ) -> list[FindingView]:
     """Return the findings of a file, news first.
 
-    `definitions` maps an id to its check, `tables` a name to its definition; `sections` are the page's.
-    `account` has the time of the rounds.
+    `definitions` maps an id to its check, `tables` a name to its definition; `account` has the time of
+    the rounds.
     """
     sections_by_name = {section.name: section for section in sections}
     views = []
@@ -192,7 +187,6 @@ def finding_views(
 
 
 def _reasons(why: str, account: Row) -> list[str]:
-    """Return the reasons of a verdict that are not only possible; more rounds have their time."""
     sentences = []
     for sentence, _ in contract.read_reasons(why):
         if contract.is_possible(sentence) or _label(sentence) == contract.REVERSED:
@@ -205,7 +199,6 @@ def _reasons(why: str, account: Row) -> list[str]:
 
 
 def _unit_text(row: Row, definition: Row) -> str:
-    """Return the unit of a finding's value: `ratio of not packed / packed`, `%`."""
     compare = definition.get("compare") or {}
     if "candidate" not in compare:
         return str(row.get("unit") or "")
@@ -214,10 +207,7 @@ def _unit_text(row: Row, definition: Row) -> str:
 
 
 def _pairs_text(definition: Row, where: Row, section: TableSection) -> str:
-    """Return the range and the calls of the pairs of a median; "" for fewer than two pairs.
-
-    Example: `pairs 0.94 to 2.90, mixed: 5 faster, 3 too noisy to say`.
-    """
+    """Return `pairs 0.94 to 2.90, mixed: 5 faster, 3 too noisy to say`; "" for fewer than two pairs."""
     points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
     rows = [p.row for p in points if p.row and not p.is_small and _overlap(where, p.keys)]
     rows = [row for row in rows if words.is_number(row.get("ratio"))]
@@ -234,7 +224,6 @@ def _pairs_text(definition: Row, where: Row, section: TableSection) -> str:
 
 
 def _news(row: Row, definition: Row) -> str:
-    """Return a sentence on a comparison whose direction reversed since it was published."""
     compare, published = definition.get("compare") or {}, _number(row.get("published"))
     if "candidate" not in compare or not published:
         return ""
@@ -261,7 +250,7 @@ def _written(value: object) -> str:
 
 
 def _anchor(where: Row, section: TableSection) -> str:
-    """Return the anchor of the first measured row of a finding; without any, the table's."""
+    """Return the anchor of a finding's first measured row; without any, the table's."""
     for row in (row for pair in section.pairs if pair.measured for row in pair.measured.rows):
         for point in row.points:
             if point and point.value is not None and _overlap(where, point.keys):
@@ -270,7 +259,7 @@ def _anchor(where: Row, section: TableSection) -> str:
 
 
 def _overlap(where: Row, other: Row) -> bool:
-    """Return True if both select a common value of each axis that they share."""
+    """Return True if both select a common value of each shared axis."""
     shared = where.keys() & other.keys()
     return all(
         {*contract.values_of(where[axis])} & {*contract.values_of(other[axis])} for axis in shared
@@ -278,7 +267,7 @@ def _overlap(where: Row, other: Row) -> bool:
 
 
 def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
-    """Return the table of a finding's comparison, otherwise of its metric, and the finding's axis values.
+    """Return the table of a finding's comparison, otherwise of its metric, and its axis values.
 
     The table may have the sides exchanged. Its name is "" if no table fits.
     """

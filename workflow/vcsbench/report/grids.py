@@ -26,10 +26,9 @@ from vcsbench.report.results import (
 )
 from vcsbench.statistics import contract
 
-# Marks of a number for its flags, in order. Deviations are hidden until the reader asks for them.
+# In this order. Deviations are hidden until the reader asks for them.
 MARKS = {"same-binaries": "=", "low-n": "?"}
 DEVIATIONS = {"outlier-20": "‡", "outlier-10": "†"}
-# Marks of a comparison without a difference, before the marks of its flags.
 CALL_MARKS = {contract.NOT_SHOWN: "≈", contract.TOO_NOISY: "~", contract.TOO_SMALL: "s"}
 ABSENT = {
     "skipped": ("n/a", "cannot be measured here"),
@@ -42,12 +41,13 @@ COLOUR_STEPS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class Point:
-    """A place of a grid. `keys` are its axis values; without a number, `value` is None and `text` explains.
+    """A place of a grid. `keys` are its axis values; without a number, `value` is None and `text`
+    explains.
 
-    `kind` is `measured` or `published`; without a number `skipped`, `failed`, `withheld` (measured,
-    but no run counts) or `unpublished`. `reason` explains why a number is withheld, `deviation` marks runs
-    far from their cell's median, `bar` is a share of the grid's largest number in per cent, `cells` has
-    the cells that it was measured in (baseline first), `row` is its row of the table.
+    `kind` is `measured` or `published`; without a number `skipped`, `failed`, `withheld` (measured, but
+    no run counts) or `unpublished`. `deviation` marks runs far from their cell's median, `bar` is a
+    share of the grid's largest number in per cent, `cells` has the cells that it was measured in
+    (baseline first).
     """
 
     keys: Mapping[str, str]
@@ -83,7 +83,7 @@ class Label(NamedTuple):
 
 
 class GridRow(NamedTuple):
-    """A row: labels, points (None if the grid has no cell), its anchor's end, its axis values."""
+    """A row; `points` has None where the grid has no cell, `slug` is the end of its anchor."""
 
     labels: Sequence[Label]
     points: Sequence[Point | None]
@@ -101,9 +101,10 @@ class GridGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid. `starts` marks the columns at which a block begins, `constant` has the row axes with one value.
+    """A grid. `starts` marks the columns at which a block begins, `constant` has the row axes with one
+    value.
 
-    `of` has the values of the axes in neither rows nor columns, `across` the axis values of each column.
+    `of` has the values of the other axes, `across` the axis values of each column.
     """
 
     title: str
@@ -116,23 +117,20 @@ class Grid:
 
     @property
     def wide(self) -> bool:
-        """Return True if there are too many columns to put another grid next to it."""
         return len(self.starts) > 5
 
     @property
     def rows(self) -> list[GridRow]:
-        """Return the rows of all groups."""
         return [row for group in self.groups for row in group.rows]
 
     @property
     def points(self) -> list[Point]:
-        """Return all points of the grid."""
         return [point for row in self.rows for point in row.points if point]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The axes in rows, in columns, and the rest, which has a grid per value; the order of their values.
+    """The axes in rows, in columns, and the rest, with a grid per value; the order of their values.
 
     `compared` is the axis of the values of `candidate`.
     """
@@ -145,15 +143,13 @@ class Layout:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Return the axes that identify a number."""
         return (*self.rest, *self.rows, *self.columns)
 
     def axis_of(self, key: str) -> str:
-        """Return the axis of a key's values."""
         return self.compared if key == "candidate" else key
 
     def ordered(self, points: Iterable[Point], axes: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the values of axes among points in the study's order, others last, numbers by size."""
+        """Return the points' values of axes in the study's order; others last, numbers by size."""
         ranks = [{value: i for i, value in enumerate(["", *self.order.get(a, ())])} for a in axes]
 
         def rank(values: tuple[str, ...]) -> list[tuple[int, str]]:
@@ -163,7 +159,6 @@ class Layout:
         return sorted({values_in(point.keys, axes) for point in points}, key=rank)
 
     def caption(self, points: Iterable[Point]) -> str:
-        """Return the axes of the rows and columns that have several values among the points."""
         keys, parts = [point.keys for point in points], []
         for name, axes in (("rows", self.rows), ("columns", self.columns)):
             named = [axis_label(self.axis_of(axis)) for axis in varying(keys, axes)]
@@ -172,7 +167,6 @@ class Layout:
 
 
 def layout_of(definition: Row, order: Mapping[str, Sequence[str]]) -> Layout:
-    """Return the layout of a study's table; `order` has the study's axes and their values in order."""
     compare, order = definition.get("compare") or {}, dict(order)
     keys = [axis for axis in order if axis != compare.get("axis")] + definition.get("by", [])
     if "each" in definition:
@@ -187,7 +181,6 @@ def layout_of(definition: Row, order: Mapping[str, Sequence[str]]) -> Layout:
 
 
 def make_grids(points: Iterable[Point], layout: Layout) -> list[Grid]:
-    """Return a grid per combination of the remaining axes, in the study's order."""
     points = list(points)
     sheets = grouped_by(points, lambda point: values_in(point.keys, layout.rest))
     return [_grid(sheets[keys], layout) for keys in layout.ordered(points, layout.rest)]
@@ -214,7 +207,6 @@ def _grid(points: Sequence[Point], layout: Layout) -> Grid:
             rows.append(GridRow(labels, found, words.slug(" ".join(rest + name)), of))
             above = name
         groups.append(GridGroup(title, rows, "".join(row_axes[i] for i in grouping)))
-    # A single candidate is in the table's name already.
     has_one = len(layout.order.get("candidate", ())) == 1
     titles = [axis for axis in layout.rest if axis != "candidate" or not has_one]
     first = names[0]
@@ -232,7 +224,6 @@ def _grid(points: Sequence[Point], layout: Layout) -> Grid:
 def _headings(
     columns: Sequence[tuple[str, ...]], axes: Sequence[str]
 ) -> tuple[list[list[Heading]], list[bool]]:
-    """Return the rows of headings, equal neighbours joined, and the starts of blocks of the first axis."""
     starts = [
         i == 0 or (len(column) > 1 and column[0] != columns[i - 1][0])
         for i, column in enumerate(columns)
@@ -254,7 +245,8 @@ def matching(
 ) -> list[Point]:
     """Return the published points in the places of the measured ones, blank if nothing was published.
 
-    `repositories` are axes with names of the user's: if no name is shared, all published names are shown.
+    `repositories` are axes with names of the user's: if no name is shared, all published names are
+    shown.
     """
     places = {values_in(point.keys, layout.axes): point for point in published}
     foreign: dict[str, list[str]] = {}
@@ -274,7 +266,7 @@ def matching(
 
 
 def with_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[Point]:
-    """Return the points with text and a bar. The numbers of a column have the same decimals."""
+    """Return the points with text and bar. The numbers of a column have the same decimals."""
     made = []
     for sheet in grouped_by(points, lambda point: values_in(point.keys, layout.rest)).values():
         largest = max((p.value for p in sheet if p.value is not None), default=0.0)
@@ -289,24 +281,21 @@ def with_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[Poi
     return made
 
 
-# From the rows of a table to points
-
-
 def has_interval(row: Row) -> bool:
-    """Return True if a row is a measured comparison over rounds. It is shown by its ratio."""
     return words.is_number(row.get("ratio")) and words.is_number(row.get("low"))
 
 
 def percent(ratio: float) -> str:
-    """Return a ratio as a deviation in per cent with its sign: `+7.2`, `+118`."""
+    """Return a ratio in per cent with its sign: `+7.2`, `+118`."""
     deviation = 100 * (ratio - 1)
     return words.percentage(deviation, 0 if abs(deviation) >= 9.95 else 1)
 
 
 def colour_of(deviation: float, gain: int) -> str:
-    """Return the style of a deviation in per cent: `x3` if the baseline is better, `y3` if the candidate is.
+    """Return the style of a deviation in per cent: `x3` if the baseline is better, `y3` if the candidate
+    is.
 
-    `gain` is the metric's: 1 if a ratio above 1 is good for the candidate. "" for about the same.
+    `gain` is 1 if a ratio above 1 is good for the candidate. "" for about the same.
     """
     ratio = 1 + deviation / 100
     size = math.exp(abs(math.log(ratio))) if ratio > 0 else math.inf
@@ -316,10 +305,7 @@ def colour_of(deviation: float, gain: int) -> str:
 
 @dataclass(frozen=True)
 class ExpectedRow:
-    """A row that the grid requires of a table: its cells, and why it may be absent.
-
-    `flags` are flags of invalid runs of its cells.
-    """
+    """A row that the grid requires of a table. `flags` are those of its cells' invalid runs."""
 
     keys: Mapping[str, str]
     cells: tuple[str, ...] = ()
@@ -329,7 +315,7 @@ class ExpectedRow:
 
 
 def measured_points(definition: Row, rows: Rows, expected: Sequence[ExpectedRow]) -> list[Point]:
-    """Return a point for each row of a measured table and for each expected row that it lacks."""
+    """Return a point for each measured row, and for each expected row that the table lacks."""
     names = list(expected[0].keys) if expected else []
     # A table with `by` has several rows of a cell.
     measured = grouped_by(
@@ -348,7 +334,6 @@ def measured_points(definition: Row, rows: Rows, expected: Sequence[ExpectedRow]
 
 
 def _numbered(definition: Row, row: Row, expected: ExpectedRow) -> Point:
-    """Return the point of a measured row that has a value."""
     flags, compares = row["flags"].split(), bool(definition.get("compare"))
     notes = [] if compares else [words.with_unit(row["value"], metric_in(definition).unit)]
     notes += [*_interval_notes(row), *expected.failures]
@@ -372,7 +357,6 @@ def _numbered(definition: Row, row: Row, expected: ExpectedRow) -> Point:
 
 
 def numbered_point(definition: Row, row: Row, kind: str, differs: bool) -> Point:
-    """Return a point with a number; only differences have a colour."""
     if not definition.get("compare"):
         return Point(contract.keys_of(row), kind, row["value"])
     value = 100 * (row["ratio"] - 1) if has_interval(row) else float(row["value"])
@@ -381,7 +365,6 @@ def numbered_point(definition: Row, row: Row, kind: str, differs: bool) -> Point
 
 
 def _absent(expected: ExpectedRow, row: Row | None) -> Point:
-    """Return a point without a number, with the reason in its title."""
     keys = contract.keys_of(row) if row else expected.keys
     if expected.skip:
         title = f"not measured: {expected.skip}"
@@ -398,7 +381,6 @@ def _absent(expected: ExpectedRow, row: Row | None) -> Point:
 
 
 def _interval_notes(row: Row) -> list[str]:
-    """Return a comparison's number, interval and rounds, its call, and the smallest detectable effect."""
     n = [f"n = {row['n']:.0f}"] if words.is_number(row["n"]) else []
     if not has_interval(row):
         return [", ".join(["no interval", *n])] if words.is_number(row["ratio"]) else n
@@ -418,7 +400,8 @@ def expected_rows(
 ) -> list[ExpectedRow]:
     """Return the rows that the cells of a grid make in a study's table, in the grid's order.
 
-    `grid` has the columns cell, the axes, skip; `failures` cell, round, reason; `measurements` cell, flags.
+    `grid` has the columns cell, the axes, skip; `failures` cell, round, reason; `measurements` cell,
+    flags.
     """
     failed = grouped_by(failures, lambda failure: failure["cell"])
     runs = grouped_by(measurements, lambda run: run["cell"])
@@ -439,7 +422,7 @@ def _rows_of_grid(
     compare: Row, axes: Sequence[str], grid: Rows
 ) -> Iterator[tuple[dict[str, str], list[Row]]]:
     compared = compare.get("axis", "")
-    if compared not in axes:  # Each cell by itself, or against its saved baseline.
+    if compared not in axes:
         candidate = {"candidate": compare["candidates"][0]} if compare else {}
         for cell in grid:
             yield {axis: cell[axis] for axis in axes} | candidate, [cell]

@@ -1,6 +1,6 @@
-"""The page of a study: one data object in one template; and the index of the pages in a folder.
+"""The page of a study, one HTML file from one template, and the index of pages in a folder.
 
-A page is a single HTML file. The same results give the same page at any time and place.
+The same results give the same page at any time and place.
 """
 
 from __future__ import annotations
@@ -51,13 +51,11 @@ from vcsbench.statistics.contract import (
 )
 
 ASSETS = Path(__file__).parents[2] / "report"
-# The page's script, in this order: each part uses the parts before it.
+# In this order: each part uses the parts before it.
 SCRIPTS = ("state", "tables", "detail", "page")
-# The index shows these of each finding, and reads these from the head of a page.
 FINDING_KEYS = (
     *("id", "statement", "verdict", "expected", "published", "measured", "interval", "of"),
 )
-# The index reads this part of a page.
 HEAD_CHARACTERS = 65536
 PREFIX = "vcsbench:"
 TEXTS = ("study", "title", "date", "host")
@@ -74,12 +72,11 @@ class Plot(NamedTuple):
 
 
 def build_page(results: Results) -> str:
-    """Return the page as text."""
     return render("report.html.jinja", {"page": page_of(results)})
 
 
 def render(template: str, model: Mapping[str, object]) -> str:
-    """Return a filled template. All text is escaped unless the template marks it as safe."""
+    """Fill a template. All text is escaped unless the template marks it as safe."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -104,7 +101,7 @@ def render(template: str, model: Mapping[str, object]) -> str:
 
 
 def pack(content: Mapping[str, object]) -> str:
-    """Return JSON, packed by gzip, in base64. The same content gives the same text."""
+    """Return gzipped JSON in base64. The same content gives the same text."""
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
@@ -113,7 +110,7 @@ def page_of(results: Results) -> dict[str, Any]:
     """Return the data of a page for its template.
 
     `packed_answers` and `packed_details` are JSON for the script, `absent` are tables without a measured
-    cell, `budget` has sentences, `quality` tables and `remarks` sentences on the quality of the data.
+    cell.
     """
     study, measured = results.study, originals(results.measurements)
     distances = distances_of(results.contexts, study)
@@ -188,7 +185,6 @@ def page_of(results: Results) -> dict[str, Any]:
 
 
 def _header(results: Results, setup: Setup, measured: str) -> list[str]:
-    """Return two lines: the repository and its storage; the machine, the time and the number of runs."""
     if measured == "0":
         return ["Nothing has been measured."]
     parts = [setup.header[1]]
@@ -211,7 +207,6 @@ def _incomplete(results: Results, facts: Mapping[str, str]) -> str:
 
 
 def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> dict[str, str]:
-    """Return the facts in the head of the page, which the index reads."""
     grid, measured = originals(results.grid), originals(results.measurements)
     rows = [{name: getattr(view, name) for name in FINDING_KEYS} for view in findings]
     return {
@@ -228,7 +223,6 @@ def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> d
 
 
 def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
-    """Return sentences on the time of the run, and on the comparisons that it counts."""
     if not account:
         return []
     sentences, all_ = list(budget_sentences(account)), answered(account)[2]
@@ -244,7 +238,6 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
 
 
 def _uncertain(account: Row) -> list[str]:
-    """Return how many comparisons are undecided, why, and the command that decides most of them."""
     different, equal, all_ = answered(account) if account else (0, 0, 0)
     if not (undecided := all_ - different - equal):
         return []
@@ -269,7 +262,6 @@ def _limits(results: Results, setup: Setup) -> list[str]:
 
 
 def _glossary(results: Results) -> dict[str, str]:
-    """Return the meanings of words, of marks, and of each value in the grid, in the order of the axes."""
     meanings = {**MEANINGS, **results.glossary.others, **MARKS}
     for axis in results.order:
         for value in unique(row.get(axis, "") for row in results.grid):
@@ -279,7 +271,6 @@ def _glossary(results: Results) -> dict[str, str]:
 
 
 def _plots(results: Results) -> list[Plot]:
-    """Return the lines over saved baselines, and over a number such as the clients of an export."""
     study, plots = results.study, []
     times = [time["name"] for time in results.history.get("times", [])]
     points = results.history.get("points", [])
@@ -308,7 +299,7 @@ def _plot(title: str, rows: Rows, over: str, along: Sequence[str], shown: Sequen
 
 
 def history_table(history: Row) -> PlainTable | None:
-    """Return the saved baselines and this run as a table; None for fewer than two."""
+    """Return a table of the saved baselines and this run; None for fewer than two."""
     rows = []
     for time in history.get("times", []):
         first, last = (words.moment(time[name]) for name in ("first", "last"))
@@ -323,11 +314,8 @@ def history_table(history: Row) -> PlainTable | None:
     return PlainTable("Saved baselines", heads, rows) if len(rows) > 1 else None
 
 
-# The index
-
-
 class StudyFindings(NamedTuple):
-    """A study with its name, title, and findings as their file has them."""
+    """A study with the findings of its file."""
 
     name: str
     title: str
@@ -335,7 +323,7 @@ class StudyFindings(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A report: the name of its file and the facts in its head."""
+    """A report in the index: its file, and the facts in its head."""
 
     file: str
     facts: Mapping[str, str]
@@ -344,7 +332,7 @@ class Entry(NamedTuple):
 
 
 def verdict_counts(findings: Iterable[Row]) -> str:
-    """Return `3 reproduced, 2 differ`, in order, without verdicts that do not occur."""
+    """Return `3 reproduced, 2 differ`."""
     counts = Counter(finding["verdict"] for finding in findings)
     plural = {DIFFERS: "differ"}
     texts = [(counts[v], v if counts[v] == 1 else plural.get(v, v)) for v in [*VERDICTS, *counts]]
@@ -364,7 +352,6 @@ class _HeadParser(HTMLParser):
 
 
 def read_entries(folder: Path) -> list[Entry]:
-    """Return the reports among the folder's HTML files, newest first."""
     entries = []
     for path in sorted(folder.glob("*.html")):
         parser = _HeadParser()
@@ -379,7 +366,6 @@ def read_entries(folder: Path) -> list[Entry]:
 
 
 def build_index(entries: Sequence[Entry], studies: Iterable[StudyFindings] = ()) -> str:
-    """Return the index as text: the reports, and the verdicts on the findings of all studies."""
     by_study = {entry.facts["study"]: entry for entry in entries}
     verdicts: list[dict[str, Any]] = []
     for study in studies:

@@ -1,4 +1,4 @@
-"""The section of a page on the quality of the data: failures, flags, noise, fixed cost, and time."""
+"""The section of a page on the quality of the data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ FIXED_COST = (
     "The time of the same command on an empty repository: start, connection and handshake. "
     "Each delayed acknowledgement of TCP in a run adds 40 ms to the fixed cost of its cell."
 )
-# Columns of the table of noise: the ratios in per cent, after the numbers of duplicates and rounds.
 RATIOS = {
     "differed": "Differ by (%)",
     "chance": "Chance alone (%)",
@@ -33,7 +32,7 @@ RATIOS = {
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
-    """Return the tables of the section that have rows, and remarks on the run as a whole."""
+    """Return the tables that have rows, and remarks on the run as a whole."""
     runs, account = results.measurements, results.account
     axes = same_work.work_axes(results.study.axes)
     flags, remarks = _flag_table(runs)
@@ -71,14 +70,13 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
 
 
 def _reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
-    """Return the texts in a column with their cells, the most frequent first."""
     groups = grouped_by((row for row in rows if row[column]), lambda row: row[column])
     cells = {text: unique(row["cell"] for row in of) for text, of in groups.items()}
     return sorted(cells.items(), key=lambda item: -len(item[1]))
 
 
 def set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
-    """Return why cell-rounds were measured again within their round, the most frequent first."""
+    """Return why cell-rounds were measured again, with their cells, the most frequent first."""
     again = unique(
         (flag, row["cell"], row["round"])
         for row in measurements
@@ -90,7 +88,7 @@ def set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
 
 
 def _flag_table(measurements: Rows) -> tuple[PlainTable, list[str]]:
-    """Return the table of flags of some runs, and a sentence for each flag of nearly all runs."""
+    """Return the table of flags of some runs, and a sentence per flag of nearly all runs."""
     carried = ((word, row["cell"]) for row in measurements for word in row["flags"].split())
     groups = grouped_by(carried, lambda pair: pair[0])
     rows, sentences = [], []
@@ -108,7 +106,7 @@ def _flag_table(measurements: Rows) -> tuple[PlainTable, list[str]]:
 
 
 def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return for each combination of the work axes the output of most runs, and how many agree."""
+    """Return for each combination of the work axes the output of most runs, and the number that agree."""
     valid = [row for row in measurements if not is_invalid(row["flags"])]
     rows = []
     for values, of in grouped_by(valid, lambda row: values_in(row, axes)).items():
@@ -120,7 +118,6 @@ def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _noise_rows(results: Results) -> list[tuple[str, ...]]:
-    """Return the noise of each class of cells as text, ratios in per cent."""
     return [
         (
             name_of(row, results.study.variance_group) or "all cells",
@@ -132,7 +129,6 @@ def _noise_rows(results: Results) -> list[tuple[str, ...]]:
 
 
 def _noise_sentence(noise: Rows) -> str:
-    """Return the difference between duplicates in a sentence."""
     known = [row for row in noise if words.is_number(row["twin_sd"])]
     if not known:
         return (
@@ -153,7 +149,6 @@ def _percent(ratio: float | None) -> str:
 
 
 def _fixed_cost(results: Results) -> list[tuple[str, str]]:
-    """Return the median time of each command on the empty repository, by its case."""
     shown, rows = varying(results.fixed_cost, list(results.order)), []
     for runs in grouped_by(results.fixed_cost, lambda row: row["cell"]).values():
         times = [run["elapsed_s"] for run in runs if words.is_number(run["elapsed_s"])]

@@ -27,7 +27,7 @@ Rows = Sequence[Row]
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
-# Columns with numbers in all files. An empty field becomes None.
+# An empty field becomes None.
 NUMBERS = frozenset(
     [
         *contract.NUMBERS,
@@ -35,7 +35,6 @@ NUMBERS = frozenset(
         *(column for name in names() for column in metric_of(name).needs),
     ]
 )
-# Files with rows, each in a folder of its name, and JSON files in these folders.
 CSV_FILES = ("grid", "failures", "noise", "findings", "expectations")
 JSON_FILES = {"account": "budget", "provenance": "provenance", "history": "history"}
 
@@ -44,12 +43,12 @@ JSON_FILES = {"account": "budget", "provenance": "provenance", "history": "histo
 class Results:
     """The results of a study as rows (numbers as float, the rest as text). Parts may be empty.
 
-    `order` has the study's axes with their values in order. `tables` and `published` map a table's name to
-    its rows, `definitions` and `checks` the id of a finding or an expectation to its check, `texts` the path
-    of a file to its content, for downloads. `account` is the time budget, `provenance` the code and
-    configuration, `history` the saved baselines, `own_repository` the user's repository if it was measured,
-    `repository_notes` what was detected about it, `moved` the cluster nodes that were lost or rejected,
-    `loads` the revisions and seconds of the load of each repository.
+    `order` has the study's axes with their values in order. `tables` and `published` map a table's name
+    to its rows, `definitions` and `checks` the id of a finding or an expectation to its check, `texts`
+    the path of a file to its content. `account` is the time budget, `history` the saved baselines,
+    `own_repository` the user's repository if it was measured, `repository_notes` what was detected about
+    it, `moved` the nodes that were lost or rejected, `loads` the revisions and seconds of each
+    repository's load.
     """
 
     study: Study
@@ -80,7 +79,7 @@ class Results:
 
 
 def grouped_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """Return the items by a key. Keys and items keep their order."""
+    """Group the items by a key. Keys and items keep their order."""
     groups: dict[Key, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -88,7 +87,6 @@ def grouped_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, l
 
 
 def unique(items: Iterable[Key]) -> list[Key]:
-    """Return the different items in the order of their first use."""
     return list(dict.fromkeys(items))
 
 
@@ -98,19 +96,17 @@ def values_in(row: Row, axes: Iterable[str]) -> tuple[str, ...]:
 
 
 def name_of(row: Row, axes: Iterable[str]) -> str:
-    """Return a row's values of axes as a label."""
     return " ".join(filter(None, values_in(row, axes)))
 
 
 def varying(rows: Rows, axes: Iterable[str]) -> list[str]:
-    """Return the axes with several values among the rows."""
     return [axis for axis in axes if len({row.get(axis, "") for row in rows}) > 1]
 
 
 def read_records(path: str | Path, texts: Collection[str] = ()) -> list[dict[str, Any]]:
     """Return the rows of a CSV file, none if it is missing. The columns `texts` stay text.
 
-    Raises a UserError if a number is not a number, or the file is not UTF-8.
+    Raise a UserError for a bad number or a file that is not UTF-8.
     """
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
@@ -142,8 +138,8 @@ def read_results(
 ) -> Results:
     """Return the results of a study below the folder `results`; missing files are left empty.
 
-    `definitions` is the file of all findings, and its checkout has the glossary. `expectations` are the
-    user's, `baselines` the saved ones with a table, `own` is the user's repository, `found` has notes on it.
+    `definitions` is the file of all findings, `expectations` are the user's, `own` is the user's
+    repository, `found` has notes on it.
     """
     name, saved = study.name, {}
     if baselines:
@@ -195,7 +191,6 @@ def read_results(
 
 
 def _contexts(folder: Path, measurements: Rows) -> list[Row]:
-    """Return the context of each measured cell-round in order of time."""
     measured = unique((row["cell"], int(row["round"])) for row in measurements)
     paths = (folder / cell / f"round{number}.context.json" for cell, number in measured)
     contexts = [context for path in paths if isinstance(context := _read_json(path), dict)]
@@ -203,7 +198,6 @@ def _contexts(folder: Path, measurements: Rows) -> list[Row]:
 
 
 def _moved_nodes(folder: Path, study: str) -> list[str]:
-    """Return a sentence for each cluster node that was lost with blocks of the study, or rejected."""
     sentences = []
     for path in sorted(folder.glob("job*.assignment.json")):
         assignment = _read_json(path) or {}

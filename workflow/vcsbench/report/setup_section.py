@@ -1,6 +1,6 @@
-"""The setup of a study's runs from their contexts: machines, programs, storages, servers, repositories.
+"""The setup of a study's runs from their contexts, and the citation of a page.
 
-A part that a context lacks is left out. The citation of a page has the same facts in a few lines.
+A part that a context lacks is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from vcsbench.plan.result_state import block_name
 from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in
 from vcsbench.report.table_sections import PlainTable
 
-# Facts that describe a repository or its location. All others are columns of its table.
 DESCRIPTION = (
     *("name", "scale", "source", "description", "notes", "identity", "variant", "path", "tree"),
 )
@@ -31,7 +30,6 @@ CLEARING = {
     "drop-caches": "by emptying the kernel's caches (drop_caches)",
     "evict": "by evicting the files one by one (vmtouch)",
 }
-# The phrases of a machine and of a storage, for each known fact.
 HOST = {
     **{"cpu": "{}", "cores": "{} cores", "memory": "{} of memory", "os": "{}"},
     **{"kernel": "kernel {}", "virtual": "{}", "clock_source": "clock {}"},
@@ -42,13 +40,12 @@ STORAGE = {
     **{"scheduler": "scheduler {}", "mount_options": "mounted {}"},
 }
 SHORT_COMMIT = 12
-# More changed files than this are a number.
 MAX_FILES = 4
 
 
 @dataclass
 class Configuration:
-    """A server configuration: the content of its files by name, and the command line of each server."""
+    """A server configuration: its files by name, and the command line of each server."""
 
     name: str
     files: dict[str, str] = field(default_factory=dict)
@@ -59,8 +56,8 @@ class Configuration:
 class Setup:
     """The setup of a study's runs.
 
-    `facts` has texts by name, `commands` each command with its argv and sentences about it, `scales` the
-    scale of each repository, `first` and `last` the times of the first and the last cell-round.
+    `commands` has each command with its argv and sentences about it, `scales` the scale of each
+    repository, `first` and `last` the times of the first and the last cell-round.
     """
 
     facts: Mapping[str, Sequence[str]]
@@ -76,7 +73,7 @@ class Setup:
 
 
 def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
-    """Return the setup of a study; `distances` has sentences by command."""
+    """Return the setup; `distances` has sentences by command."""
     study, contexts = results.study, results.contexts
     hosts = [context["host"] for context in contexts if context.get("host")]
     times = [time for c in contexts if (time := words.moment(c.get("started_at", "")))]
@@ -148,7 +145,6 @@ def _order(contexts: Rows, study: Study) -> str:
 
 
 def _clearing(contexts: Rows) -> list[str]:
-    """Return a sentence per way to clear caches, with its number of runs."""
     runs = [run for context in contexts for run in context.get("runs") or []]
     ways = Counter((run.get("certificate") or {}).get("cache_cleared_by") for run in runs)
     return [
@@ -159,7 +155,6 @@ def _clearing(contexts: Rows) -> list[str]:
 
 
 def _nodes(contexts: Rows, study: Study) -> list[str]:
-    """Return the blocks of each machine; none for a single machine."""
     blocks: dict[str, set[str]] = {}
     for context in contexts:
         if host := (context.get("host") or {}).get("name"):
@@ -169,7 +164,6 @@ def _nodes(contexts: Rows, study: Study) -> list[str]:
 
 
 def _machine(host: Row) -> str:
-    """Return a machine in a few words: `vm (2 cores, 23.5 GiB)`."""
     cores, memory = host.get("cores"), host.get("memory_bytes")
     sizes = [f"{cores} cores" if cores else "", words.size(memory) if memory else ""]
     named = ", ".join(filter(None, sizes))
@@ -191,17 +185,14 @@ def _host(host: Row) -> str:
 
 
 def _described(facts: Row, phrases: Mapping[str, str]) -> list[str]:
-    """Return a phrase for each known fact."""
     return [phrase.format(facts[key]) for key, phrase in phrases.items() if facts.get(key)]
 
 
 def _joined(name: object, *parts: object) -> str:
-    """Return `name: part, part` without unknown parts."""
     return f"{name}: {', '.join(str(part) for part in parts if part)}"
 
 
 def _storages(contexts: Rows) -> list[str]:
-    """Return each storage with the least free space that it had."""
     free: dict[str, list[float]] = {}
     for context in (context for context in contexts if context.get("storage")):
         storage = context["storage"]
@@ -218,7 +209,6 @@ def _storage(storage: Row, host: Row) -> str:
 
 
 def output_locations(contexts: Rows) -> list[str]:
-    """Return where commands wrote to, and whether that is the storage under test."""
     return unique(_output(context) for context in contexts if context.get("targets"))
 
 
@@ -247,7 +237,7 @@ def _filesystem(name: object, filesystem: Row, host: Row) -> str:
 
 
 def _versions(contexts: Rows) -> dict[str, str]:
-    """Return the version of each program; a changed one has all versions with their cell-rounds."""
+    """Return the version of each program; if it changed, all versions with their cell-rounds."""
     counts: dict[str, Counter[str]] = {}
     for context in contexts:
         for program, version in (context.get("versions") or {}).items():
@@ -288,7 +278,6 @@ def _format_settings(contexts: Rows) -> list[str]:
 
 
 def _commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
-    """Return each timed command with its argv, in the order of the study."""
     timed = unique(
         (study.command_name(context.get("axes") or {}), str(context.get("argv_template") or ""))
         for context in contexts
@@ -325,7 +314,6 @@ def _configurations(contexts: Rows, study: Study) -> list[Configuration]:
 
 
 def _facts(contexts: Rows, study: Study) -> Iterator[tuple[str, str, Row]]:
-    """Yield the kind, the name and the facts of the input of each context's command, or its output."""
     kinds = unique(command.input or command.output for command in study.commands.values())
     for context in contexts:
         for kind in filter(None, kinds):
@@ -335,7 +323,6 @@ def _facts(contexts: Rows, study: Study) -> Iterator[tuple[str, str, Row]]:
 
 
 def _subjects(contexts: Rows, study: Study) -> tuple[dict[str, list[str]], dict[str, float]]:
-    """Return the description of each repository or tree, and the scales by name."""
     texts, scales = {}, {}
     for kind, name, facts in _facts(contexts, study):
         text, scale = str(facts.get("description") or facts.get("source") or ""), facts.get("scale")
@@ -350,7 +337,6 @@ def _subjects(contexts: Rows, study: Study) -> tuple[dict[str, list[str]], dict[
 
 
 def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
-    """Yield a table for each kind of repository or tree with more facts than a name."""
     variants: dict[str, dict[tuple[tuple[str, object], ...], None]] = {}
     for kind, name, facts in _facts(contexts, study):
         shown = [
@@ -359,7 +345,6 @@ def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
             if fact not in DESCRIPTION
             and isinstance(value, (str, int, float))
             and value != name
-            # The axis has the same in the words of the page.
             and not (fact == "packed" and "packing" in facts)
         ]
         if shown:
@@ -381,7 +366,6 @@ def _written(fact: str, value: object) -> str:
 
 
 def _headline(contexts: Rows, study: Study, scales: Mapping[str, float]) -> str:
-    """Return the repositories with their sizes and the kind of storage."""
     names: dict[str, str] = {}
     for _, name, facts in _facts(contexts, study):
         revisions, size = facts.get("youngest"), facts.get("bytes")
@@ -399,7 +383,6 @@ def _headline(contexts: Rows, study: Study, scales: Mapping[str, float]) -> str:
 
 
 def _build_tables(results: Results) -> Iterator[PlainTable]:
-    """Yield a table of the programs of each build, with a note on builds with the same binaries."""
     order = [value for known in results.order.values() for value in known]
     rank = {name: index for index, name in enumerate(order)}
     rows: list[tuple[str, ...]] = []

@@ -1,6 +1,4 @@
-"""The sections of a page with a study's tables: grids of numbers, legends, keys, downloads, and the details
-behind each measured number, which the page unpacks when the number is chosen.
-"""
+"""The sections of a page with a study's tables: grids, legends, keys, downloads and details."""
 
 from __future__ import annotations
 
@@ -35,7 +33,6 @@ BAR = ("▁", "a bar as long as the number, against the largest of the table")
 GREY = ("grey", "no difference is called")
 NOTHING = ("·", "not in the grid, or not published")
 DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown on request)")
-# All marks of tables and plots with their meanings, for the list of words.
 MARKS = {
     "□ ◧ ■": "cold; OS cache warm; server cache warm",
     "● ○ ◌": "in a picture, with its 95 % interval: a result; undecided; mostly start-up",
@@ -46,7 +43,7 @@ MARKS = {
     **dict([PER_CENT, GREY, BAR, NOTHING, *grids.ABSENT.values(), DEVIATION]),
 }
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
-# For a number whose interval excludes 1, and whose call is no difference.
+# The interval excludes 1, and the call is no difference.
 CORRECTED = (
     "The interval is of this number alone. The call is corrected for all comparisons of its table, "
     "because some are far out by chance."
@@ -65,7 +62,7 @@ class PlainTable(NamedTuple):
 
 
 class Download(NamedTuple):
-    """A file of the study: its path next to the page, and its content as a data URL."""
+    """A file next to the page, and its content as a data URL."""
 
     path: str
     data: str
@@ -73,7 +70,7 @@ class Download(NamedTuple):
 
 
 def download(results: Results, path: str, name: str, is_packed: bool = False) -> Download | None:
-    """Return a file of the results as a link next to the page, and as data inside it; None without it."""
+    """Return a file of the results as a link, and as data in the page; None without it."""
     if path not in results.texts:
         return None
     content, kind = results.texts[path].encode(), "text/csv;charset=utf-8"
@@ -84,7 +81,7 @@ def download(results: Results, path: str, name: str, is_packed: bool = False) ->
 
 
 class SideBySide(NamedTuple):
-    """A measured grid and the published one in the same layout; either may be missing."""
+    """A measured and a published grid in the same layout; either may be missing."""
 
     title: str
     measured: Grid | None
@@ -92,7 +89,7 @@ class SideBySide(NamedTuple):
 
 
 class Legend(NamedTuple):
-    """The colours of a table from one end to the other: style and the deviation at which each begins."""
+    """The colours of a table: style, and the deviation at which each begins."""
 
     left: str
     swatches: Sequence[tuple[str, str]]
@@ -103,10 +100,9 @@ class Legend(NamedTuple):
 class TableSection:
     """A table of the study.
 
-    `legend` exists if the table compares `baseline` with other values of the axis `compared`. `whole` is the
-    published table if the pairs show a part of it, `reduced` the measured numbers reduced as the published
-    ones. `withheld` maps reasons to the places without a number, `not_measured` explains a table without any
-    number, `axes` identify a number.
+    `legend` exists if the table compares `baseline` with other values of the axis `compared`. `whole` is
+    the published table if the pairs show a part of it, `reduced` the measured numbers reduced as the
+    published ones. `withheld` maps reasons to the places without a number, `axes` identify a number.
     """
 
     name: str
@@ -128,7 +124,6 @@ class TableSection:
 
     @property
     def compares(self) -> bool:
-        """Return True if its values are deviations in per cent."""
         return self.legend is not None
 
 
@@ -219,7 +214,6 @@ def _pairs(
 
 
 def _reading(definition: Row, is_reduced: bool, caption: str) -> str:
-    """Return the meaning of a table's numbers in a sentence or two."""
     metric, reduction = metric_in(definition), definition.get("reduce", "median")
     if not definition.get("compare"):
         text = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
@@ -236,7 +230,6 @@ def _reading(definition: Row, is_reduced: bool, caption: str) -> str:
 
 
 def _sides(definition: Row) -> tuple[str, str]:
-    """Return the sides that a table compares: the baseline and its candidates."""
     return definition["compare"]["baseline"], " or ".join(definition["compare"]["candidates"])
 
 
@@ -253,9 +246,8 @@ def _legend(definition: Row) -> Legend | None:
 
 
 def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple[str, str]]:
-    """Return the key of a table: each mark and each sign that its points show, with its meaning.
-
-    `has_cards`: cards print its numbers, as factors.
+    """Return each mark that the points show, with its meaning. `has_cards`: cards print its numbers, as
+    factors.
     """
     marks = {mark for point in points for mark in point.mark}
     kinds = {point.kind for point in points}
@@ -279,14 +271,11 @@ def _nothing_published(results: Results, name: str) -> str:
     return "The published table does not exist yet. Run: make published-tables"
 
 
-# The details behind each measured number
-
-
 def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
-    """Return the details of all numbers, for JSON: their runs, times, counts and evidence.
+    """Return the details of all numbers, for JSON.
 
-    `runs` has a list per column (round, flags, and each metric of a table). A cell has its first run and its
-    number of runs in these lists. `tables` has by anchor the numbers by the values of their axes.
+    `runs` has a list per column (round, flags, and each metric of a table). A cell has its first run and
+    its number of runs in these lists. `tables` has by anchor the numbers by the values of their axes.
     """
     of_cells = grouped_by(originals(results.measurements), lambda row: row["cell"])
     runs = [run for rows in of_cells.values() for run in rows]
@@ -316,7 +305,6 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
 
 
 def _value(metric: Metric, run: Row) -> float | None:
-    """Return the metric of a run; None if it was not measured."""
     if not all(words.is_number(run.get(name)) for name in metric.needs):
         return None
     try:
@@ -332,7 +320,6 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def _short(value: float | None) -> float | None:
-    """Return a number with four significant digits, which is enough for a picture."""
     return float(f"{value:.4g}") if words.is_number(value) else None
 
 
@@ -345,7 +332,6 @@ def _numbers_of(section: TableSection, definition: Row) -> Row:
             if point.kind == "published"
         }
         for point in pair.measured.points if pair.measured else []:
-            # A table with `by` has several numbers of a cell.
             if point.row is not None and point.cells and not definition.get("by"):
                 numbers["/".join(map(str, values_in(point.keys, section.axes)))] = {
                     "cells": point.cells,
@@ -365,7 +351,6 @@ def _numbers_of(section: TableSection, definition: Row) -> Row:
 
 
 def number_sentences(point: Point, definition: Row) -> list[str]:
-    """Return a measured number in sentences: the ratio with its interval and the call, or its reduction."""
     row, metric = point.row or {}, metric_in(definition)
     rounds = words.count_of(int(row["n"] or 0), "round")
     if not definition.get("compare"):
@@ -392,7 +377,7 @@ def number_sentences(point: Point, definition: Row) -> list[str]:
 
 
 def evidence_sentences(runs: Rows) -> list[str]:
-    """Return the evidence of a cell's runs in sentences. Runs that differ give a range."""
+    """Return the evidence of a cell's runs. Runs that differ give a range."""
     ways = unique(filter(None, (run.get("cache_cleared_by") for run in runs)))
     by = f"The caches were cleared before a run, by {words.enumeration(ways)}."
     sentences = [by if ways else "No cache was cleared before a run."]

@@ -1,8 +1,4 @@
-"""The results of a run in the terminal, and the account of its time.
-
-One line per question with its answer and effect, then the answered comparisons, skipped or failed cells, and
-the next command. No line has more than 80 columns.
-"""
+"""The results of a run in the terminal, at most 80 columns wide."""
 
 from __future__ import annotations
 
@@ -27,13 +23,11 @@ from vcsbench.report.results import read_records
 from vcsbench.statistics import contract
 
 COLUMNS = 80
-# An argument of a run that measures nothing.
 MEASURE_NOTHING = f"measure={NOTHING}"
 HEADER = (
     "Answers over all cases measured. Each answer changes one thing and keeps the",
     "rest. For your own case, pick what you have at the top of the report.",
 )
-# Widths of the question and the answer.
 _QUESTION, _ANSWER = 12, 10
 _VERDICTS = {
     contract.REPRODUCED: "reproduced",
@@ -51,7 +45,7 @@ _ENDED = {
 
 @dataclass(frozen=True)
 class StudySummary:
-    """A study's advice, time account, verdicts of its findings, grid and failures."""
+    """The results of a study that the terminal shows."""
 
     study: str
     advice: Advice = field(default_factory=Advice)
@@ -62,7 +56,7 @@ class StudySummary:
 
 
 def answered(account: Row) -> tuple[int, int, int]:
-    """Return how many comparisons differ, how many show no difference, and how many there are."""
+    """Return how many comparisons differ, how many show no difference, and their total."""
     counts = account.get("tables", {}).values()
     different, equal, all_ = (
         sum(n[key] for n in counts) for key in ("different", "alike", "comparisons")
@@ -90,7 +84,6 @@ def next_step(account: Row) -> tuple[int, str] | None:
 
 
 def budget_sentences(account: Row) -> Iterator[str]:
-    """Yield sentences on a run's time: the answered comparisons, the noise, the end, the next step."""
     different, equal, all_ = answered(account)
     if not all_:
         yield "No comparison was measured."
@@ -121,7 +114,6 @@ def budget_sentences(account: Row) -> Iterator[str]:
 def lines(
     studies: Sequence[StudySummary], environment: Mapping[str, str] | None = None
 ) -> list[str]:
-    """Return the lines of studies. `environment` has the variables of the command that measured them."""
     printed, given = [], environment or {}
     for study in studies:
         if len(studies) > 1:
@@ -142,7 +134,6 @@ def lines(
 
 
 def _rows(study: StudySummary, command: str) -> Iterator[tuple[str, str, str]]:
-    """Yield a study's lines as question, answer and effect; the last lines have no answer."""
     missing = []
     for card in study.advice.cards:
         short, answer = card.question.short, card.answer
@@ -195,9 +186,9 @@ def command_of(environment: Mapping[str, str]) -> str:
 
 
 def read_summaries(results: Path, studies: Sequence[str]) -> list[StudySummary]:
-    """Return a summary of each of the studies with advice below the folder `results`.
+    """Return a summary of each study with advice below the folder `results`.
 
-    Raises UserError if another version of vcsbench wrote the advice.
+    Raise UserError if another version of vcsbench wrote the advice.
     """
     summaries = []
     for path in (results / "advice" / f"{study}.json" for study in studies):

@@ -1,7 +1,6 @@
 """Pack measured studies into an archive, and import the archive of another vcsbench.
 
 An imported bundle is data of a stranger: its files are checked, and stored in a folder of their own.
-Nothing is measured, and no results are changed.
 """
 
 from __future__ import annotations
@@ -37,30 +36,25 @@ from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 from vcsbench.statistics.baselines import NAME
 
 PACKED, IMPORTED = Path("bundles"), Path("opened")
-# The folder of all members, whatever the name of the archive is.
 INSIDE = "vcsbench-bundle"
 MANIFEST = f"{INSIDE}/manifest.json"
-# The version of the layout.
 LAYOUT = 1
 FINDINGS = Path("config/published/findings.yaml")
-# Results of all studies: how repositories were prepared.
 SHARED = ("repositories", "loaded")
-# Folders of results that are useless without the machine, or packed as a whole.
 EXCLUDED = ("logs", *SHARED)
-# The folder of the pages that this vcsbench makes of an imported bundle.
 REBUILT = "again"
 
 FOLDERS = ("baselines", "config", "reports", "results")
 _COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+@=,%-]{0,199}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 PATH_LENGTH, DEPTH = 400, 30
-# Files with another ending, above all .html, are stored with the ending UNTRUSTED.
+# Other files, above all .html, are stored with the ending UNTRUSTED.
 DATA = {".csv", ".json", ".md", ".yaml", ".txt"}
 UNTRUSTED = ".theirs"
-# A small bundle may expand to this many bytes.
+# Against small bundles that expand to fill the disk.
 EXPANDED_BYTES = 64 * 2**20
 JSON_BYTES, YAML_BYTES, CSV_BYTES = 16 * 2**20, 2**20, 64 * 2**20
-# Each value takes about 100 bytes of memory.
+# Each takes about 100 bytes of memory.
 VALUES = 5_000_000
 
 
@@ -72,7 +66,7 @@ class PackedFile(TypedDict):
 
 
 class Manifest(TypedDict):
-    """The first member of a bundle. `files` are by path, `vcsbench` is the version that packed it."""
+    """The first member of a bundle; `vcsbench` is the version that packed it."""
 
     layout: int
     vcsbench: str
@@ -81,10 +75,10 @@ class Manifest(TypedDict):
 
 
 def pack(name: str, studies: Sequence[str], root: Path) -> Path:
-    """Pack studies, by default all with a report, and return the path of the archive, bundles/NAME.tar.gz.
+    """Pack studies, by default all with a report, into bundles/NAME.tar.gz, and return its path.
 
-    The same results give the same archive. Raise a UserError if a study has no report, a file is missing,
-    or another archive has the name.
+    The same results give the same archive. Raise a UserError if a study has no report, a file is
+    missing, or another archive has the name.
     """
     studies = list(studies) or sorted(p.stem for p in (root / "results/page").glob("*.json"))
     if not studies:
@@ -108,7 +102,6 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
 
 
 def _files(study: str, root: Path) -> Iterator[Path]:
-    """Yield the files of a study, relative to `root`."""
     page = Path("reports") / f"{study}.html"
     made_with = Path("results/page") / f"{study}.json"
     if not (NAME.fullmatch(study) and (root / page).is_file() and (root / made_with).is_file()):
@@ -142,7 +135,6 @@ def _archive(root: Path, files: Sequence[Path], studies: Sequence[str]) -> bytes
         },
     }
     packed = io.BytesIO()
-    # Without a time and a file name, the gzip header is always the same.
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=9, mtime=0, fileobj=packed) as stream,
         tarfile.open(mode="w", fileobj=stream, format=tarfile.PAX_FORMAT) as archive,
@@ -229,7 +221,7 @@ def _read(archive: Path, target: Path) -> tuple[Manifest, list[str]]:
 def _extract(
     members: Iterator[archives.Member], contained: ContainedFolder, archive: str
 ) -> Manifest:
-    """Write each file of the manifest, if the archive has exactly these, as they were packed."""
+    """Write the files of the manifest. The archive must have exactly these, as they were packed."""
     manifest = _manifest(next(members, None), archive)
     missing = dict(manifest["files"])
     for member in members:
@@ -259,7 +251,7 @@ def _passed_to(function: Callable[[bytes], None], chunks: Iterator[bytes]) -> It
 
 
 def _manifest(first: archives.Member | None, archive: str) -> Manifest:
-    """Return the manifest, the first member of an archive, with its names checked."""
+    """Return the manifest, the first member, with its names checked."""
     if not first or first.name != MANIFEST.encode() or first.size > JSON_BYTES:
         raise UserError(f"{archive}: this is no bundle of vcsbench. Pack one by `make bundle`.")
     try:
@@ -303,12 +295,11 @@ def _is_safe_name(name: object) -> TypeGuard[str]:
 
 
 def _is_file_name(name: object) -> bool:
-    """Return True if a path in a bundle names a file in one of its folders."""
     return _is_safe_name(name) and "/" in name and name.split("/")[0] in FOLDERS
 
 
 def _check_files(folder: Path, names: Iterable[str]) -> None:
-    """Raise a UserError for a file that is too large or too nested to read, or has an unsafe cell name."""
+    """Raise a UserError for a file that is too large or too nested to read, or an unsafe cell name."""
     checks = {
         ".json": (_check_json, JSON_BYTES),
         ".yaml": (_check_yaml, YAML_BYTES),
@@ -350,14 +341,13 @@ def _check_csv(content: bytes, name: str) -> None:
 
 
 def _check_study(study: Study, baselines: Iterable[object], where: str) -> None:
-    """Raise a UserError for a name in a study, or of a baseline, that is part of a path."""
+    """Raise a UserError for a name that is part of a path."""
     for name in [*study.tables, *study.numbers, *study.findings, *baselines]:
         if not _is_safe_name(name) or "/" in name:
             raise UserError(f"{where}: '{one_line(name)}' is not a name of vcsbench.")
 
 
 def _rebuild_pages(folder: Path, manifest: Manifest) -> None:
-    """Make the pages of an unpacked bundle again, and an index of them."""
     for study in manifest["studies"]:
         made_with = json.loads((folder / "results" / "page" / f"{study}.json").read_bytes())
         path = folder / "config" / "studies" / f"{study}.yaml"
@@ -372,7 +362,6 @@ def _rebuild_pages(folder: Path, manifest: Manifest) -> None:
 
 
 def _compare(folder: Path, study: str) -> Iterator[str]:
-    """Yield how the rebuilt page of a study differs from the packed one."""
     theirs = Path("reports", f"{study}.html{UNTRUSTED}")
     rebuilt, stored = folder / REBUILT / f"{study}.html", folder / theirs
     is_same = stored.is_file() and rebuilt.read_bytes() == stored.read_bytes()

@@ -36,13 +36,12 @@ from vcsbench.storages.workdir import WorkDir, run_folder
 if TYPE_CHECKING:
     from vcsbench.records import Context, Recipe, RunRecord
 
-# The time limit of a cell-round in a guest, in time limits of a run.
 GUEST_TIMES = 10
 CALLS, GUEST = "--calls", "--guest"
 
 
 def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
-    """Run the job of a cell. Return the exit code, and print why it failed."""
+    """Run the job of a cell. Print why it failed, and return the exit code."""
     os.umask(0o022)  # the servers, which run as another user, read the files
     exit_on_signals()
     recipe: Recipe = json.loads(recipe_json)
@@ -58,7 +57,6 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
     except subprocess.CalledProcessError as error:
         return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
-        # shutil's Error has the reason only in its text.
         reasons = [os.strerror(number) for number in FULL if os.strerror(number) in str(error)]
         if not reasons:
             return fail(sentence_of(error, "the measurement"))
@@ -68,7 +66,6 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
 
 
 def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
-    """Measure, and write the context and then the export. Return the exit code."""
     context = Path(export).with_suffix(".context.json")
     context.unlink(missing_ok=True)
 
@@ -83,8 +80,7 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
 
 
 def count_calls(recipe_json: str, digest: str, output: str) -> int:
-    """Count the system calls of a cell, and write them with a digest of its command, or why they cannot be
-    counted."""
+    """Write the number of system calls of a cell with a digest of its command, or why it is unknown."""
     from vcsbench.measure import syscalls
 
     def job(recipe: Recipe) -> None:
@@ -99,9 +95,10 @@ def count_calls(recipe_json: str, digest: str, output: str) -> int:
 
 
 def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> tuple[bytes, Context]:
-    """Measure round `number` of a cell while no other measurement runs on this machine.
+    """Measure a round of a cell while no other measurement runs on this machine.
 
-    Return hyperfine's export, byte for byte, and the context. Raise a UserError with the reason of a failure.
+    Return hyperfine's export, byte for byte, and the context. Raise a UserError with the reason of a
+    failure.
     """
     requested = time.monotonic()
     with machine_lock() as lock, run_folder(os.getcwd()) as folder:
@@ -128,7 +125,7 @@ def _measure_here(
     except ChangedError:
         raise
     except (UserError, OSError, subprocess.CalledProcessError):
-        # An unmounted file system or a changed copy is the cause, and has the better message.
+        # An unmounted file system or a changed copy is the cause: it has the better message.
         for subject in subjects:
             subject.check_unchanged(closely=True)
         raise
@@ -140,7 +137,6 @@ def _measure_here(
 def _cell_round(
     recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
 ) -> CellRound:
-    """Return a cell-round that flags each run as soon as it is measured."""
     promises = recipe["state"]["promises"]
 
     def judge(export: Path, runs: list[RunRecord]) -> None:
@@ -157,11 +153,11 @@ def _cell_round(
 def _measure_in_guest(
     recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
 ) -> tuple[bytes, Context]:
-    """Measure in a guest. Its files are exchanged through a private folder of the host."""
+    """Measure in a guest, and exchange its files through a private folder of the host."""
     from vcsbench.storages import guest
 
     root = Path.cwd()
-    # The guest may not write to the host, so the subjects are prepared before.
+    # The guest may not write to the host.
     kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
     image_bytes = max(SUBJECTS[kind](recipe, number, folder).prepare() for kind in kinds)
     out = folder / "out"
@@ -176,7 +172,7 @@ def _measure_in_guest(
     sides = recipe["build"]["client"], recipe["build"]["server"]
     prefixes = [side["prefix"] for side in sides if side["prefix"]]
     reads = [recipe["storage"]["path"], scratch, *prefixes]
-    # The image is an empty file in RAM, in a folder that is named by this process.
+    # In RAM, in a folder that has the id of this process.
     images = WorkDir(scratch, root).make("targets") / str(os.getpid())
     images.mkdir()
     try:
@@ -195,14 +191,12 @@ def _measure_in_guest(
 
 
 def guest_main(out: str) -> int:
-    """Measure in the guest, and write the result into `out` for the host."""
     folder = Path(out)
     job = json.loads((folder / "job.json").read_text())
     os.chdir(job["root"])
     try:
         with run_folder(job["root"]) as private:
             cell_round = _cell_round(job["recipe"], job["number"], job["thresholds"], private)
-            # The host holds the machine's lock.
             exported, context = cell_round.measure(os.open(os.devnull, os.O_RDONLY))
     except UserError as error:
         result: dict[str, object] = {"error": str(error)}
@@ -216,7 +210,7 @@ def guest_main(out: str) -> int:
 
 
 def writes_apart(recipe: Recipe) -> bool:
-    """Return True if only this cell writes to the device of its output, and the device has room again."""
+    """Return True if only this cell writes to the device of its output, and it has room again."""
     if recipe.get("within") or recipe.get("filesystem", {}).get("make"):
         return True
     if not recipe["targets"] or filesystems.is_full(recipe["targets"]):
@@ -251,5 +245,5 @@ if __name__ == "__main__":
         code = main(*sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    # To tear an interpreter down takes as long as to start it.
+    # Tearing an interpreter down takes as long as its start.
     os._exit(code)

@@ -1,7 +1,7 @@
 """A run on a cluster, as the login node sees it: blocks of cells in jobs, one job per node.
 
-All nodes see the checkout. A node works in a folder of its own, nodes/job<n>/<node>, which is a checkout
-with the same files. `run.node` is the process of a job on its node.
+All nodes see the checkout. A node works in nodes/job<n>/<node>, which is a checkout with the same files.
+`run.node` is the process of a job on its node.
 """
 
 from __future__ import annotations
@@ -30,19 +30,17 @@ from vcsbench.plan.result_state import measured_recipe
 FOLDER = "results/cluster"
 JOBS = f"{FOLDER}/jobs.json"
 NODES = "nodes"
-# Parts of a node's folder that are separate from the checkout.
 UNSHARED = ("results", "reports", ".snakemake", ".vcsbench", NODES)
-# Beginnings of the states of nodes that Slurm has lost. A state that ends with * means the same.
+# Beginnings of the states of nodes that Slurm has lost. An ending * means lost, too.
 LOST = ("down", "drain", "fail", "unk", "err", "power", "future")
 SINFO_TIMEOUT_S = 30
-# Without a scheduler that reports lost nodes, the attempt from which on another node is tried.
+# Without a scheduler that reports lost nodes, attempts from this one on go to another node.
 FIRST_ATTEMPT_ELSEWHERE = 3
-# The option of run.node that removes the files of a node.
 CLEAN = "--clean"
 
 
 class LostNode(TypedDict):
-    """A node that a job left for another one (`to`) at a time, and the blocks that were unfinished."""
+    """A node that a job left for another one (`to`), and the unfinished blocks."""
 
     node: str
     at: str
@@ -59,21 +57,19 @@ class RejectedNode(TypedDict):
 
 @dataclass(frozen=True)
 class NodeWork:
-    """The work of a job. The file job<n>.work.json has it, with the merged configuration."""
+    """The work of a job, in the file job<n>.work.json."""
 
-    # The digest of each cell's recipe, by study/path, and the exports of each block, by study/block.
+    # By study/path, and the exports of each block, by study/block.
     digests: dict[str, str]
     blocks: dict[str, list[str]]
-    # Other files that the job makes.
     others: list[str]
-    # An identifier of the run, the host that started it, and the merged configuration.
+    # An identifier of the run, its host, and the merged configuration.
     run: str = ""
     head: str = ""
     config: dict[str, object] = field(default_factory=dict)
 
     @classmethod
     def read(cls, root: Path, job: int) -> NodeWork:
-        """Read the work of a job."""
         return cls(**read_json(job_file(root, job, "work")))
 
     def is_measured(self, export: Path) -> bool:
@@ -85,22 +81,20 @@ class NodeWork:
 
 
 def job_file(root: Path, job: int, kind: str) -> Path:
-    """Return the path of a file about a job."""
     return root / FOLDER / f"job{job}.{kind}.json"
 
 
 def node_name() -> str:
-    """Return the name of this node. Slurm's name is unique, even where nodes share a host name."""
+    """Return the name of this node. Slurm's is unique, even where nodes share a host name."""
     return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
 
 
 def node_folder(root: Path, job: int, node: str) -> Path:
-    """Return the folder in which a node works."""
     return root / NODES / f"job{job}" / node
 
 
 def make_node_folder(root: Path, job: int, node: str) -> Path:
-    """Make the folder of a node: links to the files of the checkout."""
+    """Make the folder of a node, with links to the files of the checkout."""
     folder = node_folder(root, job, node)
     folder.mkdir(parents=True, exist_ok=True)
     for path in root.iterdir():
@@ -112,10 +106,9 @@ def make_node_folder(root: Path, job: int, node: str) -> Path:
 
 @dataclass
 class NodeAssignment:
-    """The node of a job, and the nodes that it cannot use. A file of the job has it.
+    """The node of a job, and the nodes that it cannot use, in a file.
 
-    `node` is "" before the first start. `failed_run` is the run in which the job failed for good, by
-    `reason`.
+    `node` is "" before the first start. `failed_run` is the run in which the job failed for good.
     """
 
     root: Path
@@ -128,16 +121,13 @@ class NodeAssignment:
 
     @classmethod
     def read(cls, root: Path, job: int) -> NodeAssignment:
-        """Read the assignment of a job."""
         return cls(root, job, **read_json(job_file(root, job, "assignment")))
 
     def write(self) -> None:
-        """Write the assignment."""
         fields = {k: v for k, v in asdict(self).items() if k not in ("root", "job")}
         write_json(job_file(self.root, self.job, "assignment"), fields)
 
     def move(self, node: str, unfinished: list[str]) -> None:
-        """Assign the job to a node."""
         if self.node and self.node != node:
             at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             self.lost.append({"node": self.node, "at": at, "to": node, "blocks": unfinished})
@@ -145,13 +135,11 @@ class NodeAssignment:
         self.write()
 
     def reject(self, node: str, reason: str) -> None:
-        """Record that a node cannot be used."""
         self.rejected = [each for each in self.rejected if each["node"] != node]
         self.rejected.append({"node": node, "reason": reason})
         self.write()
 
     def fail(self, run: str, reason: str) -> None:
-        """Record that the job is not tried again in a run."""
         self.failed_run, self.reason = run, reason
         self.write()
 
@@ -181,7 +169,7 @@ def collect(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 
 
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
-    """Copy a cell-round and its log from a node. Remove the result of another node."""
+    """Copy a cell-round and its log from a node, and remove the result of another node."""
     log = export.replace("results/cells/", "results/logs/cells/").replace(".json", ".log")
     _copy(folder / log, root / log)
     context = Path(export).with_suffix(".context.json")
@@ -208,10 +196,9 @@ def _copy(source: Path, copy: Path) -> None:
 
 
 class Cluster:
-    """The jobs of a run, and the nodes that they are sent to."""
+    """The jobs of a run and their nodes. `raw` is the merged configuration, which the nodes receive."""
 
     def __init__(self, plan: Plan, raw: Mapping[str, object]) -> None:
-        """`raw` is the merged configuration, which the nodes receive."""
         self.plan, self.raw, self.root = plan, raw, plan.root
         self.settings = plan.config.settings.cluster
         folders: dict[tuple[str, ...], str] = {("scratch",): plan.config.settings.scratch}
@@ -230,13 +217,11 @@ class Cluster:
 
     @cached_property
     def _blocks(self) -> dict[tuple[str, str], Block]:
-        """Return the block of each cell, by study and path."""
         name_of = self.plan.name_of_block
         return {(c.study, c.path): (c.study, name_of(c)) for c in self.plan.cells}
 
     @cached_property
     def jobs(self) -> dict[Block, int]:
-        """Return the job of each block."""
         before = {
             (study, block): job
             for study, blocks in read_json(self.root / JOBS).items()
@@ -245,11 +230,9 @@ class Cluster:
         return shares_of(Counter(self._blocks.values()), self.count, before)
 
     def records(self) -> list[str]:
-        """Return the output files of all jobs that have something to measure."""
         return [f"{FOLDER}/job{job}.json" for job in sorted(set(self.jobs.values()))]
 
     def work(self, job: int) -> NodeWork:
-        """Return the work of a job."""
         blocks = [block for block, share in self.jobs.items() if share == job]
         exports: dict[str, list[str]] = {}
         cells = [c for c in self.plan.cells if self._blocks[c.study, c.path] in blocks]
@@ -270,7 +253,6 @@ class Cluster:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def write(self) -> None:
-        """Write the work of all jobs, which the nodes read."""
         by_study: dict[str, dict[str, int]] = {}
         for (study, block), job in sorted(self.jobs.items()):
             by_study.setdefault(study, {})[block] = job
@@ -282,7 +264,6 @@ class Cluster:
             write_json(job_file(self.root, job, "work"), {**asdict(self.work(job)), **of_run})
 
     def collect(self) -> None:
-        """Copy the results of all nodes, also of failed jobs."""
         for job in set(self.jobs.values()):
             collect(self.root, job, self.work(job))
 
@@ -293,11 +274,10 @@ class Cluster:
 
     @property
     def cores(self) -> int:
-        """Return the number of processors of a node."""
         return self.settings.cores or 1
 
     def host(self, job: str | int, attempt: int) -> str:
-        """Return the node that a job is sent to, or "" for any of the class."""
+        """Return the node for a job, or "" for any of the class."""
         assigned = NodeAssignment.read(self.root, int(job)).node
         node = assigned or ([*self.nodes, ""][int(job) - 1] if self.nodes else "")
         if not node or node in self.avoided(job) or is_lost(node):
@@ -306,13 +286,11 @@ class Cluster:
         return "" if is_hopeless else node
 
     def avoided(self, job: str | int) -> list[str]:
-        """Return the nodes that a job cannot use."""
         assignment = NodeAssignment.read(self.root, int(job))
         lost = {each["node"] for each in assignment.lost if is_lost(each["node"])}
         return sorted({*lost, *(each["node"] for each in assignment.rejected)})
 
     def slurm_extra(self, job: str | int, attempt: int) -> str:
-        """Return the options of sbatch for a job."""
         if host := self.host(job, attempt):
             return f"--exclusive --nodelist={host}"
         node = NodeAssignment.read(self.root, int(job)).node
@@ -334,7 +312,7 @@ def is_lost(node: str) -> bool:
 
 
 def clean_nodes(root: Path) -> list[str]:
-    """Remove the files of a checkout on its nodes, and the folders of the nodes. Return a line for each."""
+    """Remove the files of a checkout on its nodes. Return a line for each removed folder."""
     lines = []
     for folder in sorted((root / NODES).glob("job*/*")):
         command = [sys.executable, "-m", "vcsbench.run.node", CLEAN, str(folder)]
@@ -354,6 +332,6 @@ def clean_nodes(root: Path) -> list[str]:
             by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *command[-4:]])
             lines.append(f"{folder.name}: not removed. On the node, run {by_hand}")
     for parent in [*(root / NODES).glob("job*"), root / NODES]:
-        with suppress(OSError):  # a folder may not be empty
+        with suppress(OSError):
             parent.rmdir()
     return lines

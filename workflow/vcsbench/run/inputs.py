@@ -27,7 +27,7 @@ from vcsbench.statistics import baselines
 from vcsbench.statistics.contract import STATISTIC
 
 FINDINGS = "config/published/findings.yaml"
-# The function `get` of the checkpoint. It raises until the decision is made.
+# The checkpoint's `get`, which raises until the decision is made.
 Decide = Callable[..., object]
 Tables = dict[str, TableDefinition]
 
@@ -47,24 +47,21 @@ class PublishedMetadata(TypedDict):
 
 @cache
 def study_file(name: str) -> Study:
-    """Return a study as its file defines it."""
     return load_study(f"config/studies/{name}.yaml")
 
 
 def studies() -> list[str]:
-    """Return the names of all studies that have a file."""
     return sorted(path.stem for path in Path("config/studies").glob("*.yaml"))
 
 
 def table_definitions(wildcards: Wildcards, environment: Environment, published: bool) -> Tables:
-    """Return the definitions of the tables of a study's measurements, or of its published numbers."""
     study = study_file(wildcards.study)
     tables = axis_table.resolved_tables(study, axis_table.values_of(study, environment))
     return {n: t for n, t in tables.items() if not published or t.get("published", True)}
 
 
 def comparing_tables(wildcards: Wildcards, environment: Environment, exact: bool) -> Tables:
-    """Return the definitions of the tables that compare counts (`exact`), or times."""
+    """Return the tables that compare counts (`exact`), or times."""
     tables = table_definitions(wildcards, environment, published=False)
     return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact == exact}
 
@@ -82,7 +79,6 @@ def comparison_settings(
 
 
 def axes(wildcards: Wildcards) -> list[str]:
-    """Return the axes of a study."""
     return list(study_file(wildcards.study).axes)
 
 
@@ -104,7 +100,6 @@ def _published_values(study: str) -> dict[str, list[str]]:
 
 
 def published_numbers(wildcards: Wildcards) -> list[str]:
-    """Return the files of a study's published numbers."""
     if files := [f"config/published/{name}" for name in study_file(wildcards.study).numbers]:
         return files
     raise UserError(f"config/studies/{wildcards.study}.yaml: `published`: the key is missing.")
@@ -128,7 +123,6 @@ def published_conditions(wildcards: Wildcards) -> dict[str, float | str]:
 
 
 def published_tables(study: str) -> list[str]:
-    """Return the folder of the tables of a study's published numbers, if it has any."""
     definition = study_file(study)
     has_tables = any(table.get("published", True) for table in definition.tables.values())
     return [f"results/published/{study}"] if definition.published and has_tables else []
@@ -150,14 +144,12 @@ def apply_commands(
 
 
 def reference_commands(wildcards: Wildcards) -> dict[str, list[str]]:
-    """Return the reference commands of a study by their axis. Advice leaves them out."""
     study = study_file(wildcards.study)
     references = [name for name, command in study.commands.items() if command.reference_only]
     return {study.command_axis: references} if references else {}
 
 
 def findings(wildcards: Wildcards) -> list[FindingDefinition]:
-    """Return the definitions of a study's findings."""
     columns = [*axes(wildcards), *group_columns(wildcards)]
     return [
         finding
@@ -167,7 +159,6 @@ def findings(wildcards: Wildcards) -> list[FindingDefinition]:
 
 
 def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
-    """Return the name, title and findings (id and statement) of each study with findings, most first."""
     with_findings = []
     for name in studies():
         study, known = study_file(name), read_definitions(FINDINGS)
@@ -182,7 +173,7 @@ def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
 
 
 def group_columns(wildcards: Wildcards) -> list[str]:
-    """Return the columns besides the axes that distinguish runs or published numbers of a study."""
+    """Return the columns besides the axes that distinguish runs or published numbers."""
     tables = study_file(wildcards.study).tables.values()
     columns = [column for table in tables for column in table.get("by", [])]
     has_statistic = STATISTIC in _published_values(wildcards.study)
@@ -199,14 +190,14 @@ def optional_input(path: str, measured: Collection[str]) -> Callable[[Wildcards]
 class SamplingState:
     """The rounds of each block that are decided, batch by batch, for runs with minutes.
 
-    On a cluster the nodes measure: the records of their jobs take the place of all results here.
+    On a cluster the records of the nodes' jobs take the place of all results.
     """
 
     def __init__(self, plan: Plan, is_cluster: bool = False) -> None:
         self.plan, self.mode = plan, plan.config.settings.measure
         self.is_cluster = is_cluster
         cells = plan.cells if self.mode == UNFAILED else []
-        # The existing results of each cell with a failed round.
+        # Of each cell with a failed round.
         self.failed = {
             (cell.study, cell.path): set(filter(plan.is_fresh, exports))
             for cell in cells
@@ -214,7 +205,7 @@ class SamplingState:
         }
 
     def exports(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports of a study after the last decision.
+        """Return the exports after the last decision.
 
         If a decision is missing, `decide` raises, and Snakemake calls this function again later.
         """
@@ -241,26 +232,25 @@ class SamplingState:
         ]
 
     def next_decision(self, study: str) -> list[str]:
-        """Return the file of the next decision. It is the last one if it gives no rounds."""
         return [] if self.mode == NOTHING else self.decisions(study)[-1:]
 
     def decisions(self, study: str) -> list[str]:
-        """Return the files of a study's decisions."""
         batches = self.plan.passes.get(study)
         return [decision_of(study, n) for n in range(2, batches.next + 1)] if batches else []
 
     def calls(self, study: str) -> list[str]:
-        """Return the files of the system calls of a study's cells."""
         if self.is_cluster:
             return []
         return list(self.plan.calls_of(study, True if self.mode == NOTHING else None).values())
 
 
 class Expectations:
-    """The expectations in the user's files, and the saved baselines that results are compared with."""
+    """The expectations in the user's files, and the saved baselines.
+
+    Raise a UserError with the file and the key.
+    """
 
     def __init__(self, environment: Environment) -> None:
-        """Read and check them. Raise a UserError with the file and the key."""
         self.config = environment.config
         self.saved_studies = baselines.saved_baselines()
         self.by_study: dict[str, list[FindingDefinition]] = {}
@@ -276,7 +266,6 @@ class Expectations:
                 )
             definition = study_file(study)
             values = axis_table.values_of(definition, environment)
-            # A repository may have any name.
             choices = {
                 axis: None if word == "repositories" else values[axis]
                 for axis, word in definition.axes.items()
@@ -291,15 +280,13 @@ class Expectations:
                 )
 
     def for_study(self, study: str) -> list[FindingDefinition]:
-        """Return the expectations of a study."""
         return self.by_study.get(study, [])
 
     def of_other_studies(self) -> dict[str, list[FindingDefinition]]:
-        """Return the expectations of studies that are not run."""
         return {s: e for s, e in self.by_study.items() if s not in self.config.studies}
 
     def baselines(self, study: str) -> list[str]:
-        """Return the baselines that a study is compared with, of the configuration or of expectations."""
+        """Return the baselines that the configuration or an expectation compares a study with."""
         compared = [e["compare"] for e in self.for_study(study) if "compare" in e]
         expected = [sides["to"] for sides in compared if "to" in sides]
         saved = self.saved(study)
@@ -307,15 +294,12 @@ class Expectations:
         return [name for name in named if name in saved]
 
     def baseline_files(self, study: str) -> list[str]:
-        """Return the files of the baselines that a study is compared with."""
         return _baseline_files(study, self.baselines(study))
 
     def saved(self, study: str) -> list[str]:
-        """Return all saved baselines of a study."""
         return [name for name, studies in self.saved_studies.items() if study in studies]
 
     def saved_files(self, study: str) -> list[str]:
-        """Return the existing files of all saved baselines of a study."""
         return [f for f in _baseline_files(study, self.saved(study)) if Path(f).exists()]
 
 

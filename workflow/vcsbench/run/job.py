@@ -19,7 +19,6 @@ from vcsbench.errors import UserError, printable, sentence_of
 
 # The shell of the rule, and Snakemake.
 WATCHED_ANCESTORS = 2
-# Made by a job that ends the run, because a disk is full.
 ENDED = ".vcsbench/ended"
 GRACE_S = 2.0
 
@@ -28,8 +27,7 @@ GRACE_S = 2.0
 def job_log(path: str | Path) -> Iterator[None]:
     """Redirect standard error to the log, and end the script with its workflow.
 
-    A UserError or an error of the operating system ends the script with exit code 1 and one sentence, in the
-    log and on the terminal.
+    A UserError or an OSError ends it with exit code 1 and one sentence, in the log and on the terminal.
     """
     exit_on_signals()
     watch_parents()
@@ -51,7 +49,6 @@ def _fail(sentence: str, path: str | Path) -> None:
 
 
 def clear_line(stream: IO[str]) -> str:
-    """Return the escape sequence that clears a line of progress on a terminal, otherwise ""."""
     return "\r\x1b[K" if stream.isatty() else ""
 
 
@@ -68,14 +65,14 @@ def exit_on_signals() -> None:
 def _repeat_signal(unraisable: sys.UnraisableHookArgs) -> None:
     """Send a signal again that came in a finaliser, where Python ignores exceptions."""
     if isinstance(unraisable.exc_value, SystemExit):
-        # Later: an exception in this hook is ignored, too.
+        # Later, because Python also ignores an exception in this hook.
         threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGTERM)).start()
     else:
         sys.__unraisablehook__(unraisable)
 
 
 def watch_parents() -> None:
-    """End this process and all that it started as soon as the rule's shell or Snakemake ends.
+    """End this process and its children as soon as the rule's shell or Snakemake ends.
 
     SIGTERM comes first, SIGKILL after a grace period.
     """
@@ -102,7 +99,7 @@ def _watch(fds: list[int]) -> None:
 
 
 def stop_workflow() -> None:
-    """Ask the Snakemake of this job to start no other job, and the tool to measure no other cell."""
+    """Ask Snakemake to start no other job, and the tool to measure no other cell."""
     with contextlib.suppress(OSError):
         Path(ENDED).touch()
     for pid in processes.ancestors(WATCHED_ANCESTORS + 1):

@@ -1,7 +1,6 @@
 """A job on a node of a cluster: python -m vcsbench.run.node JOB RECORD, or --clean FOLDER.
 
-It runs the workflow in the node's folder as on a workstation: it prepares on this node's storage, and
-measures cell after cell.
+It prepares on this node's storage, and measures cell after cell as on a workstation.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ from vcsbench.run.workflow import RUN_ROOT
 
 CLASS = f"{FOLDER}/node-class.json"
 CONFIG = ".vcsbench/node.json"
-# Variables of the workflow that this job belongs to. The workflow on the node does not inherit them.
+# The workflow on the node is another one.
 NOT_INHERITED = (RUN_ROOT, "SNAKEMAKE_PROFILE")
-# The number of blocks that a message names.
 NAMED = 5
 
 
@@ -67,7 +65,7 @@ def main(number: str, record: str) -> int:
 
 
 def clean_node(folder: Path) -> int:
-    """Remove the files of a node's folder on the node, and print their names. Return the exit code."""
+    """Remove and print the files of a node's folder on the node. Return the exit code."""
     try:
         config = read_json(folder / CONFIG)
         print("\n".join(Project(config, folder, [folder / CONFIG]).clean()) if config else "")
@@ -109,7 +107,6 @@ def _difference(root: Path, node: str, work: NodeWork, project: Project) -> str:
             reason = skipped[0] if skipped else "its programs, rights or storage differ"
             return f"it would measure {name} differently than the login node: {reason}"
     about = host()
-    # All nodes of a class have these in common.
     facts = {
         "processor": about["cpu"],
         "number of processors": os.cpu_count(),
@@ -133,7 +130,7 @@ def _difference(root: Path, node: str, work: NodeWork, project: Project) -> str:
 
 
 def _missing(folder: Path, work: NodeWork, found: Mapping[str, str], node: str) -> list[str]:
-    """Return the files to make here: all that is not complete on another node."""
+    """Return the files that are not complete on another node."""
     exports = [
         export
         for block, exports in work.blocks.items()
@@ -145,7 +142,6 @@ def _missing(folder: Path, work: NodeWork, found: Mapping[str, str], node: str) 
 
 
 def _run(folder: Path, work: NodeWork, targets: list[str]) -> None:
-    """Run the workflow in the node's folder."""
     if not targets:
         return
     command = [
@@ -155,7 +151,6 @@ def _run(folder: Path, work: NodeWork, targets: list[str]) -> None:
     ]
     environment = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
     environment[BLOCKS] = "\n".join(work.blocks)
-    # Standard error is the log of the job.
     subprocess.run(
         processes.with_pdeathsig(command, "TERM"),
         cwd=folder,

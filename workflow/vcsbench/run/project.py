@@ -44,10 +44,9 @@ from vcsbench.storages import workdir
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 
-# Environment variables: on a node of a cluster, the blocks that are measured there, each after its study;
-# and the folder of the user's own repository that is exported.
+# On a node: the blocks to measure there, each after its study; and the exported folder of the user's
+# repository.
 BLOCKS, TREE = "VCSBENCH_BLOCKS", "VCSBENCH_TREE"
-# The files of each study besides its raw data.
 STUDY_FILES = (
     "results/grid/{study}.csv",
     "results/measurements/{study}.csv",
@@ -95,29 +94,24 @@ class Project:
             source.check()
 
     def used_sources(self) -> list[Source]:
-        """Return the sources of the repositories that cells use."""
         axes = (cell.axes for cell in self.plan.cells)
         names = {values[REPOSITORY_AXIS] for values in axes if REPOSITORY_AXIS in values}
         return [self.environment.sources[name] for name in sorted(names)]
 
     @cached_property
     def sampling(self) -> SamplingState:
-        """Return which rounds are decided."""
         return SamplingState(self.plan, self.is_cluster)
 
     @cached_property
     def expectations(self) -> Expectations:
-        """Return the user's expectations and saved baselines."""
         return Expectations(self.environment)
 
     @cached_property
     def cluster(self) -> Cluster | None:
-        """Return the jobs of the nodes if a cluster measures."""
         return Cluster(self.plan, self.raw) if self.is_cluster else None
 
     @property
     def conda_environments(self) -> dict[str, str]:
-        """Return the conda environments of all builds, with the file of each."""
         builds = self.environment.builds.values()
         return {name: file for build in builds for name, file in build.environments.items()}
 
@@ -134,7 +128,7 @@ class Project:
         )
 
     def results(self, decide: Decide) -> list[str]:
-        """Return all files that a run makes for its studies, the raw data first."""
+        """Return all files that a run makes, the raw data first."""
         files: list[str] = []
         for study in self.config.studies:
             files += self.raw_data(study, decide)
@@ -144,7 +138,7 @@ class Project:
     def raw_data(self, study: str, decide: Decide) -> list[str]:
         """Return the exports and contexts of a study, its last decision and its system-call counts.
 
-        Snakemake makes a file again that was removed only where a target names it, so both are targets.
+        Snakemake remakes a removed file only if a target names it, so exports and contexts are targets.
         """
         exports = self.sampling.exports(study, decide)
         contexts = [f"{export.removesuffix('.json')}.context.json" for export in exports]
@@ -153,14 +147,14 @@ class Project:
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
-        """Return the records of the repositories and trees that are prepared for a cell."""
+        """Return the records of the preparation for a cell."""
         parts = self.plan.parts(self.plan.cell(study, path))
         kinds = dict.fromkeys(filter(None, (parts["input"], parts["output"])))
         return [record for kind in kinds for record in SUBJECTS[kind].records(parts)]
 
     @cache  # noqa: B019 - one instance
     def preparation_records(self, study: str) -> list[str]:
-        """Return the records of all preparation of a study. They contain its duration."""
+        """Return the records of all preparation of a study, which contain its duration."""
         cells = self.plan.measured(study)
         repos = {self.plan.parts(cell).get("repository", {}).get("name") for cell in cells}
         names = [name for name in self.repositories.all_repositories() if name in repos]
@@ -170,7 +164,7 @@ class Project:
         return [*made, *self.plan.calls_of(study).values()]
 
     def places(self) -> list[WorkDir]:
-        """Return vcsbench's folders on all storages and file systems, and in the scratch folder."""
+        """Return vcsbench's folders on storages, on file systems, and in the scratch folder."""
         folders = [*self.config.settings.storages.values(), self.config.settings.scratch]
         folders += mounted_folders(self.config)
         return [WorkDir(folder, self.root) for folder in dict.fromkeys(folders)]
@@ -178,9 +172,8 @@ class Project:
     def clean(self) -> list[str]:
         """Remove all files of vcsbench for this checkout, and return a line for each removed folder.
 
-        These are its folders on storages, in the scratch folder and on nodes, the files of killed
-        measurements, results/, and the folders of checkouts that no longer exist. Raise a UserError during
-        a run.
+        Also removes the files of killed measurements, results/, and the folders of checkouts that no
+        longer exist. Raise a UserError during a run.
         """
         with checkout_lock(self.root):
             end_processes(self.root)
@@ -214,7 +207,6 @@ class Project:
             self.cluster.write()
 
     def end(self, failed: bool = False) -> None:
-        """Collect the results of nodes, also of failed jobs, and record that jobs failed."""
         if failed:
             with suppress(OSError):
                 (self.root / FAILED).touch()
@@ -225,7 +217,7 @@ class Project:
 def open_project(
     raw: Mapping[str, object], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
-    """Open the project of a Snakemake run, from its configuration and its files, the last one first."""
+    """Open the project of a Snakemake run. Of `files`, the last one has precedence."""
     paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
     # A node measures its job as a workstation does.
     is_cluster = raw.get("cluster") is not None and BLOCKS not in os.environ
@@ -270,13 +262,11 @@ def open_environment(
 
 
 def _builds(config: Config) -> Mapping[str, BuildPlace | None]:
-    """Return the configured builds. By default the first build of a study is that on the PATH."""
     axes = [study.axes.get("build") for study in config.studies.values()]
     return config.settings.builds or {axis[0]: None for axis in axes if isinstance(axis, list)}
 
 
 def _prepared_repositories(plan: Plan) -> PreparedRepositories:
-    """Return the repositories and dump files that the cells read; on a node, for its blocks only."""
     own_blocks = os.environ.get(BLOCKS, "").splitlines()
     by_storage: dict[str, set[Variant]] = {}
     dumps: dict[str, int] = {}

@@ -15,14 +15,12 @@ from typing import TypedDict
 from vcsbench import __version__
 from vcsbench.external import without_password
 
-# The command of the present or last run, and the environment variable with the command that the user typed.
 COMMAND, TYPED = ".vcsbench/command", "VCSBENCH_COMMAND"
-# The files and folders whose changes against the commit are listed.
 PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 
 
 class Provenance(TypedDict):
-    """The provenance of measurements; `commit` and `command` are "" if they are unknown.
+    """The provenance of measurements; `commit` and `command` are "" if unknown.
 
     `changed` are the files that differ from the commit. `config` is merged, without credentials in URLs.
     """
@@ -36,10 +34,10 @@ class Provenance(TypedDict):
 
 
 def store_command(root: Path, arguments: Sequence[str]) -> None:
-    """Store the command of the run: the typed one, or Snakemake with these arguments."""
+    """Store the typed command, or Snakemake with these arguments."""
     command = os.environ.get(TYPED) or shlex.join(["snakemake", *arguments])
     command = without_password(command)
-    with suppress(OSError):  # The provenance then has no command.
+    with suppress(OSError):
         (root / COMMAND).parent.mkdir(exist_ok=True)
         (root / COMMAND).write_text(command, encoding="utf-8")
 
@@ -56,7 +54,6 @@ def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
         command = (root / COMMAND).read_text(encoding="utf-8")
     text = json.dumps(config, ensure_ascii=False, default=str)
     public: dict[str, object] = json.loads(without_password(text))
-    # The order of keys does not matter.
     ordered = json.dumps(public, sort_keys=True, ensure_ascii=False)
     return {
         "vcsbench": __version__,
@@ -69,7 +66,7 @@ def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    # The checkout may belong to another user than the one who measures, as root does.
+    # Root may measure in the checkout of another user.
     command = ["git", "--no-optional-locks", "-c", "safe.directory=*", "-C", str(root), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)

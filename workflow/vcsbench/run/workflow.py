@@ -1,7 +1,8 @@
 """Run Snakemake in a checkout, one run at a time, and end all that it started in every case.
 
-Ctrl-C, SIGTERM, a closed terminal and a failure end the run within seconds. If this process is killed with
-SIGKILL, the kernel kills Snakemake, and the jobs end with Snakemake. The next run removes all leftovers.
+Ctrl-C, SIGTERM, a closed terminal and a failure end the run within seconds. If this process is killed
+with SIGKILL, the kernel kills Snakemake, and the jobs end with Snakemake. The next run removes all
+leftovers.
 """
 
 from __future__ import annotations
@@ -30,25 +31,21 @@ from vcsbench.run.job import ENDED, clear_line
 from vcsbench.storages import filesystems
 
 CONFIGURATION = "config/config.yaml"
-# The key of a YAML file whose Python expressions Snakemake evaluates.
+# Snakemake evaluates Python expressions in a YAML file with this key.
 TEMPLATE = "__use_yte__"
 # vcsbench's folder in a checkout, with the lock and the options of a run.
 FOLDER = ".vcsbench"
 LOCK = f"{FOLDER}/lock"
 OPTIONS = f"{FOLDER}/options.json"
-# Made by a Snakemake with failed jobs, and by one that found the folder locked.
 FAILED = f"{FOLDER}/failed"
 LOCKED = f"{FOLDER}/locked"
 WRITTEN = (FOLDER, ".snakemake", "results", "reports")
-# The environment variable of all processes of a run. It contains the path of the checkout.
+# In the environment of all processes of a run: the path of the checkout.
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
 PR_SET_PDEATHSIG = 1
-# Time to end, before SIGKILL, for Snakemake and for processes that a killed run left.
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
-# Arguments with which Snakemake runs no job.
 READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report"}
-# Arguments with which Snakemake prints its own messages.
 VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
 
 
@@ -64,9 +61,9 @@ def run(
 ) -> int:
     """Run the workflow in a checkout and return the exit code.
 
-    `options` are configuration keys that override those of `configfiles`. If cells fail, Snakemake is called
-    again: it measures the other cells until the minutes are up, and makes the report of the results. Raise
-    UserError for a configuration file that cannot be read.
+    `options` override the keys of `configfiles`. If cells fail, Snakemake is called again: it measures
+    the other cells until the minutes are up, and makes the report. Raise UserError for a configuration
+    file that cannot be read.
     """
     _check_file(root / CONFIGURATION)
     # Snakemake refuses an empty file.
@@ -114,7 +111,6 @@ def _measure(root: Path, snakemake: Snakemake) -> int:
     while snakemake.call({"measure": UNFAILED}):
         before, measured = measured, len(list(_contexts(root)))
         if measured <= before or ended.exists():
-            # No more cells can be measured.
             snakemake.call({"measure": NOTHING})
             break
     print_message("some jobs failed. The report has the results of the others.")
@@ -150,7 +146,6 @@ class Snakemake:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the environment. Snakemake finds the logger plugin by PYTHONPATH."""
         path = str(self.root / "workflow")
         return {**os.environ, RUN_ROOT: os.path.realpath(self.root), "PYTHONPATH": path}
 
@@ -158,7 +153,7 @@ class Snakemake:
         """Run Snakemake to its end and return the exit code. `more` are configuration keys of this call."""
         files = [*self.configfiles]
         if options := {**self.options, **more}:
-            # A JSON file keeps each value byte for byte. Snakemake reads `--config` as YAML.
+            # Snakemake would read `--config` as YAML; a JSON file keeps each value.
             (self.root / OPTIONS).parent.mkdir(exist_ok=True)
             write_json(self.root / OPTIONS, options)
             files.append(OPTIONS)
@@ -169,10 +164,10 @@ class Snakemake:
         locked.unlink(missing_ok=True)
         status = self._run(command)
         if status and locked.exists() and self.lock:
-            # The checkout's lock proves that no Snakemake works here: a killed run left its lock.
+            # With the checkout's lock no other Snakemake works here: a killed run left its lock.
             self._tidy("--unlock")
             if files := last_result(self.root):
-                # The killed Snakemake may not have recorded that this cell-round is finished.
+                # The killed Snakemake may not have recorded this cell-round.
                 self._tidy("--cleanup-metadata", *files)
             status = self._run(command)
         return status
@@ -231,7 +226,6 @@ def _die_with_parent() -> None:
 
 
 def print_message(text: str) -> None:
-    """Print a line on standard error, if it is still open."""
     with suppress(OSError):
         print(f"{clear_line(sys.stderr)}vcsbench: {printable(text)}", file=sys.stderr, flush=True)
 
@@ -240,8 +234,8 @@ def print_message(text: str) -> None:
 def checkout_lock(root: Path) -> Iterator[int]:
     """Hold a checkout's lock and yield its descriptor.
 
-    The kernel frees the lock when all processes that inherited the descriptor have ended. Raise a UserError
-    if another run holds it, or if the folders of a run cannot be written.
+    The kernel frees the lock when all processes that inherited the descriptor have ended. Raise a
+    UserError if another run holds it, or if the folders of a run cannot be written.
     """
     if folder := full_folder(root):
         raise UserError(f"{folder}: the file system is full. Free some space and run again.")
@@ -264,7 +258,6 @@ def checkout_lock(root: Path) -> Iterator[int]:
 
 
 def full_folder(root: Path) -> str:
-    """Return the first folder that a run writes whose file system is full, or ""."""
     for folder in (root, *(root / name for name in WRITTEN)):
         if folder.exists() and filesystems.is_full(folder):
             return str(folder)
@@ -324,7 +317,6 @@ def end_processes(root: Path) -> int:
 
 
 def run_processes(root: Path) -> list[int]:
-    """Return the processes of a checkout's run, without this one and its ancestors."""
     variable = f"{RUN_ROOT}={os.path.realpath(root)}"
     return [pid for pid in _other_processes() if variable in processes.environment(pid)]
 
