@@ -9,11 +9,10 @@ from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.study import Study, TableDefinition
 from vcsbench.errors import UserError
 
-# An axis of a study that is not in here has a list of values, each for the word {<name>} in a command.
+# An axis that is not in here has a list of values, each for the word {<name>} in a command.
 AXES: dict[str, Axis] = {
     axis.name: axis
     for axis in (
-        # The study's file has the effect of a command on a recipe.
         Axis("command", changes_work=True),
         Axis("strategy"),
         cache.AXIS,
@@ -24,12 +23,11 @@ AXES: dict[str, Axis] = {
 
 
 def axis_of(name: str) -> Axis:
-    """Return an axis by its name."""
     return AXES.get(name) or Axis(name)
 
 
 def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
-    """Return the values of each axis of a study here. Raise UserError for an unknown word."""
+    """Return the values of each axis here. Raise UserError for an unknown word."""
     values: dict[str, list[str]] = {}
     for name, given in study.axes.items():
         if not isinstance(given, str):
@@ -43,20 +41,18 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
             )
         values[name] = words[given]
     if "repo" in values:
-        # A repository may be for some studies only.
         studies = {repo: d.get("studies", [study.name]) for repo, d in env.repositories.items()}
         values["repo"] = [r for r in values["repo"] if study.name in studies.get(r, [study.name])]
     return values
 
 
 def findings_of(study: Study, env: Environment) -> list[str]:
-    """Return sentences on the user's own repository, by the axes whose values depend on it."""
     return [text for name in study.axes_named() for text in axis_of(name).findings(env)]
 
 
 def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
-    """Return the values of each axis. Raise UserError for one that cannot be measured anywhere, or if a table
-    has nothing to compare."""
+    """Return the values of each axis. Raise UserError for one that cannot be measured anywhere, or if a
+    table has nothing to compare."""
     values = values_of(study, env)
     if client_server.BUILD_AXIS in values and not env.builds:
         raise UserError(
@@ -84,8 +80,8 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
 def order_of(
     study: Study, env: Environment, published: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Return the values of each axis in the order of tables and pages: the study's, or if the configuration
-    names them, the published ones first."""
+    """Return the values of each axis in the order of tables and pages: the study's, or the published ones
+    first if the configuration names the values."""
     named = study.axes_named()
     return {
         name: list(dict.fromkeys([*(published.get(name, ()) if name in named else ()), *values]))
@@ -96,7 +92,7 @@ def order_of(
 def resolved_tables(
     study: Study, values: Mapping[str, Sequence[str]]
 ) -> dict[str, TableDefinition]:
-    """Return the tables of a study, with `first` and `rest` replaced on axes with configured values."""
+    """Replace `first` and `rest` in the tables of a study, on axes with configured values."""
     tables = dict(study.tables)
     for table, definition in study.tables.items():
         if "compare" not in definition or definition["compare"]["axis"] not in study.axes_named():

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Environment:
-    """The configuration and this machine; by name the repositories (definitions and sources), the builds, and
-    the server configurations."""
+    """The configuration and this machine, with repositories, builds and server configurations by name."""
 
     config: Config
     machine: Machine
@@ -34,21 +33,18 @@ class Environment:
 
     @cache  # noqa: B019 - there is one of it
     def revisions(self, repo: str) -> int:
-        """Return the number of revisions of a repository. This may take seconds."""
         self.sources[repo].check()
         return self.sources[repo].estimate().revisions
 
     def definition(self, repo: str) -> dict[str, object]:
-        """Return a repository's definition that results may contain: without user and password in its URL."""
+        """Return a definition without user and password in its URL: results may contain it."""
         definition = self.repositories[repo]
         return {k: without_password(v) if k == "url" else v for k, v in definition.items()}
 
     @cache  # noqa: B019 - there is one of it
     def long_names(self, repo: str) -> int:
-        """Return the number of names in a repository's exported tree that are over NAME_BYTES.
-
-        Taken from its last load, or from what its source shows without one.
-        """
+        """Return the number of names over NAME_BYTES in the exported tree, from the last load, or from the
+        source."""
         source = self.sources[repo]
         if not source.keeps_long_names:
             return 0
@@ -59,18 +55,16 @@ class Environment:
 
     @cache  # noqa: B019 - there is one of it
     def head(self, repo: str) -> Head:
-        """Return the place of the youngest tree of a repository without its history (Source.head)."""
         return self.sources[repo].head()
 
     @property
     def only(self) -> str:
-        """Return the name of the repository if there is only one, such as the user's own; otherwise ""."""
+        """Return the name of the only repository, such as the user's own; otherwise ""."""
         names = self.named_repositories
         return names[0] if len(names) == 1 else ""
 
     @property
     def named_repositories(self) -> list[str]:
-        """Return the names of the configured repositories, without the empty one."""
         return [name for name in self.sources if name != EMPTY]
 
     @cached_property
@@ -82,7 +76,6 @@ class Environment:
 
     @property
     def root(self) -> Path:
-        """Return the folder of the workflow."""
         return self.config.root
 
 
@@ -90,16 +83,15 @@ class Environment:
 class Axis:
     """One dimension of a grid. The functions get "" for cells to which the axis does not apply.
 
-    An axis outside the table (axes.AXES) has the defaults: the study lists its values, and they replace the
-    word `{<name>}` in commands.
+    An axis outside the table (axes.AXES) has the defaults: the study lists its values, and they replace
+    the word `{<name>}` in commands.
 
     `words`: the values by the words that a study may give instead of a list; `source`: where they are
-    defined, for messages. `of_server`: the axis needs a server that vcsbench starts. `changes_work`: its
-    values may change the work of a command. `why_invalid`: a clause on why a value can be measured nowhere.
-    `select`: the values for the names in a part of the grid. `part`: the contribution of a value to the
-    recipe. `why_not`: a clause on why this machine cannot measure a cell. `findings`: sentences on the user's
-    own repository. `limits`: sentences for the report, by the values in the grid and
-    the hypervisors of the runs.
+    defined, for messages. `of_server`: the axis needs a server that vcsbench starts. `changes_work`:
+    its values may change the work of a command. `why_invalid`: a clause on why a value can be measured
+    nowhere. `select`: the values for the names in a part of the grid. `part`: the contribution of a
+    value to the recipe. `why_not`: a clause on why this machine cannot measure a cell. `findings`,
+    `limits`: sentences on the user's own repository, and for the report.
     """
 
     name: str
@@ -118,6 +110,5 @@ class Axis:
     limits: Callable[[Sequence[str], Sequence[str]], list[str]] = lambda values, guests: []
 
     def defined_in(self, study: Study) -> str:
-        """Return the place of the definition of a study's values, as messages name it."""
         is_word = isinstance(study.axes[self.name], str)
         return (self.source if is_word else "") or f"config/studies/{study.name}.yaml"

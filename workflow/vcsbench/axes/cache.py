@@ -21,27 +21,24 @@ GUEST_COLD = """Measured in a virtual machine ({}): cold means cold for its own 
 hypervisor, a RAID controller or a disk cannot be cleared; the drift over the rounds shows how much faster
 repeated cold runs become."""
 
-# The keys with steps, in the order of a cell-round.
 STEPS: tuple[Literal["setup", "first", "prepare"], ...] = ("setup", "first", "prepare")
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
 _COLD: Promises = {"os": "cold", "server": "new"}
 _KEPT: Promises = {"os": "hot", "server": "kept"}
 
-# `setup`: steps (STEPS) before the first run. `prepare`: steps before each run. `first`: steps
-# before the first timed run, if they differ. `warmup`: runs that do not count, prepared like the timed ones;
-# `warmup_of_server`: more of them if there is a server. `discard`: one more run does not count if no cold run
-# has read the copy lately (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`.
-# `promises`: `os` is cold or hot; `server` is new (it has served nothing) or kept (it has served the runs
-# before); `then` has the promises of later runs, if they differ.
+# `setup`: steps (STEPS) before the first run. `prepare`: steps before each run. `first`: steps before the
+# first timed run, if they differ. `warmup`: runs that do not count; `warmup_of_server`: more of them if there
+# is a server. `discard`: one more run does not count if no cold run has read the copy lately
+# (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`. `promises`: `os` is cold or
+# hot; `server` is new (it has served nothing) or kept (it has served the runs before); `then` has those of
+# later runs, if they differ.
 # Written pages of an earlier run are flushed before each run (sync), because they would disturb it.
 # fmt: off
 STATES: dict[str, State] = {
-    # The discarded run warms the caches below the guest.
     "cold": {
         "setup": [], "prepare": ["restore", *_COLD_STEPS],
         "warmup": 0, "discard": True, "runs": 1, "promises": _COLD,
     },
-    # The warm-up run fills the page cache. The timed server has served nothing.
     "hot-os": {
         "setup": [], "prepare": ["restore", "sync", "stop-server", "start-server"],
         "warmup": 1, "runs": 4, "promises": {"os": "hot", "server": "new"},
@@ -51,23 +48,21 @@ STATES: dict[str, State] = {
         "setup": ["start-server"], "prepare": ["restore", "sync"],
         "warmup": 1, "warmup_of_server": 1, "runs": 4, "promises": _KEPT,
     },
-    # The run directly after a cold one, with the same server.
     "hot": {
         "setup": [*_COLD_STEPS], "prepare": ["restore", "sync"],
         "warmup": 1, "runs": 5, "promises": _KEPT,
     },
-    # Several runs with one server, the first from cold caches. The column `run` has both states, so this is
-    # no value of the axis.
+    # The column `run` has both states, so this is no value of the axis.
     "series": {
         "setup": [], "first": ["restore", *_COLD_STEPS], "prepare": ["restore", "sync"],
         "warmup": 0, "discard": True, "runs": 3, "promises": {**_COLD, "then": _KEPT},
     },
-    # One server with caches from a run before, for commands to which the axis does not apply.
+    # For commands to which the axis does not apply.
     "served": {
         "setup": ["start-server"], "prepare": ["restore", "sync"],
         "warmup": 1, "runs": 2, "promises": _KEPT,
     },
-    # A study without the axis: no promise.
+    # A study without the axis.
     "": {
         "setup": ["start-server"], "prepare": ["restore", "sync"], "warmup": 1, "promises": {},
     },
@@ -92,7 +87,7 @@ def _why_not(value: str, parts: Recipe, env: Environment) -> str:
     if "clear-caches" not in steps_of(state):
         return ""
     if state["promises"].get("os") != "cold" and env.machine.clearing(clearing):
-        return ""  # The timed run promises warm caches.
+        return ""
     storage: FilesystemPart = {"root": parts["storage"]["path"], "make": ""}
     place = parts.get("filesystem", storage)
     if place["make"] in IN_MEMORY or "guest" in place:
@@ -106,7 +101,6 @@ def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
 
 
 def steps_of(state: State) -> list[str]:
-    """Return all steps of a state, in order."""
     return [step for when in STEPS for step in state.get(when, [])]
 
 

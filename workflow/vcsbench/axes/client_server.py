@@ -33,18 +33,16 @@ from vcsbench.storages.filesystems import REFLINK_KINDS
 if TYPE_CHECKING:
     from vcsbench.records import Access, Recipe
 
-# Programs that make a conda environment (envs/setup/conda.sh).
 CONDA = ("micromamba", "mamba", "conda", "pixi")
 BUILD_AXIS = "build"
 NO_CONDA_HTTPD = "conda has no httpd with mod_dav_svn"
 
 SERVERS = Path("config", "servers")
 SERVER_AXIS = "config"
-# The published server configurations, in the order of their speed.
 PUBLISHED = {"slow": 0, "medium": 1, "fast": 2}
 
-# `scheme` begins URLs, `files` are the used files of config/servers/<config>, `server` is the kind of
-# server (SERVER_KINDS), "" if the client reads the repository itself.
+# `scheme` begins URLs, `files` are those of config/servers/<config>, `server` is a key of SERVER_KINDS, "" if
+# the client reads the repository itself.
 ACCESS: dict[str, Access] = {
     "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
     "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},
@@ -55,33 +53,27 @@ ACCESS: dict[str, Access] = {
 LOOPBACK = """Client and server run on one machine, over loopback, without https, authentication or
 path-based authorisation. svn+ssh, commit and blame are not measured."""
 
-# Each client has a process and a tree.
 MOST_CLIENTS = 256
-# Wire compression as published. Other values are svnserve's levels themselves.
+# Values as published; others are svnserve's levels themselves.
 LEVELS = {"off": "0", "on": "1"}
 HIGHEST_LEVEL = 9
 LZ4 = """Wire compression: since Subversion 1.10 svnserve sends LZ4 at every level but 0 to new clients, so
 `on` (level 1) and all levels above it are equal. The published `on` was zlib."""
 PRISTINE_OPTIONS = {"stored": [], "none": ["--store-pristine=no"]}
-# The first version whose client has no pristines.
 NO_PRISTINES_SINCE = (1, 15)
-# Options of the client's configuration, section [working-copy].
 LOCKING_OPTIONS = {
     "default": [],
     "exclusive": ["--config-option", "config:working-copy:exclusive-locking=yes"],
 }
-# A delay as tc takes it.
 DELAY = re.compile(r"0|[1-9][0-9]*(us|ms)")
-# Set-up builds the library from the source.
 REFLINK_SOURCE = Path("workflow", "native", "svn_reflink.c")
 REFLINK_LIBRARY = Path(".tools", "lib", "svn_reflink.so")
-# The environment variable with the file that the library writes for each run.
 REFLINK_STATISTICS = "SVN_REFLINK_STATS"
 NO_CLONES = """Subversion's client does not clone files by itself: with `reflink: on` a preloaded
 library has it clone each working file that equals its pristine. It shows what such a client would gain."""
 
 
-# The option or directive for the size of a server's cache, and the bytes of its unit.
+# Option or directive, and the bytes of its unit.
 CACHE_SIZES = {
     "svnserve": (re.compile(r"(?<!\S)(?:-M|--memory-cache-size)\s+(\d+)(?!\S)"), 1 << 20),
     "httpd": (re.compile(r"^SVNInMemoryCacheSize\s+(\d+)", re.MULTILINE), 1 << 10),
@@ -171,7 +163,7 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
         if machine.deployed:
             return NO_CONDA_HTTPD
         return "httpd with mod_dav_svn is not installed (Debian: libapache2-mod-svn; conda has no package)"
-    if build.has_made(programs):  # The reason is the same before the environment is made.
+    if build.has_made(programs):
         return NO_CONDA_HTTPD
     if not programs.mod_dav_svn:
         return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
@@ -183,8 +175,8 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
 def binaries_of(axes: Mapping[str, str], parts: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of the client's and the server's programs and of their Subversion libraries.
 
-    A conda environment has none: its folder's name has a digest of its file, and Snakemake measures again
-    after it deploys one.
+    A conda environment has none: its folder's name has a digest of its file, and Snakemake measures
+    again after it deploys one.
     """
     build, machine = _build(axes.get(BUILD_AXIS, ""), env), env.machine
 
@@ -210,13 +202,12 @@ def _build(value: str, env: Environment) -> Build:
 
 
 def server_names(root: Path) -> list[str]:
-    """Return the server configurations: the published ones in their order, then all others by name."""
     names = [path.name for path in (root / SERVERS).iterdir() if path.is_dir()]
     return sorted(names, key=lambda name: (PUBLISHED.get(name, len(names)), name))
 
 
 def server_settings(root: Path, name: str) -> dict[str, str]:
-    """Return svnserve's command and httpd's directives of a server configuration; "" for no directive."""
+    """Return svnserve's command and httpd's directives; "" for no directive."""
     settings = {}
     for server, file, separator in (
         ("svnserve", "svnserve.args", " "),
@@ -231,14 +222,13 @@ def server_settings(root: Path, name: str) -> dict[str, str]:
 
 
 def cache_bytes(server: str, settings: str) -> list[int]:
-    """Return the sizes of a server's cache in its settings, as server_settings() has them."""
+    """Return the sizes of caches in server_settings()."""
     pattern, unit = CACHE_SIZES[server]
     return [int(number) * unit for number in pattern.findall(settings)]
 
 
 @cache
 def _check_files(folder: Path) -> None:
-    """Raise UserError for a file of a server configuration that cannot be used."""
     server_files_digest(folder, [name for access in ACCESS.values() for name in access["files"]])
 
 
@@ -267,7 +257,6 @@ def _why_no_access(value: str, parts: Recipe, env: Environment) -> str:
 
 
 def _valid(is_valid: Callable[[str], bool], fault: str) -> Callable[[str], str]:
-    """Return a function that returns `fault`, a clause, for an invalid value."""
     return lambda value: "" if is_valid(value) else fault
 
 
@@ -290,8 +279,7 @@ def _why_no_pristines(value: str, parts: Recipe, env: Environment) -> str:
 
 
 def reflink_library(root: Path) -> Path:
-    """Return the library of a checkout. All nodes of a cluster have the same path, because their tools are a
-    link."""
+    """Return the library's path. All nodes of a cluster have the same one, because their tools are a link."""
     library = root / REFLINK_LIBRARY
     return library.resolve() if (root / REFLINK_LIBRARY.parts[0]).is_symlink() else library
 
@@ -343,7 +331,6 @@ AXES = (
         why_not=_why_no_access,
         limits=lambda values, guests: [LOOPBACK] if {*values} - {"file"} else [],
     ),
-    # One client runs without a launcher if the axis does not apply.
     Axis(
         "clients",
         why_invalid=_valid(
@@ -366,7 +353,6 @@ AXES = (
         ),
         limits=lambda values, guests: [LZ4],
     ),
-    # A delay on loopback: NFS and svnserve have the same one.
     Axis(
         "network_delay",
         why_invalid=_valid(

@@ -37,7 +37,6 @@ from vcsbench.storages.workdir import resolve
 if TYPE_CHECKING:
     from vcsbench.records import FilesystemPart, Recipe
 
-# Parts of a grid may name these: format and packing of the user's own repository, and its upgraded copy.
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
 OFFERED_FORMATS = ("f6", "f7", "f8", "f6-today")
 UPGRADE = """Formats: a repository of f7, for example, is loaded in that format. f6-to-f8 was loaded in
@@ -47,13 +46,12 @@ SETTINGS = """Settings: db/fsfs.conf of a loaded repository has the defaults of 
 its format. f6-today has those that today's svnadmin uses for f6. Today's svnadmin loads all of them:
 improvements that are no settings are in each."""
 
-# Each `svnadmin create` makes shards of this size. Only full ones get packed.
+# Only full shards get packed.
 SHARD = 1000
 
 MAKE, GUEST = "make", "guest"
-# The storage itself; the file system that replaces an ext4 without a journal (storages.spread).
+# INSTEAD replaces an ext4 without a journal (storages.spread).
 STORAGE, INSTEAD = "storage", "ext4"
-# A folder named like a kind has to be of that kind.
 KINDS = {**{kind: (kind,) for kind in MAKEABLE}, "nfs": ("nfs", "nfs4")}
 LOOP = """A file system that vcsbench makes lies in an image on the storage, behind a loop device with direct
 I/O. Its journal, allocation and metadata are its own; its writes reach the storage's disk."""
@@ -94,7 +92,6 @@ def _upgraded_formats(env: Environment) -> list[str]:
 
 
 def _format_words(env: Environment) -> dict[str, list[str]]:
-    # Tables compare the others with the first.
     newest = format_number(env.machine.newest_format)
     offered = [f for f in OFFERED_FORMATS if format_number(parse_format(f).format) <= newest]
     return {
@@ -149,7 +146,6 @@ def _why_not_upgraded(made: FormatValue, newest: str) -> str:
 
 
 def _why_no_copy(made: FormatValue, env: Environment, name: str) -> str:
-    """Return why a repository cannot be copied as it is; "" if it can."""
     stored, newest = env.stored, env.machine.newest_format
     if name != env.only:
         return f"{name} is no repository of yours to copy as it is"
@@ -183,7 +179,6 @@ def _format_findings(env: Environment) -> list[str]:
 
 
 def current_packing(env: Environment) -> str:
-    """Return the packing of the user's own repository; nopack without it."""
     stored = env.stored
     if isinstance(stored, str) or not stored.packed:
         return NOT_PACKED
@@ -227,10 +222,9 @@ def _why_not_packing(value: str, parts: Recipe, env: Environment) -> str:
 
 
 def _why_no_packed_copy(value: str, made: FormatValue, env: Environment) -> str:
-    """Return why the user's own repository cannot be copied with a packing; "" if it can."""
     stored, current = env.stored, current_packing(env)
     if isinstance(stored, str) or value == current:
-        return ""  # The axis `format` has the reason.
+        return ""
     if value != PACKED:
         return f"{env.only} is {current}, and a copy keeps that: svnadmin cannot unpack"
     number = format_number(made.format) if made.is_upgraded else stored.number
@@ -252,7 +246,6 @@ def _packing_findings(env: Environment) -> list[str]:
 
 
 def _storage_part(value: str, env: Environment) -> Recipe:
-    """Return the folder under test. `shelf` is the first storage with the same folder."""
     settings = env.config.settings
     name, folders = value or settings.storage, settings.storages
     if name not in folders:
@@ -271,7 +264,6 @@ def _first_storage(name: str, folders: tuple[tuple[str, str], ...], root: Path) 
 
 
 def _filesystem_part(value: str, env: Environment) -> Recipe:
-    """Return the folder of a file system, or the kind to make and the folder to make it in."""
     if not value:
         return {}
     settings = env.config.settings
@@ -319,14 +311,12 @@ def _why_not_filesystem(value: str, parts: Recipe, env: Environment) -> str:
 
 
 def mounted_folders(config: Config) -> list[str]:
-    """Return the configured folders on mounted file systems."""
     folders = config.settings.filesystems.values()
     return [folder for folder in folders if folder not in (MAKE, GUEST)]
 
 
 @cache
 def _mounted(folder: str) -> list[str]:
-    """Return the kind of the file system of a folder, and its mount point."""
     mount = mount_of(folder)
     return [mount.filesystem, mount.point]
 
@@ -345,7 +335,6 @@ AXES = (
         words=lambda env: {"repositories": env.named_repositories},
         source="`repositories`",
         changes_work=True,
-        # The user's own repository replaces the ones that the grid names.
         select=lambda named, values, env: (
             named if env.config.settings.repository is None else values
         ),
