@@ -295,7 +295,7 @@ def on_builds(*rows, average=NO_ESTIMATE):
         ([0.8, 0.9, 0.98, 0.97], "f7: 1.11x to 1.25x slower in 2 of 4", rule.DEPENDS),
         ([1.5, 0.8, 1.0], "f7: 1.25x slower in 1, 1.50x faster in 1 of 3", rule.DEPENDS),
         ([1.5, 1.01], "f7: 1.50x faster in 1 of 2", rule.VALUE),
-        ([1.01, 0.98], "f7: no difference shown (less than 10 %)", rule.EQUAL),
+        ([1.01, 0.98], "f7: equal within 10 % in 2 of 2", rule.EQUAL),
         ([], "f7: undecided (too noisy in 1 of 1)", rule.UNDECIDED),
     ],
 )
@@ -320,7 +320,7 @@ def test_answer_on_a_build_has_size_direction_and_number(ratios, short, kind):
 def test_average_of_a_build_has_a_direction(low, value, high, text):
     average = Estimate(value, low, high, 5)
     effect = on_builds(row(0.98, "no difference shown"), average=average).answer.effect
-    assert effect.endswith(f"equal in 1 of 1; {text}")
+    assert effect == f"f7: equal within 10 % in 1 of 1; {text}"
 
 
 def test_build_with_the_binaries_of_the_baseline_is_a_noise_check():

@@ -103,8 +103,11 @@ def test_measured_points_only_differences_have_a_colour():
         {"command": "log", **keys, **row(ratio=1.22)},
         {"command": "dump", **keys, **row(ratio=1.22, low=0.9, call="no difference shown")},
     ]
-    found = [(p.colour, p.text, p.mark) for p in measured_points(RATIO, rows, [])]
+    points = measured_points(RATIO, rows, [])
+    found = [(p.colour, p.text, p.mark) for p in points]
     assert found == [("y3", "+22", ""), ("same", "+22", "≈")]
+    # Readers do not see the words of the CSV files.
+    assert [p.title.split("; ")[1] for p in points] == ["faster", "equal"]
 
 
 def test_expected_rows_pair_cells_with_skips_failures_and_flags():
@@ -176,7 +179,9 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections,
         for low in (1.01, 0.9)
     ]
     definition = results.study.tables[section.name]
-    assert [len(number_sentences(replace(point, row=r), definition)) for r in noisy] == [4, 3]
+    sentences = [number_sentences(replace(point, row=r), definition) for r in noisy]
+    assert [len(of) for of in sentences] == [4, 3]
+    assert {of[1] for of in sentences} == {"Call: undecided."}
 
 
 def test_evidence_has_memory_reads_and_server(results):

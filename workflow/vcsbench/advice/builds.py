@@ -42,7 +42,7 @@ from vcsbench.statistics.noise import Noise
 SAME_BINARIES = "same-binaries"
 # The mean over the cases `wheres` of the ratio baseline / candidate.
 Mean = Callable[[Sequence[Where], tuple[str, str]], Estimate]
-OUTCOMES = {WORSE: "slower", BETTER: "faster", EQUAL: "no difference"}
+OUTCOMES = {WORSE: "slower", BETTER: "faster", EQUAL: "equal"}
 
 PERCENT_BELOW = 1.1
 
@@ -102,8 +102,8 @@ def _answer(
         head = f"{', '.join(called)} of {total}"
     elif counts[EQUAL]:
         kind = EQUAL
-        head = f"no difference shown (less than {min_effect_pct:g} %)"
-        texts[EQUAL] = f"equal in {counts[EQUAL]} of {total}"
+        head = f"equal within {min_effect_pct:g} % in {counts[EQUAL]} of {total}"
+        del texts[EQUAL]
     else:
         head = f"undecided ({', '.join(texts.values())} of {total})"
         texts = {}

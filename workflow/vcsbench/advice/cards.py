@@ -308,8 +308,8 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
         return Answer(kind, "", kind, f"{text}.".capitalize(), text)
     if kind == EQUAL:
         of = f" in {decision.decided} of {decision.cases} cases" if len(cases) > 1 else ""
-        text = f"no difference of {card.min_effect_pct:g} %"
-        return Answer(kind, decision.value, "either", f"{text}{of}.".capitalize(), text)
+        text = f"within {card.min_effect_pct:g} %{of}"
+        return Answer(kind, decision.value, kind, f"{text}.".capitalize(), text)
     label = value_label(axis, decision.value)
     against = current if current and current != decision.value else card.reference
     effect = Effect.of(decision.value, cases, against, card.reference)

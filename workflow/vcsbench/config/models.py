@@ -320,7 +320,7 @@ class Settings(Model):
     duplicates: int = key(
         1,
         "How many cells of each class (command, cache, ra) are measured twice, the second with `~2` at the "
-        "end of its name. Their difference is a part of every comparison's error. With 0 no difference is "
+        "end of its name. Their difference is a part of every comparison's error. With 0 no comparison is "
         "called. A build that is listed twice is no such duplicate: it is a value of its own.",
         "twins",
         ge=0,
@@ -328,8 +328,8 @@ class Settings(Model):
     )
     min_effect_pct: Percentage = key(
         10,
-        "The smallest effect worth noting, in per cent. A comparison whose whole interval is below it "
-        'reads "no difference shown", a wider one "too noisy to say".',
+        "The smallest effect worth noting, in per cent. A comparison is equal if its difference is shown "
+        "to be below it, and undecided if it is called neither different nor equal (docs/statistics.md).",
         "notable_pct",
     )
     min_effect_pct_if_noisy: Percentage = key(

@@ -58,7 +58,7 @@ def _dot(x: float, style: str = "", y: int = HEIGHT // 2, radius: int = 4) -> st
 def forest_row(
     axis: LogAxis, ratio: float, low: float, high: float, style: str, band: float, label: str
 ) -> str:
-    """Return a dot at the ratio, a whisker, and the band of no difference around 1."""
+    """Return a dot at the ratio, a whisker, and the band of equal values around 1."""
     parts = [_rect(axis.x(1 / band), axis.x(band), "band"), _rect(axis.x(1), axis.x(1), "one")]
     if 0 < low < high:
         parts.append(_whisker(axis.x(low), axis.x(high), style))

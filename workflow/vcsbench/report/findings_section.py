@@ -207,7 +207,7 @@ def _unit_text(row: Row, definition: Row) -> str:
 
 
 def _pairs_text(definition: Row, where: Row, section: TableSection) -> str:
-    """Return `pairs 0.94 to 2.90, mixed: 5 faster, 3 too noisy to say`; "" for fewer than two pairs."""
+    """Return `pairs 0.94 to 2.90, mixed: 5 faster, 3 undecided`; "" for fewer than two pairs."""
     points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
     rows = [p.row for p in points if p.row and not p.is_small and _overlap(where, p.keys)]
     rows = [row for row in rows if words.is_number(row.get("ratio"))]
@@ -219,7 +219,7 @@ def _pairs_text(definition: Row, where: Row, section: TableSection) -> str:
     ratios = [row["ratio"] if is_same else 1 / row["ratio"] for row in rows]
     calls = Counter(turned.get(call := row.get("call") or "too few rounds", call) for row in rows)
     mixed = ", mixed" if len(calls) > 1 else ""
-    texts = ", ".join(f"{number} {call}" for call, number in calls.items())
+    texts = ", ".join(f"{n} {contract.WORDS.get(call, call)}" for call, n in calls.items())
     return f"pairs {_written(min(ratios))} to {_written(max(ratios))}{mixed}: {texts}"
 
 

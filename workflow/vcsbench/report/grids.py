@@ -384,15 +384,17 @@ def _interval_notes(row: Row) -> list[str]:
     n = [f"n = {row['n']:.0f}"] if words.is_number(row["n"]) else []
     if not has_interval(row):
         return [", ".join(["no interval", *n])] if words.is_number(row["ratio"]) else n
+    call = str(row.get("call") or "")
+    call = contract.WORDS.get(call, call)
     if contract.is_exact(row):
-        return [f"{percent(row['ratio'])} %, exact: all rounds count the same", *n, row["call"]]
+        return [f"{percent(row['ratio'])} %, exact: all rounds count the same", *n, call]
     interval = f"95 % interval {percent(row['low'])} to {percent(row['high'])} %"
     text = ", ".join([f"{percent(row['ratio'])} %", interval, *n])
-    if not row.get("call"):
+    if not call:
         return [text]
     sizes = {"within": "differs at most by", "detectable": "detectable from"}
     known = {name: text for name, text in sizes.items() if words.is_number(row.get(name))}
-    return [text, row["call"], *(f"{t} {percent(row[name])} %" for name, t in known.items())]
+    return [text, call, *(f"{t} {percent(row[name])} %" for name, t in known.items())]
 
 
 def expected_rows(

@@ -48,6 +48,7 @@ from vcsbench.statistics.contract import (
     REPRODUCED,
     REVERSED,
     TOO_SMALL,
+    WORDS,
 )
 
 ASSETS = Path(__file__).parents[2] / "report"
@@ -304,7 +305,8 @@ def history_table(history: Row) -> PlainTable | None:
     for time in history.get("times", []):
         first, last = (words.moment(time[name]) for name in ("first", "last"))
         before, changed = time["before"], "; ".join(time["changed"])
-        calls = ", ".join(f"{number} {call}" for call, number in time["calls"].items() if number)
+        numbers = {WORDS.get(call, call): n for call, n in time["calls"].items() if n}
+        calls = ", ".join(f"{number} {call}" for call, number in numbers.items())
         period = words.period(first, last) if first and last else ""
         hosts = words.enumeration(unique(time["hosts"]))
         calls = calls or ("not comparable" if before else "")

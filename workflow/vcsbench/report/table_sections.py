@@ -19,10 +19,10 @@ from vcsbench.plan.grid import originals
 from vcsbench.report import grids
 from vcsbench.report.grids import Grid, Layout, Point
 from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in
-from vcsbench.statistics.contract import TOO_NOISY, is_exact
+from vcsbench.statistics.contract import TOO_NOISY, WORDS, is_exact
 
 KEY = {
-    "≈": "equal: the difference is below the smallest effect worth noting",
+    "≈": "equal: the difference is shown to be below the smallest effect worth noting",
     "~": "undecided: too noisy",
     "s": "mostly start-up, decides nothing (hatched)",
     "=": "the same binaries under two names (A/A test)",
@@ -30,7 +30,7 @@ KEY = {
 }
 PER_CENT = ("+150", "per cent more, as published: cards print it as the factor 2.5x")
 BAR = ("▁", "a bar as long as the number, against the largest of the table")
-GREY = ("grey", "no difference is called")
+GREY = ("grey", "equal or undecided")
 NOTHING = ("·", "not in the grid, or not published")
 DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown on request)")
 MARKS = {
@@ -360,7 +360,7 @@ def number_sentences(point: Point, definition: Row) -> list[str]:
     if not grids.has_interval(row):
         return [f"{quotient}: {point.text} %, over {rounds}; too few for an interval."]
     call = row.get("call")
-    calls = [f"Call: {call}."] if call else []
+    calls = [f"Call: {WORDS.get(call, call)}."] if call else []
     if call in metric.calls:
         calls = [f"{row['candidate']} {metric.words.verb}{call}."]
     ratio, low, high = (words.significant(row[name]) for name in ("ratio", "low", "high"))

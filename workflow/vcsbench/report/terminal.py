@@ -56,7 +56,7 @@ class StudySummary:
 
 
 def answered(account: Row) -> tuple[int, int, int]:
-    """Return how many comparisons differ, how many show no difference, and their total."""
+    """Return how many comparisons differ, how many are equal, and their total."""
     counts = account.get("tables", {}).values()
     different, equal, all_ = (
         sum(n[key] for n in counts) for key in ("different", "alike", "comparisons")
@@ -91,7 +91,7 @@ def budget_sentences(account: Row) -> Iterator[str]:
     effect, done = f"{account['min_effect_pct']:g} %", different + equal
     yield (
         f"{done} of {words.count_of(all_, 'comparison')} are answered: {different} show a difference, "
-        f"{equal} none of {effect}. {all_ - done} are undecided."
+        f"{equal} are equal within {effect}. {all_ - done} are undecided."
     )
     if noisy := account.get("noisy"):
         yield (

@@ -38,9 +38,11 @@ OF_FINDINGS = [
 OF_EXPECTATIONS = [*OF_FINDINGS, "passes"]
 _FACTS = {"table", "baseline", "value", *STATISTICS, *CALL}
 
-# Calls of a comparison that is no difference; differences have the words of their metric.
+# Calls of a comparison that is no difference, as CSV files have them, and the words for readers.
+# Differences have the words of their metric.
 NOT_SHOWN = "no difference shown"
 TOO_NOISY = "too noisy to say"
+WORDS = {NOT_SHOWN: "equal", TOO_NOISY: "undecided"}
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 INCONCLUSIVE, NOT_MEASURED = "inconclusive", "not measured"

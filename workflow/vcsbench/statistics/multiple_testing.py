@@ -1,12 +1,11 @@
 """Call differences, with Holm's correction over all comparisons of a table, and equivalence tests.
 
 - A difference is significant alone at ALPHA, and by Holm's procedure in its table at TABLE_ALPHA.
-- *No difference shown*: two one-sided tests at EQUIVALENCE_ALPHA show less than the smallest effect worth
-  noting.
-- Otherwise *too noisy to say*; always with too few rounds, or without duplicates.
+- *Equal* (NOT_SHOWN): two one-sided tests at EQUIVALENCE_ALPHA show less than the smallest notable effect.
+- Otherwise *undecided* (TOO_NOISY); always with too few rounds, or without duplicates.
 
 Counts that are equal in every round have no noise: the ratio is its own interval from two rounds on. A
-count that differs by 1 % or less is no difference. docs/statistics.md has the error rates.
+count that differs by 1 % or less is equal. docs/statistics.md has the error rates.
 """
 
 from __future__ import annotations
