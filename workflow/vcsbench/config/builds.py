@@ -17,7 +17,6 @@ from vcsbench.programs import PROGRAMS, Programs
 if TYPE_CHECKING:
     from vcsbench.config.models import BuildPlace, Side
 
-# Environments are made below this folder of the workflow's.
 ENVIRONMENTS = Path("results", "builds")
 
 
@@ -30,11 +29,9 @@ class Build:
     environments: Mapping[str, str] = field(default_factory=dict)
 
     def has_made(self, programs: Programs) -> bool:
-        """Return True if the programs are in one of the conda environments."""
         return os.path.basename(programs.prefix) in self.environments
 
 
-# The build of cells without the axis.
 ON_PATH = Build()
 
 
@@ -43,7 +40,7 @@ def read_builds(
     root: Path,
     error: Callable[[Keys, str], UserError],
 ) -> dict[str, Build]:
-    """Return the configured builds, by name. A build without a place has the programs on the PATH.
+    """Return the builds by name. A build without a place has the programs on the PATH.
 
     `error` returns the error about a key (Config.error). Raise UserError if a build does not exist.
     """
@@ -86,7 +83,6 @@ class _Reader:
         return Build(client, server, client_environments | server_environments)
 
     def _side(self, keys: list[str], side: str | Side | None) -> tuple[Programs, dict[str, str]]:
-        """Return the programs of a side: its own place, or the name of a build with one place."""
         if not isinstance(side, str):
             return self._place(keys, side)
         if side not in self.definitions:
@@ -139,7 +135,6 @@ class _Reader:
         if not isinstance(content, Mapping) or not content.get("dependencies"):
             text = f"{file}: has no `dependencies`. Use the file of a conda environment."
             raise self.error(keys, text)
-        # Another content is another build, in another folder.
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
         name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
         return Programs(str(self.root / ENVIRONMENTS / name)), {name: str(file)}

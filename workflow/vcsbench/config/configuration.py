@@ -21,14 +21,13 @@ EMPTY = "empty"
 # In `studies`: the published ones that have a grid. In `minutes`: each study that is not named.
 ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
 STUDIES = Path("config", "studies")
-# The rules of the workflow take no other names.
 STUDY_NAME = re.compile("[a-z0-9][a-z0-9-]*")
 
 Workload = Mapping[str, float] | Sequence[WorkloadPart]
 
 
 class WorkloadShare(TypedDict):
-    """A part of a workload: its name, its weight in per cent, and the axis values of its cells."""
+    """`weight` is in per cent."""
 
     name: str
     weight: float
@@ -47,18 +46,17 @@ class Config:
 
     @property
     def minutes(self) -> float | None:
-        """Return the time limit of a run in minutes; None if its rounds are fixed."""
+        """Return None if the rounds are fixed."""
         each = [self.minutes_of(study) for study in self.studies]
         return None if self.settings.rounds else sum(minutes or 0.0 for minutes in each)
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """Return the thresholds of flags and calls, by name."""
         return self.settings.thresholds.model_dump()
 
     @property
     def repositories(self) -> dict[str, dict[str, object]]:
-        """Return the definitions of the repositories, with the keys that are set and not null."""
+        """Return the definitions with the keys that are set and not null."""
         return {
             name: repository.model_dump(exclude_unset=True, exclude_none=True)
             for name, repository in self.settings.repositories.items()
@@ -79,11 +77,9 @@ class Config:
         return int(self.thresholds["min_rounds"])
 
     def where(self, keys: Keys) -> str:
-        """Return the file of a path of keys, for messages."""
         return where(self.files, keys)
 
     def error(self, keys: Keys, text: str) -> UserError:
-        """Return an error about the value of a key."""
         return UserError(f"{self.where(keys)}: `{dotted(keys)}`: {text}")
 
 
@@ -146,7 +142,6 @@ def _has(content: object, keys: Keys) -> bool:
 
 
 def _check_folders(config: Config) -> None:
-    """Raise UserError for an unknown storage, or a folder with a name that no URL or server can have."""
     settings = config.settings
     if settings.storage not in settings.storages:
         known = ", ".join(settings.storages)
@@ -229,7 +224,6 @@ def workload_of(workload: Workload | None, study: Study) -> list[WorkloadShare]:
 
 
 def _parts(workload: Workload, axis: str) -> list[WorkloadShare]:
-    """Return the parts; `axis` is that of a workload with command names only."""
     if isinstance(workload, Mapping):
         return [
             {"name": name, "weight": float(weight), "where": {axis: name}}
@@ -242,7 +236,6 @@ def _parts(workload: Workload, axis: str) -> list[WorkloadShare]:
 
 
 def _check_workload(workload: Workload, config: Config) -> None:
-    """Raise UserError if the weights are not 100 per cent, or no study has a named axis or command."""
     parts = _parts(workload, "command")
     total = math.fsum(part["weight"] for part in parts)
     studies = [load_study(path) for path in sorted((config.root / STUDIES).glob("*.yaml"))]

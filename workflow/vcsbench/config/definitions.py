@@ -18,8 +18,6 @@ Scalar = str | int | float
 
 
 class ComparedSides(Model):
-    """The compared sides of a finding."""
-
     axis: Text | None = key(None, "The compared axis.")
     baseline: Scalar | None = key(None, "Its value in the numerator.")
     candidate: Scalar | None = key(None, "Its value in the denominator.")
@@ -31,8 +29,6 @@ class ComparedSides(Model):
 
 
 class Expected(Model):
-    """The bounds of a finding."""
-
     over: Literal["median", "min", "max"] = key(
         MISSING, "How the values of all cells, or pairs of cells, are aggregated."
     )
@@ -41,8 +37,6 @@ class Expected(Model):
 
 
 class Finding(Model):
-    """One finding or expectation."""
-
     id: str = key(MISSING, "A short name, once in a study.", pattern=NAME)
     statement: Text = key(MISSING, "The statement, in a sentence.")
     where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] | None = key(
@@ -79,15 +73,13 @@ class SidesDefinition(TypedDict, total=False):
 
 
 class BoundsDefinition(TypedDict, total=False):
-    """The key `expect` of a finding."""
-
     over: Required[Literal["median", "min", "max"]]
     at_least: float
     at_most: float
 
 
 class FindingDefinition(TypedDict, total=False):
-    """A finding as its file has it, with the keys that are set (Finding documents them)."""
+    """A finding as its file has it, with the keys that are set."""
 
     id: Required[str]
     statement: Required[str]
@@ -99,7 +91,7 @@ class FindingDefinition(TypedDict, total=False):
     allow_not_measured: bool
 
 
-# The values of each axis; None if a value may have any name.
+# None if a value may have any name.
 AxisChoices = Mapping[str, Sequence[str] | None]
 
 
@@ -116,7 +108,7 @@ def read_expectations(
 ) -> list[FindingDefinition]:
     """Return the expectations of a study from all files, in the form of findings.
 
-    Raise UserError like read_findings, and for a value that no cell has: such an expectation would never be
+    Raise UserError like read_findings, and for a value that no cell has, because it would never be
     checked.
     """
     expectations: dict[str, FindingDefinition] = {}
@@ -134,7 +126,7 @@ def read_expectations(
 
 @cache
 def read_definitions(path: str) -> dict[str, list[FindingDefinition]]:
-    """Return the findings or expectations in a file by study, without null keys and with a `where`."""
+    """Return findings or expectations by study, without null keys and with a `where`."""
     content: Any = read_mapping(Path(path))
     validate(content, dict[str, list[Finding]], lambda _keys: path)
     # Unlike the model, the content keeps a bound of 2 an integer, as it is printed.
@@ -151,7 +143,6 @@ def _without_nulls(content: Any) -> Any:
 
 
 def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
-    """Raise UserError for faults that the model does not detect."""
     compare = finding.get("compare")
     if (compare is None) == ("level" not in finding):
         raise UserError(f"{place}: needs either `compare` or `level`. Add one of them.")
@@ -196,11 +187,9 @@ class Glossary(Model):
     others: dict[str, Text] = key(MISSING, "The meanings of other words of the reports.")
 
     def of(self, axis: str, value: str) -> str:
-        """Return the meaning of a value; "" if it has none."""
         return self.axes.get(axis, {}).get(value, "")
 
 
 def load_glossary(root: Path) -> Glossary:
-    """Return the glossary of a checkout. Raise UserError for a fault in its file."""
     path = root / GLOSSARY
     return validate(read_yaml(path), Glossary, lambda _keys: str(path))

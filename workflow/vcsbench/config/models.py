@@ -23,12 +23,11 @@ class Model(BaseModel):
 
 
 def key(default: object, meaning: str, was: str = "", **rules: Any) -> Any:
-    """Return a documented field. `default` is MISSING for a key that is needed, `was` its former name."""
+    """Return a field; `default` is MISSING for a key that is needed, `was` its former name."""
     return Field(default, description=meaning, json_schema_extra={"was": was}, **rules)
 
 
 def unique(values: list[Item]) -> list[Item]:
-    """Return the values. Raise ValueError if one is there twice."""
     for number, value in enumerate(values):
         if value in values[:number]:
             raise ValueError(f"has {value!r} twice")
@@ -36,7 +35,6 @@ def unique(values: list[Item]) -> list[Item]:
 
 
 def without_nul(text: str) -> str:
-    """Return the text. Raise ValueError for a NUL character, which no path or argument can have."""
     if "\0" in text:
         raise ValueError("has a NUL character")
     return text
@@ -50,11 +48,10 @@ Names = Annotated[list[Text], Field(min_length=1), AfterValidator(unique)]
 Minutes = Annotated[float, Field(gt=0, le=MOST_MINUTES)]
 Weight = Annotated[float, Field(gt=0, le=LARGEST)]
 Percentage = Annotated[float, Field(gt=0, le=1000)]
-# Parts of a grid: an axis with a value, or with a list of values. An axis that does not apply has "".
+# An axis that does not apply has "".
 Value = Annotated[str, StringConstraints(max_length=200)]
 Values = Annotated[list[Value], Field(min_length=1)]
 Part = dict[str, Value | Values]
-# The values of axes that a thing is about.
 Where = Annotated[dict[str, Value], Field(min_length=1)]
 
 
@@ -66,8 +63,6 @@ class StudySets(Model):
 
 
 class RepositorySettings(Model):
-    """One value of the axis `repo`."""
-
     source: Literal["generated", "git", "svn", "dump", "directory", "archive"] = key(
         MISSING, "Where the revisions come from."
     )
@@ -100,8 +95,6 @@ class RepositorySettings(Model):
 
 
 class Side(Model):
-    """The place of a client or of a server."""
-
     prefix: Text | None = key(
         None,
         "The folder that it was installed in, absolute or relative to the checkout. Programs are in bin or "
@@ -146,8 +139,6 @@ NodeName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9._-]+$")]
 
 
 class ClusterSettings(Model):
-    """The nodes of a cluster."""
-
     nodes: (
         Annotated[int, Field(ge=1, le=1000)]
         | Annotated[list[NodeName], Field(min_length=1), AfterValidator(unique)]
@@ -161,15 +152,11 @@ class ClusterSettings(Model):
 
 
 class WorkloadPart(Model):
-    """One part of a workload."""
-
     weight: Weight = key(MISSING, "Its share, in per cent.")
     where: Where = key(MISSING, "Its cells: axes, each with a value.")
 
 
 class StudyGrid(Model):
-    """The cells of a study that are measured."""
-
     include: list[Part] = key(
         MISSING, "Parts of the grid; a cell in any of them is measured, once.", min_length=1
     )

@@ -30,20 +30,15 @@ WorkName = Literal[
     "unchecked", "opaque",
 ]  # fmt: skip
 StepName = Literal["restore", "start-server", "stop-server", "sync", "clear-caches", "touch-client"]
-# Axes with a value or a list of values.
 Selection = Mapping[str, str | Sequence[str]]
 
 
 class Steps(Model):
-    """Steps of a command, after the steps of the cache state."""
-
     setup: list[StepName] = key([], "Before the first run.")
     prepare: list[StepName] = key([], "Before each run.")
 
 
 class Command(Model):
-    """One command of a study."""
-
     argv: Text = key(MISSING, "The timed command; its {words} are filled in when the cell runs.")
     stdin: Text | None = key(
         None, "A file for the command's standard input; its {words} are filled in."
@@ -146,15 +141,11 @@ class Command(Model):
 
 
 class Measure(Model):
-    """The command that measures a question."""
-
     command: Text = key(MISSING, "The command to type.", "type")
     note: Text = key(MISSING, "Its effect.", "says")
 
 
 class Action(Model):
-    """The command that applies a value."""
-
     command: Text | None = key(None, "The command to type.", "type")
     note: Text | None = key(None, "Its effect and its limits.", "says")
     cost: Text | None = key(
@@ -163,8 +154,6 @@ class Action(Model):
 
 
 class Question(Model):
-    """One question of a study's readers."""
-
     question: Text = key(MISSING, "The question, in the reader's words.", "ask")
     yes_value: Text | None = key(
         None, 'The value of the answer "yes" (default: the answer names a value).', "yes"
@@ -187,8 +176,6 @@ class Question(Model):
 
 
 class Published(Model):
-    """The published numbers of a study."""
-
     numbers: Text | Annotated[list[Text], Field(min_length=1)] | dict[str, dict[str, str]] = key(
         MISSING,
         "A file in config/published with the axes, and metrics by their names, as columns; or a list of "
@@ -216,8 +203,6 @@ class Published(Model):
 
 
 class Compare(Model):
-    """Two values of an axis that a table compares."""
-
     axis: Text = key(MISSING, "The compared axis.")
     baseline: Text = key(
         MISSING,
@@ -234,8 +219,6 @@ class Compare(Model):
 
 
 class Table(Model):
-    """One table of a study."""
-
     metric: Text | None = key(
         None, "The metric of the table, by its name in workflow/vcsbench/metrics.py."
     )
@@ -279,7 +262,7 @@ class ComparisonDefinition(TypedDict, total=False):
 
 
 class TableDefinition(TypedDict, total=False):
-    """A table as its file has it, with the keys that are set (Table documents them)."""
+    """A table as its file has it, with the keys that are set."""
 
     metric: str
     reduce: str
@@ -364,7 +347,8 @@ class StudyFile(Model):
 class Study:
     """One file of config/studies; StudyFile documents its keys.
 
-    `axes` has the values of each axis, in the order of a cell's path, or a word that axes.values_of resolves.
+    `axes` has the values of each axis, in the order of a cell's path, or a word that axes.values_of
+    resolves.
     """
 
     name: str
@@ -387,7 +371,7 @@ class Study:
 
     @property
     def numbers(self) -> dict[str, dict[str, str]]:
-        """Return the files of its published numbers, each with the axis values of all of its rows."""
+        """Return the files of published numbers, each with the axis values of all of its rows."""
         numbers = self.published.numbers if self.published else []
         if isinstance(numbers, dict):
             return numbers
@@ -395,7 +379,6 @@ class Study:
 
     @property
     def findings(self) -> list[str]:
-        """Return the names of its findings in findings.yaml."""
         return list((self.published.findings if self.published else None) or [self.name])
 
     @property
@@ -408,7 +391,6 @@ class Study:
         return [axis for axis, values in self.axes.items() if values == word]
 
     def axes_named(self) -> list[str]:
-        """Return the axes with the values of any word."""
         return [axis for axis, values in self.axes.items() if isinstance(values, str)]
 
     @property
@@ -417,13 +399,12 @@ class Study:
         return [*self.axes_of("commands"), "command"][0]
 
     def command_name(self, axes: Mapping[str, str]) -> str:
-        """Return the name of a cell's command: its value of the command axis, or the first command without
-        such an axis; "" for a study without commands."""
+        """Return a cell's value of the command axis, or the first command without such an axis; "" without
+        commands."""
         axis = self.command_axis
         return axes.get(axis, "") if axis in self.axes else next(iter(self.commands), "")
 
     def command(self, axes: Mapping[str, str]) -> Command:
-        """Return the command of a cell. Raise UserError if the study lacks it."""
         name = self.command_name(axes)
         if name not in self.commands:
             raise UserError(
@@ -453,7 +434,6 @@ def load_study(path: str | Path) -> Study:
         )
         for metric in table.each or ():
             check_metric(metric, f"{table_key}.each`")
-    # Of a table or a question, a key that is null is as good as missing.
     definitions = file.model_dump(
         include={"tables", "questions"}, exclude_unset=True, exclude_none=True
     )

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Checked = TypeVar("Checked")
-# A path of keys: names in mappings, and places in lists.
 Keys = Sequence[str | int]
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 YAML_BYTES = 4 << 20
@@ -28,7 +27,7 @@ YAML_NODES = 100_000
 
 
 def read_yaml(path: Path) -> object:
-    """Return the content of a YAML file. Raise UserError if it is missing, too large or not YAML."""
+    """Raise UserError if the file is missing, too large or not YAML."""
     try:
         text = read_bytes(path, YAML_BYTES).decode()
     except FileNotFoundError:
@@ -43,7 +42,7 @@ def read_yaml(path: Path) -> object:
 
 
 def read_mapping(path: Path) -> dict[str, object]:
-    """Return the mapping in a YAML file; {} if it is empty. Raise UserError like read_yaml()."""
+    """Return {} for an empty file. Raise UserError like read_yaml()."""
     content = read_yaml(path)
     if not isinstance(content, dict | None):
         raise UserError(f"{path}: the file must be a mapping. Write keys with values.")
@@ -51,7 +50,6 @@ def read_mapping(path: Path) -> dict[str, object]:
 
 
 def parse_yaml(text: str, path: str | Path) -> object:
-    """Return the content of a YAML text of limited depth and size. `path` names it in a UserError."""
     try:
         check_yaml_size(text, path)
         content: object = yaml.load(text, Loader=LOADER)
@@ -64,7 +62,8 @@ def parse_yaml(text: str, path: str | Path) -> object:
 def check_yaml_size(text: str | bytes, path: str | Path) -> None:
     """Raise UserError if the content of a YAML text is too deep or too large.
 
-    The text is parsed and not loaded, because the loader recurses. An alias counts as often as it is used.
+    The text is parsed and not loaded, because the loader recurses. An alias counts as often as it is
+    used.
     """
     open_anchors: list[str | None] = []
     counts = [0]
@@ -92,7 +91,6 @@ def check_yaml_size(text: str | bytes, path: str | Path) -> None:
 
 
 def check_metric(metric: str | None, place: str) -> None:
-    """Raise UserError for an unknown metric; `place` is the file and the key."""
     if metric is not None and metric not in metric_names():
         raise UserError(
             f"{place}: no metric {metric}. Use one of {', '.join(sorted(metric_names()))}, or add it to "
@@ -101,7 +99,6 @@ def check_metric(metric: str | None, place: str) -> None:
 
 
 def value_at(content: object, key: str | int) -> object:
-    """Return the value of a key in a mapping, or of a place in a list. Raise LookupError without it."""
     if isinstance(content, Mapping):
         return content[key]
     if isinstance(content, list) and isinstance(key, int):
@@ -110,9 +107,10 @@ def value_at(content: object, key: str | int) -> object:
 
 
 def validate(content: object, model: type[Checked], where: Callable[[Keys], str]) -> Checked:
-    """Return the content as an instance of a pydantic model.
+    """Return the content as an instance of a model.
 
-    Raise UserError for the first key that the model refuses. `where` returns the file of a path of keys.
+    Raise UserError for the first key that the model refuses. `where` returns the file of a path of
+    keys.
     """
     import pydantic
 
@@ -122,7 +120,6 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
         raise UserError(_sentence(error.errors(include_url=False), content, model, where)) from None
 
 
-# By the type of pydantic's error: the fault, with the values of its context.
 _FAULTS = {
     "missing": "is missing",
     "greater_than": "must be more than {gt:g}",
@@ -179,7 +176,7 @@ def _quoted(value: object) -> str:
 
 
 def _keys_in(content: object, location: Keys) -> list[str | int]:
-    """Return the keys of a location without the names that pydantic adds for the members of a union."""
+    """Return the keys without the names that pydantic adds for the members of a union."""
     keys: list[str | int] = []
     for number, part in enumerate(location):
         try:
@@ -193,12 +190,10 @@ def _keys_in(content: object, location: Keys) -> list[str | int]:
 
 
 def is_model(kind: object) -> TypeGuard[type[BaseModel]]:
-    """Return True for a class of pydantic models."""
     return hasattr(kind, "model_fields")
 
 
 def _fields_at(keys: Keys, model: object) -> dict[str | int, FieldInfo]:
-    """Return the fields of the models that a path of keys leads to, by the names in a file."""
     kinds = _containers(model)
     for part in keys:
         below: list[object] = []
@@ -214,25 +209,21 @@ def _fields_at(keys: Keys, model: object) -> dict[str | int, FieldInfo]:
 
 
 def _containers(kind: object) -> list[object]:
-    """Return the models, lists and mappings that an annotation allows."""
     if is_model(kind) or get_origin(kind) in (dict, list):
         return [kind]
     return [container for member in get_args(kind) for container in _containers(member)]
 
 
 def fields_of(model: type[BaseModel]) -> dict[str | int, FieldInfo]:
-    """Return the fields of a model by the names in a file."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def former_name(field: FieldInfo) -> str:
-    """Return the name that a key had in earlier versions, or ""."""
     extra = field.json_schema_extra
     return str(extra.get("was", "")) if isinstance(extra, dict) else ""
 
 
 def _similar(keys: Keys, model: object) -> str:
-    """Return the new name of an old key, a similar key, or all keys."""
     fields = _fields_at(keys[:-1], model)
     for name, field in fields.items():
         if keys[-1] and str(keys[-1]) == former_name(field):
@@ -243,7 +234,6 @@ def _similar(keys: Keys, model: object) -> str:
 
 
 def _advice(keys: Keys, model: object) -> str:
-    """Return the documentation of a key, or of the nearest key above it that has some."""
     for length in range(len(keys), 0, -1):
         field = _fields_at(keys[: length - 1], model).get(keys[length - 1])
         if field is not None and field.description:
