@@ -19,10 +19,6 @@ from vcsbench.storages.filesystems import mount_of
 PAGE = mmap.PAGESIZE
 # Of more files, every second, third, ... one is queried.
 MAX_FILES = 50_000
-# Most of the time of a cold file is the device's, which reads its inode: threads query several folders at
-# once. With fewer files their creation takes longer than the queries.
-THREADS = 4
-THREADS_FROM = 5_000
 # System calls: cachestat since Linux 6.5, openat2 with RESOLVE_CACHED since 5.12.
 CACHESTAT, OPENAT2 = 451, 437
 RESOLVE_CACHED = 0x20
@@ -112,7 +108,7 @@ _syscall = ctypes.CDLL(None, use_errno=True).syscall
 
 
 def page_counter() -> PageCounter:
-    """Return the counter of cached pages that this kernel supports, for one thread."""
+    """Return the counter of cached pages that this kernel supports."""
     # -1 is no file: a kernel that has the call, and allows it, answers EBADF.
     _syscall(CACHESTAT, -1, None, None, 0)
     is_missing = ctypes.get_errno() in (errno.ENOSYS, errno.EPERM)
@@ -160,22 +156,11 @@ def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
         chosen.append((folder, names[start::step]))
         start = (start - len(names)) % step  # every step-th of all files, not of each folder
     try:
-        size, cached, pages_bytes = FileUse.sum(_query(chosen))
+        size, cached, pages_bytes = FileUse.sum(map(_query_folder, chosen))
     except OSError:
         return None
     queried = sum(len(names) for _, names in chosen)
     return Residency(cached / size, pages_bytes * step, count, queried) if size else None
-
-
-def _query(folders: Sequence[FolderFiles]) -> Iterator[FileUse]:
-    if sum(len(names) for _, names in folders) < THREADS_FROM:
-        yield from map(_query_folder, folders)
-        return
-    # The import takes as long as the query of a small repository.
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        yield from pool.map(_query_folder, folders)
 
 
 def _folders(folder: str) -> Iterator[FolderFiles]:
