@@ -30,7 +30,6 @@ localrules:
     measurements,
     measured,
     account,
-    noise,
     tables,
     published_tables,
     published,

@@ -23,7 +23,6 @@ from vcsbench.report.results import Results, read_records, read_results
 from vcsbench.statistics import findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import DEFAULT_LIMITS
-from vcsbench.statistics.noise import noise_of, noise_table
 from vcsbench.statistics.possible_reasons import Conditions
 from vcsbench.statistics.tables import make_table
 
@@ -71,12 +70,9 @@ def derive(
     failed: Sequence[dict[str, Any]] = (),
 ) -> None:
     """Write the files that the rules derive from the measurements of a study."""
-    for name in ("findings", "advice", "noise"):
+    for name in ("findings", "advice"):
         (folder / name).mkdir(exist_ok=True)
     tables = _write_tables(study, frame, folder / "tables" / study.name)
-    noise = noise_of(frame, axes, study.block)
-    table = noise_table(frame, axes, study.variance_group, noise)
-    write_frame(table, folder / "noise" / f"{study.name}.csv")
     assert study.published
     published = read_published([CONFIG / "published" / study.published.numbers], axes)
     _write_tables(study, published, folder / "published" / study.name)

@@ -9,11 +9,10 @@ import pytest
 
 from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.estimates import Estimate, Variance, ratio_interval
-from vcsbench.statistics.noise import NO_NOISE, Noise, noise_of, noise_table, run_scatter
+from vcsbench.statistics.noise import NO_NOISE, Noise, noise_of, run_scatter
 
 AXES = ["command", "ra", "format", "cache"]
 BLOCK = ["command", "cache"]
-NOISE_CLASS = ["command", "cache", "ra"]
 
 
 def frame_of(*pairs, command="log", flags=""):
@@ -147,44 +146,9 @@ def test_level_with_error_has_half_of_duplicate_variance():
     assert NO_NOISE.level_with_error(own) is own
 
 
-def test_noise_table_has_difference_of_duplicates_by_group():
-    other = ([2.0, 2.0, 2.1, 2.0, 2.0], [2.2, 2.1, 2.2, 2.2, 2.1])
-    row = noise_table(
-        frame_of(ONE, other), AXES, NOISE_CLASS, Noise(duplicates=Variance(0.04))
-    ).iloc[0]
-    d = np.array([np.log(a) - np.log(b) for a, b in (ONE, other)])
-    spread = math.sqrt(d.var(axis=1, ddof=1).mean())
-    assert (row["twins"], row["rounds"], row["runs"]) == (2, 5, 1)
-    assert row["differed"] == pytest.approx(math.exp(math.sqrt((d.mean(axis=1) ** 2).mean())))
-    assert row["spread"] == pytest.approx(math.exp(spread))
-    assert row["chance"] == pytest.approx(math.exp(spread / math.sqrt(5)))
-    assert row["twin_sd"] == pytest.approx(math.exp(0.2))
-    assert math.isnan(row["within"])
-    assert row["cells"] == "log/svn/f1/cold~2 log/svn/f2/cold~2"
-
-
-def test_noise_table_has_groups_of_study_and_scatter_within_cell_round():
-    random = np.random.default_rng(1)
-    frame = frame_of((list(np.exp(random.normal(0, 0.3, 30))), [1.0] * 30))
-    runs = pd.concat([frame.assign(run=run) for run in (1, 2, 3, 4)])
-    runs["elapsed_s"] *= np.exp(random.normal(0, 0.1, len(runs)))
-    export = frame_of(ONE, command="export").query("cell == 'export/svn/f1/cold'")
-    both = pd.concat([runs, export])
-    table = noise_table(both, AXES, NOISE_CLASS, NO_NOISE)
-    assert table["command"].tolist() == ["log", "export"]
-    assert (table["twins"].tolist(), table["runs"].tolist()) == ([1, 0], [4, 1])
-    assert math.isnan(table["differed"][1])
-    assert math.log(table["within"][0]) == pytest.approx(0.1, rel=0.15)
-    assert math.log(table["spread"][0]) == pytest.approx(0.3, rel=0.2)
-    plain = both.drop(columns=["command", "ra", "cache"])
-    assert noise_table(plain, ["format"], NOISE_CLASS, NO_NOISE)["twins"].tolist() == [1]
-
-
 def test_noise_excludes_invalid_runs():
     frame = frame_of(ONE)
     wrong = frame.assign(elapsed_s=9.0, round=frame["round"] + 5, flags="cache-not-cold")
-    both = noise_table(pd.concat([frame, wrong]), AXES, NOISE_CLASS, NO_NOISE)
-    pd.testing.assert_frame_equal(both, noise_table(frame, AXES, NOISE_CLASS, NO_NOISE))
     duplicates = [noise_of(f, AXES, BLOCK).duplicates for f in (pd.concat([frame, wrong]), frame)]
     assert duplicates[0] == duplicates[1]
 

@@ -347,7 +347,7 @@ def test_number_with_mostly_fixed_cost_is_hatched_and_without_colour(results):
 
 
 def test_page_with_nothing_measured_has_all_sections(results):
-    empty = replace(results, measurements=[], contexts=[], noise=[], failures=[])
+    empty = replace(results, measurements=[], contexts=[], failures=[])
     empty = replace(empty, advice=Advice(), tables={}, account={})
     ids = {element.attributes.get("id") for element in parse(build_page(empty))}
     assert {"answer", "findings", "situations", "tables", "setup", "quality"} <= ids

@@ -26,7 +26,6 @@ rule report:
         ),
         published=lambda wildcards: inputs.published_tables(wildcards.study),
         findings="results/findings/{study}.csv",
-        noise="results/noise/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
         account="results/budget/{study}.json",

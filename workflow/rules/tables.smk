@@ -1,31 +1,6 @@
 # Tables, findings and advice: from the measurements, and the first two from published numbers alike.
 
 
-rule noise:
-    input:
-        measurements="results/measurements/{study}.csv",
-    output:
-        report(
-            "results/noise/{study}.csv",
-            caption="../report/noise.rst",
-            category="{study}",
-            subcategory="Data",
-            labels={"what": "noise"},
-        ),
-    log:
-        "results/logs/noise/{study}.log",
-    conda:
-        "../../envs/python.yaml"
-    params:
-        code=code_of("tables"),
-        task="describe_noise",
-        axes=inputs.axes,
-        block=lambda wildcards: study_of(wildcards).block,
-        variance_group=lambda wildcards: study_of(wildcards).variance_group,
-    script:
-        "../scripts/tables.py"
-
-
 # All tables of a study in one job: to start a Python that imports pandas takes longer than most of them.
 rule tables:
     input:
@@ -42,7 +17,7 @@ rule tables:
         ),
     log:
         "results/logs/tables/{study}.log",
-    # More jobs wait for it than for findings and noise.
+    # More jobs wait for it than for findings.
     priority: 1
     conda:
         "../../envs/python.yaml"

@@ -1,4 +1,4 @@
-"""Write the tables of a study from measurements or published numbers, a table of its noise, or its history.
+"""Write the tables of a study from measurements or published numbers, or its history.
 
 The measurements have a table against each baseline, too.
 """
@@ -15,7 +15,7 @@ from vcsbench.run.job import job_log
 from vcsbench.statistics import baseline_comparison, baselines
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import Limits
-from vcsbench.statistics.noise import noise_of, noise_table, run_scatter
+from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.tables import make_tables
 
 snakemake: Any
@@ -54,13 +54,6 @@ def write_tables(frame: pd.DataFrame, scatter: float = math.nan) -> None:
         write_frame(table, folder / f"{name}.csv")
 
 
-def describe_noise() -> None:
-    """Write the noise of each class of cells."""
-    frame, params = read_measurements(snakemake.input.measurements), snakemake.params
-    of = noise_of(frame, params.axes, params.block)
-    write_frame(noise_table(frame, params.axes, params.variance_group, of), snakemake.output[0])
-
-
 def write_history() -> None:
     """Write the measurements of a study over its saved baselines, and the present ones."""
     params, study = snakemake.params, snakemake.wildcards.study
@@ -72,7 +65,6 @@ def write_history() -> None:
 TASKS = {
     "compare_published": compare_published,
     "compare_measured": compare_measured,
-    "describe_noise": describe_noise,
     "write_history": write_history,
 }
 

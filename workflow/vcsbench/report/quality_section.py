@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import median
 
@@ -10,7 +11,8 @@ from vcsbench.advice.cards import case_label, seconds
 from vcsbench.advice.decision import Row
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, Flag, is_invalid
-from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, values_in, varying
+from vcsbench.plan.grid import is_duplicate
+from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in, varying
 from vcsbench.report.table_sections import PlainTable
 
 # Flags of more runs than this share are a sentence on the run as a whole.
@@ -23,12 +25,6 @@ FIXED_COST = (
     "The time of the same command on an empty repository: start, connection and handshake. "
     "Each delayed acknowledgement of TCP in a run adds 40 ms to the fixed cost of its cell."
 )
-RATIOS = {
-    "differed": "Differ by (%)",
-    "chance": "Chance alone (%)",
-    "spread": "Rounds scatter (%)",
-    "within": "Runs scatter (%)",
-}
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
@@ -44,13 +40,11 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
     ]
     by_table = ["Table", "All", "Different", "Equal"]
     reason = ["Reason", "Cells"]
-    noise = ["Cells", "Duplicates", "Rounds", *RATIOS.values()]
     tables = [
         flags,
         PlainTable("Failed rounds", reason, _reasons(results.failures, "reason")),
         PlainTable("Not measurable here", reason, _reasons(results.grid, "skip")),
         PlainTable("Measured again", reason, set_aside(runs)),
-        PlainTable("Noise", noise, _noise_rows(results), 1, is_folded=True),
         PlainTable(
             "Fixed cost", ["Case", "Time"], _fixed_cost(results), 1, FIXED_COST, is_folded=True
         ),
@@ -65,7 +59,7 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
     invalid = sum(is_invalid(row["flags"]) for row in runs)
     validity = f": {invalid} invalid and not in the tables." if invalid else ", all valid."
     valid = f"{words.count_of(len(runs), 'timed run')}{validity}"
-    remarks = [valid, CALLS, _noise_sentence(results.noise), *remarks]
+    remarks = [valid, CALLS, _noise_sentence(results), *remarks]
     return [table for table in tables if table.rows], remarks
 
 
@@ -117,35 +111,22 @@ def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _noise_rows(results: Results) -> list[tuple[str, ...]]:
-    return [
-        (
-            name_of(row, results.study.variance_group) or "all cells",
-            *(f"{row[name] or 0:.0f}" for name in ("twins", "rounds")),
-            *(_percent(row[name]) for name in RATIOS),
-        )
-        for row in results.noise
-    ]
-
-
-def _noise_sentence(noise: Rows) -> str:
-    known = [row for row in noise if words.is_number(row["twin_sd"])]
-    if not known:
+def _noise_sentence(results: Results) -> str:
+    twins = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
+    rows = [row for table in results.tables.values() for row in table]
+    known = [row["twin_sd"] for row in rows if words.is_number(row.get("twin_sd"))]
+    if not (twins and known):
         return (
             "No cell has a duplicate with at least two rounds, so the systematic noise is unknown "
             "and nothing is called a difference. Set duplicates to 1 or more."
         )
-    twins = words.count_of(int(sum(row["twins"] or 0 for row in known)), "cell")
-    if known[0]["twin_sd"] == 1:
-        return f"{twins} have a duplicate. It differs by no more than the rounds scatter."
+    have = f"{words.count_of(len(twins), 'cell')} have a duplicate."
+    if not max(known):
+        return f"{have} It differs by no more than the rounds scatter."
     return (
-        f"{twins} have a duplicate. It differs by {_percent(known[0]['twin_sd'])} % (standard "
+        f"{have} It differs by {words.significant(100 * math.expm1(max(known)), 2)} % (standard "
         "deviation) beyond the scatter of the rounds. The error of every comparison includes that."
     )
-
-
-def _percent(ratio: float | None) -> str:
-    return words.significant(100 * (ratio - 1), 2) if words.is_number(ratio) else ""
 
 
 def _fixed_cost(results: Results) -> list[tuple[str, str]]:

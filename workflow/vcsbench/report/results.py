@@ -35,7 +35,7 @@ NUMBERS = frozenset(
         *(column for name in names() for column in metric_of(name).needs),
     ]
 )
-CSV_FILES = ("grid", "failures", "noise", "findings", "expectations")
+CSV_FILES = ("grid", "failures", "findings", "expectations")
 JSON_FILES = {"account": "budget", "provenance": "provenance", "history": "history"}
 
 
@@ -60,7 +60,6 @@ class Results:
     tables: Mapping[str, Rows] = field(default_factory=dict)
     published: Mapping[str, Rows] = field(default_factory=dict)
     findings: Rows = ()
-    noise: Rows = ()
     definitions: Mapping[str, Row] = field(default_factory=dict)
     expectations: Rows = ()
     checks: Mapping[str, Row] = field(default_factory=dict)

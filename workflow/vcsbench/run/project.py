@@ -53,7 +53,6 @@ STUDY_FILES = (
     "results/failures/{study}.csv",
     "results/provenance/{study}.json",
     "results/tables/{study}",
-    "results/noise/{study}.csv",
     "results/findings/{study}.csv",
     "results/expectations/{study}.csv",
     "results/advice/{study}.json",

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from vcsbench.evidence.measurements import grouped
 from vcsbench.metrics import DEFAULT, Metric, metric_of
 from vcsbench.statistics.aggregation import MEAN, by_round, duplicates_by_round, valid_runs
 from vcsbench.statistics.estimates import (
@@ -38,10 +37,6 @@ from vcsbench.statistics.estimates import (
 UNKNOWN = Variance(math.nan)
 Key = tuple[str, ...]  # a cell's axis values
 Pairs = Sequence[tuple[Key, Key]]
-
-TABLE_COLUMNS = [
-    *["twins", "rounds", "differed", "chance", "spread", "runs", "within", "twin_sd", "cells"]
-]
 
 
 class CellNoise(NamedTuple):
@@ -279,64 +274,3 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     within = cells["var"].fillna(0) * (1 - 1 / cells["count"])
     known = (within + cells["means"]).dropna()
     return math.sqrt(float(known.median())) if len(known) else math.nan
-
-
-def noise_table(
-    frame: pd.DataFrame, axes: Sequence[str], variance_group: Sequence[str], noise: Noise
-) -> pd.DataFrame:
-    """Return a row per variance group of measurements, for readers; `noise` is noise_of(frame).
-
-    d is ln(original / duplicate) of a round. Columns: axes of `variance_group`; twins (number of
-    duplicates); rounds (fewest of a pair); as ratios of at least 1 `differed` (root mean square of the
-    means of d), `chance` (the part of it by rounds), `spread` (standard deviation of d over rounds),
-    `within` (of runs in a cell-round), `twin_sd` (of duplicates, whole study); runs (most in a cell-round);
-    cells (paths of duplicates).
-    """
-    group = [axis for axis in variance_group if axis in axes]
-    table = _run_scatter_by_group(frame, axes, group)
-    duplicates = _duplicates_by_group(frame, axes, group)
-    table = table.merge(duplicates, how="left" if group else "cross", on=group or None)
-    table = table.fillna({"twins": 0, "rounds": 0, "cells": ""})
-    table = table.astype({"twins": int, "rounds": int})
-    table["twin_sd"] = math.exp(math.sqrt(noise.duplicates.variance))
-    return table[[*group, *TABLE_COLUMNS]]
-
-
-def _duplicates_by_group(
-    frame: pd.DataFrame, axes: Sequence[str], group: Sequence[str]
-) -> pd.DataFrame:
-    keys = [*axes, "host", "round"]
-    originals = by_round(frame, axes, MEAN)
-    both = duplicates_by_round(frame, axes).merge(originals, on=keys, suffixes=("_twin", ""))
-    both = both.assign(d=np.log(both[DEFAULT].astype(float) / both[f"{DEFAULT}_twin"]))
-    ds = grouped(both[np.isfinite(both["d"])], [*axes, "cell"])["d"]
-    pairs = ds.agg(n="size", mean="mean", variance="var").reset_index()
-    rows = []
-    for _, part in grouped(pairs[pairs["n"] > 1], group):
-        n, squares = part["n"], part["variance"] * (part["n"] - 1)
-        differed = (part["mean"] ** 2).mean()
-        chance = (squares / (n - 1) / n).mean()
-        spread = squares.sum() / (n - 1).sum()
-        ratios = [math.exp(math.sqrt(x)) for x in (differed, chance, spread)]
-        key = part[list(group)].iloc[0]
-        rows.append([*key, len(part), int(n.min()), *ratios, " ".join(part["cell"])])
-    names = ["twins", "rounds", "differed", "chance", "spread", "cells"]
-    return pd.DataFrame(rows, columns=[*group, *names])
-
-
-def _run_scatter_by_group(
-    frame: pd.DataFrame, axes: Sequence[str], group: Sequence[str]
-) -> pd.DataFrame:
-    runs = valid_runs(frame)
-    runs = runs.assign(log=np.log(runs[DEFAULT].astype(float)))
-    keys = [name for name in ("cell", *axes, "host", "round") if name in runs]
-    rounds = grouped(runs, keys)["log"].agg(runs="count", variance="var").reset_index()
-    rows = []
-    for _, part in grouped(rounds, group):
-        several = part[part["runs"] > 1]
-        degrees = several["runs"] - 1
-        total = (several["variance"] * degrees).sum()
-        variance = total / degrees.sum() if len(several) else math.nan
-        key = part[list(group)].iloc[0]
-        rows.append([*key, int(part["runs"].max()), math.exp(math.sqrt(variance))])
-    return pd.DataFrame(rows, columns=[*group, "runs", "within"])
