@@ -11,7 +11,8 @@ INVALID_RUN = True
 class Flag(NamedTuple):
     """A flag: its message, a remedy, and whether the run is invalid.
 
-    An invalid run contradicts the label of its cell. It leaves the tables and stays in the measurements.
+    An invalid run contradicts the label of its cell. It leaves the tables and stays in the
+    measurements.
     """
 
     message: str
@@ -20,7 +21,6 @@ class Flag(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Return both sentences, for reports."""
         return f"{self.message} {self.advice}"
 
 
@@ -154,15 +154,11 @@ INVALID = frozenset(word for word, flag in FLAGS.items() if flag.is_invalid)
 
 
 def message(word: str) -> str:
-    """Return the message of a flag without a full stop."""
     return FLAGS[word].message.rstrip(".")
 
 
 def joined(words: Iterable[str]) -> str:
-    """Return different words in the order of FLAGS, unknown ones last, separated by spaces.
-
-    `outlier-20` replaces `outlier-10`.
-    """
+    """Return different words in the order of FLAGS, unknown ones last. `outlier-20` replaces `outlier-10`."""
     words = set(words)
     if "outlier-20" in words:
         words.discard("outlier-10")
@@ -171,10 +167,8 @@ def joined(words: Iterable[str]) -> str:
 
 
 def also(flags: str, word: str, is_set: bool) -> str:
-    """Return flags, separated by spaces, with another one if it is set."""
     return joined([*flags.split(), word]) if is_set else flags
 
 
 def is_invalid(flags: str) -> bool:
-    """Return True if a run with these flags, separated by spaces, is invalid."""
     return not INVALID.isdisjoint(flags.split())

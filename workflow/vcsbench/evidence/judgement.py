@@ -1,7 +1,6 @@
 """Judge a timed run: compare its evidence with the label of its cell, and return flags.
 
-Judging reads the evidence only (vcsbench.measure.run_evidence). Other thresholds judge all runs again and
-measure none.
+Judging reads the evidence only (vcsbench.measure.run_evidence), so other thresholds need no new runs.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from vcsbench.records import Evidence, Promises, WarmUpReads
 
 MIB = 1 << 20
-# Every complete evidence has these.
 NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")
 
 Thresholds = Mapping[str, float]
@@ -23,7 +21,6 @@ Flags = Iterable[str]
 
 
 def promised(promises: Promises, run: int) -> Promises:
-    """Return the promises of a cache state (axes.cache) about one of its timed runs, by number from 1."""
     if run > 1 and "then" in promises:
         return promises["then"]
     first = promises.copy()
@@ -45,11 +42,7 @@ def with_times(evidence: Evidence, run: Run) -> Evidence:
 def judge(
     evidence: Evidence, elapsed_s: float, promises: Promises, limits: Thresholds
 ) -> list[str]:
-    """Return the flags of a run by its evidence.
-
-    `elapsed_s` is hyperfine's time, `promises` come from the run's cache state (promised), `limits` are the
-    thresholds of the configuration.
-    """
+    """Return the flags of a run. `elapsed_s` is hyperfine's time, `promises` come from promised()."""
     if any(evidence.get(name) is None for name in NEEDED):
         return ["uncertified"]
     caches = {"cold": _cold, "hot": _hot}.get(promises.get("os", ""))
@@ -69,7 +62,6 @@ def _size(evidence: Evidence) -> int:
 
 
 def _reads(evidence: Evidence | WarmUpReads) -> int:
-    """Return the bytes that client and server read from devices."""
     return int(evidence["client_read_bytes"] + (evidence.get("server_read_bytes") or 0))
 
 
@@ -83,15 +75,12 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
         yield "cache-not-cold"
     if not read:
         yield "no-disk-reads"
-    # A command with warm-up runs of its own has no discarded run.
     runs = evidence.get("warming") or ()
     discarded = evidence.get("discarded_read_bytes") or (_reads(runs[0]) if runs else 0)
-    # A run that has read as much as its input has may still differ by the client's own files, such as
-    # modules of an interpreter, which the run before it has left in memory.
+    # A run that has read as much as its input has may still differ by the client's own files in memory.
     enough = min(size or discarded, limits["min_read_share_cold"] * discarded)
     if discarded > floor and 0 < read < enough:
         yield "too-few-disk-reads"
-    # Neither client nor server read these pages of the repository, and they are in memory.
     after = evidence.get("resident_after_bytes") or 0
     foreign = after - (before or 0.0) * size - read
     if foreign > max(floor, limits["max_foreign_share_cold"] * size):
@@ -110,8 +99,8 @@ def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
 def _disk_reads(evidence: Evidence, limits: Thresholds) -> int:
     """Return the bytes that a hot run read from disks, of this machine and of its NFS server.
 
-    The kernel counts what a client reads from a network file system like reads of a device. A client reads
-    its own files again there whenever it takes a lock, and the server has them in memory.
+    A client reads its files again from a network file system whenever it takes a lock. The kernel
+    counts that like reads of a device, although the server has them in memory.
     """
     hot = 1 - limits["max_read_share_hot"]
     if not evidence.get("network_filesystem") or (
@@ -151,7 +140,6 @@ def _server(evidence: Evidence, promise: str, limits: Thresholds) -> Flags:
 def _machine(evidence: Evidence, promises: Promises, limits: Thresholds) -> Flags:
     available = evidence.get("memory_available_bytes")
     device, read = evidence.get("device_read_bytes"), _reads(evidence)
-    # A run that reads or writes waits for itself.
     is_idle = not read and not (evidence.get("client_write_bytes") or 0)
     pressure = (evidence.get("io_pressure_pct") or 0) > limits["max_io_pressure_pct"]
     others_read = device is not None and device - read > limits["max_others_read_mib"] * MIB

@@ -29,13 +29,12 @@ if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import Columns
     from vcsbench.records import CellCalls, Context, Promises, RunRecord
 
-# Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). The wait does not
-# depend on the work, and no network card of a real server adds it.
+# Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). No network card of
+# a real server adds that.
 DELAYED_ACK_S = 0.04
-# Shares of fixed cost in a cell's time: above the first it is flagged, above the second it decides nothing.
+# Shares of fixed cost: above the first a cell is flagged, above the second it decides nothing.
 FLAGGED_SHARE, DECIDING_SHARE = 0.25, 0.5
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
-# Numbers in each study. The evidence may add others.
 NUMBERS = (
     *("round", "run", *TIMES, *run_columns.COUNT_COLUMNS, *run_columns.CLIENT_COLUMNS),
     *(*run_columns.CALL_COLUMNS, *run_columns.SPACE_COLUMNS, "fixed_cost_s", "fixed_share"),
@@ -46,7 +45,6 @@ OUTLIERS = {"outlier-10": 0.1, "outlier-20": 0.2}
 # Cell-rounds with a longer gap belong to different sessions, unless one waited for another measurement.
 PAUSE_S = 60.0
 EPOCH = pd.Timestamp(0, tz="UTC")
-# json.dumps() would make an encoder for each value.
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -54,7 +52,7 @@ _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.DataFrame:
     """Return a CSV file: the columns `numbers` as floats (NaN if empty), all others as text.
 
-    Raises UserError if the file is missing, is no CSV, or has text in a column of numbers.
+    Raise UserError if the file is missing, is no CSV, or has text in a column of numbers.
     """
     try:
         # A repository may have the name `NA` or `007`.
@@ -90,7 +88,6 @@ def in_order(
 
 
 def grouped(frame: pd.DataFrame, keys: Iterable[str]) -> Any:
-    """Group rows by columns, in the order of their first rows; one group without columns."""
     return frame.groupby(list(keys) or np.zeros(len(frame)), sort=False, dropna=False)
 
 
@@ -107,7 +104,6 @@ class Collected:
 
 
 def read_grid(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
-    """Return the axes and the rows (cell, axes, skip) of a grid file."""
     with Path(path).open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     cell, *axes, skip = rows[0] if rows else ("", "")
@@ -127,10 +123,11 @@ def collect(
 ) -> Collected:
     """Read the exports (`<cell>/round<n>.json`) and the contexts next to them.
 
-    `rounds` is the expected number of rounds, of all cells or by cell. A cell-round that the grid does not
-    skip and that has no export is a failure, with the reason from its log `<logs>/<cell>/round<n>.log`.
-    `thresholds` judge the evidence again; other flags of a context stay. `counted_calls` come from
-    read_calls; None if the study counts none. Raises UserError for an export of unknown schema.
+    `rounds` is the expected number of rounds, of all cells or by cell. A cell-round that the grid does
+    not skip and that has no export is a failure, with the reason from its log
+    `<logs>/<cell>/round<n>.log`. `thresholds` judge the evidence again; other flags of a context stay.
+    `counted_calls` come from read_calls; None if the study counts none. Raise UserError for an export
+    of unknown schema.
     """
     collected = Collected(list(axes), thresholds, counted_calls)
     by_round: dict[tuple[str, int], Path] = {}
@@ -154,11 +151,12 @@ def collect(
 def measurements(collected: Collected) -> pd.DataFrame:
     """Return a row per run, with these columns in order:
 
-    cell, the axes, round, run, TIMES, client_peak_memory_bytes; the evidence and run_columns; work (JSON,
-    equal text for equal work, "" if unknown), the columns of the build, set_aside (flags of invalid attempts
-    before this run, a comma between attempts), copy, order (position among all cell-rounds), seed (of that
-    order), scale, storage_kind, host, started_at, waited_s (seconds, for other measurements on the
-    machine), cell_round_s (seconds), FIXED_COST_COLUMNS, flags (words separated by spaces).
+    cell, the axes, round, run, TIMES, client_peak_memory_bytes; the evidence and run_columns; work
+    (JSON, equal text for equal work, "" if unknown), the columns of the build, set_aside (flags of
+    invalid attempts before this run, a comma between attempts), copy, order (position among all
+    cell-rounds), seed (of that order), scale, storage_kind, host, started_at, waited_s (seconds, for
+    other measurements on the machine), cell_round_s (seconds), FIXED_COST_COLUMNS, flags (words
+    separated by spaces).
     """
     first = ["cell", *collected.axes, "round", "run", *TIMES, "client_peak_memory_bytes"]
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
@@ -184,19 +182,16 @@ def fixed_costs(collected: Collected) -> pd.DataFrame:
 
 
 def failures(collected: Collected) -> pd.DataFrame:
-    """Return a row per cell-round without a result: cell, round, reason."""
     return pd.DataFrame(collected.failures, columns=["cell", "round", "reason"])
 
 
 def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
-    """Return a file of measurements: axes and flags as text, NUMBERS as floats."""
     return read_frame(path, NUMBERS)
 
 
 def _read_cell_round(
     export: Path, cell: Mapping[str, str], number: int, collected: Collected
 ) -> str:
-    """Add the runs of an export. Return the reason if it has none, otherwise ""."""
     try:
         context = read_context(export.with_name(f"{export.stem}.context.json"))
         is_empty = not export.stat().st_size
@@ -228,7 +223,6 @@ def _columns_of_run(
     promise: Promises,
     limits: Mapping[str, float],
 ) -> Columns:
-    """Return the columns that belong to one run; `of_run` is its part of the context."""
     evidence = judgement.with_times(of_run.get("certificate", {}), run)
     busy_s = (run.user_s, run.system_s, evidence.get("server_cpu_s"))
     share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
@@ -240,7 +234,6 @@ def _columns_of_run(
         *["saturated"] * (share > limits["max_cpu_share"] * context["host"]["cores"]),
         *["other-output"] * same_work.has_other_output(of_run, context),
     ]
-    # The client's peak in the timed run, or if hyperfine lacks it, in an untimed run before it.
     timed, untimed = run.peak_memory_bytes, evidence.get("client_peak_memory_bytes")
     work = of_run.get("work")
     return {
@@ -297,8 +290,8 @@ def _failure_in(log: Path) -> str:
 
 
 def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
-    """Return the flags of each run. Some depend on the median of its cell's valid runs, or on the work of
-    most runs of its command on its subject."""
+    """Return the flags of each run, some by the median of its cell's valid runs, or by the work of most
+    runs of its command on its subject."""
     is_valid = frame["flags"].map(flags.INVALID.isdisjoint)
     elapsed = frame["elapsed_s"].where(is_valid)
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
@@ -321,17 +314,16 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
 
 
 def split_fixed_cost(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the rows of cells on repositories, and the rows on the empty repository."""
     if REPOSITORY_AXIS not in frame:
         return frame, frame.iloc[:0]
-    frame = frame.copy()  # One block: appending columns to a fragmented frame is slow.
+    frame = frame.copy()
     is_fixed = frame[REPOSITORY_AXIS] == EMPTY
     return frame[~is_fixed].reset_index(drop=True), frame[is_fixed].reset_index(drop=True)
 
 
 def with_fixed_cost(runs: pd.DataFrame, fixed: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """Add `fixed_cost_s` (seconds: the median of the fixed-cost runs of the command on the same host, plus
-    delayed acknowledgements) and `fixed_share` (of the cell's median time). Unknown values are empty."""
+    """Add `fixed_cost_s` (seconds: median of the command's fixed-cost runs on the host, plus delayed
+    acknowledgements) and `fixed_share` (of the cell's median time). Unknown values are empty."""
     keys = [axis for axis in axes if axis not in NOT_FIXED]
     fixed = fixed.assign(fixed_cost_s=fixed["elapsed_s"] - _acknowledgement_s(fixed))
     known = fixed.groupby([*keys, "host"], as_index=False)["fixed_cost_s"].median()
@@ -346,7 +338,6 @@ def with_fixed_cost(runs: pd.DataFrame, fixed: pd.DataFrame, axes: Sequence[str]
 
 
 def _acknowledgement_s(frame: pd.DataFrame) -> pd.Series:
-    """Return the seconds of delayed acknowledgements in each run."""
     if "delayed_acks" not in frame:
         return pd.Series(0.0, index=frame.index)
     return pd.to_numeric(frame["delayed_acks"], errors="coerce").fillna(0.0) * DELAYED_ACK_S
@@ -362,7 +353,6 @@ class BlockTime:
 
     @property
     def round_s(self) -> float:
-        """Return the seconds of a round, waiting included."""
         return self.seconds / self.rounds + self.waiting_s
 
 
@@ -378,26 +368,22 @@ class TimeBreakdown:
 
     @property
     def round_s(self) -> dict[str, float]:
-        """Return the seconds of a round of each block."""
         return {name: block.round_s for name, block in self.blocks.items()}
 
     @property
     def measuring_s(self) -> float:
-        """Return the seconds of all cell-rounds."""
         return sum(block.seconds for block in self.blocks.values())
 
     @property
     def total_s(self) -> float:
-        """Return the seconds of preparation, measuring and waiting."""
         return self.preparation_s + self.measuring_s + self.waiting_s
 
 
 def time_breakdown(
     frame: pd.DataFrame, block: Sequence[str], records: Iterable[str | Path]
 ) -> TimeBreakdown:
-    """Return the time of the measurements in a frame, without results that were replaced.
+    """Return the time of measurements, without replaced results; of an interrupted run both parts.
 
-    An interrupted and continued run has the time of both parts.
     `block` has the axes of a block, `records` are the records of prepared repositories.
     """
     preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
@@ -411,7 +397,6 @@ def time_breakdown(
         block=[block_name(block, axes) for axes in cells],
         began=started / pd.Timedelta(seconds=1),
     ).sort_values("began")
-    # Waiting for the lock of another measurement does not count.
     began = cell_rounds["began"]
     gaps = (began.shift(-1) - began - cell_rounds["cell_round_s"]).clip(lower=0)
     waits = (gaps - cell_rounds["waited_s"].shift(-1)).clip(lower=0)

@@ -1,7 +1,4 @@
-"""Compute the columns of a measurement from the context of its cell-round.
-
-They cover counts of reads and instructions, the clients' times, disk usage, system calls and binaries.
-"""
+"""Compute the columns of a measurement from the context of its cell-round."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 # A hypervisor hides what is below: the kernel's rotational flag says nothing about it.
 VIRTUAL_DISK = "virtual disk"
 
-# The values of a run by column.
 Columns = dict[str, object]
 
 # By column: the part of the evidence that is summed over client and server, `client_<part>`.
@@ -33,9 +29,8 @@ OF_SIDES = {
     "read_calls": "syscr",
     "instructions": "instructions",
 }
-# By column: the part of the evidence that the device counted, for all processes.
+# Counted by the device, for all processes.
 OF_DEVICE = {"written_bytes": "device_write_bytes", "flushes": "device_flushes"}
-# Requests of this machine's NFS client.
 RPCS = "rpcs"
 COUNT_COLUMNS = (*OF_SIDES, *OF_DEVICE, RPCS)
 BEFORE = "an older vcsbench measured it, without this count"
@@ -52,7 +47,6 @@ CLIENT_COLUMNS = (
 # Of a working copy: by df, and by the extents of its files.
 SPACE_COLUMNS = ("used_bytes", "exclusive_bytes", "shared_bytes")
 
-# System calls of client and server together.
 CALL_COLUMNS = (
     *("opens_read_only", "opens_read_write", "seeks", "reads", "bytes_read", "writes"),
     *("bytes_written", "stats", "renames", "all_calls"),
@@ -68,7 +62,7 @@ BUILD_AXIS = "build"
 
 
 def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> str:
-    """Return the kind of a context's storage: RAM, virtual disk, spinning disk or SSD; "" if unknown."""
+    """Return RAM, virtual disk, spinning disk or SSD; "" if unknown."""
     rotational = storage.get("rotational")
     is_rotational = rotational if isinstance(rotational, bool) else None
     kind = storage_kind(str(storage.get("filesystem") or ""), is_rotational)
@@ -76,8 +70,8 @@ def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> 
 
 
 def count_columns(evidence: Evidence, context: Context) -> Columns:
-    """Return COUNT_COLUMNS, None where a count is missing, and `not_counted`: the reasons by column as JSON,
-    or "" if none is missing."""
+    """Return COUNT_COLUMNS (None for a missing count) and `not_counted`: the reasons by column as JSON, or
+    ""."""
     filesystem = context.get("storage", {}).get("filesystem")
     sides = ("client", "server") if evidence.get("server_kind") else ("client",)
     counts: Columns = {}
@@ -104,7 +98,6 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
 
 
 def why_not_counted(not_counted: object, names: Iterable[str]) -> str:
-    """Return why a run lacks one of the named columns, by its `not_counted`; "" if unknown."""
     reasons = json.loads(not_counted) if isinstance(not_counted, str) and not_counted else {}
     return next((reasons[name] for name in names if name in reasons), "")
 
@@ -117,7 +110,6 @@ def client_columns(elapsed_s: float, run: RunRecord, context: Context) -> Column
     durations = [client["ended_s"] - client["went_s"] for client in clients]
     starts = [client["went_s"] for client in clients]
     carried_s = launched["all_s"] if launched else elapsed_s
-    # A log has no files, and svnbench counts files without their bytes.
     wrote_tree = {"files", "bytes"} <= work.keys()
     return {
         "tree_bytes": int(work["bytes"]) * (len(clients) or 1) if wrote_tree else None,
@@ -131,7 +123,6 @@ def client_columns(elapsed_s: float, run: RunRecord, context: Context) -> Column
 
 
 def space_columns(context: Context) -> Columns:
-    """Return SPACE_COLUMNS, None where the context lacks them."""
     working_copy = context.get("working_copy")
     space = working_copy["space"] if working_copy else {}
     return {name: space.get(name) for name in SPACE_COLUMNS}
@@ -140,7 +131,7 @@ def space_columns(context: Context) -> Columns:
 def read_calls(
     paths: Iterable[str | Path], counted: Mapping[str, CallCount]
 ) -> dict[str, CellCalls]:
-    """Return the counted system calls (measure.syscalls.count_calls) by the path of each cell.
+    """Return counted system calls (measure.syscalls.count_calls) by the path of each cell.
 
     `counted` names the cell whose counts each cell uses. Counts of another command become a `why_not`.
     """
@@ -155,8 +146,7 @@ def read_calls(
 
 
 def call_columns(counts: CellCalls | None, not_counted: str) -> Columns:
-    """Return CALL_COLUMNS for the counts of a cell; without counts, None each, and `not_counted` with the
-    reasons added."""
+    """Return CALL_COLUMNS; without counts, None each, and `not_counted` with the reasons added."""
     counts = {"why_not": NOT_COUNTED} if counts is None else counts
     sides = [side for side in (counts.get("client"), counts.get("server")) if side]
     if sides:
@@ -176,8 +166,8 @@ def _with_sums(side: SystemCalls) -> dict[str, int]:
 
 
 def build_columns(context: Context) -> dict[str, str]:
-    """Return path and version of the client's and the server's program, and `binaries`, a digest of both with
-    their loaded Subversion libraries."""
+    """Return path and version of each side's program, and `binaries`, a digest with their loaded
+    libraries."""
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}
     for name, side in (
@@ -190,7 +180,6 @@ def build_columns(context: Context) -> dict[str, str]:
 
 
 def build_flags(context: Context) -> list[str]:
-    """Return the flags of a cell-round by the loaded libraries of client and server."""
     build = context.get("build")
     words = []
     for side in filter(None, (build["client"], build["server"]) if build else ()):
@@ -204,7 +193,7 @@ def build_flags(context: Context) -> list[str]:
 
 
 def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str]) -> pd.Series:
-    """Return the flags of a table of builds, with `same-binaries` in rows whose sides ran the same.
+    """Return a table's flags, with `same-binaries` in rows whose sides ran the same.
 
     `frame` has the measurements, `keys` are the axes that identify a row together with its two builds.
     """

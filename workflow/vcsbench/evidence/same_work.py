@@ -1,7 +1,7 @@
 """Check that cells did the same work before they are compared.
 
-The work of a run is JSON with figures and a digest (column `work`); equal text means equal work. The work of
-several runs has a line for each different one (`several`).
+The work of a run is JSON with figures and a digest (column `work`); equal text means equal work. The
+work of several runs has a line for each different one (`several`).
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from vcsbench.records import Context, RunRecord
 
 OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
-# The order of figures in sentences; all others stand between these.
+# All other figures stand between these.
 FIRST = ("revisions", "paths", "changes", "nodes", "files", "directories", "symlinks", "lines")
 LAST = ("bytes_in_files", "bytes")
 NAMES = {"paths": "changed paths", "msg_lines": "lines of messages", "bytes_in_files": "bytes"}
 DIGEST = "digest"
-# Kinds of work whose timed run writes what the checked run wrote. Over every access, the output of
-# hyperfine's run and of the checked run differed by 90 to 93 bytes.
+# The timed run writes what the checked run wrote. Over every access, the outputs differed by 90 to 93 bytes.
 PRINTING = ("log", "dump", "stdout")
 WRITTEN_TOLERANCE_BYTES = 1024
 Key = TypeVar("Key", bound=Hashable)
@@ -40,12 +39,10 @@ class Refusal:
 
 
 def work_axes(axes: Iterable[str]) -> list[str]:
-    """Return the axes whose values may change the work of a command."""
     return [axis for axis in axes if axis_of(axis).changes_work]
 
 
 def name_of(cell: Mapping[Any, object], axes: Iterable[str]) -> str:
-    """Return a cell's value of the first axis that changes the work."""
     return next((str(cell[axis]) for axis in work_axes(axes)), "")
 
 
@@ -55,7 +52,6 @@ def subject_axis(axes: Iterable[str]) -> str:
 
 
 def several(works: Iterable[str]) -> str:
-    """Return the different works of several runs, sorted, a line each."""
     return "\n".join(sorted({line for work in works for line in work.split("\n")}))
 
 
@@ -65,7 +61,6 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
     `sides` has the work of each cell by its value of the compared axis.
     """
     prefix = f"{command}: " if command else ""
-    # A side with an unknown run has an empty line.
     known = {name: [line for line in work.split("\n") if line] for name, work in sides.items()}
     known = {name: works for name, works in known.items() if works}
     first = next(iter(known), "")
@@ -104,12 +99,11 @@ def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
 
 
 def is_apart(work: str) -> bool:
-    """Return True for the work of a command that differs from the others by design."""
+    """Return True for work that differs from the others by design."""
     return f'"{APART}"' in work
 
 
 def figures_of(work: str) -> str:
-    """Return the figures of a work in words: `6,000 revisions, 19,012 changed paths`."""
     values: dict[str, int | str] = json.loads(work)
     return ", ".join(f"{values[figure]:,} {_label(figure)}" for figure in _figures(values))
 
@@ -137,7 +131,6 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
 
 
 def by_reason(withheld: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, list[str]]:
-    """Return the withheld places (axis values) by their reason."""
     places: dict[str, list[str]] = {}
     for reason, keys in withheld:
         places.setdefault(reason, []).append(" ".join(filter(None, keys.values())))
