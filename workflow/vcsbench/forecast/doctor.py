@@ -86,7 +86,6 @@ def doctor(plan: Plan, repositories: PreparedRepositories, write: Callable[[str]
 
 
 def checks(plan: Plan, services: list[str]) -> list[Check]:
-    """Return the results of all checks. `services` are other servers that run here."""
     return [
         *_cells(plan),
         *_programs(plan),

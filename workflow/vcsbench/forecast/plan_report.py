@@ -1,7 +1,4 @@
-"""The report of `vcsbench plan`: cells, side effects, duration, and detectable differences.
-
-Side effects are packages, caches, memory, disk, ports and readers of copies.
-"""
+"""The report of `vcsbench plan`: cells, side effects, duration, and detectable differences."""
 
 from __future__ import annotations
 
@@ -38,21 +35,17 @@ from vcsbench.statistics.multiple_testing import detectable_effect
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
 from vcsbench.storages.workdir import SMALLEST, resolve
 
-# Rates of a machine with two cores, used until a run on this machine has results: seconds to load and
-# verify a revision in one format, to copy it once, to measure a cell-round, and to trace a command.
+# Rates of a machine with two cores, until this one has results: seconds to load and verify a revision in one
+# format, to copy it once, to measure a cell-round, and to trace a command.
 LOAD_S, COPY_S, CELL_ROUND_S, TRACE_S = 0.0026, 0.0003, 2.0, 4.0
-# A cell-round on the empty repository.
 FIXED_COST_S = 1.0
-# A cell-round besides hyperfine: Python, Snakemake, start and end of the server.
+# The rest of a cell-round: Python, Snakemake, start and end of the server.
 OVERHEAD_S = 0.22
-# The report of a study, and each of its tables.
 REPORT_S, TABLE_S = 15.0, 0.5
-# Runs of a fixed program, from which the noise of the machine is estimated.
 NOISE_RUN_S, NOISE_RUNS = 0.2, 20
 NOISE_SETUP = "import sys, zlib; block = bytes(range(256)) * 256"
 NOISE_STEP = "zlib.adler32(zlib.compress(block, 1))"
 NOISE_PROGRAM = f"{NOISE_SETUP}\nfor _ in range(int(sys.argv[1])):\n    {NOISE_STEP}\n"
-# Variances are moderated over at least this many comparisons.
 COMPARISONS = 10
 MIN_ROUNDS, MAX_ROUNDS = 2, 10_000
 # As a logarithm. Larger differences need no statistics.
@@ -69,7 +62,7 @@ Axes = Mapping[str, str]
 
 
 class CellRoundCost(NamedTuple):
-    """The duration of a measured cell-round: `wall_s` in all, `times` of the timed runs."""
+    """`wall_s` in all, `times` of the timed runs."""
 
     study: str
     axes: Axes
@@ -78,7 +71,7 @@ class CellRoundCost(NamedTuple):
 
 
 class CostModel:
-    """The duration of cell-rounds, from measured ones."""
+    """Cost of cell-rounds, from measured ones."""
 
     def __init__(self, plan: Plan, measured: Sequence[CellRoundCost]) -> None:
         self.plan, self.measured = plan, measured
@@ -113,7 +106,7 @@ class CostModel:
 
 
 def measured_costs(plan: Plan) -> list[CellRoundCost]:
-    """Return the costs of the results of the same repositories that were measured on this host."""
+    """Return the costs of results of the same repositories on this host."""
     found, me = [], host()["id"]
     for cell in plan.cells:
         repository = plan.parts(cell).get("repository", {})
@@ -137,12 +130,10 @@ class Forecast(NamedTuple):
 
     @property
     def total_s(self) -> float:
-        """Return the seconds of all stages."""
         return sum(self.stages.values())
 
 
 def forecast(plan: Plan, repositories: PreparedRepositories, costs: CostModel) -> Forecast:
-    """Forecast the duration of a run. Finished work takes no time."""
     revisions = {
         repo: plan.env.revisions(repo) for repo in repositories.all_repositories() if repo != EMPTY
     }
@@ -172,12 +163,10 @@ def forecast(plan: Plan, repositories: PreparedRepositories, costs: CostModel) -
 
 
 def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
-    """Return the reasons for skipped cells with their number, the most frequent one first."""
     return Counter(cell.skip for cell in cells if cell.skip).most_common()
 
 
 def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    """Yield the lines of the report."""
     effects = side_effects(plan, repositories, running_services())
     yield from ("Cells", *_cells(plan), "", "Side effects", *(f"  {effect}" for effect in effects))
     costs = CostModel(plan, measured_costs(plan))
@@ -214,7 +203,6 @@ def _cells(plan: Plan) -> Iterator[str]:
 
 
 def _rounds(plan: Plan) -> int:
-    """Return the number of rounds in which each cell is measured at least."""
     cells = (cell for cell in plan.cells if not is_fixed_cost(cell.axes))
     return min((len(plan.exports_of(cell)) for cell in cells), default=0)
 
@@ -248,7 +236,6 @@ def detectable_pct(scatter: float, rounds: int) -> float:
 
 
 def rounds_needed(scatter: float, difference_pct: float) -> int:
-    """Return the smallest number of rounds that detects a difference of `difference_pct`."""
     numbers = range(MIN_ROUNDS, MAX_ROUNDS)
     return MIN_ROUNDS + bisect_left(
         numbers, True, key=lambda n: detectable_pct(scatter, n) <= difference_pct
@@ -256,13 +243,11 @@ def rounds_needed(scatter: float, difference_pct: float) -> int:
 
 
 def describe_rounds(scatter: float, limits: Limits) -> str:
-    """Describe how many rounds detect the smallest effect that is worth noting on this machine."""
     pct = limits.on_machine(math.log1p(scatter)).min_effect_pct
     return f"to detect {pct:g} % takes about {rounds_needed(scatter, pct)} rounds"
 
 
 def noise_runs() -> list[float]:
-    """Return the seconds of several runs of the same short program."""
     step_s = min(timeit.repeat(NOISE_STEP, NOISE_SETUP, number=1, repeat=16))
     loops = max(1, round(NOISE_RUN_S / step_s))
     argv = [sys.executable, "-S", "-c", NOISE_PROGRAM, str(loops)]
@@ -279,9 +264,6 @@ def scatter_of(times: Sequence[float]) -> float:
     return math.expm1(statistics.stdev(map(math.log, times)))
 
 
-# Side effects
-
-
 @cache
 def missing_packages(root: Path) -> list[tuple[str, bool, str]]:
     """Return the Debian packages that set-up would install: name, whether it is required, and purpose."""
@@ -293,7 +275,6 @@ def missing_packages(root: Path) -> list[tuple[str, bool, str]]:
 
 
 def running_services() -> list[str]:
-    """Describe the servers of others that run on this machine, a line per program."""
     found: Counter[str] = Counter()
     ours = {*other_servers(())}
     for pid in processes.all_pids():
@@ -309,7 +290,6 @@ def running_services() -> list[str]:
 
 
 def unloaded_repositories(repositories: PreparedRepositories) -> list[str]:
-    """Return the repositories that a run will load."""
     return [
         repo
         for repo in repositories.all_repositories()
@@ -319,7 +299,6 @@ def unloaded_repositories(repositories: PreparedRepositories) -> list[str]:
 
 
 def unmeasured_rounds(plan: Plan) -> dict[tuple[str, str], int]:
-    """Return by study and cell the number of rounds that a run has to measure at least."""
     return {
         (cell.study, cell.path): sum(not plan.is_fresh(e) for e in plan.exports_of(cell))
         for cell in plan.cells
@@ -329,7 +308,6 @@ def unmeasured_rounds(plan: Plan) -> dict[tuple[str, str], int]:
 def side_effects(
     plan: Plan, repositories: PreparedRepositories, services: Sequence[str]
 ) -> Iterator[str]:
-    """Yield sentences about the side effects of a run. `services` are other servers that run here."""
     if missing := [package for package, _, _ in missing_packages(plan.root)]:
         names = words.enumeration(missing)
         yield f"Set-up installs {names} if it may (apt-get, as root). Starts no system service."
@@ -354,7 +332,7 @@ def _cache_effects(plan: Plan, services: Sequence[str]) -> str:
     number = sum(n * _clearings(plan, *cell) for cell, n in unmeasured_rounds(plan).items())
     per_round = sum(_clearings(plan, cell.study, cell.path) for cell in plan.cells)
     times = [f"about {number} times"] * bool(number)
-    if plan.passes and per_round:  # the run decides on more rounds later
+    if plan.passes and per_round:
         times.append(f"up to {per_round} times in each {'further ' * bool(number)}round")
     if not times:
         return "Clears no caches."
@@ -368,7 +346,6 @@ def _cache_effects(plan: Plan, services: Sequence[str]) -> str:
 
 
 def _clearings(plan: Plan, study: str, path: str) -> int:
-    """Return how often a round of a cell clears caches."""
     recipe = plan.parts(plan.cell(study, path))
     state = recipe["state"]
     per_run, once = state["prepare"].count(CLEAR), [*state["setup"], *state.get("first", [])]
@@ -433,7 +410,6 @@ def _memory(plan: Plan) -> Iterator[str]:
 
 
 def _privacy(plan: Plan) -> Iterator[str]:
-    """Describe who can read copies of repositories that not all users of this machine can read."""
     parts = [part for part in map(plan.parts, plan.cells) if is_private_cell(part, plan.env)]
     if not (names := sorted({part["repository"]["name"] for part in parts})):
         return
