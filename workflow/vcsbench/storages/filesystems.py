@@ -29,14 +29,13 @@ IN_MEMORY = ("tmpfs", "ramfs")
 MOUNTS = Path("/proc/self/mounts")
 # Memory that Snakemake and the loading programs take.
 LOADING_BYTES = 256 << 20
-# A file system with less free space is full.
 LEAST_BYTES = 256 * 1024
 _REFUSALS = {
     errno.ENOSPC: ("is full", "free some space"),
     errno.EDQUOT: ("takes no more of this user: the quota is used up", "raise the quota"),
     errno.EROFS: ("is read-only", "mount it so that it can be written to"),
 }
-# Subversion prints E and the errno. SQLite, which has its cache of representations, prints S13.
+# E and the errno, or S13 of SQLite, which has Subversion's cache of representations.
 _SVN_ERRNO = re.compile(r"\bE000(\d{3})\b")
 _SQLITE_FULL = re.compile(r"sqlite\[S13\]")
 # linux/fs.h
@@ -54,15 +53,14 @@ class Mount(NamedTuple):
 
 
 def read_mounts() -> list[Mount]:
-    """Return all mounts of this process, later ones last."""
-    # Only a newline ends a line, and only a space ends a field: a path may have any other white space.
+    # A path may have white space other than a newline (end of line) and a space (end of field).
     table = os.fsdecode(MOUNTS.read_bytes()) if MOUNTS.exists() else ""
     fields = [line.split(" ")[:4] for line in table.split("\n") if line]
     return [Mount(*map(unescaped, four)) for four in fields]
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount:
-    """Return the mount that holds a path. The path need not exist."""
+    """Return the mount that holds a path, which need not exist."""
     real = os.path.realpath(path)
     holding = [
         m for m in read_mounts() if real == m.point or real.startswith(m.point.rstrip("/") + "/")
@@ -72,7 +70,7 @@ def mount_of(path: str | os.PathLike[str]) -> Mount:
 
 
 def describe_storage(name: str, path: Path) -> StorageFacts:
-    """Return a storage's file system, device, mount options, I/O scheduler and free space for contexts."""
+    """Return a storage's file system, device, mount options, I/O scheduler and free space."""
     mount = mount_of(path)
     scheduler = _queue(path, "scheduler")
     chosen = re.search(r"\[(.+?)\]", scheduler)  # none [mq-deadline] kyber
@@ -109,8 +107,8 @@ def free_bytes(folder: Path) -> int:
 def lacks_journal(path: str) -> bool:
     """Return True if a path is on ext4 without a journal.
 
-    Such a file system skips inodes for minutes after their deletion (recently_deleted in the kernel's
-    fs/ext4/ialloc.c). To write a tree after the removal of another takes several times as long.
+    It skips inodes for minutes after their deletion (recently_deleted in the kernel's fs/ext4/ialloc.c). To
+    write a tree after the removal of another takes several times as long.
     """
     real = os.path.realpath(path)
     if not os.path.exists(real) or mount_of(real).filesystem != "ext4":
@@ -120,7 +118,7 @@ def lacks_journal(path: str) -> bool:
 
 
 def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
-    """Return the reason in a clause why no cell on a storage can be cold; "" if one can."""
+    """Return in a clause why no cell on a storage can be cold; "" if one can."""
     kind = _filesystem(storage)
     if kind in IN_MEMORY:
         return f"{storage} is a {kind}: files in memory are never cold"
@@ -132,7 +130,7 @@ def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
     return f"`clear_caches: {clear_caches}` is not possible here: it takes {takes}"
 
 
-@cache  # called for each of thousands of cells
+@cache
 def _filesystem(path: str) -> str:
     return mount_of(path).filesystem
 
@@ -143,13 +141,12 @@ def _block(path: str | Path) -> str:
 
 
 def _queue(path: Path, name: str) -> str:
-    # A partition's queue is its disk's.
     block = _block(path)
     return read(f"{block}/queue/{name}") or read(f"{block}/../queue/{name}")
 
 
 def is_full(folder: str | Path) -> bool:
-    """Return True if the file system of a folder has no free space or no free inodes."""
+    """Return True if a folder's file system has no free space or no free inodes."""
     status = os.statvfs(folder)
     return status.f_bavail * status.f_frsize < LEAST_BYTES or bool(
         status.f_files and not status.f_favail
@@ -160,13 +157,13 @@ def is_full(folder: str | Path) -> bool:
 def explain_write_errors(folder: Path, otherwise: str = "") -> Iterator[None]:
     """Turn an OSError into a UserError that names the folder that refused a write.
 
-    `folder` is written to. `otherwise` is a second remedy, besides free space.
+    `otherwise` is a second remedy, besides free space.
     """
     try:
         yield
     except OSError as error:
         name = error.filename if isinstance(error.filename, str) else ""
-        # A file elsewhere, for example in results/, has no remedy here.
+        # A file elsewhere, such as results/, has no remedy here.
         if name and not Path(name).absolute().is_relative_to(folder):
             folder, otherwise = Path(name).parent, ""
         if error.errno not in _REFUSALS:
@@ -177,10 +174,7 @@ def explain_write_errors(folder: Path, otherwise: str = "") -> Iterator[None]:
 
 
 def raise_write_error(output: str, path: Path) -> None:
-    """Raise the OSError that a program printed in English, if a full or read-only storage caused it.
-
-    Subversion prints its number. Of other programs, a full disk is recognised.
-    """
+    """Raise the OSError that a program printed in English, if a full or read-only storage caused it."""
     found = _SVN_ERRNO.search(output)
     number = next((n for n in FULL if os.strerror(n) in output), 0)
     number = int(found[1]) if found else errno.ENOSPC if _SQLITE_FULL.search(output) else number
@@ -212,13 +206,11 @@ _FIEMAP = 0xC020660B
 _HEAD = struct.Struct("=QQIIII")
 # Extent: logical, physical, length, two reserved, flags, three reserved.
 _EXTENT = struct.Struct("=QQQQQIIII")
-# UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: `physical` is not a position of the file alone.
+# UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: `physical` is no position of the file alone.
 _NO_POSITION = 0x2 | 0x4 | 0x8 | 0x200 | 0x400
 _LAST, _SHARED = 0x1, 0x2000
-# Write the file to its device first.
 _SYNC = 0x1
 _BATCH = 128
-# Errors of file systems without FIEMAP, for example tmpfs, NFS and FUSE.
 _UNSUPPORTED = (
     errno.EOPNOTSUPP,
     errno.ENOTTY,
@@ -230,7 +222,7 @@ _UNSUPPORTED = (
 
 
 class Extent(NamedTuple):
-    """A run of bytes of a file: its offset in the file and on the device, its length, and FIEMAP's flags."""
+    """Bytes of a file: the offsets in the file and on the device, the length, and FIEMAP's flags."""
 
     logical: int
     start: int
@@ -239,7 +231,7 @@ class Extent(NamedTuple):
 
 
 class DiskUsage(NamedTuple):
-    """The bytes that belong to one file only, and those that several files share, each counted once."""
+    """The bytes of one file only, and those that several files share, each counted once."""
 
     exclusive: int
     shared: int
@@ -297,14 +289,11 @@ def _extents(descriptor: int, start: int, flags: int, limit: int) -> list[Extent
     return [Extent(logical, at, length, flags) for logical, at, length, _, _, flags, *_ in fields]
 
 
-# Made file systems
-
-
 class MakeOptions(NamedTuple):
     """The mkfs command of a kind, its mount options, and Debian's package.
 
-    Neither mkfs nor the mount discards blocks: that would give back allocated space. mkfs writes ext4's
-    tables and journal at once, because ext4 would otherwise write them during the measurement.
+    Neither discards blocks: that would give back allocated space. mkfs writes ext4's tables and journal at
+    once, because ext4 would otherwise write them during the measurement.
     """
 
     mkfs: tuple[str, ...]
@@ -322,13 +311,12 @@ MAKE_OPTIONS = {
     "xfs": MakeOptions(("mkfs.xfs", "-q", "-f", "-K"), "nodiscard", "xfsprogs"),
 }
 MAKEABLE = (*MAKE_OPTIONS, "tmpfs")
-# These share blocks between files.
 REFLINK_KINDS = ("btrfs", "xfs")
 
 
 @cache
 def why_cannot_make(kind: str) -> str:
-    """Return the reason in a clause why a kind of file system cannot be made; "" if it can."""
+    """Return in a clause why a kind of file system cannot be made; "" if it can."""
     if kind not in MAKEABLE:
         return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
     if not can_own_mounts():

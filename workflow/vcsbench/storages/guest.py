@@ -1,6 +1,7 @@
 """Run a command in a guest with NFS, because many host kernels have none.
 
-The guest is User Mode Linux. Its root is the host's, read-only. It exports a file system over NFS to itself.
+The guest is User Mode Linux. Its root is the host's, read-only. It exports a file system over NFS to
+itself.
 """
 
 from __future__ import annotations
@@ -22,13 +23,11 @@ from vcsbench.external import printable
 from vcsbench.kernel import read
 from vcsbench.processes import last_lines, with_pdeathsig
 
-# envs/unpack_nfs_guest.sh makes this folder.
+# Made by envs/unpack_nfs_guest.sh.
 TOOLS = Path(".tools", "nfs-guest")
-# Folders in the guest: NFS, and the file system that its server exports.
 FOLDERS = {"nfs": "/mnt/nfs", "guest-local": "/mnt/exp/here"}
 OUT = "/mnt/out"
 INIT = Path(__file__).with_suffix(".sh")
-# The exported file system.
 KIND = "ext4"
 MEMORY_MIB = 2048
 BOOT_LIMIT_S = 60
@@ -37,7 +36,7 @@ BOOT_ATTEMPTS = 2
 PANIC = "Kernel panic"
 # The guest hides these folders of the host, and mounts needed folders below them again.
 HIDDEN = ("/tmp", "/run", "/var/run", "/var/lib", "/mnt", "/dev")
-# Folders that cannot be mounted again: the guest uses them itself.
+# The guest uses these folders itself.
 RESERVED = (
     "/mnt/out",
     "/mnt/exp",
@@ -48,12 +47,13 @@ RESERVED = (
     "/proc",
     "/sys",
 )
-# The kernel's command line ends a word at white space, hostfs an option at a comma, ubd a file at a colon.
+# The kernel's command line ends a word at white space, hostfs an option at a comma, ubd a file at a
+# colon.
 BREAKING = re.compile(r"[\s,:'\"\\\x00-\x1f]")
 
 
 def why_unavailable(root: Path) -> str:
-    """Return the reason in a clause why this machine has no guest, or ""."""
+    """Return in a clause why this machine has no guest, or ""."""
     if not (root / TOOLS).exists():
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
     missing = [name for name in (f"mkfs.{KIND}", "ip", "flock") if not shutil.which(name)]
@@ -73,7 +73,6 @@ def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
     real = sorted({os.path.realpath(path) for path in paths})
     names = dict.fromkeys([*real, *map(os.path.abspath, paths)])
     hidden = [Path(name) for name in names if any(Path(name).is_relative_to(top) for top in HIDDEN)]
-    # A mount includes the folders below it.
     return [str(path) for path in hidden if not any(above in hidden for above in path.parents)]
 
 
@@ -83,7 +82,7 @@ def _reserved(path: str | Path) -> str:
 
 
 def why_no_delay(root: Path) -> str:
-    """Return the reason in a clause why the guest cannot delay packets; "" if it can."""
+    """Return in a clause why the guest cannot delay packets; "" if it can."""
     if not shutil.which("tc"):
         return "tc is not installed, which adds the delay (Debian: iproute2)"
     modules = (root / TOOLS).glob("usr/lib/uml/modules/*/kernel/net/sched/sch_netem.ko*")
@@ -102,9 +101,8 @@ def run(
 ) -> int:
     """Run a command in a new guest and return its exit code.
 
-    `folder` is private: the guest mounts its `out` as /mnt/out and may write there. `image` is an empty file
-    of the size of the exported file system. `reads` are folders of the host that the command reads. Raise
-    UserError if the guest cannot run the command.
+    `folder` is private: the guest mounts its `out` as /mnt/out and may write there. `image` is an empty
+    file of the size of the exported file system. Raise UserError if the guest cannot run the command.
     """
     tools, out = (root / TOOLS).resolve(), folder / "out"
     for path in (folder, image):
@@ -164,7 +162,7 @@ def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> No
             process_group=0,
         )
     try:
-        with suppress(subprocess.TimeoutExpired):  # the caller checks for results
+        with suppress(subprocess.TimeoutExpired):
             process.wait(limit_s)
     finally:
         with suppress(ProcessLookupError):

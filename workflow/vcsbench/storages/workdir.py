@@ -39,13 +39,11 @@ MARKER = ".vcsbench"
 MARKER_LIMIT = 1 << 16
 # For the owner and the servers' group.
 MODE = 0o750
-# Names of the folders that vcsbench makes in it.
 TARGETS = "targets"
 SUBFOLDERS = (
     *("repositories", "loading", "making", "dumps", TARGETS, "discarded", "working-copies"),
     "trees",
 )
-# Content of a folder whose marker was being written when a run was killed.
 _INCOMPLETE = {MARKER, f".{MARKER}.new"}
 # How long a process that a killed job started may still write.
 ENDS_IN_S = 10.0
@@ -54,9 +52,7 @@ MIB = 1 << 20
 OVERHEAD_BYTES = 4096
 # btrfs and xfs behave differently below this size.
 SMALLEST = 1024 * MIB
-# An update has the old and the new files. A nearly full file system is slow.
 SIZE_FACTOR, SPARE_BYTES = 3, 512 * MIB
-# sys/mount.h
 MNT_DETACH = 2
 
 
@@ -89,14 +85,13 @@ def _read_marker(workdir: Path) -> bytes:
 
 
 def resolve(folder: str | Path, root: str | Path) -> Path:
-    """Return the real path of a configured folder, which may be relative to the checkout `root`."""
     return Path(os.path.realpath(Path(root, folder)))
 
 
 class WorkDir:
     """vcsbench's folder on a storage, one for each checkout.
 
-    `storage` is the configured folder, `root` the checkout. Two checkouts never share a work folder.
+    `storage` is the configured folder, `root` the checkout.
     """
 
     def __init__(self, storage: str | Path, root: str | Path) -> None:
@@ -140,7 +135,7 @@ class WorkDir:
     def _protect(self) -> None:
         """Give access to the owner only and, if that is root, to the servers' group.
 
-        A file system without owners and modes refuses or ignores that: see check_protected().
+        A file system without owners and modes ignores that: see check_protected().
         """
         ids = processes.server_ids()
         status = os.stat(self.path, follow_symlinks=False)
@@ -168,8 +163,8 @@ class WorkDir:
     def remove(self, *below: str) -> None:
         """Remove a file or folder in the work folder. Without a name, remove everything that vcsbench made.
 
-        The work folder itself stays if it contains anything of somebody else. Raise UserError if it is not
-        this checkout's, or if another file system is mounted in it.
+        Files of somebody else and the folder around them stay. Raise UserError if the folder is not this
+        checkout's, or if another file system is mounted in it.
         """
         if not os.path.lexists(self.path):
             return
@@ -223,7 +218,7 @@ def _remove_while_written(path: Path) -> None:
             remove_path(path)
         except OSError as error:
             if error.errno == errno.EROFS:
-                raise  # The caller names the storage and the remedy.
+                raise
             is_busy = error.errno in (errno.ENOTEMPTY, errno.ENOENT)
             if not is_busy or time.monotonic() > deadline:
                 raise UserError(
@@ -261,7 +256,7 @@ def abandoned_workdirs(storage: Path) -> list[WorkDir]:
 
 @contextlib.contextmanager
 def run_folder(root: str | Path) -> Iterator[Path]:
-    """Make a temporary folder for one measurement of the checkout `root`. Its name has the process id."""
+    """Make a temporary folder for one measurement. Its name has the process id."""
     with tempfile.TemporaryDirectory(
         prefix=f"{_prefix(root)}{os.getpid()}-", ignore_cleanup_errors=True
     ) as folder:
@@ -269,7 +264,7 @@ def run_folder(root: str | Path) -> Iterator[Path]:
 
 
 def remove_abandoned(root: str | Path, workdirs: Iterable[WorkDir]) -> list[Path]:
-    """Remove run folders and written targets of killed measurements. Return the removed paths."""
+    """Remove run folders and written targets of killed measurements, and return their paths."""
     prefix = _prefix(root)
     folders = Path(tempfile.gettempdir()).glob(f"{prefix}*")
     pids = {path: path.name.removeprefix(prefix).split("-")[0] for path in folders}
@@ -291,17 +286,16 @@ def _prefix(root: str | Path) -> str:
 class CellFilesystem:
     """The file system on which a cell has its working copy or tree: a folder of the user's, or made for it.
 
-    `part` is the value of the axis `filesystem` in a recipe. open() makes it. `inside` is the folder for the
-    cell's files. `size` is in bytes.
+    `part` is the value of the axis `filesystem` in a recipe. open() makes it. `inside` is the folder for
+    the cell's files.
 
-    A made file system is a tmpfs, or an image on the storage behind a loop device. It is mounted in a mount
+    A made file system is a tmpfs, or an image on the storage behind a loop device, mounted in a mount
     namespace of this process. The image is unlinked, and the loop device detaches when its last user closes
     it. So the kernel removes everything even after a SIGKILL.
     """
 
     def __init__(self, part: FilesystemPart) -> None:
         self.workdir = WorkDir(part["root"], os.getcwd())
-        # remove_abandoned() recognises the process by the name.
         self.folder = self.workdir.path / TARGETS / str(os.getpid())
         self.kind = part["make"]
         self.mounted = part.get("mounted", [])
@@ -314,11 +308,9 @@ class CellFilesystem:
 
     @staticmethod
     def size_for(content_bytes: int) -> int:
-        """Return the size of a file system, in bytes, for content of this size."""
         return max(SMALLEST, SIZE_FACTOR * content_bytes + SPARE_BYTES) // MIB * MIB
 
     def open(self, content_bytes: int) -> None:
-        """Make the file system for content of this size."""
         self.check()
         self.workdir.make(TARGETS)
         self.folder.mkdir(exist_ok=True)
@@ -326,7 +318,6 @@ class CellFilesystem:
         self.clear()
 
     def check(self) -> None:
-        """Raise UserError if the user's file system was unmounted or replaced since the run began."""
         mount = mount_of(self.workdir.storage)
         if self.mounted and [mount.filesystem, mount.point] != self.mounted:
             kind, point = self.mounted
@@ -336,7 +327,6 @@ class CellFilesystem:
             )
 
     def clear(self) -> None:
-        """Empty the file system. A file system of the cell is made again."""
         if self.kind:
             self._make()
         else:
@@ -370,7 +360,7 @@ class CellFilesystem:
             os.posix_fallocate(file.fileno(), 0, self.size)
         try:
             self.device = run(["losetup", "--find", "--show", "--direct-io=on", image])
-        except UserError:  # a storage without direct I/O
+        except UserError:
             self.device = run(["losetup", "--find", "--show", image])
         image.unlink()
         self._loop = os.open(self.device, os.O_RDONLY)
@@ -401,7 +391,6 @@ class CellFilesystem:
                 path.unlink()
 
     def used_bytes(self) -> int:
-        """Return the bytes that were allocated since clear(), after a sync."""
         return self._allocated() - self._empty_bytes
 
     def _allocated(self) -> int:
@@ -417,11 +406,9 @@ class CellFilesystem:
         return read(f"/sys/block/{os.path.basename(self.device)}/loop/dio") == "1"
 
     def flags(self) -> list[str]:
-        """Return the flag for an image that is read and written through the page cache."""
         return ["host-cached"] if self.direct_io is False else []
 
     def describe(self) -> StorageFacts:
-        """Return the facts of the file system for contexts (filesystems.describe_storage)."""
         facts = describe_storage(mount_of(self.inside).filesystem, self.inside)
         facts["made"] = bool(self.kind)
         if self.kind:

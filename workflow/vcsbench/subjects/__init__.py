@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
 Words = dict[str, Callable[[], "str | Sequence[str]"]]
-# The number of each client, in words of a command that several clients run at once.
+# In words of a command: the number of each of several clients.
 CLIENT = "@CLIENT@"
 TEMPORARY_PREFIX = "making-"
 
@@ -33,10 +33,8 @@ class Subject:
 
     - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
     - `counterpart`: the tree that a written tree has to equal, and the URL that its keywords may have.
-    - `origin`: returns the URL of the cell's input.
     - `beside`: the subject that the cell reads, if this one is written. `urls`: other URLs in keywords.
     - `served`: the folder that a server serves. `name`: the name of the subject below it.
-      `idle_name`: the name for idle_words().
     """
 
     size: int = 0
@@ -49,7 +47,6 @@ class Subject:
     idle_name: str = ""
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
-        """Nothing is made or read yet."""
         self.recipe = recipe
         self.number = number
         self.run = run
@@ -62,7 +59,6 @@ class Subject:
 
     @classmethod
     def reads_repository(cls, recipe: Recipe) -> bool:
-        """Return True if the subject needs copies of a Subversion repository on the storage."""
         return False
 
     def check(self) -> None:
@@ -79,7 +75,7 @@ class Subject:
         return 0
 
     def words(self) -> Words:
-        """Return the values of the subject's words in a command's template."""
+        """Return the values for a command's template."""
         return {}
 
     def idle_words(self) -> Words:
@@ -93,18 +89,15 @@ class Subject:
         """Reset the subject before a run, outside the timed region."""
 
     def parts(self) -> dict[str, list[Path]]:
-        """Return the paths whose residency is recorded separately, by name, after the last run."""
         return {}
 
     def discard(self) -> None:
         """Remove the files of the cell-round."""
 
     def facts(self) -> SubjectFacts:
-        """Return facts for the context, by its keys."""
         return {}
 
     def flags(self) -> list[str]:
-        """Return flags for all runs."""
         return []
 
 
@@ -127,14 +120,13 @@ class FilesystemSubject(Subject):
 
 
 class Target(Subject):
-    """A file or tree that is removed before each run. {target} is its path.
+    """A file or tree that is removed before each run, on the storage under test or in the scratch folder.
 
-    It is on the storage under test or in the scratch folder.
+    {target} is its path.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
-        # workdir.remove_abandoned() recognises the process by the name.
         self.path = WorkDir(recipe["targets"], os.getcwd()).make(TARGETS) / str(os.getpid())
         self.folders = [self.path]
 
@@ -187,7 +179,6 @@ def make_template(
 
 
 def remove_incomplete(folder: Path) -> None:
-    """Remove what killed processes left in a folder of templates."""
     for path in folder.glob(f"{TEMPORARY_PREFIX}*"):
         remove_path(path)
 

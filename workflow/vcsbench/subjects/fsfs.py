@@ -32,10 +32,9 @@ from vcsbench.programs import CLIENT_ENVIRONMENT
 from vcsbench.storages.filesystems import raise_write_error
 
 T = TypeVar("T")
-# Files of no revision are copied after the files of the last revision.
 AFTER_ALL_REVISIONS = 1 << 62
 _ERROR = re.compile(r"svn\w+: E\d")
-# No settings can be there. With --config-dir, the client reads neither the user's nor /etc/subversion.
+# With --config-dir, the client reads neither the user's settings nor /etc/subversion.
 NO_SETTINGS = ("--config-dir", "/proc/self/no-settings")
 CLIENT_OPTIONS = (
     "--non-interactive",
@@ -47,7 +46,6 @@ Entries = list[tuple[str, os.stat_result]]
 
 
 def youngest(path: Path) -> int:
-    """Return the youngest revision from db/current."""
     return int((path / "db" / "current").read_text().split()[0])
 
 
@@ -62,7 +60,7 @@ def revision_file(revision: int, size: int) -> str:
 
 
 class Shape(NamedTuple):
-    """A repository by its own files: its format (f7), youngest revision, full shards and packed shards."""
+    """A repository by its own files: format (f7), youngest revision, full shards and packed shards."""
 
     format: str
     youngest: int
@@ -72,14 +70,13 @@ class Shape(NamedTuple):
 
     @property
     def packing(self) -> str:
-        """Return the value of the axis `packing`."""
         if not self.packed:
             return NOT_PACKED
         return PACKED if self.packed == self.full else PARTLY_PACKED
 
 
 def read_shape(path: Path) -> Shape:
-    """Read the shape of a repository. Raise OSError or ValueError if its files are not consistent FSFS."""
+    """Read the shape of a repository. Raise OSError or ValueError for inconsistent FSFS."""
     kind = (path / "db" / "fs-type").read_text().strip()
     if kind != "fsfs":
         raise ValueError(f"its file system is {kind}")
@@ -119,7 +116,6 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
 
 
 def walk(repository: Path) -> Iterator[tuple[str, Entries]]:
-    """Yield each folder by its path relative to the repository ("." for itself), with its entries."""
     waiting = ["."]
     while waiting:
         folder = waiting.pop()
@@ -129,7 +125,6 @@ def walk(repository: Path) -> Iterator[tuple[str, Entries]]:
 
 
 def join(folder: str, name: str) -> str:
-    """Return the path of an entry in a folder of walk()."""
     return name if folder == "." else f"{folder}/{name}"
 
 
@@ -151,20 +146,19 @@ def folder_state(entries: Entries) -> str:
 
 
 def read_state(repository: Path) -> dict[str, str]:
-    """Return the state of a repository: folder_state() by folder."""
     return {folder: folder_state(entries) for folder, entries in walk(repository)}
 
 
 def is_shard(folder: str) -> bool:
-    """Return True if a folder holds revisions: a thousand files, or two if it is packed."""
+    """Return True if a folder holds revisions."""
     return folder.startswith(("db/revs/", "db/revprops/"))
 
 
 def changed_folder(repository: Path, state: dict[str, str], shards: int | None = None) -> str:
     """Return the first folder that differs from a state; "" if nothing differs.
 
-    `shards` limits the check to so many random shards. In the other shards, only added and removed files
-    are noticed, because they change the folder above.
+    `shards` limits the check to so many random shards. In the others, only added and removed files are
+    noticed, because they change the folder above.
     """
     sampled = [folder for folder in state if is_shard(folder)]
     if shards is not None and shards < len(sampled):
@@ -181,7 +175,6 @@ def read_chunks(path: str, size: int) -> Iterator[bytes]:
     """Yield the bytes of a file of this size."""
     file = os.open(path, os.O_RDONLY)
     try:
-        # Most files are small: one call reads everything.
         while size > 0 and (chunk := os.read(file, min(size, CHUNK))):
             yield chunk
             size -= len(chunk)
@@ -190,7 +183,7 @@ def read_chunks(path: str, size: int) -> Iterator[bytes]:
 
 
 class RepositoryFile(NamedTuple):
-    """A file of a repository: its revision, relative path, bytes and permissions."""
+    """A file of a repository; `name` is its path in it."""
 
     revision: int
     name: str
@@ -201,8 +194,8 @@ class RepositoryFile(NamedTuple):
 def list_files(path: Path) -> list[RepositoryFile]:
     """Return the files of a repository in the order in which a server would have made them.
 
-    A packed shard counts as its last revision. Raise OSError for anything but files and folders, because
-    Subversion makes nothing else, and a copy of it could not be verified.
+    A packed shard counts as its last revision. Raise OSError for anything but files and folders: Subversion
+    makes nothing else, and a copy of it could not be verified.
     """
     size = shard_size(path) or 1
     files = []
@@ -245,7 +238,7 @@ def read_output(
 ) -> T:
     """Run a program of Subversion, and return the result of `read` on its output.
 
-    Raise UserError with its error if it fails, or OSError if a full or read-only storage is the reason.
+    Raise UserError with its error if it fails, or OSError for a full or read-only storage.
     """
     with (
         # In memory, because the disk may be full.
@@ -270,7 +263,6 @@ def read_output(
             errors.seek(0)
             text = errors.read()
             raise_write_error(text, Path(arguments[-1]))
-            # A checksum's error has more lines after it.
             lines = text.strip().splitlines() or [f"exit code {process.returncode}"]
             reason = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1])
             raise UserError(f"{program} {arguments[0]} {arguments[-1]} failed: {reason}")
@@ -280,7 +272,7 @@ def read_output(
 def run_client(svn: str, *arguments: str | Path, user_settings: bool = False) -> str:
     """Run the client `svn` outside of the timed region, and return its output. Raise UserError if it fails.
 
-    `user_settings`: with the user's settings, which have passwords and proxies of the user's repositories.
+    `user_settings`: read the user's passwords and proxies.
     """
     settings = () if user_settings else NO_SETTINGS
     argv = [svn, *arguments, *CLIENT_OPTIONS, *settings]
@@ -288,7 +280,6 @@ def run_client(svn: str, *arguments: str | Path, user_settings: bool = False) ->
 
 
 def create(path: Path, fmt: str) -> None:
-    """Create an empty repository of a format (axis value) with the settings of its release."""
     value = parse_format(fmt)
     release = RELEASES[value.created]
     run_svnadmin("create", "--fs-type", "fsfs", "--compatible-version", release, path)
@@ -298,7 +289,7 @@ def create(path: Path, fmt: str) -> None:
 
 
 def upgrade(path: Path, value: FormatValue) -> None:
-    """Upgrade a repository in place, and write the settings of the release of its new format."""
+    """Upgrade in place, and write the settings of the release of the new format."""
     run_svnadmin("upgrade", path)
     _write_settings(path, value)
 

@@ -26,13 +26,10 @@ if TYPE_CHECKING:
         SubjectFacts,
     )
 
-# The folder below the work folder that servers serve.
 REPOSITORIES = "repositories"
-# The repository for idle runs.
 EMPTY = "empty"
-# Metadata of a copy that results do not contain.
 _INTERNAL = ("variant", "copy", "path", "long_names", "state", "digest", "seal")
-# Shards of a copy that are checked before it is measured: 2,000 files if they are not packed.
+# Checked before a copy is measured: 2,000 files if they are not packed.
 SAMPLED_SHARDS = 2
 
 
@@ -46,17 +43,15 @@ class Variant(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the variant's name on a storage."""
         return f"{self.repo}.{self.format}.{self.packing}"
 
 
 def copy_path(workdir: Path, name: str, copy: int) -> Path:
-    """Return the path of copy number `copy` (from 1) of the variant `name`."""
     return workdir / REPOSITORIES / f"{name}.{copy}"
 
 
 def metadata_file(copy: Path) -> Path:
-    """Return the metadata file next to a copy. It is written last; without it, the copy is made again."""
+    """Return the metadata file of a copy. It is written last; without it, the copy is made again."""
     return copy.with_name(f"{copy.name}.json")
 
 
@@ -67,7 +62,7 @@ def write_metadata(copy: Path, content: CopyMetadata) -> None:
 
 
 def read_metadata(copy: Path) -> CopyMetadata:
-    """Return the metadata of a copy without a check of the copy; {} if it is missing or was modified."""
+    """Return the metadata of a copy; {} if it is missing or was modified. The copy is not checked."""
     metadata = cast("CopyMetadata", read_json(metadata_file(copy)))
     return metadata if metadata.get("seal") == _seal(metadata) else {}
 
@@ -78,7 +73,6 @@ def _seal(metadata: Mapping[str, object]) -> str:
 
 
 def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
-    """Return the metadata of a copy that results contain."""
     return cast("RepositoryFacts", {k: v for k, v in metadata.items() if k not in _INTERNAL})
 
 
@@ -87,7 +81,7 @@ def check_copy(
 ) -> CopyMetadata:
     """Return the metadata of a copy. Raise ChangedError if it is not the expected copy.
 
-    Little is read. Caches are cleared or warmed after this check.
+    Little is read: caches are cleared or warmed after this check.
     """
     copy = copy_path(workdir, variant.name, number)
     metadata = read_metadata(copy)
@@ -128,29 +122,28 @@ def problem_with(
 
 
 def empty_copy_ok(workdir: Path) -> bool:
-    """Return True if the repository for idle runs exists unchanged."""
+    """Return True if the repository for idle runs is unchanged."""
     empty = workdir / REPOSITORIES / EMPTY
     metadata = read_metadata(empty)
     return metadata.get("path") == str(empty) and not fsfs.changed_folder(empty, metadata["state"])
 
 
 def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
-    """Return the last revision of the dump of a cell: the command's `revisions`, scaled, or the youngest."""
+    """Return the last revision of a cell's dump: the command's `revisions`, scaled, or the youngest."""
     if "revisions" not in parts:
         return youngest
     return min(scaled_revisions(parts["revisions"], parts), youngest)
 
 
 def scaled_revisions(revisions: int, parts: Recipe) -> int:
-    """Return a number of revisions at the scale of a cell's repository."""
     return round(revisions * (parts["repository"]["scale"] or 1))
 
 
 class Repository(Subject):
     """A copy of a Subversion repository, which is only read. Round n uses copy ((n - 1) mod copies) + 1.
 
-    Words: {repository} is its path, {tree} the exported path in it, {folder} the largest folder below that,
-    {last} the last revision of a dump, {url} its URL on the server.
+    Words: {tree} is the exported path, {folder} the largest folder below that, {last} the last revision of
+    a dump, {url} its URL on the server.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
@@ -195,7 +188,6 @@ class Repository(Subject):
 
     @property
     def tree(self) -> str:
-        """Return the exported path in the repository, for a URL."""
         return urllib.parse.quote(self.metadata["tree"])
 
     def words(self) -> Words:
@@ -233,7 +225,6 @@ class Repository(Subject):
 
 
 def variant_of(repository: RepositoryPart) -> Variant:
-    """Return the variant of a recipe's `repository`. Raise UserError if the study lacks an axis."""
     keys = {"repo": "name", "format": "format", "packing": "packing"}
     for axis, key in keys.items():
         if key not in repository:
@@ -247,10 +238,9 @@ def variant_of(repository: RepositoryPart) -> Variant:
 
 
 class Dump(Subject):
-    """A dump file of a repository, which is only read. {dump} is its path.
+    """A dump file of the first `revisions`, which is only read. {dump} is its path.
 
-    It has the first `revisions` of the repository. It is in the scratch folder, mostly in RAM, because
-    reading from a disk would be part of the measured time.
+    It is in the scratch folder, mostly in RAM, because the measured time would include reading a disk.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
@@ -285,7 +275,6 @@ class Dump(Subject):
 
 
 def file_state(path: Path) -> list[int]:
-    """Return the size, mtime and inode of a file; [] without it."""
     try:
         status = os.stat(path)
     except OSError:

@@ -41,11 +41,8 @@ from vcsbench.subjects.tree_stores import STORES
 if TYPE_CHECKING:
     from vcsbench.records import Head, Recipe, SubjectFacts, TreeRecord
 
-# The folder below a work folder for trees and stores.
 FOLDER = "trees"
-# The new folder for each built tree.
 BUILD_FOLDER = "here"
-# The package's folder, for processes of sources.
 PYTHONPATH = str(Path(__file__).parents[2])
 
 
@@ -112,7 +109,6 @@ class Tree(FilesystemSubject):
         return _words_of(self.idle)
 
     def clean(self) -> None:
-        """Remove traces of builds from the stores."""
         for path in (self.path, self.idle):
             self.templates.store.clean(path)
 
@@ -215,7 +211,6 @@ class TreeTemplates:
         self.repository = repository
         self.svn = svn
         self.kind = recipe.get("store", "")
-        # The store that the cell's strategy builds from.
         self.store = STORES[self.kind]()
         self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
         identity = recipe["repository"]["identity"]
@@ -227,12 +222,9 @@ class TreeTemplates:
         return make_template(path, self._make_source, check_sizes=True)
 
     def store_record(self) -> TreeRecord:
-        """Return the record of the store. `left_out` counts names that it cannot carry."""
         return self._store_record(self.name, self.source_record)
 
     def idle_store(self) -> Path:
-        """Return a store of an empty tree."""
-
         def make_folder(path: Path, _: Path) -> TreeRecord:
             path.mkdir()
             return {}
@@ -245,7 +237,6 @@ class TreeTemplates:
     def _store_record(self, name: str, source: Callable[[], TreeRecord]) -> TreeRecord:
         if not self.kind:
             return source()
-        # The code and the programs that make the store.
         code = modules.code_digest([tree_stores.__file__, workdir.__file__, processes.__file__])
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
@@ -290,7 +281,7 @@ def checkout_head(head: Head, path: Path, temporary: Path, svn: str) -> list[str
         _export_head(head, path, svn)
         return []
     last = head["commit"] if kind == "git" else str(temporary)
-    # In a process, the code of sources is no part of the measured code: a change makes no result stale.
+    # In a process, so that a change of the code of sources makes no result stale.
     done = subprocess.run(
         [sys.executable, "-m", "vcsbench.sources", kind, head["path"], str(path), last],
         env={**os.environ, "PYTHONPATH": PYTHONPATH},

@@ -1,7 +1,4 @@
-"""Make stores of a tree, from which strategies build it: mostly a repository with one commit.
-
-STORES has the class of each store by the name that a command's `store` gives.
-"""
+"""Make stores of a tree, from which strategies build it: mostly a repository with one commit."""
 
 from __future__ import annotations
 
@@ -28,11 +25,9 @@ CONTROL_CHARACTERS = frozenset({*range(32), 127})
 
 
 class TreeStore:
-    """The tree itself, as a folder. Stores differ in the names that they can hold."""
+    """The tree itself, as a folder. Stores refuse different names."""
 
-    # For the programs that make the store.
     environment: Mapping[str, str] = MappingProxyType({})
-    # Names and bytes that no file or folder in the store may have.
     refused_names: frozenset[bytes] = frozenset()
     refused_bytes: frozenset[int] = frozenset()
     takes_only_utf8 = False
@@ -47,7 +42,7 @@ class TreeStore:
         return name not in self.refused_names and not self.refused_bytes & set(name)
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
-        """Make the store of the tree `source` at a new path. `temporary` is a private folder."""
+        """Make the store of `source` at a new path. `temporary` is a private folder."""
         copy_tree(source, path)
 
     def clean(self, path: Path) -> None:
@@ -84,7 +79,7 @@ class GitStore(TreeStore):
         """Add everything, ignored files too, commit, and pack."""
         git = ("git", f"--git-dir={path}", f"--work-tree={source}")
         author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
-        # For this repository and its clones: files `.gitattributes` in the tree convert nothing.
+        # Files `.gitattributes` in the tree then convert nothing, in clones either.
         template = path / "template"
         (template / "info").mkdir(parents=True)
         (template / "info" / "attributes").write_text(NO_CONVERSION)
@@ -101,7 +96,6 @@ class GitStore(TreeStore):
 class HgStore(TreeStore):
     """A Mercurial repository with one commit and no working files."""
 
-    # A file .hgsub names repositories that every clone makes in the tree.
     refused_names = frozenset({b".hg", b".hgsub", b".hgsubstate"})
     refused_bytes = frozenset(b"\n\r")
 
@@ -130,7 +124,7 @@ class BrzStore(TreeStore):
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
         brz = (sys.executable, "-I", "-m", "breezy")
-        # Empty ignore files: the default ones exclude output of compilers.
+        # Empty ignore files, because the default ones exclude output of compilers.
         for folder in (temporary, temporary / "breezy"):
             folder.mkdir(exist_ok=True)
             (folder / "ignore").write_text("")
@@ -144,7 +138,6 @@ class BrzStore(TreeStore):
 class FossilStore(TreeStore):
     """A Fossil repository with one check-in."""
 
-    # These prevent questions.
     SETTINGS = MappingProxyType(
         {"crlf-glob": "*", "encoding-glob": "*", "binary-glob": "*", "allow-symlinks": "on"}
     )

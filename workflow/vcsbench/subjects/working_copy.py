@@ -25,11 +25,10 @@ from vcsbench.subjects.repository import Repository, scaled_revisions
 if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
-# The folder below a work folder for templates.
 FOLDER = "working-copies"
 # linux/fs.h
 FICLONE = 0x40049409
-# The preloaded library (workflow/native) writes a line here at the end of each client that installed files.
+# The preloaded library (workflow/native) writes a line here per client that installed files.
 REFLINK_FILE = "reflinks"
 _REFLINK_LINE = re.compile(r"cloned=(\d+) passed_on=(\d+) failed=(\d+) errno=(\d+)")
 _WORKING_FILES = (
@@ -39,10 +38,10 @@ _WORKING_FILES = (
 
 
 class WorkingCopy(FilesystemSubject):
-    """A working copy on the file system under test, with nothing else on it. {working_copy} is its path.
+    """A working copy on the file system under test, alone on it. {working_copy} is its path.
 
-    Without `revisions_behind` in the command it does not exist before a run. With it, it is a copy of a
-    template, so many revisions behind the youngest. {pristine_options} are options for its checkout.
+    With `revisions_behind` in the command it is a copy of a template, so many revisions behind the
+    youngest. Without, it does not exist before a run. {pristine_options} are options for its checkout.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
@@ -57,7 +56,6 @@ class WorkingCopy(FilesystemSubject):
         self.revisions = (0, 0)
 
     def check(self) -> None:
-        """Make the templates if needed, and the file system."""
         self.prepare()
         self.filesystem.open(self.templates.size_of(self.revisions[1]))
 
@@ -66,7 +64,6 @@ class WorkingCopy(FilesystemSubject):
         self.repository.check()
         youngest, first = self.repository.metadata["youngest"], 0
         if self.behind is not None:
-            # Revision 1 makes the layout.
             first = youngest - scaled_revisions(self.behind, self.recipe)
             first = max(min(2, youngest), first)
         self.revisions = (first, youngest)
@@ -86,7 +83,6 @@ class WorkingCopy(FilesystemSubject):
         }
 
     def restore(self) -> None:
-        """Empty the file system, and copy the template, unless runs do not change the working copy."""
         if self.behind == 0 and self.path.exists():
             return
         self.filesystem.clear()
@@ -111,10 +107,6 @@ class WorkingCopy(FilesystemSubject):
         return {name: paths for name, paths in parts.items() if all(map(os.path.exists, paths))}
 
     def facts(self) -> SubjectFacts:
-        """Return path, revisions, file system, disk space, and cloned files of each timed run.
-
-        Raise UserError if a run left an unexpected state.
-        """
         self.filesystem.check()
         check_clean(self.svn, self.path, self.revisions[1])
         used = self.filesystem.used_bytes() if self.behind is None else None
@@ -201,7 +193,7 @@ def cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
 class WorkingCopyTemplates:
     """Working copies and exports of one repository, made once on the storage (make_template).
 
-    The URL in their keywords is that of the copy that was used first, maybe another copy of the repository.
+    The URL in their keywords is that of the copy that was used first.
     """
 
     def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
@@ -214,15 +206,13 @@ class WorkingCopyTemplates:
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
     def working_copy(self, revision: int) -> TreeRecord:
-        """Return the record of a clean working copy at a revision. `url` is the URL in its keywords."""
         return self._record(f"{revision}", "checkout", *self.options, f"-r{revision}")
 
     def export(self, revision: int) -> TreeRecord:
-        """Return the record of an export of a revision. `url` is the URL in its keywords."""
         return self._record(f"{revision}-export", "export", f"-r{revision}")
 
     def size_of(self, revision: int) -> int:
-        """Return the approximate bytes of a working copy of a revision, which has each file twice."""
+        """Return the approximate bytes of a working copy, which has each file twice."""
         return 2 * self.export(revision)["bytes"]
 
     def _record(self, name: str, *arguments: str) -> TreeRecord:
