@@ -116,9 +116,13 @@ def test_report_repository_reaches_snakemake_byte_for_byte(checkout, path):
     assert words[-4:] == ["--configfile", ".vcsbench/options.json", "--logger", "vcsbench"]
 
 
-def test_report_on_url_is_refused_without_storing_its_password(checkout):
-    done = checkout.make("report", "REPO=svn://bob:secret@host/x")
-    assert done.returncode == 2 and "secret" not in done.stderr + done.stdout
+@pytest.mark.parametrize(
+    "url",
+    ["svn://bob:secret@host/x", "svn:/bob:secret@host", "bob:se cret@host:x", "//bob:secret@host"],
+)
+def test_report_on_url_is_refused_without_storing_its_password(checkout, url):
+    done = checkout.make("report", f"REPO={url}")
+    assert done.returncode == 2 and "cret" not in done.stderr + done.stdout
     assert checkout.calls() == [] and not (checkout.folder / ".vcsbench/options.json").exists()
 
 

@@ -5,15 +5,15 @@ import subprocess
 
 import pytest
 
-from vcsbench.errors import UserError
+from vcsbench.errors import UserError, without_password
 from vcsbench.external import (
     file_url,
+    hide_password,
     one_line,
     parse_number,
     pegged,
     printable,
     read_bytes,
-    without_password,
 )
 from vcsbench.files import read_json
 
@@ -111,10 +111,36 @@ def test_pegged_adds_at_sign_only_behind_urls_with_one_in_the_path(url, argument
         ('["svn://host:", "a@b"]', '["svn://host:", "a@b"]'),
         ("file:///srv/a@5", "file:///srv/a@5"),
         ("nobody@example.org", "nobody@example.org"),
+        ("no file /srv/bob:x@5, host:80/a@5", "no file /srv/bob:x@5, host:80/a@5"),
+        ("svn:/bob:secret@host", "svn:/...@host"),
+        ("'/srv/https:/bob:secret@host/'", "'/srv/https:/...@host/'"),
+        ("https:/token@host", "https:/...@host"),
+        ("http:///bob:secret@host", "http:///...@host"),
+        ("https//bob:secret@host", "https//...@host"),
+        ("path=bob:secret@host:x", "path=...@host:x"),
+        ("svn:bob:secret@host", "...@host"),
+        ("//bob:secret@host", "...@host"),
     ],
 )
 def test_without_password_keeps_all_but_user_and_password(text, safe):
     assert without_password(text) == safe
+    assert str(UserError(text)) == safe
+
+
+@pytest.mark.parametrize(
+    ("url", "safe"),
+    [
+        ("svn://bob:s3cr et\"'<>@host/x", "svn://...@host/x"),
+        ("svn:/bob:se/cr@et@host/x", "svn:/...@host/x"),
+        ("bob:s3cr et@host:x", "...@host:x"),
+        ("https:\\\\bob:secret@host", "https:\\\\...@host"),
+        ("http://bob:12@34@host", "http://...@host"),
+        ("http://host:80/a@5", "http://host:80/a@5"),
+        ("svn://[::1]:3690/a@5", "svn://[::1]:3690/a@5"),
+    ],
+)
+def test_hide_password_hides_any_characters(url, safe):
+    assert hide_password(url) == safe
 
 
 @pytest.mark.parametrize(

@@ -398,6 +398,32 @@ def test_svn_url_wrong_password_is_refused_without_it(server, argvs):
     assert "wr0ng" not in str(caught.value) + argvs.read_text()
 
 
+MALFORMED = (
+    "svn:/{}@host/x", "https:/{}@host/x", "{}@host:x", "svn:{}@host", "//{}@host/x", "https//{}@host/x",
+    "ftp://{}@host/x", "svn:\\\\{}@host/x", "svn://{}@host/a b",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "url", [*MALFORMED, "svn://bob:s3/cret@host/x", "svn+ssh://bob:s3/cret@host/x"]
+)
+@pytest.mark.parametrize("password", ["s3cret", "s3c/r@et", 's3c r"et'])
+def test_malformed_url_is_refused_without_its_password(url, password, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = url.format(f"bob:{password}")
+    for refuse in (
+        lambda: url_source(given),
+        *(
+            lambda kind=kind: sources.open_source("it", {"source": kind, "path": given})
+            for kind in ("git", "svn", "dump", "directory", "archive")
+        ),
+        lambda: sources.detect(given),
+    ):
+        with pytest.raises(UserError) as caught:
+            refuse()
+        assert "s3" not in str(caught.value) and "host" in str(caught.value)
+
+
 def test_svn_url_without_a_server_only_write_fails(server):
     source = url_source(f"svn://{server}/nothing")
     source.check()

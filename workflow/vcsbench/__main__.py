@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.errors import UserError, printable, sentence_of
+from vcsbench.external import is_url
 
 if TYPE_CHECKING:
     from vcsbench.plan.plan import Plan
@@ -63,7 +64,7 @@ def configuration(options: argparse.Namespace) -> Keys:
     keys: Keys = {}
     if options.repository:
         given = options.repository
-        keys["repository"] = given if "://" in given else os.path.abspath(given)
+        keys["repository"] = given if is_url(given) else os.path.abspath(given)
     if options.tree:
         os.environ["VCSBENCH_TREE"] = options.tree
     names = (options.study or "").replace(",", " ").split()
@@ -88,7 +89,7 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.run.workflow import run as run_workflow
     from vcsbench.sources import detect
 
-    if "://" in keys.get("repository", ""):
+    if is_url(keys.get("repository", "")):
         detect(keys["repository"])  # refuses a URL before its password is stored
     arguments = ["--cores", options.cores, *(["--dry-run"] * options.dry_run), *options.others]
     began = time.time()

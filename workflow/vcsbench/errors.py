@@ -8,6 +8,15 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202
 # Half of a character, as JSON can have it. U+DC80 to U+DCFF stand for bytes that are not UTF-8.
 _SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 LONGEST = 4000
+# A user and a password before the host. A password may contain an unquoted @: the last @ ends it. It may
+# contain an unquoted slash, unless it begins like a port.
+_SECRET = r"""(?:[^/\s"'<>]*@|[^/\s"'<>:@\[]*:(?!\d*(?:[/\s"'<>]|$))[^\s"'<>]*@)"""
+# They follow a scheme, or begin a word: a URL may be malformed, as https:/bob:pw@host and bob:pw@host:x.
+_USERINFO = re.compile(
+    rf"""(?<=://){_SECRET}"""
+    rf"""|(?:(?<=[a-z]:/)(?<!file:/)|(?<=:///)(?<!file:///)|(?<=http//)|(?<=https//)|(?<=svn//)){_SECRET}"""
+    r"""|(?<![^\s"'<>=(\[,`])(?://)?[^/\s"'<>:@=(\[,`]+:(?!\d*(?:[/\s"'<>]|$))(?!/)[^\s"'<>]*@"""
+)
 # The errors of a full disk.
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -21,14 +30,21 @@ def printable(text: str | bytes) -> str:
     return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def without_password(text: str) -> str:
+    """Return text with the user and the password of every URL replaced by three dots."""
+    return _USERINFO.sub("...@", text)
+
+
 class UserError(Exception):
     """A mistake that the user can fix. The message names the file, the key and the remedy.
 
-    Parts of it come from files of others: control characters are escaped, and its length is limited.
+    Parts of it come from files of others: control characters are escaped, passwords in URLs are replaced, and
+    its length is limited.
     """
 
     def __init__(self, message: str = "") -> None:
-        text = printable(message)
+        # The rest is cut: its length is limited for the search only.
+        text = without_password(printable(message)[: 4 * LONGEST])
         super().__init__(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")
 
 

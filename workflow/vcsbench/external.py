@@ -18,11 +18,10 @@ SMALL_FILE = 1 << 16
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# A user and a password before the host. A password may contain an unquoted @: the last @ ends it. It may
-# contain an unquoted slash, unless it begins like a port.
-_USERINFO = re.compile(
-    r"""(?<=://)(?:[^/\s"'<>]*@|[^/\s"'<>:@\[]*:(?!\d*(?:[/\s"'<>]|$))[^\s"'<>]*@)"""
-)
+# The scheme of a URL, perhaps a malformed one.
+_SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:?)?[/\\]+")
+# A host and a port, without a user.
+_HOST = re.compile(r"(?:\[[^\]@/]*\]|[^:@/\\]*)(?::\d*)?(?:[/\\]|\Z)")
 
 
 def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
@@ -115,6 +114,21 @@ def split_credentials(url: str) -> tuple[str, str, str]:
     return f"{scheme}://{host}{slash}{path}", user, password
 
 
-def without_password(text: str) -> str:
-    """Return text with the user and the password of every URL replaced by three dots."""
-    return _USERINFO.sub("...@", text)
+def is_url(text: str) -> bool:
+    """Return True if a text is a URL and no path. It may be malformed, or the address of a program of ssh."""
+    if "://" in text:
+        return True
+    if os.path.lexists(text) or text.startswith((".", "~")) or re.match("/(?!/)", text):
+        return False
+    return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]", text)) or (":" in text and "@" in text)
+
+
+def hide_password(url: str) -> str:
+    """Return a text that is one URL with its user and password replaced by three dots.
+
+    Unlike without_password(), this also hides a password with blanks and quotes.
+    """
+    scheme = match[0] if (match := _SCHEME.match(url)) else ""
+    rest = url[len(scheme) :]
+    _, at, place = rest.rpartition("@")
+    return f"{scheme}...@{place}" if at and not _HOST.match(rest) else url

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.config.builds import Build
 from vcsbench.config.configuration import EMPTY, Config
 from vcsbench.config.study import Study
-from vcsbench.external import without_password
+from vcsbench.external import hide_password
 from vcsbench.files import read_json
 from vcsbench.machine import Machine
 
@@ -39,7 +39,7 @@ class Environment:
     def definition(self, repo: str) -> dict[str, object]:
         """Return a definition without user and password in its URL: results may contain it."""
         definition = self.repositories[repo]
-        return {k: without_password(v) if k == "url" else v for k, v in definition.items()}
+        return {k: hide_password(v) if k == "url" else v for k, v in definition.items()}
 
     @cache  # noqa: B019 - there is one of it
     def long_names(self, repo: str) -> int:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from vcsbench import processes
-from vcsbench.errors import UserError
-from vcsbench.external import printable, without_password
+from vcsbench.errors import UserError, without_password
+from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.kernel import read
 from vcsbench.machine import host

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from vcsbench import __version__
-from vcsbench.external import without_password
+from vcsbench.errors import without_password
+from vcsbench.external import hide_password
 
 COMMAND, TYPED = ".vcsbench/command", "VCSBENCH_COMMAND"
 PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
@@ -52,8 +53,7 @@ def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
     command = ""
     with suppress(OSError):
         command = (root / COMMAND).read_text(encoding="utf-8")
-    text = json.dumps(config, ensure_ascii=False, default=str)
-    public: dict[str, object] = json.loads(without_password(text))
+    public = _without_passwords(config)
     ordered = json.dumps(public, sort_keys=True, ensure_ascii=False)
     return {
         "vcsbench": __version__,
@@ -63,6 +63,23 @@ def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
         "config_digest": hashlib.sha256(ordered.encode()).hexdigest(),
         "config": public,
     }
+
+
+def _without_passwords(config: Mapping[str, object]) -> dict[str, object]:
+    """Return a configuration as plain data, without credentials in URLs."""
+
+    def clean(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: clean(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [clean(inner) for inner in value]
+        if isinstance(value, str):
+            return without_password(hide_password(value) if "://" in value else value)
+        return value
+
+    # JSON turns paths into texts.
+    plain = json.loads(json.dumps(config, ensure_ascii=False, default=str))
+    return {key: clean(value) for key, value in plain.items()}
 
 
 def _git(root: Path, *arguments: str) -> str:

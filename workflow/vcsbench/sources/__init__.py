@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
-from vcsbench.external import printable, without_password
+from vcsbench.external import hide_password, is_url, printable
 from vcsbench.sources import dump_source, git_source, svn_source
 from vcsbench.sources.base import (
     FILE_SCHEME,
@@ -70,9 +70,9 @@ def detect(path: str) -> dict[str, str]:
 
     Raise UserError for anything else.
     """
-    if "://" in path and not path.startswith("file://"):
+    if is_url(path) and not path.startswith(FILE_SCHEME):
         raise UserError(
-            f"{printable(without_password(path))}: is a URL; give one of Subversion under "
+            f"{printable(hide_password(path))}: is a URL; give one of Subversion under "
             "`repositories` in the configuration, with `source: svn` and `url`; "
             "clone a git repository, and give the clone"
         )

@@ -22,7 +22,7 @@ from typing import IO, Any, BinaryIO, Protocol, cast
 
 from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.external import printable, without_password
+from vcsbench.external import hide_password, is_url
 from vcsbench.processes import how_it_ended
 from vcsbench.records import Head
 from vcsbench.storages.filesystems import free_bytes
@@ -252,6 +252,8 @@ class Options:
     def path(self, key: str) -> Path:
         """Return a path; see local_path(). Subversion and reports need UTF-8."""
         text = str(self._definition.get(key) or self.text(key))
+        if is_url(text) and not text.startswith(FILE_SCHEME):
+            raise self.error(key, f"{hide_password(text)} is a URL, not a path")
         try:
             path = local_path(text)
             os.fspath(path).encode()
@@ -361,7 +363,7 @@ class Program:
             for line in lines[-ERROR_LINES:]
         ]
         message = " ".join(shown) or f"it {how_it_ended(code)}"
-        return UserError(without_password(printable(f"{self._failure}: {message}")))
+        return UserError(f"{self._failure}: {message}")
 
 
 def output(argv: Sequence[str], failure: str, secret: str = "") -> bytes:

@@ -18,6 +18,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import (
     SMALL_FILE,
     file_url,
+    hide_password,
     parse_number,
     pegged,
     printable,
@@ -311,9 +312,15 @@ class SvnUrlSource(Source):
         url = self._options.text("url").rstrip("/")
         self._url, self._user, self._password = split_credentials(url)
         if not _URL.fullmatch(self._url):
-            why = f"must begin with {':// or '.join(SCHEMES)}://, not {self._url!r}"
+            shown = hide_password(self._url)
+            why = f"must begin with {':// or '.join(SCHEMES)}://, not {shown!r}"
             if re.search(r"\s", self._url):
-                why = f"has a blank: {self._url!r}; write %20"
+                why = f"has a blank: {shown!r}; write %20"
+            raise self._options.error("url", why)
+        # ssh reads the name of its user in the URL.
+        rest = re.sub(r"(?<=^svn\+ssh://)[^/:@]*@", "", self._url)
+        if (shown := hide_password(rest)) != rest:
+            why = f"has a user or password with an unquoted character: {shown!r}; write %2F for a slash"
             raise self._options.error("url", why)
         self._tree = self._options.tree()
 
