@@ -140,6 +140,14 @@ def check_path(path: bytes, where: str) -> None:
     raise UserError(f"{where}: {what}: {printable(path[:60])}... . Choose another branch.")
 
 
+def damaged_tree(where: str, path: bytes) -> UserError:
+    """Return the error about a tree with two entries of one name, or one outside of its folder."""
+    return UserError(
+        f"{where}: a tree is damaged at {printable(path[:200])}: two entries of one name, or one outside of "
+        "its folder. `git fsck` lists such trees."
+    )
+
+
 class Message(NamedTuple):
     """The author, the date (seconds since 1970) and the text of a commit or tag."""
 
@@ -336,10 +344,7 @@ class NodeWriter:
             check_path(change.path, self._objects.where)
             # DIFF_TREE lists the folders of all changes.
             if change.path in added or change.path.rpartition(b"/")[0] not in folders:
-                raise UserError(
-                    f"{self._objects.where}: a tree is damaged at {printable(change.path)}: two entries "
-                    "of one name, or one outside of its folder. `git fsck` lists such trees."
-                )
+                raise damaged_tree(self._objects.where, change.path)
             added.add(change.path)
         self._delete(changes, line)
         copied = self._add_folders(changes, line, origin)

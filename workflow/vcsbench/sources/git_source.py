@@ -43,6 +43,7 @@ from vcsbench.sources.git_history import (
     ConversionPlan,
     RevisionWriter,
     check_path,
+    damaged_tree,
     read_changes,
     read_commits,
 )
@@ -276,10 +277,7 @@ def _list_tree(git: Git, commit: str) -> Iterator[TreeEntry]:
                 mode, _, name = head.split(b" ")
                 check_path(path, git.where)
                 if path in folders or path in others or path.rpartition(b"/")[0] not in folders:
-                    raise UserError(
-                        f"{git.where}: the tree of {commit[:12]} is damaged at {printable(path)}: two "
-                        "entries of one name, or one outside of its folder. `git fsck` lists more."
-                    )
+                    raise damaged_tree(git.where, path)
                 (folders if mode == FOLDER else others).add(path)
                 yield TreeEntry(mode, name, path)
         listing.finish()
