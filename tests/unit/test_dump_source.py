@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from dump_streams import BASE, HEAD, copied, deleted, file, folder, revision
+from dump_streams import BASE, HEAD, block, copied, deleted, file, folder, lengths, revision
 from fuzz import damaged
 from git_histories import digest, listing, run, write_and_load
 from project import needs
@@ -143,7 +143,6 @@ def test_dump_write_truncated_file_names_the_place(dumps, tmp_path, how, part):
     ("fmt", "old", "new", "reason"),
     [
         ("2", b"\nchanged in 7\n", b"\nchanged in 8\n", "trunk/text"),
-        ("2", b"Revision-number: 9\n", b"Revision-number: 3\n", "revision 3 comes after"),
         ("2", b"Revision-number: 9\n", b"Rexision-number: 9\n", "but nearly Revision-number"),
         ("2", b"\nText-content-length: ", b"\nLength-of-the-text: ", "a record is longer than its"),
         ("2", b"Node-copyfrom-rev: 20\n", b"Node-copyfrom-rev: 21\n", "revision that is not older"),
@@ -256,7 +255,21 @@ def test_dump_tree_that_is_gone_is_refused_before_loading_if_known(
 
 LONG = b"x" * 256
 EXPORT = {"command": "export", "ra": "file", "packing": "nopack", "cache": "hot-os"}
-REASON = "of more than 255 bytes, the limit on this system, so its tree cannot be written to a disk"
+REASON = (
+    "of more than 255 bytes, the limit on this system, or of a link with more than 251, so its tree cannot "
+    "be written to a disk"
+)
+LINK = {b"svn:special": b"*"}
+AS_LINK = lengths(block(LINK), b"link a") + b"\n" + block(LINK) + b"link a\n\n"
+AS_FILE = lengths(block({})) + b"\n" + block({}) + b"\n\n"
+
+
+def link(length):
+    return file(b"trunk/" + b"x" * length, b"link a", LINK)
+
+
+def changed(path, properties):
+    return b"Node-path: %s\nNode-kind: file\nNode-action: change\n%s" % (path, properties)
 
 
 @pytest.mark.parametrize(
@@ -277,8 +290,31 @@ REASON = "of more than 255 bytes, the limit on this system, so its tree cannot b
             240,
             120,
         ),
+        (link(252) + link(255) + link(251) + file(b"trunk/" + b"y" * 252), 2, 2),
+        (link(252) + revision(2) + deleted(b"trunk/" + b"x" * 252), 1, 0),
+        (link(252) + revision(2) + changed(b"trunk/" + b"x" * 252, AS_FILE), 1, 0),
+        (
+            file(b"trunk/" + b"x" * 252) + revision(2) + changed(b"trunk/" + b"x" * 252, AS_LINK),
+            1,
+            1,
+        ),
+        (folder(b"trunk/d") + link(252) + revision(2) + copied(b"trunk/e", b"trunk/d", 1), 1, 1),
     ],
-    ids=["file", "folder", "utf-8", "255", "elsewhere", "deleted", "copied", "many"],
+    ids=[
+        "file",
+        "folder",
+        "utf-8",
+        "255",
+        "elsewhere",
+        "deleted",
+        "copied",
+        "many",
+        "link",
+        "deleted link",
+        "link made a file",
+        "file made a link",
+        "link and a copied folder",
+    ],
 )
 def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
     tmp_path, records, in_history, in_tree
@@ -286,7 +322,9 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
     path = tmp_path / "mine"
     path.write_bytes(BASE + records)
     facts = load_source(dump_source(path), [("f8", "nopack")], tmp_path)
-    notes = [f"Names of more than 255 bytes: {in_history}, first"] * bool(in_history)
+    notes = [
+        f"Names of more than 255 bytes, or of links with more than 251: {in_history}, first"
+    ] * bool(in_history)
     assert [note[: len(notes[0])] for note in facts["notes"]] == notes
     assert facts["long_names"] == in_tree
     export = run_code("svn", "export", "-q", f"file://{tmp_path}/f8.nopack/trunk", tmp_path / "it")
@@ -296,7 +334,7 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
     plan = Plan(study_environment("own-repository", *parts, repository=str(path)))
     skips = {cell.axes["command"]: cell.skip for cell in plan.grids["own-repository"]}
     # The sample of the file does not follow copies: such cells are refused when they are measured.
-    is_foreseen = bool(in_tree) and b"Node-copyfrom" not in records
+    is_foreseen = bool(in_tree) and b"Node-copyfrom-path: a" not in records
     assert skips["null-export"] == ""
     assert skips["export"] == (
         f"mine has {count_of(in_tree, 'name')} {REASON}" if is_foreseen else ""

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,32 @@ def test_svn_tree_is_trunk_if_there_is_one(repository, tmp_path):
         run("svnadmin", "create", tmp_path / name)
         svnmucc(tmp_path / name, *words)
         assert svn_source(tmp_path / name).tree(tmp_path / name) == ""
+
+
+def test_svn_long_names_of_files_and_links_are_counted(tmp_path):
+    special = {b"svn:special": b"*"}
+    odd = "&<>\"'%41 é@".encode()
+    links = (b"a" * 252, "é".encode() * 126, odd + b"o" * (255 - len(odd)), b"d/" + b"d" * 253)
+    stream = BASE + folder(b"trunk/d") + file(b"trunk/" + b"b" * 252) + file(b"trunk/" + b"c" * 256)
+    stream += b"".join(file(b"trunk/" + name, b"link x", special) for name in links)
+    stream += folder(b"tags") + file(b"tags/" + b"e" * 251, b"link x", special)
+    path = create(
+        tmp_path / "it", stream + folder(b"a@5") + file(b"a@5/" + b"e" * 254, b"link x", special)
+    )
+    expected = {None: 5, "trunk/d": 1, "tags": 0, "a@5": 1, "/": 6}
+    assert {tree: svn_source(path, tree=tree).long_names() for tree in expected} == expected
+    for tree, number in expected.items():
+        done = subprocess.run(
+            [
+                "svn",
+                "export",
+                "-q",
+                "--force",
+                f"file://{path}/{tree or 'trunk'}@",
+                tmp_path / "tree",
+            ]
+        )
+        assert bool(done.returncode) is bool(number), tree
 
 
 def test_svn_source_wrong_definitions_name_the_key(repository, tmp_path):

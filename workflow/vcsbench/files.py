@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ADMINISTRATIVE = {".svn", ".git", ".hg", ".bzr", ".jj", "_darcs", "CVS", "_FOSSIL_", ".fslckout"}
 # Linux's limit for a name.
 NAME_BYTES = 255
+# svn export and checkout first write a link under its name with `.tmp`.
+LINK_NAME_BYTES = NAME_BYTES - len(".tmp")
 # shutil.rmtree and os.walk of Python 3.11 recurse once per folder.
 MAX_DEPTH = 256
 CONFIGURATION_BYTES = 1 << 20
@@ -161,5 +163,5 @@ def why_not_on_disk(recipe: Recipe, count_long_names: Callable[[], int]) -> str:
     names = "1 name" if long_names == 1 else f"{long_names:,} names"
     return (
         f"{recipe['repository']['name']} has {names} of more than {NAME_BYTES} bytes, the limit on this "
-        f"system, so its tree cannot be written to a disk"
+        f"system, or of a link with more than {LINK_NAME_BYTES}, so its tree cannot be written to a disk"
     )

@@ -26,6 +26,7 @@ from vcsbench.formats import AS_IS, has_memcached, parse_format
 from vcsbench.processes import how_it_ended
 from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
+from vcsbench.sources.svn_source import summarize_tree
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
@@ -414,31 +415,6 @@ def _pack(path: Path) -> None:
             at.done += line.startswith("Packing")
 
         fsfs.run_svnadmin("pack", path, on_line=on_line)
-
-
-def summarize_tree(repository: Path, tree: str) -> tuple[str, int]:
-    """Return the folder for `log`, and the number of names below `tree` that are over NAME_BYTES.
-
-    The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
-    """
-    above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
-
-    def read(output: IO[bytes]) -> tuple[Counter[bytes], int]:
-        entries: Counter[bytes] = Counter()
-        long_names = 0
-        for line in output:
-            path = line.rstrip(b"\n").lstrip(b"/").removeprefix(above).rstrip(b"/")
-            top, slash, _ = path.partition(b"/")
-            entries[top] += bool(slash)
-            long_names += dump_format.has_long_name(path)
-        return +entries, long_names
-
-    argv = ("tree", "--full-paths", repository, tree)
-    counts, long_names = fsfs.read_output(read, *argv, program="svnlook")
-    if not counts:
-        return tree, long_names
-    largest = min(counts, key=lambda name: (-counts[name], name))
-    return (above + largest).decode(errors="surrogateescape"), long_names
 
 
 def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> DumpRecord:

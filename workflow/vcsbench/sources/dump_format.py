@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import accumulate
 
 from vcsbench.external import parse_number
-from vcsbench.files import ADMINISTRATIVE, NAME_BYTES
+from vcsbench.files import ADMINISTRATIVE, LINK_NAME_BYTES, NAME_BYTES
 
 Properties = Mapping[bytes, bytes]
 
@@ -43,7 +43,7 @@ KNOWN = frozenset([*NUMBERS, *_TEXTS, *PATHS])
 SIMILAR = 0.85
 
 END = b"PROPS-END\n"
-DATE, MERGEINFO = b"svn:date", b"svn:mergeinfo"
+DATE, MERGEINFO, SPECIAL = b"svn:date", b"svn:mergeinfo", b"svn:special"
 # svn_time_from_cstring() ignores what follows, and reads an empty number as 0.
 _DATE = re.compile(rb"(\d{0,9})-(\d{0,9})-(\d{0,9})T\d*:\d*:\d*\.\d*Z")
 # Subversion's form before 0.14: Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)
@@ -61,8 +61,6 @@ LARGEST_MERGED = 2**31 - 1
 
 # Linux's limit for the target of a symbolic link.
 LONGEST_TARGET = 4095
-# svn export and checkout first write a link under its name with `.tmp`.
-LONGEST_NAME = NAME_BYTES - len(".tmp")
 # The reasons for another name, as notes of a report.
 ESCAPED = (
     "Paths escaped, as in ?\\010, because Subversion refuses control characters and text that is not "
@@ -91,7 +89,7 @@ _RESERVED_NAME = re.compile(_RESERVED)
 _ODD = re.compile(
     rb"[\x00-\x1f\x7f]|\xef\xbf[\xbe\xbf]|\?\\(?:[0-9]{3}|#)|(?:\A|/)"
     + _RESERVED
-    + rb"(?:/|\Z)|[^/]{%d}" % (LONGEST_NAME + 1)
+    + rb"(?:/|\Z)|[^/]{%d}" % (LINK_NAME_BYTES + 1)
 )
 
 # Records of format 2: full texts, properties whole.
@@ -193,7 +191,7 @@ def header_fault(key: bytes, value: bytes) -> str:
     if b"\0" in key or b"\0" in value:
         return f"the header {quoted(key)} holds a NUL character"
     if key in NUMBERS:
-        fits = parse_number(value, NUMBERS[key]) is not None
+        fits = read_number(key, value) is not None
     elif key in _TEXTS:
         fits = bool(re.fullmatch(_TEXTS[key], value))
     elif key in PATHS:
@@ -218,14 +216,22 @@ def is_utf8(text: bytes) -> bool:
     return True
 
 
+def read_number(key: bytes, value: bytes) -> int | None:
+    """Return the number of a header, or None for anything else. svnadmin accepts a plus before it."""
+    digits = value.strip()
+    has_plus = digits[:1] == b"+" and digits[1:2].isdigit()
+    return parse_number(digits[has_plus:], NUMBERS[key])
+
+
 def number_of(headers: Mapping[bytes, bytes], key: bytes) -> int:
     """Return a number among headers, 0 without a valid one."""
-    return parse_number(headers.get(key, b"0"), NUMBERS[key]) or 0
+    return read_number(key, headers.get(key, b"0")) or 0
 
 
-def has_long_name(path: bytes) -> bool:
-    """Return True if the last name of a path is over NAME_BYTES."""
-    return len(path.rstrip(b"/").rpartition(b"/")[2]) > NAME_BYTES
+def has_long_name(path: bytes, is_link: bool = False) -> bool:
+    """Return True if the last name of a path is over NAME_BYTES, or of a link over LINK_NAME_BYTES."""
+    length = len(path.rstrip(b"/").rpartition(b"/")[2])
+    return length > (LINK_NAME_BYTES if is_link else NAME_BYTES)
 
 
 def quoted(text: bytes) -> str:
@@ -329,8 +335,8 @@ def _rename(name: bytes) -> tuple[bytes, list[str]]:
         return (b"?\\%03d" % first[0]) * dots + name[dots:], [RESERVED]
     new = escape(name)
     reasons = [ESCAPED] * (new != name)
-    if len(new) <= LONGEST_NAME:
+    if len(new) <= LINK_NAME_BYTES:
         return new, reasons
     end = b"?\\#" + hashlib.sha256(name).hexdigest()[:16].encode()
-    start = new[: LONGEST_NAME - len(end)].decode("utf-8", "ignore").encode()
+    start = new[: LINK_NAME_BYTES - len(end)].decode("utf-8", "ignore").encode()
     return start + end, [*reasons, SHORTENED]

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Literal
 
 from vcsbench.errors import UserError
-from vcsbench.external import parse_number
-from vcsbench.files import NAME_BYTES
+from vcsbench.files import LINK_NAME_BYTES, NAME_BYTES
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import DAMAGED, Facts
 from vcsbench.sources.dump_format import (
@@ -36,18 +35,18 @@ from vcsbench.sources.dump_format import (
 KNOWN_FORMATS = (1, 2, 3)
 CHECKSUMS = ("md5", "sha1")
 CHUNK = 1 << 18
-# Longer than any header that svnadmin writes: paths are the longest part.
-LONGEST_LINE = 1 << 16
-LONGEST_HEADERS = 1 << 20
-# svnadmin load holds each property in memory.
+# Limits where svnadmin has none, for a header, those of a record, and the name of a property.
+LONGEST_LINE = 1 << 20
+LONGEST_HEADERS = 4 << 20
+# svnadmin load holds each property in memory. So does the check of Subversion's properties and of revisions.
 LONGEST_VALUE = 256 << 20
-# Properties of Subversion and of revisions are checked, in memory.
+# The paths that are followed.
 LONGEST_HELD = 64 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
 BYPASS = "--bypass-prop-validation"
-_NAME = re.compile(rb"([KD]) ([0-9]{1,18})\n")
-_VALUE = re.compile(rb"V ([0-9]{1,18})\n")
+_NAME = re.compile(rb"([KD]) \s*\+?([0-9]{1,18})\n")
+_VALUE = re.compile(rb"V \s*\+?([0-9]{1,18})\n")
 _TRUNCATED = "it ends in the middle of a record"
 _WRONG_LENGTH = "a record's properties are not as long as they say"
 
@@ -62,8 +61,8 @@ class DumpReader:
     - `has_tree`: True if the history ends with a folder at `tree`, False if not, and None if that depends on
       the content of a copied folder. Then the loaded repository decides.
     - `oddities`: the number of each kind that facts() notes, with its first one in `_first`.
-    - `long_names`: paths at its end with a name over NAME_BYTES, but none in copied folders.
-      They are sorted, with NUL for each slash. Only a reader that skips contents follows them.
+    - `long_names`: paths at its end with a name over NAME_BYTES, or of a link over LINK_NAME_BYTES, but none
+      in copied folders. They are sorted, with NUL for each slash.
     """
 
     def __init__(
@@ -98,6 +97,11 @@ class DumpReader:
         self._record_at = 0
         self._format = 0
         self._revision: int | None = None
+        # The largest number before this revision.
+        self._newest = 0
+        # The path of a node. Its properties make it a link or no link; None if they do not decide it.
+        self._path = b""
+        self._is_link: bool | None = None
         self._gaps = 0
         self._has_restarted = False
         # Bytes that were read and not yet passed on.
@@ -152,10 +156,16 @@ class DumpReader:
             notes.append(
                 f"{counts['lengths']} blocks of properties do not have the length that their header states."
             )
+        if counts["numbers"]:
+            notes.append(
+                f"{counts['numbers']} revisions have a number that is not larger than the one before, first "
+                f"{first['numbers']}. The copies have other numbers."
+            )
         if counts["names"]:
             notes.append(
-                f"Names of more than {NAME_BYTES} bytes: {counts['names']}, first {first['names']}. No file "
-                f"system can hold them, so a tree with them is not exported, checked out or updated."
+                f"Names of more than {NAME_BYTES} bytes, or of links with more than {LINK_NAME_BYTES}: "
+                f"{counts['names']}, first {first['names']}. No file system can hold them, so a tree with "
+                "them is not exported, checked out or updated."
             )
         return Facts(self.revisions, notes, options)
 
@@ -198,7 +208,7 @@ class DumpReader:
     # Headers
 
     def _set_format(self, value: bytes) -> None:
-        version = parse_number(value, dump_format.NUMBERS[FORMAT])
+        version = dump_format.read_number(FORMAT, value)
         if version not in KNOWN_FORMATS:
             shown = value.strip()[:60].decode("latin-1")
             raise self.wrong(f"it has the unknown format version {shown}")
@@ -209,17 +219,15 @@ class DumpReader:
         headers: dict[bytes, bytes] = {}
         size = 0
         while line := self._line():
-            size += len(line)
-            if size > LONGEST_HEADERS:
-                raise self.wrong(
-                    f"a record has more than {LONGEST_HEADERS} bytes before its content"
-                )
             if not headers and line[:1].isspace():  # svnadmin ignores these
                 self._skip_line(line)
                 continue
+            size += len(line)
+            if size > LONGEST_HEADERS:
+                raise self.wrong(f"a record has more than {LONGEST_HEADERS:,} bytes of headers")
             if not line.endswith(b"\n"):
-                is_long = len(line) == LONGEST_LINE
-                raise self.wrong("a header is too long" if is_long else f"{_TRUNCATED}'s header")
+                long = f"a header has more than {LONGEST_LINE:,} bytes"
+                raise self.wrong(long if len(line) == LONGEST_LINE else f"{_TRUNCATED}'s header")
             if line == b"\n":
                 return headers
             key, colon, value = line[:-1].partition(b": ")
@@ -227,8 +235,6 @@ class DumpReader:
                 raise self.wrong(f"{quoted(line)} is no header of a record")
             if what := dump_format.header_fault(key, value):
                 raise self.wrong(what)
-            if key in headers:
-                raise self.wrong(f"a record has the header {quoted(key)} twice")
             if not headers:
                 self._record_at = self.offset - len(line)
             headers[key] = value
@@ -269,13 +275,21 @@ class DumpReader:
         whole = number_of(headers, CONTENT) or properties + text
         if properties + text > whole:
             raise self.wrong("the parts of a record are longer than the record")
+        may_be_link = NODE in headers and dump_format.has_long_name(self._path, is_link=True)
         if self._skips_contents:
+            if may_be_link and properties:
+                self._check_size(properties)
+                self._properties(headers, properties)
+                self._follow_link(headers)
+                whole -= properties
             self._skip(whole)
             return
         if whole and self._format == 1 and not headers.keys() & {PROPERTIES, TEXT}:
             properties = self._properties(headers, whole, has_text_behind=True)
         elif properties:
             self._properties(headers, properties)
+        if may_be_link:
+            self._follow_link(headers)
         self._pass_on()
         if text:
             self._text(text, headers)
@@ -287,7 +301,8 @@ class DumpReader:
     def _begin_revision(self, number: int) -> None:
         if self._revision is not None:
             if number <= self._revision and not self._has_restarted:
-                raise self.wrong(f"revision {number} comes after revision {self._revision}")
+                self._count("numbers", f"revision {number} after revision {self._revision}")
+            self._newest = max(self._newest, self._revision)
             self._gaps += max(0, number - self._revision - 1)
             if self._gaps > LARGEST_GAP:
                 raise self.wrong(
@@ -311,10 +326,11 @@ class DumpReader:
             raise self.wrong(f"{path} has no {ACTION.decode()}")
         if (COPY_REVISION in headers) != (COPY_PATH in headers):
             raise self.wrong(f"{path} is copied from half a place")
-        if number_of(headers, COPY_REVISION) >= max(1, self._revision):
+        if number_of(headers, COPY_REVISION) >= max(self._revision, self._newest + 1):
             raise self.wrong(f"{path} is copied from a revision that is not older")
         parts = (part for part in headers[NODE].split(b"/") if part not in (b"", b"."))
-        self._follow(b"/".join(parts), headers)
+        self._path, self._is_link = b"/".join(parts), None
+        self._follow(self._path, headers)
 
     def _follow(self, path: bytes, headers: Mapping[bytes, bytes]) -> None:
         """Follow the folder `tree`, and names over NAME_BYTES."""
@@ -328,15 +344,31 @@ class DumpReader:
                 bisect_left(self.long_names, key) : bisect_left(self.long_names, key + b"\1")
             ]
         if action != b"delete" and dump_format.has_long_name(path):
-            self._count("names", f"{quoted(path)} in revision {self._revision}")
-            self._long_bytes += len(path)
-            if self._skips_contents and self._long_bytes <= LONGEST_HELD:
-                insort(self.long_names, key)
+            self._add_long_name(path)
         if path == self._tree:
             kind = headers.get(KIND)
             self.has_tree = action != b"delete" and (kind == b"dir" if kind else None)
         elif self._tree.startswith(below):
             self.has_tree = None if action != b"delete" and COPY_PATH in headers else False
+
+    def _add_long_name(self, path: bytes) -> None:
+        self._count("names", f"{quoted(path)} in revision {self._revision}")
+        self._long_bytes += len(path)
+        if self._long_bytes <= LONGEST_HELD:
+            insort(self.long_names, path.replace(b"/", b"\0"))
+
+    def _follow_link(self, headers: Mapping[bytes, bytes]) -> None:
+        """Follow a node that becomes a link, or no link any more, by its properties."""
+        path = self._path
+        if headers[ACTION] == b"delete" or dump_format.has_long_name(path):
+            return
+        key = path.replace(b"/", b"\0")
+        at = bisect_left(self.long_names, key)
+        was_link = self.long_names[at : at + 1] == [key]
+        if self._is_link and not was_link:
+            self._add_long_name(path)
+        elif self._is_link is False and was_link:
+            del self.long_names[at]
 
     def _count(self, what: str, first: str) -> None:
         self.oddities[what] += 1
@@ -351,6 +383,7 @@ class DumpReader:
         of_revision = REVISION in headers
         begin, held = self.offset, 0
         block: dict[bytes, bytes] = {}
+        self._is_link = None if headers.get(b"Prop-delta") == b"true" else False
         # A block without PROPS-END ends with its length.
         while self.offset - begin != length and (line := self._property_line()) != dump_format.END:
             name, value = self._property(line, of_revision)
@@ -359,8 +392,10 @@ class DumpReader:
             if of_revision and value is not None:
                 block[name] = value
                 held += len(name) + len(value)
-                if held > LONGEST_HELD:
-                    raise self.wrong(f"a revision has more than {LONGEST_HELD} bytes of properties")
+                if held > LONGEST_VALUE:
+                    raise self.wrong(
+                        f"a revision has more than {LONGEST_VALUE:,} bytes of properties"
+                    )
             if not of_revision:
                 self._pass_on()
         read = self.offset - begin
@@ -388,20 +423,23 @@ class DumpReader:
             raise self.wrong(_WRONG_LENGTH)
         length = int(match[2])
         if length > LONGEST_LINE:
-            raise self.wrong(f"the name of a property has {length} bytes")
+            raise self.wrong(f"the name of a property has more than {LONGEST_LINE:,} bytes")
         name = self._held(length)
         if b"\0" in name:
             raise self.wrong(f"the name {quoted(name)} of a property holds a NUL character")
+        if name == dump_format.SPECIAL:
+            self._is_link = match[1] == b"K"
         if match[1] == b"D":
             return name, None
         match = _VALUE.fullmatch(self._property_line())
         if not match:
             raise self.wrong(_WRONG_LENGTH)
         length = int(match[1])
-        is_held = of_revision or name.startswith(b"svn:")
-        if length > (LONGEST_HELD if is_held else LONGEST_VALUE):
-            raise self.wrong(f"the property {quoted(name)} has {length:,} bytes")
-        if is_held:
+        if length > LONGEST_VALUE:
+            raise self.wrong(
+                f"the property {quoted(name)} has {length:,} bytes, and {LONGEST_VALUE:,} are the limit"
+            )
+        if of_revision or name.startswith(b"svn:"):
             return name, self._held(length)
         end_of_chunk = b""
         for chunk in self._content(length + 1):
@@ -412,10 +450,10 @@ class DumpReader:
         return name, None
 
     def _held(self, length: int) -> bytes:
-        data = b"".join(self._content(length + 1))
-        if not data.endswith(b"\n"):
+        data = b"".join(self._content(length))
+        if b"".join(self._content(1)) != b"\n":
             raise self.wrong(_WRONG_LENGTH)
-        return data[:-1]
+        return data
 
     def _check_property(self, headers: Mapping[bytes, bytes], name: bytes, value: bytes) -> None:
         is_revision = REVISION in headers
@@ -427,9 +465,12 @@ class DumpReader:
             place = "" if is_revision else f" of {quoted(headers[NODE])}"
             self._count("bypass", f"{name.decode('latin-1')}{place} in revision {self._revision}")
 
-    def _skip(self, length: int) -> None:
+    def _check_size(self, length: int) -> None:
         if self.offset + length > self._size:
             raise self.wrong(_TRUNCATED)
+
+    def _skip(self, length: int) -> None:
+        self._check_size(length)
         if self._stream.seekable():
             self._stream.seek(length, os.SEEK_CUR)
             self.offset += length
@@ -438,8 +479,7 @@ class DumpReader:
                 pass
 
     def _text(self, length: int, headers: Mapping[bytes, bytes]) -> None:
-        if self.offset + length > self._size:
-            raise self.wrong(_TRUNCATED)
+        self._check_size(length)
         # The checksums of a delta belong to the resulting text: svnadmin load checks them.
         is_delta = headers.get(b"Text-delta") == b"true"
         digests = {}

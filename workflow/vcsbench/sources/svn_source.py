@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import copy as copying
 import hashlib
+import html
 import os
 import re
 import stat
 import urllib.parse
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +30,7 @@ from vcsbench.external import (
 )
 from vcsbench.formats import CONFIGURATION_LIMIT, count_packed, effective_settings, read_format
 from vcsbench.records import Head
+from vcsbench.sources import dump_format
 from vcsbench.sources.base import (
     Definition,
     Facts,
@@ -44,6 +47,8 @@ from vcsbench.sources.dump_reader import DumpReader
 TRUNK = "trunk"
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
 _URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
+# A line of `svn propget --xml`.
+_TARGET = re.compile(rb'\s*path="([^"]*)">?$')
 # Public histories have 4 to 60 KB per revision in the repository.
 REVISION_BYTES = 20_000
 # The assumed number of revisions if the server does not answer.
@@ -146,6 +151,47 @@ def exported_tree(options: Options, path: Path, tree: str | None, repository: Pa
         if not listed[0].endswith(b"/"):
             raise options.no_tree(path, tree)
     return tree
+
+
+def summarize_tree(repository: Path, tree: str) -> tuple[str, int]:
+    """Return the folder for `log`, and the number of names below `tree` that no disk can hold.
+
+    The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
+    """
+    above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
+    entries: Counter[bytes] = Counter()
+    long_names, has_long_links = 0, False
+    argv = ["svnlook", "tree", "--full-paths", "--", os.path.abspath(repository), tree]
+    with Program(argv, f"{repository}: svnlook tree failed") as program:
+        for line in program.stdout:
+            path = line.rstrip(b"\n").lstrip(b"/").removeprefix(above).rstrip(b"/")
+            top, slash, _ = path.partition(b"/")
+            entries[top] += bool(slash)
+            is_long = dump_format.has_long_name(path)
+            long_names += is_long
+            has_long_links |= not is_long and dump_format.has_long_name(path, is_link=True)
+        program.finish()
+    if has_long_links:
+        long_names += _count_long_links(repository, tree)
+    if not (+entries):
+        return tree, long_names
+    largest = min(entries, key=lambda name: (-entries[name], name))
+    return (above + largest).decode(errors="surrogateescape"), long_names
+
+
+def _count_long_links(repository: Path, tree: str) -> int:
+    """Return the number of links below `tree` whose names are too long for links only."""
+    url = pegged(file_url(repository, urllib.parse.quote(tree)))
+    argv = ["svn", "propget", "--recursive", "--xml", "svn:special", url]
+    number = 0
+    with Program(argv, f"{repository}: svn propget failed") as program:
+        for line in program.stdout:
+            if match := _TARGET.match(line):
+                path = urllib.parse.unquote_to_bytes(html.unescape(match[1].decode()))
+                is_long = dump_format.has_long_name(path)
+                number += not is_long and dump_format.has_long_name(path, is_link=True)
+        program.finish()
+    return number
 
 
 class SvnSource(Source):
@@ -267,6 +313,10 @@ class SvnSource(Source):
     @cached_property
     def _estimate(self) -> SizeEstimate:
         return SizeEstimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
+
+    def long_names(self) -> int:
+        """Return the number of names in the exported tree that no disk can hold."""
+        return summarize_tree(self._path, self.tree())[1]
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the output of `svnadmin dump`."""
