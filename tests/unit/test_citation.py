@@ -40,7 +40,7 @@ def test_provenance_has_the_commit_and_the_changed_files(tmp_path):
 
 def test_provenance_quotes_the_command_and_has_no_secret(tmp_path):
     (tmp_path / ".snakemake").mkdir()
-    config = {"repository": "svn://me:my \"word@host/a", "minutes": 15}
+    config = {"repository": 'svn://me:my "word@host/a', "minutes": 15}
     store_command(tmp_path, ["--config", "repository=svn://me:word@host/a b"])
     record = provenance(tmp_path, config)
     assert record["command"] == "snakemake --config 'repository=svn://...@host/a b'"

@@ -7,9 +7,11 @@ import os
 import random
 import shutil
 import stat
+import struct
 import tarfile
 import warnings
 import zipfile
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -48,11 +50,19 @@ def tar_of(*members, **more):
     return out.getvalue()
 
 
+def unicode_path(name, unicode_name, crc=None):
+    """A member of a .zip whose extra field has another name in UTF-8."""
+    checksum = zlib.crc32(name.encode()) if crc is None else crc
+    field = struct.pack("<BI", 1, checksum) + unicode_name.encode()
+    return name, ZFILE, b"x", struct.pack("<HH", 0x7075, len(field)) + field
+
+
 def zip_of(*members):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, mode, content in members:
+        for name, mode, content, *extra in members:
             info = zipfile.ZipInfo(name)
+            info.extra = b"".join(extra)
             info.create_system, info.external_attr = 3, mode << 16
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, content)
@@ -141,6 +151,14 @@ REFUSED = {
     "tar only pipes": tar_of(("a", FIFO, b""), ("b", CHR, b"")),
     "tar empty": bytes(10240),
     "tar empty tree": tar_of(("./", DIR, b"")),
+    "tar empty folders": tar_of(("kit/", DIR, b""), ("kit/a/", DIR, b"")),
+    "tar only .git": tar_of((".git/config", REG, b"x")),
+    "tar only .git below": tar_of(
+        ("kit/.git/config", REG, b"x"), ("kit/a/.svn/entries", REG, b"x")
+    ),
+    "zip only .git": zip_of((".git/config", ZFILE, b"x")),
+    "zip Unicode path outside": zip_of(unicode_path("aNN", "../x")),
+    "zip Unicode path NUL": zip_of(unicode_path("aNN", "a\0x")),
 }
 
 
@@ -185,7 +203,6 @@ UNPACKED = {
         {"d/" * (MAX_DEPTH - 1) + "x": b"x"},
     ),
     "pipe": (tar_of(("p", FIFO, b""), ("kit/q", LNK, "p"), ("kit/text", REG, b"hello")), TEXT),
-    "only .git": (tar_of((".git/config", REG, b"x")), {}),
     "zip of Windows": (
         zip_of(("kit\\d\\x", 0, b"x")).replace(MADE_ON[3], MADE_ON[0]),
         {"kit/d/x": b"x"},
@@ -193,6 +210,21 @@ UNPACKED = {
     "zip of Windows, old name": (
         zip_of(("kit/aNN", 0, b"x")).replace(MADE_ON[3], MADE_ON[0]).replace(b"aNN", b"a\x82b"),
         {"kit/aéb": b"x"},
+    ),
+    **{
+        f"zip with a Unicode path, system {system}": (
+            zip_of(unicode_path("kit/aNN", "kit/aé☃.txt")).replace(MADE_ON[3], MADE_ON[system]),
+            {"kit/aé☃.txt": b"x"},
+        )
+        for system in MADE_ON
+    },
+    "zip with a Unicode path of another name": (
+        zip_of(unicode_path("kit/a", "b", crc=1)),
+        {"kit/a": b"x"},
+    ),
+    "zip with a damaged Unicode path": (
+        zip_of(("kit/a", ZFILE, b"x", b"up\2\0\1\1")),
+        {"kit/a": b"x"},
     ),
     "zip of macOS": (
         zip_of(("kit/aNN", ZFILE, b"x")).replace(b"aNN", "aé".encode()),
@@ -436,6 +468,9 @@ def test_directory_identity_changes_with_an_edit_only(tmp_path):
     [
         ("directory", lambda p: None, "does not exist"),
         ("directory", lambda p: p.write_text(""), "is no folder"),
+        ("directory", Path.mkdir, "has no files"),
+        ("directory", lambda p: (p / "a/.git/config").mkdir(parents=True), "has no files"),
+        ("directory", lambda p: (p.mkdir(), os.mkfifo(p / "pipe")), "has no files"),
         ("archive", lambda p: None, "does not exist"),
         ("archive", lambda p: p.mkdir(), "is no file"),
         ("archive", lambda p: p.write_text("text"), "is no archive"),

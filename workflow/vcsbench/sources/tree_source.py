@@ -21,7 +21,6 @@ from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, printable
-from vcsbench.files import ADMINISTRATIVE as ADMINISTRATIVE_NAMES
 from vcsbench.files import entries
 from vcsbench.sources import archives, dump_format
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
@@ -57,6 +56,7 @@ SPECIAL = "Pipes, devices and sockets left out"
 LINKED = "Hard links made separate files"
 SPECIAL_MEMBER = "Pipes, devices and sockets of the archive left out"
 REPLACED = "Files replaced by a later one of the same name in the archive"
+NO_FILES = "has no files, apart from folders of version control systems, pipes and devices"
 # Errors of reading a tree that the user can mend.
 UNREADABLE = (
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO,
@@ -65,6 +65,8 @@ UNREADABLE = (
 # The first member of a .zip, a .zip without members, and the first part of several.
 _ZIP_STARTS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
 _ENCRYPTED, _UTF_8 = 1, 0x800
+# The extra field of a .zip with a name in UTF-8, next to one in the code page of the program that made it.
+_UNICODE_PATH = 0x7075
 _MADE_ON_UNIX = (3, 19)
 # The errors that zipfile raises for damaged, encrypted and unknown members.
 _DAMAGED = (
@@ -94,6 +96,11 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
         counts.update(reasons)
         yield NamedEntry(path, name, state)
     counts[ADMINISTRATIVE] += administrative.total()
+
+
+def _has_files(root: Path) -> bool:
+    """Return True if a tree has a file or link that is loaded."""
+    return any(stat.S_ISREG(s.st_mode) or stat.S_ISLNK(s.st_mode) for _, s in entries(root))
 
 
 def _read_target(path: str, counts: Counter[str]) -> tuple[bytes, bool]:
@@ -274,12 +281,15 @@ class DirectorySource(_TreeSource):
         return digest_of("directory", self._path.resolve(), states)
 
     def check(self) -> None:
-        """Check that the directory can be read."""
+        """Check that the directory can be read and has files."""
         if not self._path.is_dir():
             what = "is no folder" if self._path.exists() else "does not exist"
             raise self._options.error("path", f"{self._path} {what}")
         if not os.access(self._path, os.R_OK | os.X_OK):
             raise self._options.error("path", f"{self._path} cannot be read")
+        with _readable(self._path):
+            if not _has_files(self._path):
+                raise self._options.error("path", f"{self._path} {NO_FILES}")
 
 
 class ArchiveSource(_TreeSource):
@@ -338,11 +348,10 @@ def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path
         raise UserError(
             f"{one_line(path)}: cannot be unpacked: {text}. Pack the tree again as a plain .tar."
         ) from error
-    inside = list(folder.iterdir())
-    if not inside:
-        raise UserError(f"{one_line(path)}: cannot be unpacked: it has no files.")
-    (first, *others) = inside
-    if others or first.is_symlink() or not first.is_dir() or first.name in ADMINISTRATIVE_NAMES:
+    if not _has_files(folder):
+        raise UserError(f"{one_line(path)}: cannot be unpacked: it {NO_FILES}.")
+    (first, *others) = folder.iterdir()
+    if others or first.is_symlink() or not first.is_dir():
         return folder
     # A name that a program can print, whatever the archive calls it.
     return first.rename(folder / "tree")
@@ -405,13 +414,26 @@ def _name_in_zip(member: zipfile.ZipInfo) -> bytes:
     # ZipInfo.filename is cut at a NUL byte.
     name = member.orig_filename
     is_unix = member.create_system in _MADE_ON_UNIX
-    if not is_unix:
-        name = name.replace("\\", "/")
     if not member.flag_bits & _UTF_8:
         stored = name.encode("cp437")
-        if is_unix or dump_format.is_utf8(stored):
+        if unicode_path := _unicode_path(member.extra, stored):
+            name = unicode_path.decode()
+        elif is_unix:
             return stored
-    return name.encode("utf-8", "surrogateescape")
+        elif dump_format.is_utf8(stored):
+            name = stored.decode()
+    return (name if is_unix else name.replace("\\", "/")).encode("utf-8", "surrogateescape")
+
+
+def _unicode_path(extra: bytes, stored: bytes) -> bytes:
+    """Return the name in the extra field _UNICODE_PATH; b"" without one, or if it belongs to another name."""
+    while len(extra) >= 4:
+        kind, length = struct.unpack_from("<HH", extra)
+        field, extra = extra[4 : 4 + length], extra[4 + length :]
+        # A version, the checksum of the stored name, and the name.
+        if kind == _UNICODE_PATH and field[1:5] == struct.pack("<I", zlib.crc32(stored)):
+            return field[5:] if field[:1] == b"\1" and dump_format.is_utf8(field[5:]) else b""
+    return b""
 
 
 def _mode(mode: int) -> int:
