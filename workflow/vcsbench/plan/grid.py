@@ -14,8 +14,8 @@ from vcsbench.axes.axis import Environment
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.study import Command, Study
 
-# A duplicate has its original's path with this suffix, and is equal to it in everything else. Tables use
-# originals only; the difference of the two is systematic noise.
+# A duplicate has its original's path with this suffix. Tables use originals only; the difference of the two
+# is systematic noise.
 DUPLICATE = "~2"
 
 REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS = "repo", "cache", "format", "packing"
@@ -26,7 +26,6 @@ NOT_FIXED = frozenset(
         *("storage", "filesystem", "reflink", "pristines"),
     ]
 )
-# Cache states from the warmest to the coldest, and formats that an empty repository can have.
 WARMTH = ("hot-svn", "hot", "hot-os", "cold")
 EMPTY_FORMATS = ("f8", "f7")
 
@@ -46,8 +45,8 @@ class CellSpec:
 
 
 def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpec]:
-    """Return the configured cells of a study in the order of its axes, each duplicate after its original, and
-    then the fixed-cost cells.
+    """Return the cells of a study in the order of its axes, each duplicate after its original, then the
+    fixed-cost cells.
 
     `why_skip` returns why this machine cannot measure a cell with the given axes, or "".
     """
@@ -76,7 +75,7 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
 
 
 def _path(axes: AxisValues) -> str:
-    """Return the path of a cell: `log -v` becomes log-v, and an axis that does not apply -."""
+    """Return a path: `log -v` becomes log-v, and an axis that does not apply -."""
     return "/".join(re.sub(" +-*", "-", value) or "-" for value in axes.values())
 
 
@@ -101,12 +100,11 @@ def _points(
 
 
 def is_within(axes: AxisValues, part: Mapping[str, Sequence[str]]) -> bool:
-    """Return True if the values of a cell belong to a part. An axis that does not apply fits any part."""
+    """Return True if the values belong to a part. An axis that does not apply fits any part."""
     return all(not axes[axis] or axes[axis] in allowed for axis, allowed in part.items())
 
 
 def _applicable(axes: AxisValues, command: Command) -> dict[str, str]:
-    """Return the values, "" for the axes that do not apply."""
     excluded = command.inapplicable_axes or []
     values = {axis: "" if axis in excluded else value for axis, value in axes.items()}
     return {axis: value if axis_of(axis).applies(values) else "" for axis, value in values.items()}
@@ -119,7 +117,6 @@ def _part(
     place: tuple[str, int],
     configured: Mapping[str, str | list[str]],
 ) -> dict[str, list[str]]:
-    """Return the values of a part of the grid. Raise UserError for an axis or a value that does not exist."""
     part: dict[str, list[str]] = {}
     for axis, named in configured.items():
         keys: list[str | int] = ["grid", study.name, *place, axis]
@@ -139,17 +136,14 @@ def _part(
 
 
 def is_duplicate(path: str) -> bool:
-    """Return True for the path of a duplicate."""
     return path.endswith(DUPLICATE)
 
 
 def originals(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows whose `cell` is no duplicate."""
     return [row for row in rows if not is_duplicate(str(row["cell"]))]
 
 
 def variance_class(axes: AxisValues, variance_group: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of a cell on the `variance_group`, "" for an axis that it lacks."""
     return tuple(axes.get(axis, "") for axis in variance_group)
 
 
@@ -168,7 +162,6 @@ def _chosen_duplicates(
 
 
 def is_fixed_cost(axes: AxisValues) -> bool:
-    """Return True for the axis values of a cell on the empty repository."""
     return axes.get(REPOSITORY_AXIS) == EMPTY
 
 
@@ -177,8 +170,8 @@ def fixed_cost_points(
 ) -> list[dict[str, str]]:
     """Return the axis values of the cells that measure fixed cost: the commands on an empty repository.
 
-    Cells that differ only in the axes NOT_FIXED share one. A command that fails on an empty repository, or
-    that this machine cannot measure there, has none. `caches` are the values of the axis `cache`.
+    Cells that differ only in the axes NOT_FIXED share one. A command that fails on an empty repository,
+    or that this machine cannot measure there, has none. `caches` are the values of the axis `cache`.
     """
     chosen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:

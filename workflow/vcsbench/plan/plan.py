@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 # The cells of each block, by its study and its values on the block's axes.
 Blocks = Mapping[tuple[str, ...], Sequence[CellSpec]]
-# A study, and the name of a block of its cells.
 Block = tuple[str, str]
 
 
@@ -49,7 +48,6 @@ class Plan:
         }
         self.cells = [cell for grid in self.grids.values() for cell in grid if not cell.skip]
         self.by_path = {(cell.study, cell.path): cell for cell in self.cells}
-        # By study; empty if the number of rounds is fixed.
         self.passes = (
             {} if self.config.settings.rounds else {s: self._batches(s) for s in self.grids}
         )
@@ -64,11 +62,11 @@ class Plan:
         return self._parts[key]
 
     def parts(self, cell: CellSpec) -> Recipe:
-        """Return the recipe of a cell without its digests."""
+        """Return the recipe without its digests."""
         return self._parts_of(self.config.studies[cell.study], cell.axes)
 
     def cell(self, study: str, path: str) -> CellSpec:
-        """Return a cell by its path. Raise UserError if the grid lacks it, or skips it."""
+        """Raise UserError if the grid lacks the cell, or skips it."""
         if (study, path) in self.by_path:
             return self.by_path[study, path]
         for cell in self.grids.get(study, []):
@@ -76,20 +74,17 @@ class Plan:
                 raise UserError(f"{study}/{path}: is skipped on this machine: {cell.skip}")
         raise UserError(f"{study}/{path}: no such cell. `grid.{study}` defines the cells.")
 
-    # Each round needs the recipe and its JSON.
     @cache  # noqa: B019 - there is one of it
     def recipe(self, study: str, path: str) -> Recipe:
-        """Return the recipe of a cell."""
         cell = self.cell(study, path)
         return recipes.recipe_of(cell, self.parts(cell), self.env)
 
     @cache  # noqa: B019 - there is one of it
     def recipe_json(self, study: str, path: str) -> str:
-        """Return the recipe as JSON, for the measuring process."""
         return json.dumps(self.recipe(study, path))
 
     def digest(self, study: str, path: str) -> str:
-        """Return the digest of a recipe; "" for a cell that is not measured."""
+        """Return "" for a cell that is not measured."""
         return str(self.recipe(study, path)["digest"]) if (study, path) in self.by_path else ""
 
     @cache  # noqa: B019 - one instance; called for each round of a cell
@@ -115,15 +110,13 @@ class Plan:
         return SamplingBatches(study, self.root, self.config.least_rounds, blocks)
 
     def measured(self, study: str) -> list[CellSpec]:
-        """Return the cells of a study that are not skipped."""
         return [cell for cell in self.grids[study] if not cell.skip]
 
     def name_of_block(self, cell: CellSpec) -> str:
-        """Return the name of a cell's block."""
         return block_name(self.config.studies[cell.study].block, cell.axes)
 
     def rounds_of(self, cell: CellSpec, after: int | None = None) -> int:
-        """Return the number of rounds of a cell: the fixed one, or its block's after a batch."""
+        """Return the fixed number of rounds, or that of the cell's block after a batch."""
         if is_fixed_cost(cell.axes):
             return 1
         if not self.passes:
@@ -131,22 +124,19 @@ class Plan:
         return self.passes[cell.study].rounds(after)[self.name_of_block(cell)]
 
     def rounds_by_cell(self, study: str, after: int | None = None) -> int | dict[str, int]:
-        """Return the number of rounds of each cell of a study, by path."""
         return {cell.path: self.rounds_of(cell, after) for cell in self.measured(study)}
 
     def exports_of(self, cell: CellSpec, after: int | None = None) -> list[str]:
-        """Return the export files of all rounds of a cell."""
         folder = f"results/cells/{cell.study}/{cell.path}"
         return [f"{folder}/round{n}.json" for n in range(1, self.rounds_of(cell, after) + 1)]
 
     def cell_files(self, study: str, only_fresh: bool = False) -> list[str]:
-        """Return the export files of a study: all of its rounds, or only those that are up to date."""
         exports = [export for cell in self.measured(study) for export in self.exports_of(cell)]
         return [e for e in exports if not only_fresh or is_up_to_date(e, self.digest)]
 
     @cache  # noqa: B019 - there is one of it
     def counted(self, study: str) -> dict[str, CallCount]:
-        """Return by path which cell counts a cell's system calls, of the cells whose calls are counted."""
+        """Return by path which cell counts a cell's system calls."""
         part = self.config.studies[study].trace_syscalls
         if part is None:
             return {}
@@ -157,7 +147,7 @@ class Plan:
         )
 
     def calls_of(self, study: str, existing: bool | None = None) -> dict[str, str]:
-        """Return the files of system calls of a study by the path of the counting cell: all, or the existing
+        """Return the files of system calls by the path of the counting cell: all, or the existing
         (`existing`) or the missing ones."""
         paths = dict.fromkeys(count.path for count in self.counted(study).values())
         files = {path: f"results/calls/{study}/{path}.json" for path in paths}
@@ -165,7 +155,6 @@ class Plan:
 
     @cache  # noqa: B019 - there is one of it
     def is_fresh(self, export: str) -> bool:
-        """Return True if a result was up to date when the run began."""
         return is_up_to_date(f"{self.root}/{export}", self.digest)
 
     @cache  # noqa: B019 - there is one of it
@@ -175,7 +164,6 @@ class Plan:
 
     @property
     def order(self) -> dict[tuple[str, str, int], int]:
-        """Return the position of each cell-round (study, path, round) in the whole run."""
         decided = [n for batches in self.passes.values() for n in batches.rounds().values()]
         return self._order(self.config.settings.rounds or max(decided))
 
@@ -184,12 +172,10 @@ class Plan:
         return self.order.get((study, path, number), len(self.order))
 
     def environment_records(self, study: str, path: str) -> list[str]:
-        """Return the record files of the conda environments of a cell's build."""
         names = self.parts(self.cell(study, path))["environments"]
         return [environment_record(name, self.root) for name in names]
 
     def grid_rows(self, study: str) -> list[list[str]]:
-        """Return the rows of the grid file, a heading first: cell, axes, skip."""
         cells = self.grids[study]
         rows = [[cell.path, *cell.axes.values(), cell.skip] for cell in cells]
         return [["cell", *cells[0].axes, "skip"], *rows]
@@ -204,10 +190,9 @@ def run_order(
 ) -> dict[tuple[str, str, int], int]:
     """Return the position of each cell-round (study, path, round), from 0.
 
-    The order is by study, then by round. The blocks of a round are in random order, and so are the cells of a
-    block. The position within a study does not depend on the number of later rounds.
-    `blocks` has the axes of a block by study. With `by_block`, a block has all of its rounds before another
-    block: if a node is lost, whole blocks stay.
+    The order is by study, then by round. The blocks of a round are in random order, and so are the
+    cells of a block. The position within a study does not depend on the number of later rounds. With
+    `by_block`, a block has all of its rounds before another: if a node is lost, whole blocks stay.
     """
     by_study: dict[str, dict[tuple[str, ...], list[CellSpec]]] = {study: {} for study in blocks}
     for cell in cells:
@@ -230,8 +215,8 @@ def run_order(
 def _shuffled(blocks: Blocks, shuffler: random.Random) -> list[tuple[str, ...]]:
     """Return the blocks in random order, blocks of one cache state next to each other.
 
-    A cold run empties the caches that the next hot run has to fill before it is timed. The order is a circle
-    that begins at a random block: each block is in each position equally often.
+    A cold run empties the caches that the next hot run has to fill before it is timed. The order is a
+    circle that begins at a random block: each block is in each position equally often.
     """
     by_cache: dict[str, list[tuple[str, ...]]] = {}
     for key in sorted(blocks):
@@ -250,7 +235,7 @@ def shares_of(
 ) -> dict[Block, int]:
     """Return the share (from 1) of each block; `sizes` are its numbers of cells, `count` the shares.
 
-    A block keeps its share from `before` if it still exists: another node would have to measure it again. The
+    A block keeps its share from `before`, because another node would have to measure it again. The
     others go, the largest first, to the smallest share.
     """
     shares = {block: before[block] for block in sizes if 1 <= before.get(block, 0) <= count}

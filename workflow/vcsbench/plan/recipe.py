@@ -25,7 +25,6 @@ from vcsbench.storages.workdir import resolve
 if TYPE_CHECKING:
     from vcsbench.records import Promises, Recipe
 
-# Keys of a command that its subjects and its measurement use, if they are set.
 COMMAND_KEYS = (
     "revisions",
     "output_location",
@@ -40,7 +39,6 @@ COMMAND_KEYS = (
 AUTO = "auto"
 # A network namespace made by root, one in a user namespace, the machine's own network.
 OWN, USER, SHARED = "own", "user", "shared"
-# Keys of a recipe without an effect on the system calls of a command.
 NOT_COUNTED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_s", "digest")
 
 _files_digest = cache(server_files_digest)
@@ -48,7 +46,6 @@ _lacks_journal = cache(lacks_journal)
 
 
 def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
-    """Return the parts of a recipe that are known at once: from the command, and from each axis."""
     command = study.command(axes)
     contributions: dict[str, object] = {
         "argv": command.argv,
@@ -84,13 +81,11 @@ def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
     parts["server"] = parts["access"]["server"]
     parts["network"] = network_of(parts, env)
     if "remote" in parts:
-        # vcsbench cannot restart a server on another machine.
         state["promises"] = _without_server(state["promises"])
     return {**parts, "state": state}
 
 
 def why_not(axes: Mapping[str, str], parts: Recipe, env: Environment) -> str:
-    """Return why a cell cannot be measured here; "" if it can."""
     for name in _axes(axes):
         if "remote" in parts and axes.get(name) and axis_of(name).of_server:
             host = parts["remote"]["host"]
@@ -101,8 +96,8 @@ def why_not(axes: Mapping[str, str], parts: Recipe, env: Environment) -> str:
 
 
 def recipe_of(cell: CellSpec, parts: Recipe, env: Environment) -> Recipe:
-    """Return the recipe of a cell: its parts, its `{words}` not filled in, digests of code, server files and
-    binaries, and the `digest` of all that."""
+    """Return a recipe: the parts, digests of code, server files and binaries, and the `digest` of all
+    that."""
     config = env.config
     recipe: Recipe = {
         "study": cell.study,
@@ -120,12 +115,11 @@ def recipe_of(cell: CellSpec, parts: Recipe, env: Environment) -> Recipe:
 
 
 def digest_of(content: object) -> str:
-    """Return a digest of JSON content, in 16 hexadecimal digits."""
+    """Return 16 hexadecimal digits."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _axes(axes: Mapping[str, str]) -> Iterable[str]:
-    """Return the axes that contribute to a cell: those in the table, and its own."""
     return dict.fromkeys([*sorted(AXES), *axes])
 
 
@@ -136,7 +130,6 @@ def _server_files(parts: Recipe, root: Path) -> str:
 
 
 def _target_folder(parts: Recipe, env: Environment) -> str:
-    """Return the folder below which a command writes; "" if it writes nothing."""
     if not parts["output"]:
         return ""
     if "filesystem" in parts:
@@ -173,7 +166,7 @@ def _without_server(promises: Promises) -> Promises:
 
 
 def network_of(parts: Recipe, env: Environment) -> str:
-    """Return the network of a cell's server; "" without a server of ours, and in a guest."""
+    """Return the network of a server; "" without a server of ours, and in a guest."""
     if "within" in parts or not parts["access"]["server"]:
         return ""
     if isolation.can_own_network():
@@ -195,7 +188,6 @@ def why_not_isolated(parts: Recipe, env: Environment) -> str:
 
 
 def is_private_cell(parts: Recipe, env: Environment) -> bool:
-    """Return True if the repository of a cell is private (sources.base)."""
     name = parts.get("repository", {}).get("name", "")
     return is_private(env.repositories.get(name, {}))
 
@@ -208,9 +200,8 @@ class CallCount(NamedTuple):
 
 
 def call_digest(recipe: Recipe) -> str:
-    """Return a digest of the command of a cell, whatever its caches are."""
+    """Return a digest of the command, whatever its caches are."""
     argv = f"{recipe['argv']} {recipe['stdin']}"
-    # An axis in the table has its effect in the recipe.
     axes = {
         axis: value
         for axis, value in recipe["axes"].items()
@@ -222,7 +213,7 @@ def call_digest(recipe: Recipe) -> str:
 
 
 def call_counts(recipes: Iterable[Recipe]) -> dict[str, CallCount]:
-    """Return by cell path which cell counts its calls: the first one that runs the same command."""
+    """Return by cell path the first cell that runs the same command."""
     first: dict[str, str] = {}
     counts = {}
     for recipe in recipes:

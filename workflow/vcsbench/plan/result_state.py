@@ -1,8 +1,7 @@
 """Read results: which are up to date, and which sampling batches are decided.
 
-The first batch has the fewest rounds of each block; a decision file defines each later one. A decision has
-the total rounds of each block: the last decision that gave any is enough. Without rounds, the
-run ends.
+The first batch has the fewest rounds of each block. A decision file defines each later one: the total
+rounds of each block. The last one that gave any is enough. Without rounds, the run ends.
 """
 
 from __future__ import annotations
@@ -22,17 +21,15 @@ if TYPE_CHECKING:
     from vcsbench.records import Context
 
 FOLDER = "results/budget"
-# Values of the key `measure`.
 ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"
 
 
 def block_name(block: Sequence[str], axes: Mapping[str, object]) -> str:
-    """Return the name of a cell's block, from the values on its axes: `log/ruby/cold`."""
+    """Return a block's name: `log/ruby/cold`."""
     return "/".join(str(axes.get(axis) or "-") for axis in block) or "all"
 
 
 def subject_digest(subjects: Sequence[Mapping[str, object]]) -> str:
-    """Return a digest of the repositories of a block."""
     texts = sorted({json.dumps(subject, sort_keys=True) for subject in subjects})
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
@@ -51,9 +48,9 @@ class SamplingBatches:
     """The decided batches of a study."""
 
     def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
-        """`blocks` has the digest of its repositories by block. Each block has at least `least` rounds.
+        """`blocks` has the digest of its repositories by block; a decision on others does not count.
 
-        A decision on other repositories does not count.
+        Each block has at least `least` rounds.
         """
         self.study, self.root, self.least, self.blocks = study, root, least, blocks
         self._rounds = {1: dict.fromkeys(blocks, least)}
@@ -78,7 +75,6 @@ class SamplingBatches:
 
     @property
     def next(self) -> int:
-        """Return the number of the batch after the last decided one."""
         return self.last + 1
 
     def take(self) -> bool:
@@ -112,16 +108,17 @@ def is_up_to_date(export: str, digest_of: DigestOf) -> bool:
 
 @cache
 def recorded_recipe(export: str) -> MeasuredRecipe | None:
-    """Return the recipe of an export by its context, without a check of the export's content.
+    """Return the recipe by the context, without a check of the export's content.
 
-    A run looks at thousands of results before it starts. Each is written atomically, so the check can wait.
+    A run looks at thousands of results before it starts. Each is written atomically, so the check can
+    wait.
     """
     measured = _read(f"{export.removesuffix('.json')}.context.json")
     return measured[0] if measured and os.path.exists(export) else None
 
 
 def measured_recipe(export: str | Path) -> MeasuredRecipe | None:
-    """Return the recipe of an export; None if the export or its context is missing or damaged."""
+    """Return None if the export or its context is missing or damaged."""
     measured = _read(f"{str(export).removesuffix('.json')}.context.json")
     try:
         digest = hashlib.sha256(Path(export).read_bytes()).hexdigest()
@@ -131,7 +128,7 @@ def measured_recipe(export: str | Path) -> MeasuredRecipe | None:
 
 
 def read_context(path: Path) -> Context:
-    """Return the content of a context file. Raise OSError, or ValueError if it is no JSON object."""
+    """Raise OSError, or ValueError if the file is no JSON object."""
     content: object = json.loads(path.read_bytes())
     if not isinstance(content, dict):
         raise ValueError(f"{path}: is no JSON object")
