@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import tarfile
@@ -280,15 +281,28 @@ def test_page_command_pasted_into_a_shell_runs_nothing_of_a_cell_name(tmp_path):
     functions = script[script.index("// Quotes an argument") : script.index("function drawn(")]
     cells = ["x$(touch A)", "x'$(touch B)'", "x`touch C`", "x\ntouch D\n", 'x"; touch E; "']
     cells.append("x$(shell touch F)")
+    arguments = shlex.join(["--configfile", "x; touch H", "$(touch I)", "$(shell touch J)"])
+    of = {
+        "own": "$(touch G)",
+        "tree": "`touch K`",
+        "study": "s",
+        "args": arguments,
+        "files": arguments,
+    }
     node = (
-        "const known = { of: { own: '$(touch G)', study: 's' } };\n"
+        f"const known = {{ of: {json.dumps(of)} }};\n"
         f"const runsOf = () => [{{ round: 1 }}];\n{functions}\n"
         f"console.log(commandsOf({json.dumps(cells)}).map(([, line]) => line).join('\\n'));"
     )
     line = subprocess.run(["node", "-e", node], capture_output=True, text=True, check=True).stdout
-    (tmp_path / "Makefile").write_text("report:\n\t@printf '%s\\0' $(subst $(nl), ,$(ARGS))\n")
+    (tmp_path / "Makefile").write_text(
+        "override CELL := $(value CELL)\noverride REPO := $(value REPO)\noverride TREE := $(value TREE)\n"
+        "report show measure:\n\t@printf '%s\\n' $(subst $(nl), ,$(ARGS))\n"
+    )
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path)
     assert os.listdir(tmp_path) == ["Makefile"], done.stderr
+    # `make show` and `make measure` get the configuration files of the run.
+    assert done.stdout.count("--configfile\nx; touch H\n$(touch I)\n") == 2 * len(cells)
 
 
 ODD = [b"\0", b"\x1b[2J", b"../", b"&a [*a]", b"9" * 5000, b'{"a":' * 500, b"\xff\xfe", b"-"]

@@ -271,9 +271,12 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     if scatter:
         account["noisy"] = {"scatter_pct": scatter}
     why = ": runs of a cell scatter by 21 % here" if scatter else ""
-    first, second = page_of(replace(results, account=account))["uncertain"]
+    made = {"command": "vcsbench run --study=a,b --minutes=9 --configfile my.yaml"}
+    first, second = page_of(replace(results, account=account, provenance=made))["uncertain"]
     assert first == f"58 of 82 comparisons are undecided{why}."
-    assert second.startswith("The same command with MINUTES=12: 12 min more decide 56 of 58")
+    assert second.startswith(
+        "`make report STUDY=fsfs-san-2014 ARGS='--configfile my.yaml' MINUTES=12`: 12 min more"
+    )
 
 
 def test_tables_have_a_key_for_each_mark_and_for_percentages(page):

@@ -12,8 +12,10 @@ from vcsbench.report.terminal import (
     HEADER,
     StudySummary,
     command_of,
+    configfiles_of,
     lines,
     read_summaries,
+    variables_of,
 )
 
 COUNTS = {"comparisons": 82, "different": 40, "alike": 32}
@@ -88,19 +90,29 @@ def test_lines_of_several_studies_name_each_with_its_command():
 
 
 @pytest.mark.parametrize(
-    ("environment", "expected"),
+    ("typed", "expected"),
     [
         # A shell would split it.
-        ({"REPO": "/a b", "MINUTES": "5", "STUDY": ""}, "make report REPO='/a b'"),
+        ("--repository='/a b' --tree=x --minutes=5 --cores all", "make report REPO='/a b' TREE=x"),
+        ("--study a,b --cores=2 -n", "make report STUDY=a,b ARGS=-n"),
+        ("--configfile 'a b' -k", "make report ARGS='--configfile '\"'\"'a b'\"'\"' -k'"),
         # A report without measuring measures if it is continued.
-        ({"ARGS": "--config measure=nothing"}, "make report"),
-        ({"ARGS": "--config measure=nothing seed=2"}, "make report ARGS='--config seed=2'"),
-        ({"ARGS": "--config seed=2 measure=nothing -n"}, "make report ARGS='--config seed=2 -n'"),
-        ({"ARGS": "-n --config measure=nothing --quiet"}, "make report ARGS='-n --quiet'"),
+        ("--config measure=nothing", "make report"),
+        ("--report-only", "make report"),
+        ("--config measure=nothing seed=2", "make report ARGS='--config seed=2'"),
+        ("--config seed=2 measure=nothing -n", "make report ARGS='--config seed=2 -n'"),
+        ("-n --config measure=nothing --quiet", "make report ARGS='-n --quiet'"),
+        ("'", "make report"),
     ],
 )
-def test_command_of_a_run_continues_it(environment, expected):
-    assert command_of(environment) == expected
+@pytest.mark.parametrize("program", ["vcsbench run", "snakemake"])
+def test_command_of_a_run_continues_it(program, typed, expected):
+    assert command_of(variables_of(f"{program} {typed}")) == expected
+
+
+def test_configfiles_of_arguments_leave_out_all_others():
+    arguments = "--config a=b --configfile 'x y' z -n --configfiles q --forcerun r"
+    assert configfiles_of(arguments) == "--configfile 'x y' z --configfiles q"
 
 
 def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path):

@@ -324,10 +324,11 @@ def _print_report(status: int, began: float, studies: Sequence[str]) -> None:
     if status and (not report.exists() or report.stat().st_mtime < began):
         print(f"The report was not written. That of an earlier run: {report.resolve()}")
         return
-    from vcsbench.report.terminal import lines, read_summaries
+    from vcsbench.report.terminal import lines, read_summaries, variables_of
 
     try:
-        print("\n".join(lines(read_summaries(Path("results"), studies), os.environ)))
+        given = variables_of(os.environ["VCSBENCH_COMMAND"])
+        print("\n".join(lines(read_summaries(Path("results"), studies), given)))
     except (UserError, OSError) as error:  # The page has the answers too.
         print(f"vcsbench: {error}", file=sys.stderr)
     print(f"Report: {report.resolve()}", flush=True)

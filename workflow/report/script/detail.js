@@ -10,17 +10,17 @@ function quoted(text) {
 }
 
 function commandsOf(cells) {
-  const { own, study } = known.of;
-  const given = `${own && `REPO=${quoted(own)} `}STUDY=${quoted(study)}`;
+  const { own, tree, study, args, files: configuration } = known.of;
+  const given = `${own && `REPO=${quoted(own)} `}${tree && `TREE=${quoted(tree)} `}STUDY=${quoted(study)}`;
+  // make expands dollar signs in ARGS, and its shell splits the words.
+  const withArgs = (text) => `${given}${text && ` ARGS=${quoted(text.replaceAll("$", "$$$$"))}`}`;
   const files = cells.flatMap((cell) => [...new Set(runsOf(cell, "round").map(({ round }) => round))]
     .map((round) => `results/cells/${study}/${cell}/round${round}.json`));
-  // make expands dollar signs in ARGS, and its shell splits the words.
-  const forced = `--forcerun ${files.map(quoted).join(" ")}`.replaceAll("$", "$$$$");
   const lines = cells.flatMap((cell) => [
-    ["Show the recipe:", `make show CELL=${quoted(cell)} ${given}`],
-    ["Run it once:", `make measure CELL=${quoted(cell)} ${given}`],
+    ["Show the recipe:", `make show CELL=${quoted(cell)} ${withArgs(configuration)}`],
+    ["Run it once:", `make measure CELL=${quoted(cell)} ${withArgs(configuration)}`],
   ]);
-  return [...lines, ["Measure again:", `make report ${given} ARGS=${quoted(forced)}`]];
+  return [...lines, ["Measure again:", `make report ${withArgs(`${args} --forcerun ${files.map(quoted).join(" ")}`.trim())}`]];
 }
 
 function drawn(tag, attributes, text = "") {

@@ -40,7 +40,13 @@ from vcsbench.report.table_sections import (
     download,
     table_sections,
 )
-from vcsbench.report.terminal import answered, budget_sentences, next_step
+from vcsbench.report.terminal import (
+    answered,
+    budget_sentences,
+    command_of,
+    next_step,
+    variables_of,
+)
 from vcsbench.statistics.contract import (
     DIFFERS,
     INCONCLUSIVE,
@@ -141,6 +147,10 @@ def page_of(results: Results) -> dict[str, Any]:
     scale = (published.scale if published else 0) or 0
     quality, remarks = quality_of(results)
     citation, meta = citation_of(results, setup)
+    given = variables_of(results.provenance.get("command", ""))
+    # The printed command repeats this study alone, in minutes of its own.
+    command = command_of({**given, "STUDY": study.name})
+    account = results.account and {**results.account, "studies": 1}
     return {
         "study": study,
         "own_repository": results.own_repository,
@@ -166,8 +176,8 @@ def page_of(results: Results) -> dict[str, Any]:
         "published_where": ", ".join(filter(None, origin)),
         "plots": _plots(results),
         "history": history_table(results.history),
-        "budget": _time(results.account, cards),
-        "uncertain": _uncertain(results.account),
+        "budget": _time(account, cards),
+        "uncertain": _uncertain(account, command),
         "setup": setup,
         "remarks": remarks,
         "quality": quality,
@@ -238,7 +248,7 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
     return sentences
 
 
-def _uncertain(account: Row) -> list[str]:
+def _uncertain(account: Row, command: str) -> list[str]:
     different, equal, all_ = answered(account) if account else (0, 0, 0)
     if not (undecided := all_ - different - equal):
         return []
@@ -246,7 +256,7 @@ def _uncertain(account: Row) -> list[str]:
     why = f": runs of a cell scatter by {noisy['scatter_pct']:.0f} % here" if noisy else ""
     sentences = [f"{undecided} of {words.count_of(all_, 'comparison')} are undecided{why}."]
     if step := next_step(account):
-        sentences.append(f"The same command with MINUTES={step[0]}: {step[1]}.")
+        sentences.append(f"`{command} MINUTES={step[0]}`: {step[1]}.")
     return sentences
 
 

@@ -19,6 +19,7 @@ from vcsbench.plan.grid import originals
 from vcsbench.report import grids
 from vcsbench.report.grids import Grid, Layout, Point
 from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in
+from vcsbench.report.terminal import configfiles_of, variables_of
 from vcsbench.statistics.contract import TOO_NOISY, WORDS, is_exact
 
 KEY = {
@@ -277,6 +278,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
     `runs` has a list per column (round, flags, and each metric of a table). A cell has its first run and
     its number of runs in these lists. `tables` has by anchor the numbers by the values of their axes.
     """
+    given = variables_of(results.provenance.get("command", ""))
     of_cells = grouped_by(originals(results.measurements), lambda row: row["cell"])
     runs = [run for rows in of_cells.values() for run in rows]
     metrics = {m.name: m for s in sections for m in [metric_in(results.study.tables[s.name])]}
@@ -296,7 +298,13 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
     columns = {name: [_short(_value(m, run)) for run in runs] for name, m in metrics.items()}
     flags = [run["flags"] for run in runs]
     return {
-        "of": {"study": results.study.name, "own": results.own_repository},
+        "of": {
+            "own": results.own_repository,
+            "tree": given.get("TREE", ""),
+            "study": results.study.name,
+            "args": (arguments := given.get("ARGS", "")),
+            "files": configfiles_of(arguments),
+        },
         "counted": {metric.title: metric.unit for metric in counted},
         "cells": cells,
         "runs": {"round": [int(run["round"]) for run in runs], "flags": flags, **columns},

@@ -8,6 +8,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -24,6 +25,11 @@ from vcsbench.statistics import contract
 
 COLUMNS = 80
 MEASURE_NOTHING = f"measure={NOTHING}"
+# Flags of `vcsbench run` with a value, and their variables of make; "" is left out of a repeated command.
+FLAGS = {
+    **{"--repository": "REPO", "--tree": "TREE", "--study": "STUDY"},
+    **{"--minutes": "", "--cores": ""},
+}
 HEADER = (
     "Answers over all cases measured. Each answer changes one thing and keeps the",
     "rest. For your own case, pick what you have at the top of the report.",
@@ -111,10 +117,9 @@ def budget_sentences(account: Row) -> Iterator[str]:
         yield f"No number of rounds decides {never} of them."
 
 
-def lines(
-    studies: Sequence[StudySummary], environment: Mapping[str, str] | None = None
-) -> list[str]:
-    printed, given = [], environment or {}
+def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = None) -> list[str]:
+    """Return the lines of studies. `given` has the variables of the command that measured them."""
+    printed, given = [], given or {}
     for study in studies:
         if len(studies) > 1:
             # The next command measures this study alone, in minutes of its own.
@@ -171,18 +176,38 @@ def _counts(study: StudySummary) -> Iterator[str]:
         yield f"{len(study.verdicts)} findings: {', '.join(verdicts)}"
 
 
-def command_of(environment: Mapping[str, str]) -> str:
-    """Return the command that started the run, without its minutes and without `measure=nothing`."""
-    names = ("REPO", "STUDY", "ARGS")
-    given = {name: environment[name] for name in names if environment.get(name)}
-    if MEASURE_NOTHING in (arguments := given.get("ARGS", "").split()):
-        place = arguments.index(MEASURE_NOTHING)
-        is_last = place + 1 == len(arguments) or arguments[place + 1].startswith("-")
-        # `--config` without a value is an error.
-        first = place - 1 if arguments[place - 1] == "--config" and is_last else place
-        given["ARGS"] = " ".join(arguments[:first] + arguments[place + 1 :])
-    parts = [f"{name}={shlex.quote(value)}" for name, value in given.items() if value]
-    return " ".join(["make report", *parts])
+def variables_of(command: str) -> dict[str, str]:
+    """Return the variables of make that repeat `vcsbench run ...`, without minutes and `measure=nothing`."""
+    given: dict[str, str] = {}
+    others: list[str] = []
+    try:
+        arguments = dropwhile(lambda word: not word.startswith("-"), shlex.split(command))
+    except ValueError:  # Of a bundle that is damaged.
+        return given
+    for argument in arguments:
+        flag, is_whole, value = argument.partition("=")
+        if flag in FLAGS:
+            given[FLAGS[flag]] = value if is_whole else next(arguments, "")
+        elif argument not in (MEASURE_NOTHING, "--report-only"):
+            others.append(argument)
+    # `--config` without a value is an error.
+    pairs = zip(others, [*others[1:], "-"], strict=False)
+    given["ARGS"] = shlex.join(a for a, b in pairs if a != "--config" or not b.startswith("-"))
+    return {name: given[name] for name in (*FLAGS.values(), "ARGS") if name and given.get(name)}
+
+
+def configfiles_of(arguments: str) -> str:
+    """Return the arguments that all commands accept: the configuration files."""
+    files, is_file = [], False
+    for argument in shlex.split(arguments):
+        is_file = argument.startswith("--configfile") if argument.startswith("-") else is_file
+        files += [argument] * is_file
+    return shlex.join(files)
+
+
+def command_of(given: Mapping[str, str]) -> str:
+    """Return the command with the variables of make."""
+    return " ".join(["make report", *(f"{n}={shlex.quote(v)}" for n, v in given.items())])
 
 
 def read_summaries(results: Path, studies: Sequence[str]) -> list[StudySummary]:
