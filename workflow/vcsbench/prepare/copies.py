@@ -40,15 +40,12 @@ if TYPE_CHECKING:
 
 _DIGEST_MODULUS = 1 << 128
 # ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other. So
-# large files of all copies are made in one folder and moved: their blocks stay. A server moves each
-# revision from a folder of transactions, too.
+# large files of all copies are made in one folder and moved: their blocks stay.
 LARGE_BYTES = 48 << 10
 # The servers read copies as another user. The work folder keeps other users out.
 UMASK, READABLE = 0o022, 0o044
-# The folder for temporary files while copies are made.
 TEMPORARY = "making"
 REMEDY = "lower `copies` or the scale, or name another folder in `storages`"
-# A copy, its metadata, and metadata that was being written.
 _COPY_NAME = re.compile(
     r"\.?[A-Za-z0-9][\w.-]*\.(?:f\d+|as-is)(?:-today)?(?:-to-f\d+)?\.(?:nopack|partly|pack)\.\d+"
     r"(?:\.json(?:\.new)?)?"
@@ -85,12 +82,10 @@ class DigestSum:
         self._sum = (self._sum + int.from_bytes(digest.digest(), "big")) % _DIGEST_MODULUS
 
     def hexdigest(self) -> str:
-        """Return the digest of all added files."""
         return f"{self._sum:032x}"
 
 
 def read_content(repository: Path) -> Content:
-    """Read all files of a repository."""
     total, state = DigestSum(), {}
     for folder, entries in fsfs.walk(repository):
         state[folder] = fsfs.folder_state(entries)
@@ -140,10 +135,11 @@ def copy_and_compare(
 def interleave(
     jobs: Sequence[CopyJob], temporary: Path, fragmentation_kib: float, seed: int
 ) -> dict[Path, str]:
-    """Make all copies at once, revision by revision (packed: shard by shard), as if they had grown together.
+    """Make all copies at once, revision by revision (packed: shard by shard), as if they had grown
+    together.
 
-    With `fragmentation_kib`, a file of random size (0 to twice this mean) is written to `temporary` between
-    two steps, as in the published study. Return the digest of each source.
+    With `fragmentation_kib`, a file of random size (0 to twice this mean) is written to `temporary`
+    between two steps, as in the published study. Return the digest of each source.
     """
     sizes = random.Random(seed)
     digests = {job.source: DigestSum() for job in jobs}
@@ -177,7 +173,6 @@ def interleave(
 
 
 def _write(path: str, chunks: Iterable[bytes], mode: int) -> None:
-    # Few system calls, because most files are small.
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         for chunk in chunks:
@@ -239,13 +234,13 @@ def make_copies(
 ) -> dict[str, RepositoryFacts]:
     """Make the missing ones of `copies` copies of each variant, and return the metadata of each variant.
 
-    `loaded` has the record of each load, by repository. The loaded repositories are verified at the same
-    time. Raise UserError without enough space, verify.DamagedError for a damaged repository. No incomplete
-    copy is kept.
+    `loaded` has the record of each load, by repository. The loaded repositories are verified at the
+    same time. Raise UserError without enough space, verify.DamagedError for a damaged repository. No
+    incomplete copy is kept.
     """
     with explain_write_errors(workdir.path, REMEDY):
         workdir.make(REPOSITORIES)
-        workdir.remove(TEMPORARY)  # of a killed run
+        workdir.remove(TEMPORARY)
         _remove_incomplete(workdir)
         missing = missing_copies(workdir.path, variants, copies)
         jobs = {}
@@ -278,7 +273,6 @@ def make_copies(
 
 
 def _remove_incomplete(workdir: WorkDir) -> None:
-    """Remove all incomplete copies of killed runs, also of variants that are not needed now."""
     for path in sorted((workdir.path / REPOSITORIES).iterdir()):
         copy = path.with_name(path.name.lstrip(".").removesuffix(".new").removesuffix(".json"))
         incomplete = path.name.endswith(".new") or not read_metadata(copy) or not copy.exists()
@@ -296,7 +290,7 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     status = os.statvfs(path)
     block = status.f_frsize
     files = [file for job in jobs for file in job.files]
-    # Spacers stay until all copies are made. With 250,000 revisions they are larger than the copies.
+    # With 250,000 revisions, spacers are larger than the copies.
     steps = sum(len({file.revision for file in job.files}) for job in jobs)
     spacers = round(steps * fragmentation_kib * 1024)
     need = sum(-(-file.size // block) * block for file in files) + spacers
@@ -323,7 +317,6 @@ def _make_batch(
     fragmentation_kib: float,
     seed: int,
 ) -> None:
-    """Make copies, and then their metadata: all or none."""
     # Copies get their metadata, and can be measured, only after their sources are verified.
     staged = {Path(loaded[variant.repo].get("path", "")) for variant, _ in jobs}
     sources = {job.source.parent for job in jobs.values()}

@@ -1,8 +1,9 @@
 """Prove from the extents of sampled files that copies are interleaved on their device.
 
-A step is a revision, or a shard of packed copies. Its position is the first extent of its file. Two copies
-are together if the median distance between their files of the same step is much shorter than between two
-steps of one copy. Interleaved copies form one group. Packed and unpacked copies are compared separately.
+A step is a revision, or a shard of packed copies. Its position is the first extent of its file. Two
+copies are together if the median distance between their files of the same step is much shorter than
+between two steps of one copy. Interleaved copies form one group. Packed and unpacked copies are
+compared separately.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from vcsbench.subjects import fsfs
 if TYPE_CHECKING:
     from vcsbench.records import CopyLayout
 
-# Sampled steps of each repository. To open an uncached file reads from the device.
+# Opening an uncached file reads from the device.
 STEPS = 100
-# The largest ratio of same-step to other-step distance in one group. It is near 0 for interleaved copies, and
-# 3 for copies made one after another.
+# The ratio is near 0 for interleaved copies, and 3 for copies made one after another.
 MAX_RATIO = 0.5
 
 # ("revision", 17) or ("shard", 3).
@@ -58,7 +58,6 @@ def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
 
 
 def judge_layout(positions: Sequence[Position]) -> CopyLayout:
-    """Return the layout (prove_interleaving) for positions of files."""
     by_kind: dict[str, dict[str, dict[Step, int]]] = defaultdict(lambda: defaultdict(dict))
     for copy, step, start in positions:
         by_kind[step[0]][copy][step] = start
@@ -100,7 +99,6 @@ class _CopiesOfKind:
 
     def __init__(self, starts: Mapping[str, Mapping[Step, int]]) -> None:
         self.starts = starts
-        # The median distance between two steps, by copy.
         self.other_step = {
             copy: median([abs(a - b) for a, b in combinations(of_copy.values(), 2)])
             for copy, of_copy in starts.items()
@@ -108,7 +106,6 @@ class _CopiesOfKind:
         }
 
     def same_step(self) -> list[int]:
-        """Return for each file its distance to the same step in the nearest other copy."""
         by_step: dict[Step, list[int]] = defaultdict(list)
         for of_copy in self.starts.values():
             for step, start in of_copy.items():
@@ -121,7 +118,6 @@ class _CopiesOfKind:
         ]
 
     def groups(self) -> list[set[str]]:
-        """Return the groups of copies that are together, largest first."""
         groups: list[set[str]] = []
         for copy in sorted(self.starts):
             near = [group for group in groups if any(self._together(copy, c) for c in group)]
@@ -159,7 +155,6 @@ def _layout(
 
 
 def _read_positions(copies: Mapping[str, Path]) -> Iterator[Position]:
-    """Yield positions of sampled steps, the same steps of all copies that have them."""
     shapes = {name: fsfs.read_shape(copy) for name, copy in copies.items()}
     shards = _sample(shape.packed for shape in shapes.values())
     revisions = _sample(shape.youngest for shape in shapes.values())
@@ -176,5 +171,4 @@ def _read_positions(copies: Mapping[str, Path]) -> Iterator[Position]:
 
 
 def _sample(ends: Iterable[int]) -> list[int]:
-    """Return about STEPS evenly spread numbers below each of the ends."""
     return sorted({n for end in set(ends) for n in range(0, end, max(1, end // STEPS))})

@@ -35,7 +35,6 @@ from vcsbench.subjects.repository import file_state
 if TYPE_CHECKING:
     from vcsbench.records import DumpRecord, LoadRecord
 
-# Folders below a work folder: loaded repositories that wait to be copied, and dump files.
 STAGING, DUMPS = "loading", "dumps"
 # Linux's default limit for a pipe of an unprivileged process.
 PIPE_BYTES = 1 << 20
@@ -44,13 +43,12 @@ _MEMCACHED = re.compile(rb"^\[memcached-servers\]", re.MULTILINE | re.IGNORECASE
 _REVISION = re.compile(rb'\s*revision="(\d+)"')
 _DATE_OF_0 = re.compile(rb'<property\s+name="svn:date"[^>]*>(.*?)</property>', re.DOTALL)
 MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
-# (format, packing), as the axes have them.
 Pair = Sequence[str]
 
 
 @contextlib.contextmanager
 def staging_dir(workdir: WorkDir, repo: str) -> Iterator[Path]:
-    """Make a locked staging folder for a repository. It is removed after any error: it may be in RAM."""
+    """Make a locked staging folder. It is removed after any error: it may be in RAM."""
     staging = workdir.make(STAGING, repo)
     lock = os.open(staging, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -64,7 +62,6 @@ def staging_dir(workdir: WorkDir, repo: str) -> Iterator[Path]:
 
 
 def staging_workdir(record: LoadRecord, root: str | Path) -> WorkDir:
-    """Return the work folder with the staging folder of a load's record."""
     return WorkDir(Path(record["path"]).parents[2], root)
 
 
@@ -93,8 +90,8 @@ def choose_staging(
 ) -> WorkDir:
     """Return the work folder to load into: scratch, or the first storage with enough space.
 
-    `repositories` of the estimated size are made there, and `copies` on each storage. Storages on one device
-    share its space. Raise UserError without enough space.
+    `repositories` of the estimated size are made there, and `copies` on each storage. Storages on one
+    device share its space. Raise UserError without enough space.
     """
     size = repository_bytes(estimate)
     devices = {workdir: _device(workdir) for workdir in (scratch, *copies)}
@@ -120,7 +117,6 @@ def choose_staging(
 
 
 def repository_bytes(estimate: SizeEstimate) -> int:
-    """Return the bytes of an unpacked repository on a storage."""
     # Two files for each revision, with half a block unused in each.
     return estimate.repository_bytes + 2 * estimate.revisions * 4096
 
@@ -143,9 +139,9 @@ def _log(text: str) -> None:
 def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRecord:
     """Load `source` into `staging`/<format>.<packing> for each pair. Nothing is verified (verify).
 
-    The user's own repository is copied first, and the others are loaded from that copy: all have the same
-    revisions, although commits arrive. Return revisions, notes, load_options, tree, folder and long_names
-    (summarize_tree), and seconds.
+    The user's own repository is copied first, and the others are loaded from that copy: all have the
+    same revisions, although commits arrive. Return revisions, notes, load_options, tree, folder and
+    long_names (summarize_tree), and seconds.
     """
     begun = time.monotonic()
     created = {parse_format(fmt).loaded_as for fmt, _ in pairs}
@@ -165,7 +161,6 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
             streamed = _stream(source, paths)
         facts = replace(streamed, notes=[*facts.notes, *streamed.notes])
     _log(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
-    # svnadmin pack uses one core.
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(partial(_finish, pairs=pairs), [*copied, *paths]))
     for fmt, packing in pairs:
@@ -187,7 +182,7 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
 
 
 def simultaneous_repositories(pairs: Sequence[Pair]) -> int:
-    """Return how many repositories exist at the same time during a load, with sources of packed ones."""
+    """Return how many repositories exist at once during a load, with sources of packed ones."""
     needed = {tuple(pair) for pair in pairs}
     needed |= {(fmt, fsfs.NOT_PACKED) for fmt, _ in pairs}
     return len(needed | {(parse_format(fmt).loaded_as, fsfs.NOT_PACKED) for fmt, _ in pairs})
@@ -196,13 +191,12 @@ def simultaneous_repositories(pairs: Sequence[Pair]) -> int:
 def _copy_own(
     source: Source, pairs: Sequence[Pair], staging: Path
 ) -> tuple[Source, Facts, list[Path]]:
-    """Copy the user's own repository; return a source that reads the copy, its facts, and its path."""
+    """Return a source that reads the copy, its facts, and its path."""
     repository = source.repository()
     if repository is None:
         raise UserError(f"{source.describe()}: an exact copy needs a local repository.")
     copy, notes = hotcopy(repository, staging)
     packing = copy.name.rpartition(".")[2]
-    # svnadmin cannot unpack.
     if {made for fmt, made in pairs if parse_format(fmt).is_as_is} - {packing, fsfs.PACKED}:
         raise UserError(
             f"The repository was packed since this run began: it is {packing} now. Run again."
@@ -213,8 +207,8 @@ def _copy_own(
 def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
     """Copy a repository by `svnadmin hotcopy`: deltas, packing and settings stay.
 
-    Return the path, which is named by its packing, because a live repository may have been packed since the
-    run began, and notes on changes. The source is only read, and none of its hooks runs.
+    Return the path, which is named by its packing, because a live repository may have been packed since
+    the run began, and notes on changes. The source is only read, and none of its hooks runs.
     """
     copy, view = staging / f"{AS_IS}.new", staging / f"{AS_IS}.view"
     youngest = fsfs.youngest(repository)
@@ -245,7 +239,6 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
             reason += ". Move its db/rep-cache.db away: Subversion works without it"
         raise UserError(f"{repository}: {reason}") from error
     shutil.rmtree(view)
-    # hotcopy keeps the modes of the source. These are svnadmin's.
     for folder, _, names in os.walk(copy):
         os.chmod(folder, 0o755)
         for path in (os.path.join(folder, name) for name in names):
@@ -277,7 +270,6 @@ def _remove_bogus_dates(copy: Path) -> list[str]:
         return {"0": dump_format.quoted(date[1])} if date and is_bogus else {}
 
     url = pegged(file_url(copy))
-    # `svn log` leaves revision 0 out.
     of_0 = ("proplist", "--xml", "--verbose", "--revprop", "-r", "0")
     bogus = fsfs.read_output(read_revision_0, *of_0, url, program="svn")
     bogus |= fsfs.read_output(read, "log", "--xml", "--quiet", "-r", "0:HEAD", url, program="svn")
@@ -310,11 +302,10 @@ class _Load:
         )
         assert self.process.stdin
         self.pipe = self.process.stdin
-        with contextlib.suppress(OSError):  # only slower
+        with contextlib.suppress(OSError):
             fcntl.fcntl(self.pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
     def end(self) -> None:
-        """Close its pipe, and wait."""
         self.process.communicate()
         with self._log as file:
             file.seek(0)
@@ -324,8 +315,6 @@ class _Load:
 
 
 class _Tee:
-    """Write the same bytes to the pipes of several processes."""
-
     def __init__(self, loads: list[_Load]) -> None:
         self.loads = loads
 
@@ -351,9 +340,8 @@ def _stream(source: Source, paths: list[Path]) -> Facts:
         facts = source.write(tee)
         tee.flush()
     except BrokenPipeError:
-        pass  # a load failed; its message is read below
+        pass
     except BaseException:
-        # Their repositories are removed: no load may still write.
         for load in loads:
             load.process.kill()
         raise
@@ -369,7 +357,6 @@ def _stream(source: Source, paths: list[Path]) -> Facts:
         path, output = failed[0].path, failed[0].output
         reached = fsfs.youngest(path)
         place = source.place(reached + 1)
-        # A checksum's error has more lines after it.
         last = max(
             (n for n, line in enumerate(output) if line.startswith("svnadmin: E")), default=-3
         )
@@ -389,7 +376,6 @@ def _stream(source: Source, paths: list[Path]) -> Facts:
 
 
 def _finish(path: Path, pairs: Sequence[Pair]) -> None:
-    """Make upgraded and packed copies of a loaded repository, and remove it if it is not needed."""
     created, _, packing = path.name.rpartition(".")
     needed = [(fmt, packing) for fmt, packing in pairs if parse_format(fmt).loaded_as == created]
     for fmt in dict.fromkeys(fmt for fmt, _ in needed):
@@ -420,8 +406,8 @@ def _pack(path: Path) -> None:
 def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> DumpRecord:
     """Dump revisions 0 to `revisions` into a file in a work folder.
 
-    Return its path, state, bytes and last revision. Raise UserError if svnadmin fails, OSError if the storage
-    is full. No incomplete file is kept.
+    Return its path, state, bytes and last revision. Raise UserError if svnadmin fails, OSError if the
+    storage is full. No incomplete file is kept.
     """
     path = workdir.make(DUMPS) / f"{name}.dump"
     try:

@@ -17,9 +17,8 @@ from vcsbench.subjects.repository import Variant, empty_copy_ok, file_state
 if TYPE_CHECKING:
     from vcsbench.records import LoadRecord
 
-# About so many files of the copies on a storage are checked at each start of the workflow, in 0.4 s.
+# Checked at each start of the workflow, in 0.4 s.
 SAMPLED_FILES = 100_000
-# So many missing copies are listed.
 LISTED = 3
 
 
@@ -48,11 +47,9 @@ class PreparedRepositories:
         self.dumps = dumps or {}
 
     def workdir(self, storage: str) -> WorkDir:
-        """Return vcsbench's folder on a storage."""
         return WorkDir(self.folders[storage], self.root)
 
     def repositories(self, storage: str) -> list[str]:
-        """Return the names of the repositories on a storage."""
         return sorted({variant.repo for variant in self.needed[storage]})
 
     def all_repositories(self) -> list[str]:
@@ -61,18 +58,15 @@ class PreparedRepositories:
         return sorted(read | set(self.dumps))
 
     def variant_rows(self, storage: str) -> list[list[str]]:
-        """Return the variants on a storage as lists, for params."""
         return [list(variant) for variant in self.needed[storage]]
 
     def formats(self, repo: str) -> list[list[str]]:
-        """Return the pairs of format and packing that a repository is loaded in."""
         variants = [v for variants in self.needed.values() for v in variants if v.repo == repo]
         pairs = sorted({(variant.format, variant.packing) for variant in variants})
         # A dump file needs one repository.
         return [list(pair) for pair in pairs] or [["f7", "nopack"]]
 
     def storages_needing(self, repo: str) -> dict[str, list[list[str]]]:
-        """Return the pairs of format and packing of a repository, by the folder of each storage."""
         pairs = {
             storage: [[v.format, v.packing] for v in variants if v.repo == repo]
             for storage, variants in self.needed.items()
@@ -93,8 +87,8 @@ class PreparedRepositories:
     def copies_token(self, storage: str) -> str:
         """Return the time when the copies on a storage were made, from their record.
 
-        Return the present time if copies are missing or changed, for example in a tmpfs after a reboot. The
-        changed param makes Snakemake run the rule again.
+        Return the present time if copies are missing or changed, for example in a tmpfs after a reboot.
+        The changed param makes Snakemake run the rule again.
         """
         workdir, record = self.workdir(storage).path, read_json(self.copies_record(storage))
         variants = record.get("repositories", {})
@@ -123,7 +117,8 @@ class PreparedRepositories:
     def load_token(self, repo: str) -> str:
         """Return the time when a repository was loaded, from its record.
 
-        Return the present time if copies are missing, and nothing exists to make them from (copies_token).
+        Return the present time if copies are missing, and nothing exists to make them from
+        (copies_token).
         """
         record = cast("LoadRecord", read_json(self.load_record(repo)))
         for storage, variants in self.needed.items():
@@ -139,16 +134,13 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
-        """Return the missing or changed copies on a storage (copies.missing_copies)."""
         workdir = self.workdir(storage).path
         return missing_copies(workdir, self.needed[storage], self.copies, SAMPLED_FILES)
 
     def copies_record(self, storage: str) -> Path:
-        """Return the file with the record of the copies on a storage."""
         return self.root / "results" / "repositories" / f"{storage}.json"
 
     def load_record(self, repo: str) -> Path:
-        """Return the file with the record of a load."""
         return self.root / "results" / "loaded" / f"{repo}.json"
 
     @cached_property
@@ -157,7 +149,6 @@ class PreparedRepositories:
 
 
 def has_dump(record: LoadRecord, revisions: int) -> bool:
-    """Return True if a load's record has an unchanged dump file with so many revisions."""
     dump = record.get("dump") or {}
     last = min(revisions, record.get("revisions", revisions))
     return dump.get("last") == last and dump.get("state") == file_state(Path(dump.get("path", "")))

@@ -1,12 +1,12 @@
 """Verify loaded repositories, each item once, while copies are made of them.
 
-`svnadmin verify` takes a third of the processor time of the load of a small history, and more with 250,000
-revisions. A packed repository has the same items as its unpacked source. The packed repository is verified,
-and the other one is compared with it, which takes a tenth of the time:
+`svnadmin verify` takes a third of the processor time of the load of a small history, and more with
+250,000 revisions. A packed repository has the same items as its unpacked source. The packed repository
+is verified, and the other one is compared with it, which takes a tenth of the time:
 
 - Logical addressing: `svnadmin verify --metadata-only` compares all bytes of each item with a checksum.
-- Physical addressing has no such checksums. A packed shard is the concatenation of its revision files. This
-  comparison also finds some changed bits that verify does not find.
+- Physical addressing has no such checksums. A packed shard is the concatenation of its revision files.
+  This comparison also finds some changed bits that verify does not find.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from vcsbench.external import file_url, pegged
 from vcsbench.formats import AS_IS
 from vcsbench.subjects import fsfs
 
-# A file in a staging folder whose repositories are all verified.
 MARK = "verified"
 THREADS = 2
 _VERIFIED = re.compile(r"\* Verified revision (\d+)")
@@ -49,13 +48,11 @@ class _Stopped(Exception):
 
 class _Stop(threading.Event):
     def check(self) -> None:
-        """Raise _Stopped if nobody needs the result any more."""
         if self.is_set():
             raise _Stopped
 
 
 def verify_all(staging: Path) -> None:
-    """Verify all repositories in a staging folder. Raise DamagedError for a damaged one."""
     with verifying([staging]):
         pass
 
@@ -96,7 +93,6 @@ def _run_task(staging: Path, fmt: str, task: Callable[[], None]) -> None:
 
 
 def _tasks(staging: Path, fmt: str, stop: _Stop) -> list[Callable[[], None]]:
-    """Return independent tasks that verify the repositories of a format."""
     plain, partly, packed = (
         staging / f"{fmt}.{packing}"
         for packing in (fsfs.NOT_PACKED, fsfs.PARTLY_PACKED, fsfs.PACKED)
@@ -125,7 +121,6 @@ def _verify(path: Path, stop: _Stop, *options: str) -> None:
 
 
 def _compare(plain: Path, packed: Path, stop: _Stop) -> None:
-    """Compare an unpacked repository with the packed one that was made from it."""
     shape = fsfs.read_shape(packed)
     if shape.is_logical:
         _verify(plain, stop, METADATA_ONLY)
