@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -11,8 +12,15 @@ from project import needs
 from vcsbench.config import validation
 from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.models import Settings
-from vcsbench.config.study import load_study
-from vcsbench.config.validation import parse_yaml, read_yaml, validate
+from vcsbench.config.study import StudyFile, load_study
+from vcsbench.config.validation import (
+    fields_of,
+    former_name,
+    is_model,
+    parse_yaml,
+    read_yaml,
+    validate,
+)
 from vcsbench.errors import UserError
 from vcsbench.sources import own_repository
 
@@ -80,6 +88,7 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
     [
         ({"minutes": None}, ["`minutes` and `rounds` are missing"]),
         ({"minutes": 0}, ["`minutes`"]),
+        ({"minutes": {"otherwise": 5}}, ["`minutes.otherwise`", "It is now `default`"]),
         ({"": "disk"}, ["`` is not a key here. The keys are"]),
         ({"storagee": "disk"}, ["mine.yaml", "`storagee`", "Did you mean `storage`"]),
         ({"repositories": {"ruby": REPOSITORY}}, ["`repositories.ruby.profle`", "`profile`?"]),
@@ -223,6 +232,42 @@ def test_user_error_is_escaped_and_limited():
 
 
 # Models
+
+
+def former_names(kind, place=()):
+    """Return the new name of each renamed key below a model, by its former path."""
+    names = {}
+    if not is_model(kind):
+        part = ("x",) if getattr(kind, "__origin__", None) is dict else ()
+        for member in get_args(kind):
+            names |= former_names(member, (*place, *part))
+        return names
+    for name, field in fields_of(kind).items():
+        if was := former_name(field):
+            assert was not in fields_of(kind)
+            names[*place, was] = str(name)
+        names |= former_names(field.annotation, (*place, str(name)))
+    return names
+
+
+RENAMED = [
+    (model, *pair) for model in (Settings, StudyFile) for pair in former_names(model).items()
+]
+
+
+@pytest.mark.parametrize(("model", "place", "new"), RENAMED)
+def test_validate_former_key_names_the_new_one(model, place, new):
+    content = "x"
+    for key in reversed(place):
+        content = {key: content}
+    text = f"my.yaml: `{'.'.join(place)}` is not a key here. It is now `{new}`: rename it."
+    with pytest.raises(UserError) as caught:
+        validate(content, model, lambda keys: "my.yaml")
+    assert str(caught.value) == text
+
+
+def test_models_have_all_former_names():
+    assert len(RENAMED) == 50
 
 
 def test_config_readme_has_generated_tables_and_each_default_key():

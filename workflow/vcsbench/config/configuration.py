@@ -19,7 +19,7 @@ from vcsbench.errors import UserError
 # The repository for fixed cost. A configuration cannot use its name.
 EMPTY = "empty"
 # In `studies`: the published ones that have a grid. In `minutes`: each study that is not named.
-ALL, DEFAULT = "all", "default"
+ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
 STUDIES = Path("config", "studies")
 STUDY_NAME = re.compile("[a-z0-9][a-z0-9-]*")
 
@@ -175,6 +175,11 @@ def _check_length(config: Config) -> None:
         )
     if not isinstance(minutes, Mapping):
         return
+    if FORMER_DEFAULT in minutes:
+        raise UserError(
+            f"{config.where(['minutes'])}: `minutes.{FORMER_DEFAULT}` is not a key here. "
+            f"It is now `{DEFAULT}`: rename it."
+        )
     missing = [name for name in config.studies if name not in minutes]
     if missing and rounds is None and DEFAULT not in minutes:
         raise UserError(

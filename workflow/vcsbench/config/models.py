@@ -22,9 +22,9 @@ class Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-def key(default: object, meaning: str, **rules: Any) -> Any:
-    """Return a documented field. `default` is MISSING for a key that is needed."""
-    return Field(default, description=meaning, **rules)
+def key(default: object, meaning: str, was: str = "", **rules: Any) -> Any:
+    """Return a field; `default` is MISSING for a key that is needed, `was` its former name."""
+    return Field(default, description=meaning, json_schema_extra={"was": was}, **rules)
 
 
 def unique(values: list[Item]) -> list[Item]:
@@ -59,7 +59,7 @@ class StudySets(Model):
     """Two lists of studies."""
 
     repository: Names = key(MISSING, "The studies of a run on a repository of your own.")
-    default: Names = key(MISSING, "The studies of any other run.")
+    default: Names = key(MISSING, "The studies of any other run.", "otherwise")
 
 
 class RepositorySettings(Model):
@@ -163,51 +163,51 @@ class StudyGrid(Model):
     exclude: list[Part] = key([], "Parts of the grid that are left out again.")
 
 
-def limit(default: float, meaning: str, most: float = LARGEST, least: float = 0) -> Any:
-    """Return a documented threshold with its bounds."""
-    return key(default, meaning, ge=least, le=most)
+def limit(default: float, was: str, meaning: str, most: float = LARGEST, least: float = 0) -> Any:
+    """Return a documented threshold with its bounds. `was` is its former name."""
+    return key(default, meaning, was, ge=least, le=most)
 
 
 class Thresholds(Model):
     """When evidence sets a flag, and how many rounds a conclusion needs."""
 
     # fmt: off
-    min_clock_gap_s: float = limit(0.03,
+    min_clock_gap_s: float = limit(0.03, "clock_floor_s",
         "`clock`: smaller gaps between a run's time and its hooks are ignored.")
-    max_clock_gap_share: float = limit(0.25,
+    max_clock_gap_share: float = limit(0.25, "clock_share",
         "`clock`: hyperfine's time is shorter than that between the hooks, by more than this share of it.", 1)
-    max_resident_share_cold: float = limit(0.05,
+    max_resident_share_cold: float = limit(0.05, "cold_resident_share",
         "`cache-not-cold`: more than this share of the repository was in memory before a cold run.", 1)
-    min_read_share_cold: float = limit(0.5,
+    min_read_share_cold: float = limit(0.5, "cold_reads_share",
         "`too-few-disk-reads`: a cold run read less than its input and this share of the discarded run.", 1)
-    max_foreign_share_cold: float = limit(0.1,
+    max_foreign_share_cold: float = limit(0.1, "cold_foreign_share",
         "`foreign-reads`: after a cold run, more than this share of the repository was in memory and had "
         "been read by neither client nor server.", 1)
-    max_read_share_hot: float = limit(0.02,
+    max_read_share_hot: float = limit(0.02, "hot_read_share",
         "`cache-not-warm`: a hot run read more than this share of the repository from the device.", 1)
-    max_read_share_hot_svn: float = limit(0.9,
+    max_read_share_hot_svn: float = limit(0.9, "hot_svn_reads_share",
         "`cache-ineffective`: a hot server read more than this share of the bytes of its first run.")
-    ignore_below_mib: float = limit(1,
+    ignore_below_mib: float = limit(1, "read_floor_mib",
         "`cache-not-warm`, `too-few-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored.")
-    min_memory_available_mib: float = limit(512,
+    min_memory_available_mib: float = limit(512, "memory_available_mib",
         "`low-memory`: less than this was available before the run.")
-    max_memory_pressure_pct: float = limit(1,
+    max_memory_pressure_pct: float = limit(1, "memory_pressure_pct",
         "`memory-pressure`: more than this share of a run was spent waiting for memory.")
-    max_io_pressure_pct: float = limit(10,
+    max_io_pressure_pct: float = limit(10, "io_pressure_pct",
         "`io-busy`: a hot run that neither read nor wrote waited for a device for more than this share.")
-    max_others_read_mib: float = limit(4,
+    max_others_read_mib: float = limit(4, "others_read_mib",
         "`io-busy`: other processes read more than this from the storage's device.")
-    max_others_cpu_pct: float = limit(10,
+    max_others_cpu_pct: float = limit(10, "others_cpu_pct",
         "`cpu-busy`: other processes took more than this share of all cores.")
-    max_steal_pct: float = limit(2,
+    max_steal_pct: float = limit(2, "steal_pct",
         "`cpu-steal`: the hypervisor gave more than this share of the time to others.")
-    ignore_below_cpu_s: float = limit(0.05,
+    ignore_below_cpu_s: float = limit(0.05, "cpu_floor_s",
         "`cpu-busy`, `cpu-steal`: fewer CPU seconds than these are ignored.")
-    max_cpu_share: float = limit(0.9,
+    max_cpu_share: float = limit(0.9, "saturated_share",
         "`saturated`: client and server took more than this share of all cores.")
-    min_run_s: float = limit(0.2,
+    min_run_s: float = limit(0.2, "short_s",
         "`too-short`: the median of the cell's valid runs is below this many seconds.")
-    min_rounds: int = limit(5,
+    min_rounds: int = limit(5, "enough_rounds",
         "`low-n`: fewer rounds allow no conclusion.", 10_000, 2)
     # fmt: on
 
@@ -270,6 +270,7 @@ class Settings(Model):
     fragmentation_kib: float = key(
         0,
         "Mean size in KiB of the spacer files between the interleaved revisions (published: 128; 0: none).",
+        "spacer_kib",
         ge=0,
         le=1 << 20,
     )
@@ -308,6 +309,7 @@ class Settings(Model):
         "How many cells of each class (command, cache, ra) are measured twice, the second with `~2` at the "
         "end of its name. Their difference is a part of every comparison's error. With 0 no comparison is "
         "called. A build that is listed twice is no such duplicate: it is a value of its own.",
+        "twins",
         ge=0,
         le=100,
     )
@@ -315,10 +317,12 @@ class Settings(Model):
         10,
         "The smallest effect worth noting, in per cent. A comparison is equal if its difference is shown "
         "to be below it, and undecided if it is called neither different nor equal (docs/statistics.md).",
+        "notable_pct",
     )
     min_effect_pct_if_noisy: Percentage = key(
         15,
         "The same on a noisy machine, where single runs of a cell scatter by more than 6 %, if it is larger.",
+        "notable_noisy_pct",
     )
     workload: (
         Annotated[dict[str, Weight], Field(min_length=1)]
@@ -329,11 +333,13 @@ class Settings(Model):
         "What you run, in per cent: `{update-1000: 90, log: 10}`, or a list of parts with a `weight` and "
         "their cells, `{weight: 90, where: {command: log, cache: cold}}`. The advice weighs the commands "
         "by it (docs/report.md). A change measures nothing.",
+        "mix",
     )
     skip_client_warmup: bool = key(
         False,
         "false: the client runs once on an empty repository after the caches were dropped, so that a cold "
         "run does not time its own files. true: without this run, as published.",
+        "cold_client",
     )
     clear_caches: Literal["auto", "drop-caches", "evict"] = key(
         "auto",
@@ -349,6 +355,7 @@ class Settings(Model):
         "auto",
         "The place that commands such as export write to. `auto` is the storage under test, as published, "
         "unless it is ext4 without a journal, where an export would time the search for inodes.",
+        "targets",
     )
     time_limit_s: float = key(
         600, "A run that takes longer, in seconds, fails its cell.", gt=0, le=31_536_000

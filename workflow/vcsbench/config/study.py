@@ -51,6 +51,7 @@ class Command(Model):
         "in the scratch folder ({dump}). tree: its youngest tree, or the directory or archive that it is, "
         "as files ({source}) or in the command's `store` ({store}, {store_url}), on the cell's "
         "`filesystem`.",
+        "reads",
     )
     output: OutputName | None = key(
         None,
@@ -59,9 +60,10 @@ class Command(Model):
         "fresh_repository: an empty repository of the cell's format ({fresh}), new for "
         "each run. working_copy: {working_copy}, on the cell's `filesystem`, in the state of "
         "`revisions_behind`. built_tree: {target}, next to the tree that the command reads.",
+        "writes",
     )
     output_location: Literal["auto", "storage", "scratch"] | None = key(
-        None, "The place that it writes to, instead of the configuration's."
+        None, "The place that it writes to, instead of the configuration's.", "targets"
     )
     revisions: int | None = key(
         None,
@@ -74,6 +76,7 @@ class Command(Model):
         None,
         "A clean working copy exists before each run, this many revisions behind the youngest; a scaled "
         "repository has as much less. Default: no working copy.",
+        "behind",
         ge=0,
         lt=1 << 31,
     )
@@ -98,11 +101,12 @@ class Command(Model):
         None, "The command clones files; where the file system cannot, the cell is skipped."
     )
     reference_only: bool | None = key(
-        None, "true for a command that is only compared with; advice leaves it out."
+        None, "true for a command that is only compared with; advice leaves it out.", "choice"
     )
     measure_sync: bool | None = key(
         None,
         "After each timed run, the duration of a sync of the file system is measured (on_device_s).",
+        "until_written",
     )
     steps: Steps | None = key(None, "Steps of the command, after the steps of the cache state.")
     warmup: int | None = key(
@@ -121,49 +125,53 @@ class Command(Model):
         "that the command wrote. unchecked: the files that it wrote, which differ by design; compared where "
         "a table names it. opaque: unknown, so no ratio is shown.",
     )
-    inapplicable_axes: list[Text] | None = key(None, "The axes that do not apply to the command.")
+    inapplicable_axes: list[Text] | None = key(
+        None, "The axes that do not apply to the command.", "without"
+    )
     restrict_to: dict[str, Values] | None = key(
-        None, "The values of axes that it is measured with; it has no cells with others."
+        None, "The values of axes that it is measured with; it has no cells with others.", "only"
     )
     defaults: dict[str, str] | None = key(
         None,
         "As the study's `defaults`, for this command. `cache: series` runs it several times in a row against "
         "one server, starting with cold caches (for a command without the axis `cache`).",
+        "held",
     )
     caveat: Text | None = key(None, "A sentence that the tables and the report carry.")
 
 
 class Measure(Model):
-    command: Text = key(MISSING, "The command to type.")
-    note: Text = key(MISSING, "Its effect.")
+    command: Text = key(MISSING, "The command to type.", "type")
+    note: Text = key(MISSING, "Its effect.", "says")
 
 
 class Action(Model):
-    command: Text | None = key(None, "The command to type.")
-    note: Text | None = key(None, "Its effect and its limits.")
+    command: Text | None = key(None, "The command to type.", "type")
+    note: Text | None = key(None, "Its effect and its limits.", "says")
     cost: Text | None = key(
         None, "Its price: duration, downtime, disk, and how often to repeat it."
     )
 
 
 class Question(Model):
-    question: Text = key(MISSING, "The question, in the reader's words.")
+    question: Text = key(MISSING, "The question, in the reader's words.", "ask")
     yes_value: Text | None = key(
-        None, 'The value of the answer "yes" (default: the answer names a value).'
+        None, 'The value of the answer "yes" (default: the answer names a value).', "yes"
     )
     values: Annotated[list[Text], Field(min_length=2), AfterValidator(unique)] | None = key(
-        None, "The values to choose from (default: all)."
+        None, "The values to choose from (default: all).", "between"
     )
     aggregate: bool | None = key(
         None,
         "Answer over all cells: in how many a value is better, and the geometric mean. For a choice that "
         "covers all cells, for example a build.",
+        "overall",
     )
     how_to_measure: Measure | None = key(
-        None, "The command to type if the grid compares no two of its values."
+        None, "The command to type if the grid compares no two of its values.", "measure"
     )
     actions: Annotated[dict[str, Action], Field(min_length=1)] | None = key(
-        None, "By value: the command that applies it, and its effect."
+        None, "By value: the command that applies it, and its effect.", "do"
     )
 
 
@@ -296,6 +304,7 @@ class StudyFile(Model):
         {},
         "The value of axes that the study does not have: a format, a packing (unless the repository's "
         "definition has one), a server configuration.",
+        "held",
     )
     block: list[Text] = key(
         [], "The cells of a round that agree on these axes run next to each other."
@@ -303,11 +312,13 @@ class StudyFile(Model):
     variance_group: list[Text] = key(
         [],
         "Cells that agree on these axes scatter alike; some of each class are measured twice (`duplicates`).",
+        "noise_class",
     )
     scenario_axes: UniqueTexts = key(
         [],
         "The axes that the reader cannot choose: command, repository, access. Advice is given "
         "for each of their values, in this order, and chooses among the values of all other axes.",
+        "given",
     )
     questions: Annotated[dict[str, Question], Field(min_length=1)] = key(
         {},
@@ -319,9 +330,10 @@ class StudyFile(Model):
         None,
         "The cells whose system calls are counted, in a run of their own under strace, by the values of "
         "axes (`{}`: all). Cells that differ only in the state of caches are counted once.",
+        "count_calls",
     )
     featured_tables: UniqueTexts = key(
-        [], "The tables that come first on the study's page, with their charts."
+        [], "The tables that come first on the study's page, with their charts.", "lead"
     )
     published: Published | None = key(None, "The published numbers and their conditions.")
     tables: dict[str, Table] = key(

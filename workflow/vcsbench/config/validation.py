@@ -218,8 +218,17 @@ def fields_of(model: type[BaseModel]) -> dict[str | int, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
+def former_name(field: FieldInfo) -> str:
+    extra = field.json_schema_extra
+    return str(extra.get("was", "")) if isinstance(extra, dict) else ""
+
+
 def _similar(keys: Keys, model: object) -> str:
-    known = sorted(map(str, _fields_at(keys[:-1], model)))
+    fields = _fields_at(keys[:-1], model)
+    for name, field in fields.items():
+        if keys[-1] and str(keys[-1]) == former_name(field):
+            return f"It is now `{name}`: rename it."
+    known = sorted(map(str, fields))
     close = difflib.get_close_matches(str(keys[-1]), known, 1)
     return f"Did you mean `{close[0]}`?" if close else f"The keys are {', '.join(known)}."
 
