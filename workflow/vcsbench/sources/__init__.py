@@ -30,7 +30,6 @@ from vcsbench.sources.git_source import GitSource
 from vcsbench.sources.svn_source import SvnSource, SvnUrlSource
 from vcsbench.sources.tree_source import ArchiveSource, DirectorySource
 
-# To add a kind of source, write a module with a class like these, and add it here.
 KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     "generated": GeneratedSource,
     "git": GitSource,
@@ -41,9 +40,8 @@ KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     EMPTY: EmptySource,
 }
 
-# Kinds of sources whose definitions have a key `tree`.
 WITH_TREE = ("svn", "dump")
-# Keys of a definition that concern the copies of the repository, not its history.
+# These concern the copies of the repository, not its history.
 OF_COPIES = ("packing", "studies")
 
 
@@ -97,7 +95,6 @@ def detect(path: str) -> dict[str, str]:
 
 
 def _why_unknown(place: Path) -> str:
-    """Return the reason and the remedy, as a clause."""
     neither = "is neither a Subversion repository, nor a git repository, nor a dump file"
     if place.is_file():
         return dump_source.why_no_dump(place) or neither
@@ -117,9 +114,9 @@ def _why_unknown(place: Path) -> str:
 
 
 def is_private(definition: Definition) -> bool:
-    """Return True if a source, by its definition, is not readable by all users of the machine.
+    """Return True if not all users of the machine can read a source.
 
-    A source behind a server counts as private: the server may have asked for a password.
+    A source behind a server counts as private: the server may require a password.
     """
     place = str(definition.get("url") or definition.get("path") or "")
     if definition.get("url") and not place.startswith(FILE_SCHEME):
@@ -139,10 +136,7 @@ def _is_private_path(text: str, is_git: bool) -> bool:
 def own_repository(
     path: str, configured: Mapping[str, object], tree: str | None = None
 ) -> dict[str, dict[str, str]]:
-    """Return the user's repository as the only definition, named after its folder.
-
-    `tree` is the exported folder in it.
-    """
+    """Return the user's repository as the only definition, named after its folder."""
     definition = detect(path)
     if tree is not None:
         if definition["source"] not in WITH_TREE:
@@ -152,6 +146,6 @@ def own_repository(
         definition["tree"] = tree
     stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name
     name = re.sub("[^A-Za-z0-9._-]", "-", stem).lstrip("._-") or "repository"
-    if name in configured:  # never mistaken for a published repository
+    if name in configured:
         name += "-own"
     return {name: definition}

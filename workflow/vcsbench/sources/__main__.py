@@ -3,7 +3,7 @@
 Prints notes on changes and omissions, one per line.
 
 usage: python -m vcsbench.sources git REPOSITORY FOLDER COMMIT
-       python -m vcsbench.sources directory|archive SOURCE FOLDER TEMPORARY
+usage: python -m vcsbench.sources directory|archive SOURCE FOLDER TEMPORARY
 """
 
 import sys

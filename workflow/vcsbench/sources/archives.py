@@ -1,10 +1,11 @@
 """Read tar archives, and write members of archives into a folder that they cannot leave.
 
-Each folder on the way is opened by its single name with O_NOFOLLOW, relative to the one above it. A name has
-no slash and is not `..`, so no call can leave the folder. Unlike openat2(RESOLVE_BENEATH), this works on each
-kernel and with paths longer than PATH_MAX.
+Each folder on the way is opened by its single name with O_NOFOLLOW, relative to the one above it. A name
+has no slash and is not `..`, so no call can leave the folder. Unlike openat2(RESOLVE_BENEATH), this works
+on each kernel and with paths longer than PATH_MAX.
 
-Python's tarfile is not used: it reads headers of any size into memory, and writes members by following links.
+Python's tarfile is not used: it reads headers of any size into memory, and writes members by following
+links.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PATH_BYTES = 4095
 MEMBERS = 2_000_000
 # A member costs an inode and a directory entry, also when it is empty.
 MEMBER_BYTES = 512
-# An archive may expand to this many bytes, or to this many times its own size.
+# And at most this many times the archive's own size.
 EXPANDED_BYTES = 256 * 2**20
 EXPANDED_FACTOR = 100
 
@@ -36,9 +37,9 @@ Parts = tuple[bytes, ...]
 
 BLOCK = 512
 CHUNK = 2**18
-# Long names and pax headers. Linux limits all extended attributes of a file to 64 KiB each.
+# Linux limits all extended attributes of a file to 64 KiB each.
 HEADER_BYTES = 2**20
-# Headers in front of one member: two long names and a pax header, at most.
+# In front of one member: two long names and a pax header, at most.
 HEADERS = 8
 
 FILE, FOLDER, LINK, HARD_LINK, SPECIAL = "file", "folder", "link", "hard link", "special"
@@ -50,13 +51,12 @@ _KINDS = {
     b"2": LINK,
 }
 _LONG = {b"L": b"path", b"K": b"linkpath"}
-# The records of pax headers that matter here; of sparse files, only that they are sparse.
 SPARSE = b"GNU.sparse."
 _KEPT_RECORDS = {b"path", b"linkpath", b"size", SPARSE}
 
 
 class ArchiveError(Exception):
-    """Report a member that is refused; the message names it."""
+    """A member is refused; the message names it."""
 
 
 def split_name(name: bytes) -> Parts:
@@ -81,16 +81,16 @@ def split_name(name: bytes) -> Parts:
 
 
 def shown(name: bytes | str) -> str:
-    """Return a name in quotes, printable on one line and at most 80 characters long."""
+    """Return a name in quotes, printable on one line, at most 80 characters."""
     return f"'{one_line(name, 80)}'"
 
 
 class ContainedFolder:
     """Write files, folders and links below an existing folder, within limits.
 
-    Symbolic links are created by close(), after all files, so that no member can be written through one.
-    `archive_bytes` is the size of the archive. The members may have EXPANDED_FACTOR times as many bytes in
-    total, or `expanded`, by default EXPANDED_BYTES. `replaced` counts files that a later member replaced.
+    close() creates symbolic links, after all files, so that no member can be written through one. The
+    members may have EXPANDED_FACTOR times `archive_bytes` in total, or `expanded`. `replaced` counts files
+    that a later member replaced.
     """
 
     def __init__(self, path: Path, archive_bytes: int, expanded: int | None = None) -> None:
@@ -108,13 +108,12 @@ class ContainedFolder:
         os.close(self._root)
 
     def add_folder(self, parts: Parts) -> None:
-        """Create a folder and those above it."""
         self.count_member()
         with self._open(parts):
             pass
 
     def add_file(self, parts: Parts, chunks: Iterable[bytes], *, mode: int = 0o644) -> None:
-        """Create a file from its chunks. A file of the same name is replaced, as tar does."""
+        """Create a file from its chunks. Replace a file of the same name, as tar does."""
         self.count_member()
         if not parts or parts in self._links:
             raise ArchiveError(f"{_joined(parts)} is a file, and a folder or link too")
@@ -125,11 +124,9 @@ class ContainedFolder:
                 for chunk in chunks:
                     self._count_bytes(len(chunk))
                     out.write(chunk)
-                # The umask of the caller and the set-uid bits of the archive take no part.
                 os.fchmod(out.fileno(), mode)
 
     def add_link(self, parts: Parts, target: bytes) -> None:
-        """Remember a symbolic link, which close() creates."""
         self.count_member(len(target))
         if not target or b"\0" in target or len(target) > PATH_BYTES:
             raise ArchiveError(
@@ -143,7 +140,7 @@ class ContainedFolder:
         self._links[parts] = target
 
     def add_hard_link(self, parts: Parts, first: Parts) -> None:
-        """Create a second name of a file, or a second link, that the archive has before.
+        """Create a second name of an earlier file, or a second link.
 
         Its size counts again, because a repository stores it again.
         """
@@ -170,7 +167,6 @@ class ContainedFolder:
             )
 
     def close(self) -> None:
-        """Create the symbolic links."""
         for parts, target in self._links.items():
             with self._open(parts[:-1]) as folder:
                 _refuse_existing(folder, parts)
@@ -193,7 +189,6 @@ class ContainedFolder:
             raise ArchiveError(f"it expands to more than the {self._free >> 20} MiB that are free")
 
     def _make_room(self, folder: int, parts: Parts) -> None:
-        """Remove an earlier file of the same name."""
         state = _state(folder, parts[-1])
         if state and not stat.S_ISREG(state.st_mode):
             raise ArchiveError(f"{_joined(parts)} is a file, and a folder or link too")
@@ -203,7 +198,7 @@ class ContainedFolder:
 
     @contextmanager
     def _open(self, parts: Parts) -> Iterator[int]:
-        """Yield the descriptor of a folder below the root; it and those above it are created."""
+        """Yield the descriptor of a folder below the root; create it and those above it."""
         folder = os.dup(self._root)
         try:
             for part in parts:
@@ -241,13 +236,11 @@ def _joined(parts: Parts) -> str:
     return shown(b"/".join(parts))
 
 
-# Tar
-
 Stream = BinaryIO | BufferedIOBase
 
 
 class Member(NamedTuple):
-    """One member: its name and target in bytes, its mode, and its content as chunks."""
+    """One member: name and target in bytes, mode, and content as chunks."""
 
     name: bytes
     kind: str
@@ -258,12 +251,12 @@ class Member(NamedTuple):
 
 
 def is_tar(start: bytes) -> bool:
-    """Return True if 512 bytes are the first header of an archive, or the end mark of an empty one."""
+    """Return True if 512 bytes are an archive's first header, or the end mark of an empty one."""
     return len(start) == BLOCK and (not any(start) or _has_checksum(start))
 
 
 def read_members(stream: Stream) -> Iterator[Member]:
-    """Yield the members of an archive in order. Raise ArchiveError if it is damaged or cut short.
+    """Yield the members in order. Raise ArchiveError if the archive is damaged or cut short.
 
     The content of a member can be read until the next member is asked for.
     """
@@ -273,7 +266,6 @@ def read_members(stream: Stream) -> Iterator[Member]:
     while True:
         block = _exactly(stream, BLOCK)
         if not any(block):
-            # The rest, because that checks the checksum of a compressed file.
             for _ in range(64):
                 if not stream.read(CHUNK):
                     return
@@ -313,14 +305,14 @@ def _member(stream: Stream, block: bytes, records: Mapping[bytes, bytes]) -> Mem
     if letter not in _KINDS:
         raise ArchiveError(f"{shown(name)} has the unknown type {shown(letter)}")
     kind = _KINDS[letter]
-    if kind == FILE and name.endswith(b"/"):  # how v7 marks a folder
+    if kind == FILE and name.endswith(b"/"):
         kind = FOLDER
     size = _number(block[124:136])
     if (decimal := records.get(b"size")) is not None:
         if not decimal.isdigit() or len(decimal) > 20:
             raise ArchiveError(f"a size in a pax header is {shown(decimal)}, which is not a number")
         size = int(decimal)
-    # Tars of some programs give a size to links and folders, with no content behind the header.
+    # Some programs give a size to links and folders, with no content behind the header.
     stored = size if kind == FILE or letter == b"D" else 0
     return Member(
         name,
@@ -377,7 +369,6 @@ def _number(text: bytes, lenient: bool = False) -> int:
 
 
 def _pax(text: bytes) -> dict[bytes, bytes]:
-    """Return the records of a pax header, each `LENGTH KEY=VALUE\\n`."""
     records = {}
     at = 0
     while at < len(text) and text[at]:

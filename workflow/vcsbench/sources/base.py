@@ -27,20 +27,16 @@ from vcsbench.processes import how_it_ended
 from vcsbench.records import Head
 from vcsbench.storages.filesystems import free_bytes
 
-# Files whose permissions decide who can read a Subversion repository, a git repository, or a git work tree.
+# Their permissions decide who can read a Subversion repository, a git repository, or a git work tree.
 HISTORY = ("db", "db/revs", "db/current", "objects", "HEAD", ".git", ".git/objects", ".git/HEAD")
 FILE_SCHEME = "file://"
-# A repository's definition in the configuration.
 Definition = Mapping[str, Any]
-# Errors of local_path().
 UNREACHABLE = (OSError, ValueError, RuntimeError)
 CHUNK = 1 << 20
-# The part of a program's error message that is shown.
 ERROR_BYTES = 1 << 16
 ERROR_LINES = 3
 ERROR_LINE = 500
 MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-# Errors of reading a damaged compressed file.
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
 
@@ -48,8 +44,8 @@ DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 class SizeEstimate:
     """A rough size, from before the preparation, for the choice of disk or RAM.
 
-    `repository_bytes` is the size of the loaded repository, not packed. `files` and `tree_bytes` are those of
-    the youngest revision's export, 0 if unknown.
+    `repository_bytes` is the size of the loaded repository, not packed. `files` and `tree_bytes` are those
+    of the youngest revision's export, 0 if unknown.
     """
 
     revisions: int
@@ -60,8 +56,9 @@ class SizeEstimate:
 
 @dataclass
 class Facts:
-    """The youngest revision that was written, notes on changes and omissions with their counts, and the
-    options without which `svnadmin load` refuses the history."""
+    """The youngest revision, notes on changes and omissions with their counts, and the options without which
+    `svnadmin load` refuses the history.
+    """
 
     revisions: int = 0
     notes: list[str] = field(default_factory=list)
@@ -69,14 +66,14 @@ class Facts:
 
 
 def notes_of(counts: Mapping[str, int]) -> list[str]:
-    """Return notes on changes and omissions from their counts."""
     return [f"{what}: {number}." for what, number in counts.items() if number]
 
 
 @dataclass(frozen=True)
 class Stored:
     """The layout of a Subversion repository on disk: format number, revisions per shard (0 without shards),
-    logical addressing, full and packed shards, and the settings in effect (formats.effective_settings)."""
+    logical addressing, full and packed shards, and effective settings (formats.effective_settings).
+    """
 
     number: int
     shard: int
@@ -95,7 +92,6 @@ class Source(Protocol):
     kind: str
     # The conversion of most sources shortens names over NAME_BYTES.
     keeps_long_names: bool = False
-    # The name of the progress stage.
     doing: str = "loading"
 
     def identity(self) -> str:
@@ -152,17 +148,16 @@ class Source(Protocol):
         return None
 
     def at(self, copy: Path) -> Source:
-        """Return this source, read from a copy of its repository."""
         raise UserError(f"{self.describe()}: no repository to read at {copy}.")
 
     def place(self, revision: int) -> str:
-        """Return the place in the source of the revision that is loaded as `revision`; "" if it has the same
-        number there."""
+        """Return the place in the source of the revision that is loaded as `revision`; "" for the same
+        number.
+        """
         return ""
 
 
 def digest_of(*words: object) -> str:
-    """Return a hex digest of words."""
     text = " ".join(map(str, words))
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
@@ -179,7 +174,6 @@ def local_path(text: str) -> Path:
     Raise one of UNREACHABLE without permission, for an unknown user, or for an impossible name.
     """
     if text.startswith(FILE_SCHEME):
-        # A path that exists as written is not percent-decoded.
         plain = Path(text.removeprefix(FILE_SCHEME).removeprefix("localhost"))
         if not plain.is_absolute():
             raise ValueError("a path behind file:// begins with a slash")
@@ -192,13 +186,12 @@ def local_path(text: str) -> Path:
 
 
 def unreachable(text: str, error: Exception) -> str:
-    """Return the message about a path that local_path() refused."""
     shown = text if len(text) <= 80 else text[:77] + "..."
     return f"{shown!r} cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
 def is_closed(text: str) -> bool:
-    """Return True if others cannot reach and read a source at a path, as local_path() reads it."""
+    """Return True if others cannot reach and read a source at a path."""
     try:
         path = Path(os.path.realpath(local_path(text)))
         return any(part.stat().st_mode & needed != needed for part, needed in _needed_modes(path))
@@ -225,7 +218,6 @@ class Options:
         self._definition = definition
 
     def error(self, key: str, message: str) -> UserError:
-        """Return an error about a key."""
         return UserError(f"{self.where}.{key}: {message}")
 
     def allow(self, *keys: str) -> None:
@@ -264,7 +256,6 @@ class Options:
         return path
 
     def check_file(self, key: str, path: Path) -> None:
-        """Check that a file exists and can be read."""
         if not path.is_file():
             raise self.error(key, f"{path} {'is no file' if path.exists() else 'does not exist'}")
         try:
@@ -278,7 +269,6 @@ class Options:
         return self.text("tree").strip("/") if is_given else None
 
     def no_tree(self, path: Path, tree: str) -> UserError:
-        """Return the error about a folder `tree` that the youngest revision lacks."""
         return self.error(
             "tree",
             f"{path} has no folder {tree[:200]!r} at its youngest revision; name another by TREE=, or "
@@ -286,7 +276,6 @@ class Options:
         )
 
     def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
-        """Return a string that is one of `choices`."""
         value = self.text(key, default)
         if value not in choices:
             raise self.error(key, f"must be one of {', '.join(choices)}, not {value!r}")
@@ -304,8 +293,8 @@ class Program:
         stdin: int | IO[Any] = subprocess.DEVNULL,
         secret: str = "",
     ) -> None:
-        """`failure` begins the error, for example "/srv/x: svnadmin dump failed". `secret` is a line that the
-        program reads from its standard input. Without `env`, it prints paths unchanged and English messages.
+        """`failure` begins the error, for example "/srv/x: svnadmin dump failed". `secret` is a line for the
+        program's standard input. Without `env`, it prints paths unchanged and English messages.
         """
         self._failure = failure
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
@@ -335,25 +324,22 @@ class Program:
         if kind is not None:
             self.process.kill()
         if self.process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):  # the exit code shows how it ended
+            with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
         self.stdout.close()
         self.process.wait()
         self._errors.close()
 
     def finish(self) -> None:
-        """Wait for its end. Raise UserError with the end of its message if it failed."""
         if self.process.wait() != 0:
             raise self.failed()
 
     def read_all(self) -> bytes:
-        """Return its whole output. Raise UserError if it failed."""
         text = self.stdout.read()
         self.finish()
         return text
 
     def failed(self) -> UserError:
-        """Return the error with the end of the program's message."""
         code = self.process.wait()
         end = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, end - ERROR_BYTES))
@@ -367,13 +353,11 @@ class Program:
 
 
 def output(argv: Sequence[str], failure: str, secret: str = "") -> bytes:
-    """Return the whole output of a program; see Program."""
     with Program(argv, failure, secret=secret) as program:
         return program.read_all()
 
 
 def check_space(need: int, folder: Path, where: str) -> None:
-    """Raise UserError if a tree of `need` bytes does not fit into a folder."""
     free = free_bytes(folder)
     if need > free:
         raise UserError(
@@ -383,7 +367,7 @@ def check_space(need: int, folder: Path, where: str) -> None:
 
 
 def compression(path: Path) -> str:
-    """Return the compression of a file, a value of MAGICS; "" for none."""
+    """Return a key of MAGICS; "" without compression."""
     with path.open("rb") as file:
         start = file.read(8)
     return next((name for magic, name in MAGICS.items() if start.startswith(magic)), "")
@@ -411,6 +395,6 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     with zstd as program:
         yield program.stdout
         if program.stdout.read(1):
-            program.process.kill()  # the caller does not read the rest
+            program.process.kill()
         else:
             program.finish()

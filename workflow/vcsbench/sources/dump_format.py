@@ -23,10 +23,9 @@ KIND = b"Node-kind"
 COPY_PATH, COPY_REVISION = b"Node-copyfrom-path", b"Node-copyfrom-rev"
 PROPERTIES, TEXT = b"Prop-content-length", b"Text-content-length"
 CONTENT = b"Content-length"
-# Each record has one of these.
 RECORDS = (FORMAT, UUID, REVISION, NODE)
 PATHS = (NODE, COPY_PATH)
-# The largest value of each header that is a number. svnadmin reads 64 bits with a sign.
+# svnadmin reads 64 bits with a sign.
 NUMBERS = {FORMAT: 1000, **dict.fromkeys((REVISION, COPY_REVISION), 2**40)}
 NUMBERS |= dict.fromkeys((PROPERTIES, TEXT, CONTENT), 2**62)
 _TEXTS = {
@@ -46,22 +45,22 @@ END = b"PROPS-END\n"
 DATE, MERGEINFO, SPECIAL = b"svn:date", b"svn:mergeinfo", b"svn:special"
 # svn_time_from_cstring() ignores what follows, and reads an empty number as 0.
 _DATE = re.compile(rb"(\d{0,9})-(\d{0,9})-(\d{0,9})T\d*:\d*:\d*\.\d*Z")
-# Subversion's form before 0.14: Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)
+# Before Subversion 0.14: Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)
 _OLD_DATE = re.compile(
     rb"\s*\S{1,3}\s*\d+\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s*(\d{4,9})\s+\d\d?:\s*\d\d?"
     rb":\s*\d\d?\.\s*\d{1,6}\s*\(day\s*\d{1,3},\s*dst\s*\d+,\s*gmt_off\s*-?\d{1,6}"
 )
-# Subversion reserves these: svnadmin load refuses them as properties of files and folders.
+# svnadmin load refuses these as properties of files and folders.
 _RESERVED_PROPERTIES = (b"svn:wc:", b"svn:entry:")
 _RANGE = rb"(\d{1,10})(?:-(\d{1,10}))?(\*?)"
 _RANGES = re.compile(_RANGE)
-# A path, and the revisions behind the last colon. svn_mergeinfo_parse() accepts a comma before a line's end.
+# A path, and the revisions behind the last colon. svn_mergeinfo_parse() accepts a comma before a line's
+# end.
 _MERGEINFO = re.compile(rb"[^\n]*:[ \t\r\v\f]*(%s(?:,%s)*)(?:,?\n)?" % (_RANGE, _RANGE))
 LARGEST_MERGED = 2**31 - 1
 
 # Linux's limit for the target of a symbolic link.
 LONGEST_TARGET = 4095
-# The reasons for another name, as notes of a report.
 ESCAPED = (
     "Paths escaped, as in ?\\010, because Subversion refuses control characters and text that is not "
     "UTF-8, and XML has no U+FFFE and U+FFFF"
@@ -72,52 +71,43 @@ SHORTENED = (
     f"is {NAME_BYTES} bytes, and Subversion adds 4 bytes to the name of a new link"
 )
 REASONS = (ESCAPED, RESERVED, SHORTENED)
-# The same for symbolic links.
 TARGETS = (
     "Targets of symbolic links escaped, as in ?\\010, because Subversion refuses control characters and what "
     "is not UTF-8"
 )
 IMPOSSIBLE = "Symbolic links made plain files, because no link can have such a target"
-# Subversion's own messages show a byte that they refuse as `?\010` (decimal). A `?` that begins such an
-# escape is escaped itself. So two names never become one.
+# Subversion's own messages show a refused byte as `?\010` (decimal). A `?` that begins such an escape is
+# escaped itself, so two names never become one.
 _REFUSED = re.compile(r"[\x00-\x1f\x7f\udc80-\udcff\ufffe\uffff]|\?(?=\\(?:[0-9]{3}|#))")
 _RESERVED = rb"(?:(?i:\.git)|\.\.?|%s)?" % b"|".join(
     re.escape(name.encode()) for name in sorted(ADMINISTRATIVE) if name != ".git"
 )
 _RESERVED_NAME = re.compile(_RESERVED)
-# A UTF-8 path without a match stays as it is.
 _ODD = re.compile(
     rb"[\x00-\x1f\x7f]|\xef\xbf[\xbe\xbf]|\?\\(?:[0-9]{3}|#)|(?:\A|/)"
     + _RESERVED
     + rb"(?:/|\Z)|[^/]{%d}" % (LINK_NAME_BYTES + 1)
 )
 
-# Records of format 2: full texts, properties whole.
-
 
 def header(uuid: str) -> bytes:
-    """Return the first records of a stream: its format and the repository's UUID."""
     return b"SVN-fs-dump-format-version: 2\n\nUUID: %s\n\n" % uuid.encode("ascii")
 
 
 def date(moment: datetime) -> bytes:
-    """Return a moment in UTC as a value of svn:date."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode("ascii")
 
 
 def above(path: bytes) -> Iterable[bytes]:
-    """Return the directories above a path, the outermost first."""
     return accumulate(path.split(b"/")[:-1], lambda outer, name: outer + b"/" + name)
 
 
 def property_block(properties: Properties) -> bytes:
-    """Return properties with PROPS-END."""
     parts = (b"K %d\n%s\nV %d\n%s\n" % (len(k), k, len(v), v) for k, v in properties.items())
     return b"".join(parts) + END
 
 
 def revision(number: int, properties: Properties) -> bytes:
-    """Return the record that begins a revision."""
     block = property_block(properties)
     head = b"Revision-number: %d\nProp-content-length: %d\nContent-length: %d\n\n%s\n"
     return head % (number, len(block), len(block), block)
@@ -129,7 +119,6 @@ def copyfrom(path: bytes, number: int) -> bytes:
 
 
 def directory(path: bytes, origin: bytes = b"") -> bytes:
-    """Return the record of an added directory, or of a copied one (`origin` from copyfrom())."""
     return b"Node-path: %s\nNode-kind: dir\nNode-action: add\n%s\n\n" % (path, origin)
 
 
@@ -143,8 +132,8 @@ def file_head(
 ) -> bytes:
     """Return the record of a file up to its text. The text and two line ends follow.
 
-    `text_length` None keeps the text, and `properties` None keeps the properties, of the origin of a copy or
-    of the file before.
+    `text_length` None keeps the text, and `properties` None keeps the properties, of the origin or of the
+    file before.
     """
     head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)
     block = b""
@@ -167,7 +156,6 @@ def file(
     properties: Properties | None = None,
     text: bytes | None = None,
 ) -> bytes:
-    """Return the record of a file; see file_head()."""
     if text is None:
         return file_head(path, action, origin, properties) + b"\n\n"
     digest = hashlib.md5(text, usedforsecurity=False).hexdigest().encode("ascii")
@@ -176,17 +164,13 @@ def file(
 
 
 def deletion(path: bytes) -> bytes:
-    """Return the record of a deleted node."""
     return b"Node-path: %s\nNode-action: delete\n\n\n" % path
-
-
-# Checks
 
 
 def header_fault(key: bytes, value: bytes) -> str:
     """Return the fault of a header as a clause, or "".
 
-    svnadmin ignores headers with unknown names. So it does not notice a name that is damaged.
+    svnadmin ignores unknown headers, and so a name that is damaged.
     """
     if b"\0" in key or b"\0" in value:
         return f"the header {quoted(key)} holds a NUL character"
@@ -208,7 +192,6 @@ def header_fault(key: bytes, value: bytes) -> str:
 
 
 def is_utf8(text: bytes) -> bool:
-    """Return True if a text is UTF-8."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -224,7 +207,6 @@ def read_number(key: bytes, value: bytes) -> int | None:
 
 
 def number_of(headers: Mapping[bytes, bytes], key: bytes) -> int:
-    """Return a number among headers, 0 without a valid one."""
     return read_number(key, headers.get(key, b"0")) or 0
 
 
@@ -235,7 +217,6 @@ def has_long_name(path: bytes, is_link: bool = False) -> bool:
 
 
 def quoted(text: bytes) -> str:
-    """Return the beginning of a text in quotes, for an error."""
     return repr(text[:60].decode("utf-8", "replace").rstrip("\n"))
 
 
@@ -283,16 +264,12 @@ def _is_mergeinfo_line(line: bytes) -> bool:
         if last and int(first) >= int(last):
             return False
         merged.append((int(first), int(last or first), star))
-    # Ranges that share a revision must all be inheritable, or none of them.
     end, kind = 0, b""
     for begin, last, star in sorted(merged):
         if begin <= end and star != kind:
             return False
         end, kind = max(end, last), star
     return True
-
-
-# Names
 
 
 def escape(text: bytes) -> bytes:
@@ -312,12 +289,12 @@ def link_target(target: bytes) -> bytes | None:
 
 
 def subversion_path(path: bytes) -> bytes:
-    """Return the path that Subversion and a working copy of it can have. Most paths do not change."""
+    """Return the path that Subversion and a working copy can have. Most paths do not change."""
     return rename(path)[0]
 
 
 def rename(path: bytes) -> tuple[bytes, set[str]]:
-    """Return the path that Subversion and a working copy of it can have, and the REASONS for a change."""
+    """Return that path, and the REASONS for a change."""
     if is_utf8(path) and not _ODD.search(path):
         return path, set()
     renamed = [_rename(name) for name in path.split(b"/")]

@@ -104,14 +104,12 @@ class DumpReader:
         self._is_link: bool | None = None
         self._gaps = 0
         self._has_restarted = False
-        # Bytes that were read and not yet passed on.
         self._raw: list[bytes] = []
         self.oddities: Counter[str] = Counter()
         self._first: dict[str, str] = {}
 
     @property
     def revisions(self) -> int:
-        """Return the number of revisions so far, without revision 0."""
         return len(self.numbers)
 
     def run(self, records: int = sys.maxsize, size: int = sys.maxsize) -> None:
@@ -137,7 +135,6 @@ class DumpReader:
             raise self.wrong("it has no revision 1")
 
     def facts(self) -> Facts:
-        """Return the number of revisions, notes, and the options that svnadmin load needs."""
         counts, first, notes = self.oddities, self._first, []
         if counts["bypass"]:
             kinds = ("files and folders", "revisions")
@@ -170,13 +167,10 @@ class DumpReader:
         return Facts(self.revisions, notes, options)
 
     def wrong(self, what: str) -> UserError:
-        """Return the error for a fault at the current place."""
         place = f"byte {self.offset:,} of the stream"
         if self._revision is not None:
             place = f"revision {self._revision}, {place}"
         return UserError(f"{self._name}: {what} (at {place}); {self._remedy}")
-
-    # Bytes
 
     def _line(self, limit: int = LONGEST_LINE) -> bytes:
         line = self._stream.readline(limit)
@@ -184,7 +178,6 @@ class DumpReader:
         return self._keep(line)
 
     def _content(self, length: int) -> Iterator[bytes]:
-        """Yield the next bytes in chunks."""
         while length > 0:
             chunk = self._stream.read(min(length, CHUNK))
             if not chunk:
@@ -200,12 +193,9 @@ class DumpReader:
         return data
 
     def _pass_on(self, record: bytes | None = None) -> None:
-        """Write the bytes that were read since the last call, or `record` in their place."""
         if self._out is not None:
             self._out.write(b"".join(self._raw) if record is None else record)
             self._raw.clear()
-
-    # Headers
 
     def _set_format(self, value: bytes) -> None:
         version = dump_format.read_number(FORMAT, value)
@@ -256,8 +246,6 @@ class DumpReader:
                 raise self.wrong("it ends in the middle of a line")
         self._pass_on()
 
-    # Records
-
     def _record(self, headers: dict[bytes, bytes]) -> None:
         if not any(key in headers for key in dump_format.RECORDS):
             raise self.wrong(f"a record begins with {quoted(next(iter(headers)))}")
@@ -271,7 +259,6 @@ class DumpReader:
             self._set_format(headers[FORMAT])
             self._has_restarted = True
         properties, text = number_of(headers, PROPERTIES), number_of(headers, TEXT)
-        # Without it, svnadmin reads as many bytes as the parts have.
         whole = number_of(headers, CONTENT) or properties + text
         if properties + text > whole:
             raise self.wrong("the parts of a record are longer than the record")
@@ -294,7 +281,7 @@ class DumpReader:
         if text:
             self._text(text, headers)
         for chunk in self._content(whole - properties - text):
-            self._pass_on()  # a text of format 1
+            self._pass_on()
             if self._format > 1 and chunk.strip():
                 raise self.wrong("a record is longer than its parts")
 
@@ -333,7 +320,6 @@ class DumpReader:
         self._follow(self._path, headers)
 
     def _follow(self, path: bytes, headers: Mapping[bytes, bytes]) -> None:
-        """Follow the folder `tree`, and names over NAME_BYTES."""
         action, below = headers[ACTION], path + b"/"
         if not path or action == b"change":
             return
@@ -374,8 +360,6 @@ class DumpReader:
         self.oddities[what] += 1
         self._first.setdefault(what, first)
 
-    # Properties
-
     def _properties(
         self, headers: Mapping[bytes, bytes], length: int, has_text_behind: bool = False
     ) -> int:
@@ -384,7 +368,6 @@ class DumpReader:
         begin, held = self.offset, 0
         block: dict[bytes, bytes] = {}
         self._is_link = None if headers.get(b"Prop-delta") == b"true" else False
-        # A block without PROPS-END ends with its length.
         while self.offset - begin != length and (line := self._property_line()) != dump_format.END:
             name, value = self._property(line, of_revision)
             if value is not None:
@@ -404,7 +387,7 @@ class DumpReader:
         if read != length and not has_text_behind:
             self.oddities["lengths"] += 1
         if DATE in block and not dump_format.is_date(block[DATE]):
-            # The record is written without its date, which svnadmin verify refuses.
+            # Written without its date, which svnadmin verify refuses.
             del block[DATE]
             assert self._revision is not None
             self._pass_on(dump_format.revision(self._revision, block))

@@ -29,14 +29,12 @@ from vcsbench.sources.dump_format import FORMAT
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.svn_source import TRUNK, exported_tree
 
-# Rough ratios for the estimate: compressed text, and full texts relative to a repository's deltas.
+# Compressed text, and full texts relative to a repository's deltas, both rough.
 COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4
-# The part of a compressed dump file that the estimate reads.
 SAMPLE_BYTES = 64 << 20
 # Enough records for an exact count of most dumps, within two seconds.
 SAMPLE_RECORDS = 50_000
-# The first bytes of files that hold a dump stream in another form, with the remedy.
 _UNPACK = "unpack it, and give the dump file in it"
 _GIT_BUNDLE = ("is a git bundle", "clone it with `git clone --mirror`, and give the clone")
 _NO_POWERSHELL = "make the dump again without a redirection of PowerShell"
@@ -60,7 +58,6 @@ _TAR_AT, _TAR = 257, b"ustar"
 
 
 def is_dump(path: Path) -> bool:
-    """Return True if a file's content begins as a dump stream."""
     try:
         return _begin(path, len(FORMAT)) == FORMAT
     except (OSError, UserError, *DAMAGED):
@@ -68,7 +65,7 @@ def is_dump(path: Path) -> bool:
 
 
 def why_no_dump(path: Path) -> str:
-    """Return why a file is no dump that can be read, as a clause with a remedy; "" if that is not known."""
+    """Return why a file is no dump that can be read, as a clause with a remedy; "" if that is unknown."""
     try:
         begin = _begin(path, 1024)
     except UserError as error:
@@ -102,7 +99,6 @@ class DumpSource(Source):
         self._checked: DumpReader | None = None
 
     def identity(self) -> str:
-        """Return a digest of the file's path, size and time, and of `tree`."""
         self._options.check_file("path", self._path)
         identity = digest_of_file(self.kind, self._path)
         return digest_of(identity, self._tree) if self._tree is not None else identity
@@ -115,18 +111,15 @@ class DumpSource(Source):
             raise self._options.error("path", f"{self._path} {why_no_dump(self._path) or other}")
 
     def describe(self) -> str:
-        """Return one line for reports."""
         return f"Subversion dump file {printable(os.fspath(self._path))}"
 
     def _size(self) -> int:
-        """Return the bytes of the stream; 0 for a compressed one."""
         return 0 if compression(self._path) else self._path.stat().st_size
 
     @cached_property
     def _sample(self) -> DumpReader | None:
-        """The reader of the file's first records, which are all of a small file; None if it has none."""
+        """Read the file's first records, which are all of a small file; None if it has none."""
         reader = None
-        # write() reports errors.
         with suppress(OSError, UserError, *DAMAGED), opened(self._path) as file:
             reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK, texts="skip")
             reader.run(SAMPLE_RECORDS, self._size() or SAMPLE_BYTES)
@@ -150,7 +143,7 @@ class DumpSource(Source):
         if not sample or not sample.is_whole:
             return 0
         if tree is None and sample.has_tree is None:
-            return 0  # a copy decides it
+            return 0
         if tree is None:
             tree = TRUNK if sample.has_tree else ""
         above = f"{tree}/".lstrip("/").replace("/", "\0").encode(errors="surrogateescape")
@@ -179,7 +172,6 @@ class DumpSource(Source):
         return reader.facts()
 
     def coming(self) -> int:
-        """Return the number of revisions after the file was checked, otherwise 0."""
         return self._checked.revisions if self._checked else 0
 
     def place(self, revision: int) -> str:
@@ -191,5 +183,4 @@ class DumpSource(Source):
         return f"revision {number} of {self._path}, at byte {offset:,} of the stream"
 
     def tree(self, loaded: Path) -> str:
-        """Return the definition's `tree`, or trunk if the youngest revision has one, or the root."""
         return exported_tree(self._options, self._path, self._tree, loaded)

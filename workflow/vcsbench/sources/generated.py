@@ -46,11 +46,9 @@ class History:
         # Gaps are ruby's, stretched so that the last revision gets the profile's last date.
         self._gap = duration.total_seconds() / profile.revisions / GAPS.mean()
         self._date = profile.first_date
-        # The first one has the exported trunk.
         self.projects: list[GeneratedProject] = []
 
     def records(self) -> Iterator[bytes]:
-        """Yield the records of all revisions."""
         yield dump_format.revision(0, {b"svn:date": dump_format.date(self._date)})
         for number in range(1, self._youngest + 1):
             yield dump_format.revision(number, self._properties())
@@ -115,7 +113,6 @@ class GeneratedSource(Source):
             raise options.error("scale", f"must be above 0 and at most 1, not {scale}")
         self._youngest = max(2, round(profile.revisions * scale))
         if profile.imported:
-            # Revision 1 makes the layout and revision 2 is the import, at every scale.
             self._youngest = 2 + round((profile.revisions - 2) * scale)
             profile = replace(
                 profile,
@@ -126,16 +123,13 @@ class GeneratedSource(Source):
         self._profile = profile
 
     def identity(self) -> str:
-        """Return a digest of the definition and the generator's code."""
         parts = [self._profile.name, self._scale, self._seed, generator_digest()]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def scale(self) -> float:
-        """Return the part of the published number of revisions."""
         return self._scale
 
     def describe(self) -> str:
-        """Return one line for reports."""
         return (
             f"generated history like {self._profile.name}, {self._youngest:,} revisions "
             f"(scale {self._scale:g}, seed {self._seed})"
@@ -154,7 +148,6 @@ class GeneratedSource(Source):
         )
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write the stream in chunks."""
         identity = uuid.uuid5(uuid.NAMESPACE_OID, self.describe())
         pending = bytearray(dump_format.header(str(identity)))
         for record in History(self._profile, self._seed, self._youngest).records():
@@ -167,7 +160,6 @@ class GeneratedSource(Source):
         return Facts(revisions=self._youngest)
 
     def tree(self, loaded: Path | None = None) -> str:
-        """Return the path of trunk in the profile's layout."""
         return self._profile.layout.trunk.decode("ascii")
 
 
@@ -181,15 +173,12 @@ class EmptySource(Source):
         Options(name, definition, where).allow()
 
     def identity(self) -> str:
-        """Return a constant: the history never changes."""
         return EMPTY_UUID.replace("-", "")
 
     def describe(self) -> str:
-        """Return one line for reports."""
         return "an empty repository"
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write revisions 0 and 1."""
         properties = {
             b"svn:log": b"Add trunk.",
             b"svn:author": b"vcsbench",
@@ -202,5 +191,4 @@ class EmptySource(Source):
         return Facts(revisions=1)
 
     def tree(self, loaded: Path | None = None) -> str:
-        """Return the path of the empty folder."""
         return EMPTY_TREE

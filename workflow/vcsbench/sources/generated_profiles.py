@@ -22,22 +22,18 @@ class Quantiles:
         self._shares, self._values = zip(*points, strict=True)
 
     def at(self, share: float) -> float:
-        """Return the value at a share from 0 to below 1, linear between the points."""
         i = bisect_right(self._shares, share)
         low, high = self._shares[i - 1], self._shares[i]
         first, last = self._values[i - 1], self._values[i]
         return first + (last - first) * (share - low) / (high - low)
 
     def value(self, rng: Random) -> float:
-        """Return a random number of the distribution."""
         return self.at(rng.random())
 
     def draw(self, rng: Random) -> int:
-        """Return a random whole number, rounded down."""
         return int(self.value(rng))
 
     def mean(self) -> float:
-        """Return the mean of value()."""
         points = zip(self._shares, self._values, strict=True)
         total = 0.0  # sum() of floats gives other bits since Python 3.12
         for (share, value), (next_share, next_value) in pairwise(points):
@@ -50,8 +46,8 @@ class FileKind:
     """Files that share an extension.
 
     `share` of all files; `pool` of their text; `size` relative to the mean file; `executable` share;
-    `churn`: part of the text that each change replaces, 1 for binary files, 0 for a few hunks; `heat`: share
-    of all files that change less often than these, None for a random one.
+    `churn`: part of the text that each change replaces, 1 for binary files, 0 for a few hunks; `heat`:
+    share of all files that change less often than these, None for a random one.
     """
 
     share: float
@@ -77,8 +73,9 @@ class Shares:
     """Frequencies of events.
 
     Shares of revisions: `branch` changes a branch, `new_branch` and `new_tag` copy one. Shares of file
-    changes, the others are edits: `add`, `delete`, `move`, `copy`. Shares of commits: `journal` adds an entry
-    to the journal, `directory` moves or deletes a directory, `rewrite` changes all program-written files.
+    changes, the others are edits: `add`, `delete`, `move`, `copy`. Shares of commits: `journal` adds an
+    entry to the journal, `directory` moves or deletes a directory, `rewrite` changes all program-written
+    files.
     """
 
     branch: float = 0.0
@@ -98,13 +95,13 @@ class Profile:
     """The figures of one repository at scale 1.
 
     - `tree_files`, `tree_bytes`: of trunk's export. `journal_bytes`: the median size of its `journal`.
-    - `repository`: t, h and p of the bytes of the loaded repository (format 7, not packed) at a scale:
-      t * scale^0.5 + h * scale^p, fitted to loaded repositories. p is above 1 if a revision changes more in a
+    - `repository`: t, h and p of the bytes of the loaded repository (format 7, not packed) at a scale: t *
+      scale^0.5 + h * scale^p, fitted to loaded repositories. p is above 1 if a revision changes more in a
       larger tree.
-    - The first of `projects` has the exported trunk and gets `own_share` of the revisions; the trunks of the
-      others have `other_kinds`.
-    - `imported`: part of trunk in the first import: then a scale makes the tree smaller as it does the
-      history; with 0 trunk grows by the law of growth.
+    - The first of `projects` has the exported trunk and gets `own_share` of the revisions; the trunks of
+      the others have `other_kinds`.
+    - `imported`: part of trunk in the first import, which a scale makes smaller as it does the history;
+      with 0 trunk grows by the law of growth.
     - `new_directories`: share of new files in a new directory, at most `deepest` levels below trunk.
     """
 
@@ -134,7 +131,7 @@ class Profile:
     deepest: int = 7
 
 
-# Distributions, measured on public histories: shares and the values that they do not exceed.
+# Measured on public histories: shares and the values that they do not exceed.
 _SHARES = (0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1)
 _FILES = (0, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
 
@@ -166,14 +163,13 @@ KDELIBS_PATHS = Quantiles(
     (0, 1), (0.55, 2), (0.77, 3), (0.86, 4), (0.90, 5.5), (0.95, 8.5), (0.98, 18), (0.99, 31),
     (0.995, 54), (0.999, 295), (1, 1000),
 )
-# Bytes of the files of trunk.
 RUBY_FILES = _values(0, 88, 172, 472, 1755, 5953, 16987, 35890, 95572, 160755, 754604, 1500000)
 SUBVERSION_FILES = _values(
     0, 888, 1281, 2362, 5346, 16261, 46376, 83632, 186284, 303743, 879066, 2011364
 )
 KDELIBS_FILES = _values(0, 32, 41, 660, 2135, 5503, 13977, 25281, 46066, 59584, 185789, 2952854)
 LINUX_FILES = _values(6, 159, 391, 1316, 4075, 11151, 26241, 42954, 71198, 97192, 310443, 873603)
-# Hunks per changed file. The last hundredth reaches 1,300: whole files reformatted.
+# The last hundredth reaches 1,300: whole files reformatted.
 HUNKS = Quantiles(
     (0, 1), (0.45, 2), (0.65, 3), (0.75, 4), (0.9, 9), (0.95, 16), (0.98, 31), (0.99, 51), (1, 80)
 )
@@ -187,17 +183,14 @@ PURE_ADDITIONS, PURE_REMOVALS = 0.19, 0.085
 RUBY_HEAT = _heat(0, 0.114, 0.266, 0.36, 0.465, 0.603, 0.708, 0.816, 0.944, 1)
 SUBVERSION_HEAT = _heat(0, 0.011, 0.071, 0.123, 0.194, 0.337, 0.48, 0.644, 0.845, 1)
 KDELIBS_HEAT = _heat(0, 0.037, 0.105, 0.156, 0.238, 0.393, 0.533, 0.695, 0.904, 1)
-# Bytes of log messages.
 RUBY_MESSAGES = _values(4, 10, 12, 39, 79, 138, 227, 319, 501, 674, 1675, 5141)
 SUBVERSION_MESSAGES = _values(4, 40, 60, 109, 207, 423, 800, 1157, 1816, 2427, 4643, 9297)
 HTTPD_MESSAGES = _values(3, 17, 22, 40, 78, 150, 262, 365, 513, 683, 1522, 4003)
 KDELIBS_MESSAGES = _values(2, 12, 17, 31, 58, 121, 230, 329, 512, 726, 3075, 8000)
-# Bytes of an entry of ruby's ChangeLog.
 JOURNAL_ENTRIES = Quantiles(
     (0, 40), (0.05, 75), (0.1, 109), (0.25, 135), (0.5, 174), (0.75, 236), (0.9, 368),
     (0.95, 488), (0.98, 820), (0.99, 1007), (1, 2343),
 )
-# Seconds from one revision of ruby to the next.
 GAPS = _values(0, 4, 9, 256, 1907, 9587, 30277, 52749, 87620, 135031, 513786, 2958204)
 
 MIB = 1 << 20

@@ -1,8 +1,8 @@
 """Generate names, messages and file contents.
 
-Contents are cut from pools. A pool is one long text; a file is a list of pieces of a pool. A file costs a few
-bytes of memory per edit, and writing it copies memory. A stretch of lines shares a small vocabulary, so that
-contents compress as source code does.
+Contents are cut from pools. A pool is one long text; a file is a list of pieces of a pool. A file costs a
+few bytes of memory per edit, and writing it copies memory. A stretch of lines shares a small vocabulary, so
+that contents compress as source code does.
 """
 
 from __future__ import annotations
@@ -18,20 +18,18 @@ from vcsbench.sources import generated_profiles as profiles
 
 Item = TypeVar("Item")
 NameGenerator: TypeAlias = Callable[[], str]
-# Start and end offsets in a pool, alternating. Copies of a file share the array, so it is never changed.
+# Start and end offsets in a pool, alternating. Copies of a file share the array: it is never changed.
 Pieces: TypeAlias = "array[int]"
 
 # Larger than the windows of zlib (32 KiB) and svndiff (100 KB), and than nearly all files.
 POOL_BYTES = 1 << 20
 STRETCH_LINES = 250
-# With 20 names per stretch, texts of 2 to 40 KB compress by a factor of 2.8 to 4.5, as ruby's do.
+# With 20 names, texts of 2 to 40 KB compress by a factor of 2.8 to 4.5, as ruby's do.
 STRETCH_NAMES = 20
-# From this number of pieces on, edits change the places of earlier edits. This limits memory.
+# Then edits change the places of earlier edits, which limits memory.
 MAX_PIECES = 32
-# Edits of these files replace shorter pieces as a whole.
 LONG_PIECE = 1500
 SMALLEST_TEXT = 30
-# The number of places at which a program-written file changes at once.
 CHURN_HUNKS = 8
 
 
@@ -76,7 +74,6 @@ GLUE = _words("""
 
 
 def pick(rng: Random, items: Sequence[Item]) -> Item:
-    """Return a random item."""
     return items[int(rng.random() * len(items))]
 
 
@@ -86,12 +83,10 @@ def ranked(rng: Random, count: int, power: int) -> int:
 
 
 def noun(rng: Random) -> bytes:
-    """Return a random word for a name."""
     return pick(rng, NOUNS).encode("ascii")
 
 
 def invented_word(rng: Random, syllables: int) -> str:
-    """Return a random word without a meaning."""
     return "".join(pick(rng, SYLLABLES) for _ in range(syllables))
 
 
@@ -123,10 +118,8 @@ def sentence(rng: Random, words: int) -> str:
 
 
 def message(rng: Random, size: int) -> bytes:
-    """Return a random log message of about `size` bytes."""
     lines: list[str] = []
     while size > 0:
-        # A word and its space have about six bytes.
         lines.append(sentence(rng, 1 + min(size // 6, 5 + int(rng.random() * 6))))
         size -= len(lines[-1]) + 1
     return "\n".join(lines).encode("ascii")
@@ -193,7 +186,6 @@ class Pool(NamedTuple):
     starts: array[int]
 
     def line_start(self, offset: int) -> int:
-        """Return the offset of the first line at or after `offset`, or the text's end."""
         i = bisect_left(self.starts, offset)
         return self.starts[i] if i < len(self.starts) else len(self.text)
 
@@ -201,7 +193,6 @@ class Pool(NamedTuple):
 def _pool_of_lines(
     seed: str, unit: Callable[[Random, NameGenerator], list[str]], count: int
 ) -> Pool:
-    """Return a pool of the lines that `unit` returns, called `count` times per stretch."""
     rng = Random(seed)
     lines: list[str] = []
     starts = array("I")
@@ -231,7 +222,6 @@ def make_pools(seed: str) -> dict[str, Pool]:
 
 
 def size_of(pieces: Pieces) -> int:
-    """Return the size of a text in bytes."""
     return sum(pieces[1::2]) - sum(pieces[::2])
 
 
@@ -243,7 +233,6 @@ class Editor:
         self._pools = make_pools(seed)
 
     def text(self, pool: str, pieces: Pieces) -> bytes:
-        """Return the text of the pieces."""
         text = self._pools[pool].text
         if len(pieces) == 2:
             return text[pieces[0] : pieces[1]]
@@ -251,7 +240,6 @@ class Editor:
         return b"".join([text[start:end] for start, end in zip(bounds, bounds, strict=True)])
 
     def create(self, pool: str, size: int) -> Pieces:
-        """Return a new text."""
         text, line_start = self._pools[pool].text, self._pools[pool].line_start
         pieces = array("I")
         size = max(size, SMALLEST_TEXT)
@@ -277,7 +265,6 @@ class Editor:
         return self._apply(kind.pool, pieces, hunks)
 
     def _hunks(self, size: int, excess: float) -> list[tuple[int, int]]:
-        """Return the bytes that each hunk removes and adds."""
         rng = self._rng
         additions, removals = profiles.PURE_ADDITIONS, profiles.PURE_REMOVALS
         if excess > 0:
@@ -296,7 +283,6 @@ class Editor:
         return hunks
 
     def _apply(self, name: str, pieces: Pieces, hunks: list[tuple[int, int]]) -> Pieces:
-        """Apply hunks at random places."""
         pool = self._pools[name]
         size = size_of(pieces)
         places = sorted(int(self._rng.random() * size) for _ in hunks)
@@ -330,7 +316,6 @@ class Editor:
             i = 2 * int(self._rng.random() * (len(result) // 2))
             length = result[i + 1] - result[i]
             if length > LONG_PIECE + removed:
-                # Remove lines at the start of the piece, and add others at its end.
                 result[i] = min(pool.line_start(result[i] + removed), result[i + 1])
                 result[i + 1] = pool.line_start(min(result[i + 1] + added, len(pool.text)))
                 continue

@@ -20,14 +20,12 @@ from vcsbench.sources.generated_text import (
     size_of,
 )
 
-# Only the newest branches change, and only a sample of the files of each.
 LIVE_BRANCHES = 5
 BRANCH_FILES = 48
-# The first import of a project has the files of this number of revisions.
 IMPORTED_REVISIONS = 100
-# Share of new files whose frequency of changes follows from their size: large files change more often.
+# Share of new files with a frequency of changes by their size: large files change more often.
 HEAT_BY_SIZE = 0.3
-# Limits of a file: share of a tree, and bytes, because texts take memory.
+# Share of a tree, and bytes, because texts take memory.
 LARGEST_SHARE = 0.04
 LARGEST_FILE = 4 << 20
 # If more files than this are missing from the law of growth, an import adds them.
@@ -47,15 +45,12 @@ class Directory:
     files: dict[bytes, GeneratedFile] = field(default_factory=dict)
 
     def path(self) -> bytes:
-        """Return the path from the root of the repository."""
         return self.name if self.parent is None else self.parent.path() + b"/" + self.name
 
     def depth(self) -> int:
-        """Return the number of directories above it."""
         return 0 if self.parent is None else self.parent.depth() + 1
 
     def count(self) -> int:
-        """Return the number of files below it."""
         return len(self.files) + sum(child.count() for child in self.directories.values())
 
     def new_name(self, rng: Random, extension: bytes = b"") -> bytes:
@@ -78,7 +73,6 @@ class GeneratedFile:
     index: int = -1
 
     def path(self) -> bytes:
-        """Return the path from the root of the repository."""
         return self.directory.path() + b"/" + self.name
 
 
@@ -126,20 +120,18 @@ class GeneratedProject:
         self._branches: list[Branch] = []
         self._names = 0
         self._number = 0
-        self._touched: set[GeneratedFile] = set()  # in this revision
+        self._touched: set[GeneratedFile] = set()
         self._grown = 0.0
         mean_size = sum(kind.share * kind.size for kind in self._kinds) * profile.file_bytes.mean()
         self._mean_size = profile.tree_bytes / profile.tree_files
         self._size_factor = self._mean_size / mean_size
 
     def make_layout(self) -> Iterator[bytes]:
-        """Yield the records of the layout's directories and of those above them."""
         paths = (self._layout.trunk, *self._layout.branches, *self._layout.tags)
         folders = dict.fromkeys(d for path in paths for d in (*dump_format.above(path), path))
         return map(dump_format.directory, folders)
 
     def start(self, number: int) -> Iterator[bytes]:
-        """Yield the records of trunk's first import."""
         self._grown = growth(self._profile, number - self._first)
         if self._profile.journal:
             pieces = self._editor.create(JOURNAL.pool, self._journal_limit() // 2)
@@ -149,7 +141,6 @@ class GeneratedProject:
             yield from self._new_file()
 
     def change(self, number: int) -> Iterator[bytes]:
-        """Yield the records of revision `number`."""
         shares, rng, layout = self._profile.shares, self._rng, self._layout
         kind = rng.random()
         if kind < shares.new_branch or not self._branches:
@@ -210,7 +201,6 @@ class GeneratedProject:
             for _ in range(min(int(self._missing()), IMPORT_AT_MOST)):
                 yield from self._new_file()
         else:
-            # Changes of the whole tree stay below half of a small tree.
             for _ in range(min(self._profile.paths.draw(rng), 1 + len(self.files) // 2)):
                 yield from self._change_path()
 
@@ -264,7 +254,7 @@ class GeneratedProject:
     def _new_file(self) -> Iterator[bytes]:
         rng, profile = self._rng, self._profile
         directory = pick(rng, self.directories)
-        if self.files and rng.random() < 0.5:  # large directories grow more than small ones
+        if self.files and rng.random() < 0.5:
             directory = pick(rng, self.files).directory
         if rng.random() < profile.new_directories and directory.depth() < profile.deepest:
             new = Directory(directory.new_name(rng), directory)

@@ -25,16 +25,14 @@ from vcsbench.sources.git_repository import Objects, Ref
 
 TRUNK = b"trunk"
 LAYOUT = (TRUNK, b"branches", b"tags")
-# Modes of git. ABSENT stands for no entry.
+# ABSENT stands for no entry.
 EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
 FOLDER, ABSENT = b"040000", b"000000"
-# Modes without a node.
 NO_NODE = (ABSENT, SUBMODULE)
-# Properties of Subversion for git's modes.
 PROPERTIES = {SYMLINK: {b"svn:special": b"*"}, EXECUTABLE: {b"svn:executable": b"*"}}
 # Renames are searched among 400 files at most: the effort grows with the square of their number.
 DIFF_TREE = ("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400")
-# More is only possible in a tree that holds itself many times: a few kilobytes become billions of files.
+# Only a tree that holds itself many times has more: a few kilobytes become billions of files.
 MAX_ENTRIES = 3_000_000
 # Linux's limit for a path, without the folder of the export.
 LONGEST_PATH = 3500
@@ -42,11 +40,9 @@ LONGEST_PATH = 3500
 LARGE_BLOB = 16 << 20
 # Decoding takes time with the square of the length. No program writes them.
 SLOW_ENCODINGS = ("idna", "punycode")
-# The last date that Subversion can store.
 LAST_SECOND = 253402300799
 # Control characters except tab and line feed, and code points that are no characters.
 _REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
-# Notes of a report.
 SUBMODULES = "Submodules left out"
 RENAMED = "Branches and tags renamed, because one would lie in another"
 LATE = (
@@ -56,7 +52,7 @@ LATE = (
 
 
 class Commit(NamedTuple):
-    """A commit: its name, its tree's name, its date (seconds since 1970), and the indices of its parents."""
+    """A commit: its name, its tree, its date (seconds since 1970), and the indices of its parents."""
 
     name: bytes
     tree: bytes
@@ -83,8 +79,8 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
 class Change(NamedTuple):
     """A file or directory that a commit adds, deletes or changes.
 
-    Modes are git's. `source` is the path before a rename or copy, otherwise `path`. `is_moved` is True if the
-    source of a rename is gone.
+    Modes are git's. `source` is the path before a rename or copy, otherwise `path`. `is_moved` is True if
+    the source of a rename is gone.
     """
 
     path: bytes
@@ -97,7 +93,6 @@ class Change(NamedTuple):
 
 
 def _field(pipe: BufferedReader) -> bytes:
-    """Read up to the next NUL."""
     field = b""
     while (end := (seen := pipe.peek()).find(b"\0")) < 0:
         if not seen:
@@ -109,9 +104,9 @@ def _field(pipe: BufferedReader) -> bytes:
 def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
     """Yield the changes of each pair of trees from the output of DIFF_TREE.
 
-    A pair begins with a line of the two trees. A change is
-    `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL. A rename (status R and a
-    percentage) has the old and the new path. If one file became several, the others have the status C.
+    A pair begins with a line of the two trees. A change is `:<old mode> <new mode> <old object> <new
+    object> <status>`, NUL, path, NUL. A rename (status R and a percentage) has the old and the new path. If
+    one file became several, the others have the status C.
     """
     while pipe.readline():
         changes = []
@@ -162,7 +157,7 @@ def _parse_object(data: bytes) -> Message:
     fields: dict[bytes, bytes] = {}
     for line in head.split(b"\n"):
         key, _, value = line.partition(b" ")
-        if key:  # a line that begins with a space continues a signature
+        if key:
             fields.setdefault(key, value)
     encoding = fields.get(b"encoding", b"utf-8").decode("ascii", "replace")
     tagger = fields.get(b"tagger", b"")
@@ -185,11 +180,8 @@ def _decode(data: bytes, encoding: str) -> str:
     return data.decode("utf-8", "replace")
 
 
-# The plan
-
-
 class Line:
-    """A line of development: a path in the repository, and the indices of its first and last commit."""
+    """A path in the repository, and the indices of its first and last commit."""
 
     def __init__(self, path: bytes, tip: int) -> None:
         self.path = path
@@ -218,13 +210,12 @@ class ConversionPlan:
         """The first branch becomes trunk. `commits` are all that branches and tags lead to."""
         self.commits = commits
         self.copies: dict[int, list[Copy]] = defaultdict(list)
-        # New paths of renamed branches and tags, by name.
         self.renamed: dict[bytes, bytes] = {}
         self._paths = set[bytes]()
         self._folders = set[bytes]()
         self._lines: list[Line | None] = [None] * len(commits)
         self._unnamed: list[Line] = []
-        # Negative indices of merges whose parents may be on no line yet: a heap, the newest first.
+        # Merges whose parents may be on no line yet, negated: a heap, the newest first.
         self._merges: list[int] = []
         index = {commit.name: i for i, commit in enumerate(commits)}
         for i, ref in enumerate(branches):
@@ -239,7 +230,6 @@ class ConversionPlan:
             tip = index[ref.commit]
             if self._claim_unnamed(tip):
                 self._claim_merged()
-            # After the commits from before the tag.
             place = max(tip, bisect_right(dates, ref.seconds) - 1)
             self.copies[place].append(Copy(tip, path, ref.target))
         self.ends = self._find_ends()
@@ -263,7 +253,6 @@ class ConversionPlan:
         return path
 
     def line_of(self, commit: int) -> Line:
-        """Return the line of development of a commit."""
         line = self._lines[commit]
         assert line is not None, "each commit is on a line"
         return line
@@ -298,7 +287,6 @@ class ConversionPlan:
         return line is not None
 
     def _claim_merged(self) -> None:
-        """Make lines of merged commits, newest first: the last merge of a branch contains all of it."""
         while self._merges:
             for parent in self.commits[-heappop(self._merges)].parents[1:]:
                 self._claim_unnamed(parent)
@@ -312,9 +300,6 @@ class ConversionPlan:
         for line in self._unnamed:
             ends[last[line.last]].append(line)
         return ends
-
-
-# The records
 
 
 class Origin(NamedTuple):
@@ -356,7 +341,6 @@ class NodeWriter:
         self._write_files(files, line, origin)
 
     def _has_node(self, change: Change) -> bool:
-        """Return False for submodules, and for folders that only changed inside."""
         modes = (change.old_mode, change.new_mode)
         if SUBMODULE in modes:
             self.noted[SUBMODULES].add(change.path)
@@ -392,7 +376,7 @@ class NodeWriter:
             if _is_below(change.path, copied):
                 continue
             copyfrom = b""
-            if change.old_mode == FOLDER:  # renamed without a change inside
+            if change.old_mode == FOLDER:
                 copied.add(change.path)
                 copyfrom = self._copyfrom(change, origin)
             self._out.write(dump_format.directory(self._path(line, change.path), origin=copyfrom))
@@ -422,7 +406,7 @@ class NodeWriter:
                 self._out.write(head)
                 self._out.writelines(blob.chunks())
                 self._out.write(b"\n\n")
-        for _ in blobs:  # read the end of the last answer
+        for _ in blobs:
             pass
 
     def _link(
@@ -473,13 +457,12 @@ class RevisionWriter:
 
     @property
     def total(self) -> int:
-        """The number of revisions that write() writes. The first one makes the layout."""
+        """Return the number of revisions. The first one makes the layout."""
         plan = self._plan
         copies, ends = (sum(map(len, d.values())) for d in (plan.copies, plan.ends))
         return 1 + len(plan.commits) + copies + ends
 
     def write(self, changes: Iterator[list[Change]]) -> Facts:
-        """Write all revisions; `changes` has the changes of each commit, in order."""
         for i, commit in enumerate(self._plan.commits):
             self._write_commit(i, next(changes))
             for copy in self._plan.copies[i]:
@@ -497,7 +480,6 @@ class RevisionWriter:
         return _parse_object(self._objects.read_message(name))
 
     def _begin(self, message: Message, properties: dict[bytes, bytes]) -> None:
-        """Write the record that begins the next revision."""
         self._late += message.seconds < self._seconds
         self._seconds = max(self._seconds, message.seconds)
         date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
@@ -528,7 +510,6 @@ class RevisionWriter:
         self._revision_of[i] = self._number
 
     def _place(self, commit: int) -> Origin:
-        """Return the place of a commit's tree."""
         return Origin(self._plan.line_of(commit).path, self._revision_of[commit])
 
     def _add_line(self, path: bytes, origin: Origin | None) -> None:
@@ -541,7 +522,6 @@ class RevisionWriter:
         self._out.write(dump_format.directory(path, origin=copyfrom))
 
     def _facts(self) -> Facts:
-        """Return the number of revisions and the notes."""
         renamed = self._plan.renamed
         examples = ", ".join(
             f"{printable(old)} as {printable(new)}" for old, new in list(renamed.items())[:3]

@@ -22,11 +22,9 @@ from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
 from vcsbench.sources.base import CHUNK, Program
 
-# Limits for HEAD, a ref, `.git` and `commondir`; for the configuration; for `packed-refs` and `shallow`.
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
 LIST_BYTES = 1 << 29
-# git's limit for a chain of symbolic refs.
 SYMBOLIC_DEPTH = 5
 MAX_ALTERNATES = 100
 # git needs about 300 bytes for each file of a commit. A tree that holds itself many times has billions.
@@ -34,9 +32,7 @@ MEMORY_BYTES = 4 << 30
 MAX_REFS = 5_000_000
 # Requests and the headers of their answers must fit into a pipe, or both sides wait for each other.
 REQUESTS = 256
-# A commit or tag is decoded in memory, several times.
 MESSAGE_BYTES = 1 << 26
-# Kinds of objects.
 BLOBS, MESSAGES = (b"blob",), (b"commit", b"tag")
 
 _OBJECT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -47,9 +43,9 @@ _LETTERS = dict(zip(b"abfnrtv", b"\a\b\f\n\r\t\v", strict=True))
 HEADS = b"refs/heads/"
 REMOTES = b"refs/remotes/origin/"
 TAGS = b"refs/tags/"
-# Folders of refs: as files, they would hide newer refs than those in `packed-refs`.
+# As files, they would hide newer refs than those in `packed-refs`.
 REF_FOLDERS = (b"refs/heads", b"refs/tags", b"refs/remotes")
-# Variables that git itself needs: its program, its libraries, and where temporary files may lie.
+# git's program, its libraries, and the place of temporary files.
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 EMPTY_TREE = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -76,12 +72,11 @@ CONFIGURATION = """\
 	graftFileDeprecated = false
 [extensions]
 """
-# Extensions that change how objects are read, or nothing.
 EXTENSIONS = ("objectformat", "noop", "preciousobjects")
 
 
 class GitLayout(NamedTuple):
-    """The folders of a repository: git's for this work tree, and git's for all work trees."""
+    """git's folder for this work tree, and git's for all work trees."""
 
     folder: Path
     common: Path
@@ -121,19 +116,17 @@ def find_layout(path: Path) -> GitLayout | None:
 
 
 def list_folders(path: Path) -> list[Path]:
-    """Return the folders that the repository at a path consists of, and those that it borrows from."""
+    """Return the folders of a repository, and those that it borrows from."""
     layout = find_layout(path)
     return [*layout, *_object_folders(layout.common / "objects")] if layout else []
 
 
 def work_tree_above(path: Path) -> Path | None:
-    """Return the nearest folder above a path that has a git repository."""
     above = path.resolve().parents
     return next((folder for folder in above if os.path.lexists(folder / ".git")), None)
 
 
 def _linked(file: Path) -> Path:
-    """Return the folder that a file `.git` names."""
     text = _read(file, REF_BYTES).rstrip(b"\r\n")
     if not text.startswith(b"gitdir: "):
         raise UserError(
@@ -150,7 +143,6 @@ def _linked(file: Path) -> Path:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Turn the system's errors about a path, or one below it, into UserError."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -173,9 +165,6 @@ def _read_optional(path: Path, limit: int) -> bytes:
     return b""
 
 
-# Refs
-
-
 class Ref(NamedTuple):
     """A branch or tag: its short name, the object that it names, and the commit that this leads to.
 
@@ -192,7 +181,7 @@ def _read_head(layout: GitLayout) -> bytes:
     """Return HEAD: `ref: refs/heads/NAME` or the name of a commit."""
     path = layout.folder / "HEAD"
     if path.is_symlink() and (target := os.fsencode(os.readlink(path))).startswith(b"refs/"):
-        return b"ref: " + target  # as git wrote it before 2005
+        return b"ref: " + target
     if value := _value(_read(path, REF_BYTES)):
         return value
     raise UserError(
@@ -269,13 +258,10 @@ def _read_shallow(common: Path) -> bytes:
     return text
 
 
-# Folders of objects
-
-
 def _object_folders(objects: Path) -> list[Path]:
     """Return the folders of objects: the repository's own and all that it borrows from.
 
-    Raise UserError if one is missing, or has files that are not regular.
+    Raise UserError if one is missing, or has a pipe or a device, because git would wait for it.
     """
     folders = [Path(os.path.realpath(objects))]
     for folder in folders:
@@ -300,7 +286,6 @@ def _object_folders(objects: Path) -> list[Path]:
 
 
 def _check_files(folder: Path) -> None:
-    """Refuse pipes and devices among the objects, because git would wait for them."""
     with _readable(folder):
         for entry in os.scandir(folder):
             is_used = len(entry.name) == 2 or entry.name in ("pack", "info")
@@ -333,9 +318,6 @@ def quote(path: Path) -> bytes:
         for b in os.fsencode(path)
     )
     return b'"' + escaped + b'"'
-
-
-# git on these files
 
 
 @contextmanager
@@ -382,7 +364,6 @@ class Git:
     def _configure(self) -> None:
         """Write our own configuration with the format of the user's repository, and have git check it."""
         text = _read_optional(self._common / "config", CONFIG_BYTES)
-        # The files that it includes are not read.
         listed = self._run("config", "--file", "-", "--no-includes", "--list", "-z", text=text)
         lines = [line.partition("\n") for line in os.fsdecode(listed).split("\0") if line]
         settings = {key: value for key, _, value in lines}
@@ -454,16 +435,13 @@ class Git:
         return done.stdout
 
     def output(self, *arguments: str) -> bytes:
-        """Return the output of a git command; UserError with git's own reason if it fails."""
         with self.start(*arguments) as program:
             return program.read_all()
 
     def start(self, *arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL) -> Program:
-        """Start a git command, whose output is read while it runs."""
         failure = f"{self.where}: git {arguments[0]} failed (try `git fsck`, or clone it again)"
         program = Program(self._argv(*arguments), failure, self._environment(), stdin)
         limits = (MEMORY_BYTES, MEMORY_BYTES)
-        # Errors: it has ended, or the user has set a lower limit.
         with suppress(OSError, ValueError):
             resource.prlimit(program.process.pid, resource.RLIMIT_DATA, limits)
         return program
@@ -475,15 +453,13 @@ class Git:
         return local + [ref for ref in self._refs(REMOTES) if ref.name not in names]
 
     def tags(self) -> list[Ref]:
-        """Return the tags of commits."""
         return self._refs(TAGS)
 
     def _refs(self, prefix: bytes) -> list[Ref]:
-        """Return the refs below a prefix that lead to commits."""
         lines = self.output(
             "for-each-ref", "--format=%(objectname) %(refname) %(taggerdate:unix)", prefix.decode()
         ).splitlines()
-        refs = [line.split(b" ") for line in lines]  # no name has a space
+        refs = [line.split(b" ") for line in lines]
         with self.start("cat-file", "--batch-check", stdin=subprocess.PIPE) as program:
             request = b"".join(target + b"^{commit}\n" for target, *_ in refs)
             answers, _ = program.process.communicate(request)
@@ -508,7 +484,6 @@ class Git:
 
 
 def _quoted(value: str) -> str:
-    """Return a value in the quotes of git's configuration."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
@@ -529,7 +504,6 @@ class Blob:
         self.size = self._unread = size
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the content in chunks."""
         last, length = b"", len(self._end)
         while self._unread > 0:
             chunk = self._program.stdout.read1(min(self._unread, CHUNK))
@@ -542,7 +516,6 @@ class Blob:
             yield chunk
 
     def read_all(self) -> bytes:
-        """Return the content."""
         return b"".join(self.chunks())
 
 
@@ -552,7 +525,6 @@ class Objects:
     def __init__(self, program: Program, where: str) -> None:
         self._program = program
         self.where = where
-        # The name of no object.
         self._last = b"z" + secrets.token_hex(16).encode()
         self._end = self._last + b" missing"
 
@@ -587,7 +559,6 @@ class Objects:
         )
 
     def read_message(self, name: bytes) -> bytes:
-        """Return the content of a commit or tag."""
         for message in self.read([name], MESSAGES):
             if message.size > MESSAGE_BYTES:
                 raise UserError(
@@ -615,7 +586,6 @@ def size_of(answer: Sequence[bytes], kinds: tuple[bytes, ...], where: str) -> in
 
 
 def missing(where: str, name: str) -> UserError:
-    """Return the error about an object that a repository lacks."""
     return UserError(
         f"{where}: the object {name} is missing: the clone is partial or damaged. "
         "Clone it again, without --filter."

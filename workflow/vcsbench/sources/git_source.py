@@ -94,7 +94,6 @@ class GitSource(Source):
 
     @contextmanager
     def _open(self) -> Iterator[Git]:
-        """Yield git on the repository; UserError that names the key if that is not possible."""
         if not self._path.exists():
             raise self._options.error("path", f"{self._path} does not exist")
         if not shutil.which("git"):
@@ -125,7 +124,6 @@ class GitSource(Source):
         return peeled
 
     def _missing(self, git: Git) -> UserError:
-        """Return the error about a branch without a commit."""
         if self._branch != "HEAD":
             why = f"{self._path} has no commit {self._branch[:200]!r}"
             return self._options.error("branch", why)
@@ -147,17 +145,14 @@ class GitSource(Source):
         return hashlib.sha256(state).hexdigest()
 
     def head(self) -> Head:
-        """Return the branch's commit."""
         with self._open() as git:
             return {"kind": self.kind, "path": str(self._path), "commit": self._commit(git)}
 
     def check(self) -> None:
-        """Check that the path is a repository with a commit on the branch."""
         with self._open() as git:
             self._commit(git)
 
     def describe(self) -> str:
-        """Return one line for reports."""
         what = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
         with self._open() as git:
             commit = self._commit(git)[:12]
@@ -211,7 +206,6 @@ class GitSource(Source):
         return facts
 
     def coming(self) -> int:
-        """Return the number of revisions after the commits are listed, otherwise 0."""
         return self._coming
 
     def _plan(self, git: Git) -> ConversionPlan:
@@ -234,13 +228,11 @@ class GitSource(Source):
         return ConversionPlan(commits, branches, tags)
 
     def tree(self, loaded: Path | None = None) -> str:
-        """Return trunk."""
         return "trunk"
 
 
 @contextmanager
 def _lines(lines: Iterable[bytes]) -> Iterator[BinaryIO]:
-    """Yield lines as a file for a program's standard input."""
     with tempfile.TemporaryFile() as file:
         file.writelines(line + b"\n" for line in lines)
         file.seek(0)
@@ -301,8 +293,8 @@ def _blob_sizes(git: Git, commit: str) -> list[int]:
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     """Write the tree of a commit to a new folder and return notes on renames and omissions.
 
-    Names and link targets are the same as in the loaded history: both studies measure the same tree. Files
-    have the bytes of the commit's blobs. Every folder is created here, so no link is followed.
+    Names and link targets are the same as in the loaded history. Every folder is created here, so no link
+    is followed.
     """
     counts = Counter[str]()
     check_space(sum(_blob_sizes(git, commit)), folder.parent, git.where)

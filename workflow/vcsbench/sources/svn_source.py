@@ -51,13 +51,12 @@ _URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
 _TARGET = re.compile(rb'\s*path="([^"]*)">?$')
 # Public histories have 4 to 60 KB per revision in the repository.
 REVISION_BYTES = 20_000
-# The assumed number of revisions if the server does not answer.
 UNKNOWN_REVISIONS = 1000
 
 # A shard has a thousand files, which takes too long for the estimate at each start.
 SAMPLE = 8
 LARGEST_REVISION = 2**40
-# The files of the youngest shards are part of the identity. Of older ones, only the folder is.
+# Of older shards, only the folder is part of the identity.
 YOUNGEST_SHARDS = 3
 YOUNGEST_FILES = 5000
 
@@ -87,13 +86,11 @@ def _check_files(*folders: str | Path) -> None:
 
 
 def _check_revisions(repository: Path) -> None:
-    """Raise UserError for a pipe or a device among the files of revisions."""
     for top in _revision_folders(repository):
         _check_files(top, *(entry.path for entry in os.scandir(top) if entry.is_dir()))
 
 
 def _revision_folders(repository: Path) -> list[str]:
-    """Return the folders of revisions and of revision properties, which FSX does not have."""
     folders = (os.path.join(repository, "db", name) for name in ("revs", "revprops"))
     return [folder for folder in folders if os.path.isdir(folder)]
 
@@ -101,8 +98,8 @@ def _revision_folders(repository: Path) -> list[str]:
 def content_digest(repository: Path) -> str:
     """Return a digest of the files of revisions and revision properties.
 
-    It covers names, sizes and times of the youngest files, and the times of all folders. A commit, an edit of
-    a revision property, packing and filtering change some of these. Reading and `rsync -a` change none.
+    It covers names, sizes and times of the youngest files, and the times of all folders. A commit, an edit
+    of a revision property, packing and filtering change some of these. Reading and `rsync -a` change none.
     A repository of 100,000 revisions takes milliseconds, because old shards are not listed.
     """
     digest = hashlib.sha256()
@@ -204,13 +201,11 @@ class SvnSource(Source):
         self._options = Options(name, definition, where)
         self._options.allow("path", "tree")
         self._path = Path(os.path.abspath(self._options.path("path")))
-        # In errors, also of a copy.
         self._name = os.fspath(self._path)
         self._tree = self._options.tree()
 
     @contextlib.contextmanager
     def _naming_key(self, clause: str = "") -> Iterator[None]:
-        """Make errors about files name the key `path`, and add a clause."""
         try:
             yield
         except OSError as error:
@@ -234,7 +229,7 @@ class SvnSource(Source):
     def _identity(self) -> str:
         limits = {"uuid": SMALL_FILE, "format": SMALL_FILE, "fsfs.conf": CONFIGURATION_LIMIT}
         db = self._path / "db"
-        if not (db / "fsfs.conf").exists():  # formats 1 to 3
+        if not (db / "fsfs.conf").exists():
             del limits["fsfs.conf"]
         with self._naming_key():
             words = [
@@ -269,7 +264,6 @@ class SvnSource(Source):
             raise self._options.error("path", why) from error
 
     def stored(self) -> Stored | str:
-        """Return the layout that its files state."""
         try:
             if (kind := self._kind()) != "fsfs":
                 return f"its file system is {printable(kind)}, not FSFS"
@@ -282,7 +276,6 @@ class SvnSource(Source):
         return Stored(form.number, form.shard, form.is_logical, full, packed, settings)
 
     def repository(self) -> Path | None:
-        """Return the path."""
         return self._path.resolve()
 
     def at(self, copy: Path) -> SvnSource:
@@ -292,12 +285,10 @@ class SvnSource(Source):
         return other
 
     def head(self) -> Head:
-        """Return the youngest revision; `tree` is None if the definition has none."""
         url = file_url(self._path.resolve())
         return {"kind": self.kind, "url": url, "revision": self._youngest(), "tree": self._tree}
 
     def check(self) -> None:
-        """Check that the repository can be read, is not empty, and has the folder `tree`."""
         self._check_place()
         if self._youngest() == 0:
             raise self._options.error("path", f"{self._path} is empty: it has no revision 1")
@@ -306,7 +297,6 @@ class SvnSource(Source):
         self.tree()
 
     def describe(self) -> str:
-        """Return one line for reports."""
         path = printable(os.fspath(self._path))
         return f"Subversion repository {path}, {self._youngest():,} revisions"
 
@@ -319,7 +309,6 @@ class SvnSource(Source):
         return summarize_tree(self._path, self.tree())[1]
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write the output of `svnadmin dump`."""
         # Commits that arrive in the meantime are left for the next time.
         youngest = self._youngest()
         # A larger cache than svnadmin's default halves the time that full texts take.
@@ -327,7 +316,6 @@ class SvnSource(Source):
         return _pass_on(argv, out, self._name, f"{self._name}: svnadmin dump failed")
 
     def tree(self, loaded: Path | None = None) -> str:
-        """Return the definition's `tree`, or trunk if there is one, or the root."""
         return exported_tree(self._options, self._path, self._tree, self._path)
 
 
@@ -350,8 +338,7 @@ def _pass_on(
 
 
 class SvnUrlSource(Source):
-    """A repository behind a server, which is loaded once. Only write() needs the server: check() does not
-    connect to it."""
+    """A repository behind a server, which is loaded once. Only write() needs the server."""
 
     kind = "svn"
     keeps_long_names = True
@@ -375,7 +362,6 @@ class SvnUrlSource(Source):
         self._tree = self._options.tree()
 
     def identity(self) -> str:
-        """Return a digest of the URL and tree of the definition."""
         tree = [] if self._tree in (None, TRUNK) else [self._tree]
         return digest_of("svn", self._url, 0, *tree)
 
@@ -386,14 +372,13 @@ class SvnUrlSource(Source):
         return {"kind": self.kind, "url": self._url, "revision": 0, "tree": self._tree}
 
     def describe(self) -> str:
-        """Return one line for reports."""
         return f"Subversion repository {self._url}"
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
         try:
             revisions = self._youngest()
-        except UserError:  # write() reports it; a loaded history needs no server
+        except UserError:
             revisions = UNKNOWN_REVISIONS
         return SizeEstimate(revisions, revisions * REVISION_BYTES)
 
@@ -410,7 +395,6 @@ class SvnUrlSource(Source):
         return output(argv, failure, self._password)
 
     def _login(self) -> Sequence[str]:
-        """Return the options of a client. The password goes through its standard input."""
         options = ["--non-interactive", "--no-auth-cache"]
         if self._user:
             options += ["--username", self._user]
@@ -427,7 +411,6 @@ class SvnUrlSource(Source):
         return _pass_on(argv, out, self._url, f"{self._url}: svnrdump dump failed", self._password)
 
     def _tree_at(self, revision: int) -> str:
-        """Return the definition's `tree`, or trunk if the server has one, or the root."""
         if self._tree is None:
             with contextlib.suppress(UserError):
                 if self._kind_of(TRUNK, revision, "") == b"dir":

@@ -44,20 +44,18 @@ TRUNK = "trunk"
 REVISIONS = 1
 # A constant, because the same tree must give the same bytes.
 DATE = b"2000-01-01T00:00:00.000000Z"
-# The size of a repository relative to its tree.
 REPOSITORY_FACTOR = 0.5
 # Larger files are copied in chunks, without a checksum in the record.
 WHOLE_BYTES = CHUNK = 2**24
-# Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that user.
+# Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that
+# user.
 MODE_BITS = 0o777
-# Notes of a report.
 ADMINISTRATIVE = "Administrative folders of version control systems left out"
 SPECIAL = "Pipes, devices and sockets left out"
 LINKED = "Hard links made separate files"
 SPECIAL_MEMBER = "Pipes, devices and sockets of the archive left out"
 REPLACED = "Files replaced by a later one of the same name in the archive"
 NO_FILES = "has no files, apart from folders of version control systems, pipes and devices"
-# Errors of reading a tree that the user can mend.
 UNREADABLE = (
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO,
     errno.ESTALE,
@@ -68,7 +66,6 @@ _ENCRYPTED, _UTF_8 = 1, 0x800
 # The extra field of a .zip with a name in UTF-8, next to one in the code page of the program that made it.
 _UNICODE_PATH = 0x7075
 _MADE_ON_UNIX = (3, 19)
-# The errors that zipfile raises for damaged, encrypted and unknown members.
 _DAMAGED = (
     *DAMAGED,
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, MemoryError, RecursionError),
@@ -186,7 +183,7 @@ def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list
                     _copy_times(state, at)
                 else:
                     Path(os.fsdecode(at)).write_bytes(target)
-        # A folder gets its mode and time last, because it may be read-only.
+        # Last, because a folder may be read-only.
         for state, at in reversed(folders):
             os.chmod(at, state.st_mode & MODE_BITS)
             _copy_times(state, at)
@@ -207,7 +204,6 @@ def _copy_times(state: os.stat_result, at: bytes) -> None:
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Turn the system's errors of reading below a path into UserError."""
     try:
         yield
     except OSError as error:
@@ -225,19 +221,15 @@ class _TreeSource(Source):
         self._path = self._options.path("path")
 
     def describe(self) -> str:
-        """Return one line for reports."""
         return f"the {self.kind} {self._path}, as one commit"
 
     def head(self) -> Head:
-        """Return the path."""
         return {"kind": self.kind, "path": str(self._path)}
 
     def coming(self) -> int:
-        """Return 1."""
         return REVISIONS
 
     def tree(self, loaded: Path | None = None) -> str:
-        """Return trunk."""
         return TRUNK
 
     @contextmanager
@@ -253,7 +245,6 @@ class _TreeSource(Source):
         return SizeEstimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write the tree as revision 1."""
         counts = Counter[str]()
         with _readable(self._path), self._open(counts) as root:
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
@@ -306,7 +297,6 @@ class ArchiveSource(_TreeSource):
         return digest_of_file(self.kind, self._path)
 
     def check(self) -> None:
-        """Check that the file begins as an archive."""
         self._options.check_file("path", self._path)
         if not is_archive(self._path):
             why = why_no_dump(self._path) or "is no archive (.tar, plain or .gz, .xz, .zst; .zip)"
@@ -319,7 +309,6 @@ class ArchiveSource(_TreeSource):
 
 
 def is_archive(path: Path) -> bool:
-    """Return True if a file begins like an archive that unpack() reads."""
     if _is_zip(path):
         return True
     try:
@@ -332,8 +321,8 @@ def is_archive(path: Path) -> bool:
 def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path:
     """Unpack an archive into an empty folder and return the folder of its tree.
 
-    That is `folder`, or the single folder in it, which is then called `tree`. Add members that were left out
-    or replaced to `counts`. Nothing is written outside `folder`. Raise UserError for damaged archives.
+    That is `folder`, or the single folder in it, which is then called `tree`. Add members that were left
+    out or replaced to `counts`. Nothing is written outside `folder`. Raise UserError for damaged archives.
     """
     counts = Counter() if counts is None else counts
     try:
@@ -400,7 +389,6 @@ def _unzip(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
                 raise ArchiveError(f"{shown(name)} is encrypted with a password")
             elif kind == stat.S_IFLNK:
                 with archive.open(member) as file:
-                    # One byte too much shows that a target is too long.
                     contained.add_link(parts, file.read(archives.PATH_BYTES + 1))
             else:
                 contained.add_file(parts, _chunks(archive, member), mode=_mode(mode))
@@ -437,7 +425,6 @@ def _unicode_path(extra: bytes, stored: bytes) -> bytes:
 
 
 def _mode(mode: int) -> int:
-    """Return the mode of a file: only the right to execute is kept."""
     return 0o755 if mode & stat.S_IXUSR else 0o644
 
 
