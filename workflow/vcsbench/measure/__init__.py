@@ -1,1 +1,1 @@
-"""Measures one cell-round: everything here is frozen, since a change of it makes every cell stale."""
+"""Measure one cell-round: everything here is frozen, since a change of it makes every cell stale."""

@@ -17,7 +17,6 @@ from vcsbench.machine import DROP_CACHES
 from vcsbench.storages.filesystems import mount_of
 
 PAGE = mmap.PAGESIZE
-# Of more files, every second, third, ... one is queried.
 MAX_FILES = 50_000
 # System calls: cachestat since Linux 6.5, openat2 with RESOLVE_CACHED since 5.12.
 CACHESTAT, OPENAT2 = 451, 437
@@ -29,7 +28,6 @@ LOCAL = frozenset(["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"])
 def clear_caches(method: str, folders: Sequence[Path]) -> None:
     """Make caches cold: `drop-caches` empties the kernel's, `evict` drops the files of some folders."""
     if method == "drop-caches":
-        # 3: pages, directory entries and inodes.
         with open(DROP_CACHES, "wb", buffering=0) as file:
             file.write(b"3")
         return
@@ -42,8 +40,8 @@ class Residency(NamedTuple):
     """How much of some files is in memory.
 
     `share` (0 to 1) of the bytes of the `queried` files; `pages_bytes` of their pages, scaled up if not
-    all of `files` were queried. `files` is 0 for resident_by_names(), which queries only files with cached
-    names.
+    all of `files` were queried. `files` is 0 for resident_by_names(), which queries only files with
+    cached names.
     """
 
     share: float
@@ -53,7 +51,6 @@ class Residency(NamedTuple):
 
     @property
     def coverage(self) -> str:
-        """Return which part of the files was queried, as text of the evidence."""
         if not self.files:
             return f"all files, {self.queried} of them known to the kernel"
         if self.queried == self.files:
@@ -70,17 +67,15 @@ class FileUse(NamedTuple):
 
     @classmethod
     def sum(cls, uses: Iterable[FileUse]) -> FileUse:
-        """Return the use of several files."""
         return cls(*map(sum, zip(cls(0, 0, 0), *uses, strict=True)))
 
 
-# Returns the cached pages of an open file with a length.
 PageCounter = Callable[[int, int], int]
 FolderFiles = tuple[str, list[str]]
 
 
 class _Range(ctypes.Structure):
-    _fields_ = (("offset", ctypes.c_uint64), ("length", ctypes.c_uint64))  # length 0: to the end
+    _fields_ = (("offset", ctypes.c_uint64), ("length", ctypes.c_uint64))
 
 
 class _Cachestat(ctypes.Structure):
@@ -116,7 +111,6 @@ def page_counter() -> PageCounter:
 
 
 def cachestat_counter() -> PageCounter:
-    """Return a counter by cachestat(2)."""
     result = _Cachestat()
     pointer = ctypes.byref(result)
 
@@ -129,7 +123,6 @@ def cachestat_counter() -> PageCounter:
 
 
 def count_by_mincore(fd: int, length: int) -> int:
-    """Return the cached pages of an open file by mincore(2)."""
     address = _libc.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
     if address in (None, ctypes.c_void_p(-1).value):
         raise system_error()
@@ -145,8 +138,8 @@ def count_by_mincore(fd: int, length: int) -> int:
 def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
     """Return the residency of files and of all files below folders, or of an even sample of `max_files`.
 
-    Return None if they have no bytes or the kernel does not answer. To open files loads their inodes, so
-    caches must be cleared again before a cold run.
+    Return None if they have no bytes or the kernel does not answer. Opening files loads their inodes,
+    so caches must be cleared again before a cold run.
     """
     folders = [folder for path in paths for folder in _folders(str(path))]
     count = sum(len(names) for _, names in folders)
@@ -154,7 +147,7 @@ def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
     chosen, start = [], 0
     for folder, names in folders:
         chosen.append((folder, names[start::step]))
-        start = (start - len(names)) % step  # every step-th of all files, not of each folder
+        start = (start - len(names)) % step
     try:
         size, cached, pages_bytes = FileUse.sum(map(_query_folder, chosen))
     except OSError:
@@ -184,7 +177,6 @@ def _query_folder(files: FolderFiles) -> FileUse:
     folder, names = files
     count_pages = page_counter()
     uses = []
-    # Relative to their folder: the kernel does not resolve the path again for each file.
     parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for name in names:
@@ -195,7 +187,6 @@ def _query_folder(files: FolderFiles) -> FileUse:
 
 
 def _query_file(fd: int, count_pages: PageCounter) -> FileUse:
-    """Query an open file, and close it."""
     try:
         length = os.fstat(fd).st_size
         pages_bytes = count_pages(fd, length) * PAGE if length else 0
@@ -215,9 +206,9 @@ def has_cached_names(*paths: Path) -> bool:
 def resident_by_names(size: int, *paths: Path) -> Residency | None:
     """Return the residency of files below folders with `size` bytes; None if the kernel does not answer.
 
-    Only files with cached names are opened, so no inode is loaded. A cached name keeps the names of its
-    parent folders in the cache, so a folder without a cached name has no cached files. Memory pressure may
-    drop names before pages; the evidence shows it.
+    Only files with cached names are opened, so no inode is loaded. A folder without a cached name has
+    no cached files, because a cached name keeps the names of its parents. Memory pressure may drop
+    names before pages; the evidence shows it.
     """
     try:
         count_pages = page_counter()

@@ -50,14 +50,13 @@ if TYPE_CHECKING:
         Work,
     )
 
-# With this flag the round is measured again: some kernels return unused memory for seconds, between the
-# warm-up and the timed run. No cold run: layers below this system have cached its reads.
+# The round is measured again: some kernels return unused memory for seconds. No cold run: layers below this
+# system have cached its reads.
 RETRIED_FLAG = "cache-not-warm"
 MAX_RETRIES = 2
-# Layers below this system (the host of a VM, a RAID controller) are assumed to cache the last reads this
-# long.
+# Layers below this system (the host of a VM, a RAID controller) are assumed to cache reads this long.
 DISCARDED_RUN_S = 3600
-# Variables that change programs: of loaders, C libraries, Subversion and its libraries, and proxies.
+# Of loaders, C libraries, Subversion and its libraries, and proxies.
 CHANGING = re.compile(
     r"LD_.*|GLIBC_TUNABLES|MALLOC_.*|SVN_.*|APR_.*|SERF_.*|OPENSSL_.*|GCONV_PATH|"
     r"(http|https|ftp|all|no)_proxy",
@@ -65,7 +64,6 @@ CHANGING = re.compile(
 )
 _USER_WITHOUT_SCHEME = re.compile(r"^[^/\s]*@")
 
-# Adds the times of an export, and flags, to runs.
 Judge = Callable[[Path, "list[RunRecord]"], None]
 
 
@@ -91,7 +89,7 @@ class CellRound:
         self.read_error: Exception | None = None
 
     def measure(self, lock: int) -> tuple[bytes, Context]:
-        """Measure. Return hyperfine's export, byte for byte, and the context.
+        """Return hyperfine's export, byte for byte, and the context.
 
         Raise UserError with the output of the command and the server if a run fails.
         """
@@ -115,7 +113,7 @@ class CellRound:
             context["round"] = self.number
             context["started_at"] = started_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             context["set_aside"] = self.set_aside
-            # The last attempt. hyperfine's time includes its hooks.
+            # hyperfine's time includes its hooks.
             context["took"] = {
                 "hyperfine_s": round(seconds[0], 6),
                 "hooks_s": round(seconds[1], 6),
@@ -125,12 +123,10 @@ class CellRound:
         return self.hyperfine.export.read_bytes(), context
 
     def _time(self, lock: int) -> None:
-        """Run hyperfine and judge its runs."""
         cell, limit_s = self.cell, self.recipe["time_limit_s"]
         self.prepared_runs = 0
         self.runs = []
         self.collector = EvidenceCollector(
-            # The reads of a remote server are not on this machine.
             None if "remote" in self.recipe else cell.input,
             cell.output,
             cell.server,
@@ -161,7 +157,6 @@ class CellRound:
             self.cell.run_step(step)
 
     def _answer(self, hook: str) -> None:
-        """Do the work of a hook of hyperfine."""
         if hook == "setup":
             self._set_up()
             return
@@ -198,7 +193,6 @@ class CellRound:
         self.collector.begin(self.hyperfine.pid, is_timed)
 
     def _run_untimed(self, is_read: bool) -> Captured:
-        """Run the command once, and compute the fingerprint of its output if `is_read`."""
         cell, read_output = self.cell, (is_read and self.work.read) or discard_output
         quiet_options = self.work.quiet_options if is_read else ()
         return capture(
@@ -220,7 +214,6 @@ class CellRound:
         return captured
 
     def _capture(self) -> None:
-        """Run the command once for its fingerprint and its peak memory."""
         self.captured = self._warm_up(is_read=True)
         for run in self.runs:
             run["certificate"]["client_peak_memory_bytes"] = self.captured.peak_bytes
@@ -239,11 +232,10 @@ class CellRound:
             self.discarded_run_cache.write(self.discarded_run)
 
     def _end_run(self, is_last: bool) -> None:
-        """Collect the evidence of a run that has ended."""
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         if not evidence:
             return
-        # The peak of the captured run: hyperfine reports that of a timed run since 1.21 only.
+        # hyperfine reports the peak of a timed run since 1.21 only.
         evidence["client_peak_memory_bytes"] = self.captured and self.captured.peak_bytes
         if self.discarded_run:
             evidence["discarded_read_bytes"] = self.discarded_run["read_bytes"]
@@ -276,7 +268,6 @@ class CellRound:
                 )
 
     def _rerun(self) -> str:
-        """Run the command again, untimed, and return how it ended and its last errors."""
         name = os.path.basename(self.cell.argv[0])
         try:
             self.cell.reset_output()
@@ -288,7 +279,6 @@ class CellRound:
         return f"{name} succeeds"
 
     def _details(self) -> str:
-        """Return more details of a failed run: a full file system, and the end of the server's log."""
         output, server = self.cell.output, self.cell.server
         details = ""
         if output and output.folders[0].exists() and is_full(output.folders[0]):
@@ -303,8 +293,8 @@ class DiscardedRunCache:
     """The last discarded cold run of a command over a subject, in a file on the storage.
 
     The first cold run warms the layers below this system, so it is discarded. Its successors are not,
-    until DISCARDED_RUN_S after the last cold run. Cells with another access or server configuration read
-    the same data. Without a subject nothing is stored: each run is the first.
+    until DISCARDED_RUN_S after the last cold run. Cells with another access or server configuration
+    read the same data. Without a subject nothing is stored: each run is the first.
     """
 
     def __init__(self, recipe: Recipe, subject: Subject | None) -> None:
@@ -322,7 +312,7 @@ class DiscardedRunCache:
         self.file = storage.make("discarded") / f"{name}.json"
 
     def read(self) -> DiscardedRun:
-        """Return the discarded run; {} without one, or if it is too old."""
+        """Return {} without a discarded run, or if it is too old."""
         if not self.file or not self.file.exists():
             return {}
         age_s = time.time() - self.file.stat().st_mtime
@@ -338,12 +328,8 @@ class DiscardedRunCache:
             self.file.write_text(json.dumps(run))
 
     def renew(self) -> None:
-        """Record that another cold run has read the subject."""
         if self.file and self.file.exists():
             os.utime(self.file)
-
-
-# The context
 
 
 def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | None) -> Context:
@@ -398,7 +384,6 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         **facts,
         "work": work,
         "runs": runs,
-        # The flags that do not depend on the evidence of a run.
         "flags": [
             *(flag for subject in cell.subjects for flag in subject.flags()),
             *["environment"] * bool(environment),
@@ -407,7 +392,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
 
 
 def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
-    """Return the binaries of each side: program, version, loaded libraries, and the folders of the build."""
+    """Return by side: program, version, loaded libraries, and the folders of the build."""
     program, name = cell.command[0], os.path.basename(cell.command[0])
     libraries = captured.libraries if captured else None
     if not name.startswith("svn"):

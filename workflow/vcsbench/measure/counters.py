@@ -30,10 +30,8 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Columns of /proc/stat: user, nice, system, irq, softirq. Time of guests is in user and nice.
 BUSY = (0, 1, 2, 5, 6)
 STEAL = 7
-# Column of a device's flushes.
 FLUSHES = 15
 NFS_CLIENT = "/proc/net/rpc/nfs"
-# A line of names and a line of numbers for each part of TCP.
 TCP = "/proc/net/netstat"
 THROTTLING = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
 
@@ -60,7 +58,6 @@ class Counters(NamedTuple):
 
 
 def read_counters(*paths: Path) -> Counters:
-    """Read the counters of the machine, and of the devices that hold the paths."""
     moment_s = time.monotonic()
     swapped = dict(re.findall(r"^(pswp\w+) (\d+)$", read("/proc/vmstat"), re.MULTILINE))
     rpcs = re.search(r"^rpc (\d+) ", read(NFS_CLIENT), re.MULTILINE)
@@ -83,13 +80,11 @@ def read_counters(*paths: Path) -> Counters:
 
 
 def counts_between(before: Counts, after: Counts) -> Counts:
-    """Return the differences of counts; None for those that are unknown before or after."""
     pairs = ((name, number, after[name]) for name, number in before.items())
     return {name: None if a is None or b is None else b - a for name, a, b in pairs}
 
 
 def counters_between(before: Counters, after: Counters) -> Evidence:
-    """Return the evidence of the machine between two moments."""
     window_s = after.moment_s - before.moment_s
     ticks = [b - a for a, b in zip(before.ticks, after.ticks, strict=True)]
     pressure = {
@@ -109,7 +104,7 @@ def counters_between(before: Counters, after: Counters) -> Evidence:
 
 
 def machine_state() -> Evidence:
-    """Return the machine's state before a run: load, available memory, governor, clock source."""
+    """Return load, available memory, governor and clock source."""
     return {
         "load_before": os.getloadavg()[0],
         "memory_available_bytes": kernel.memory().available,
@@ -154,7 +149,6 @@ def _whole_disk(folder: str) -> str:
 
 
 def _stalled_us(resource: str) -> int | None:
-    # "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", then a line of "full".
     first = read(f"/proc/pressure/{resource}").split("\n", 1)[0]
     return int(first.rpartition("total=")[2]) if first else None
 
@@ -177,8 +171,6 @@ def sync_seconds(path: Path) -> float:
     finally:
         os.close(folder)
 
-
-# Network file systems
 
 NFS = ("nfs", "nfs4")
 NETWORK = (*NFS, "cifs", "smb3", "ceph", "9p", "afs", "lustre", "fuse.sshfs", "fuse.glusterfs")
@@ -206,12 +198,11 @@ class NetworkOutput(NamedTuple):
         return {"network_read_bytes": from_server, "network_storage_read_bytes": from_storage}
 
     def facts(self) -> Evidence:
-        """Return the evidence of the mount itself."""
         return {"network_filesystem": self.mount.filesystem, "network_input": self.has_input}
 
 
 def network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:
-    """Return the network file system that holds the first output; None if it is on a local one."""
+    """Return None if the first output is on a local file system."""
     mount = mount_of(outputs[0]) if outputs else None
     if not mount or mount.filesystem not in NETWORK:
         return None
@@ -249,17 +240,14 @@ def _is_served_here(mount: Mount) -> bool:
 
 
 def _local_exports() -> tuple[Path, ...]:
-    """Return the folders that this machine's NFS server exports."""
     lines = [line for line in read(EXPORTS).splitlines() if line.startswith("/")]
     # The kernel adds the parent folders of an export with the option v4root.
     exports = [unescaped(line.split()[0]) for line in lines if "v4root" not in line]
     return tuple(path for path in map(Path, exports) if path.is_dir())
 
 
-# Instructions in user mode, as the processor counts them: perf_event_open(2).
-# A counter belongs to one thread, and to all threads and processes that this thread starts later.
+# perf_event_open(2), in user mode. A counter belongs to one thread, and to all that this starts later.
 
-# The number of the system call. Other architectures have 241.
 PERF_EVENT_OPEN = {"x86_64": 298, "ppc64le": 319, "s390x": 331}.get(os.uname().machine, 241)
 # PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS.
 EVENT = (0, 1)
@@ -283,19 +271,18 @@ class InstructionCounter:
         try:
             for pid in pids:
                 for thread in map(int, os.listdir(f"/proc/{pid}/task")):
-                    with suppress(ProcessLookupError):  # it has ended since
+                    with suppress(ProcessLookupError):
                         self.events.append(_open_event(thread))
         except OSError:
             self.has_failed = True
 
     def end(self) -> int | None:
-        """Return the count; None if a counter failed, or was shared with other users for some of the time."""
+        """Return None if a counter failed, or was shared with other users for some of the time."""
         total = 0
         while self.events:
             event = self.events.pop()
             count, enabled_ns, running_ns = struct.unpack("=3Q", os.read(event, 24))
             os.close(event)
-            # The count of a counter that was shared with other users is an extrapolation.
             self.has_failed |= running_ns != enabled_ns
             total += count
         return None if self.has_failed else total
@@ -303,7 +290,6 @@ class InstructionCounter:
 
 @cache
 def why_no_instructions() -> str:
-    """Return why instructions cannot be counted here; "" if they can."""
     try:
         os.close(_open_event(0))
     except OSError as error:

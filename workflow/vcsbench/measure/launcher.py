@@ -21,9 +21,7 @@ def main(report: str, number: int, mark: str, argv: list[str]) -> int:
 
     Like a shell, return 128 plus the number of the signal that ended a client.
     """
-    starts = mmap(
-        -1, 8 * number
-    )  # shared with the clients: the time at which each started its command
+    starts = mmap(-1, 8 * number)
     gate, gate_writer = os.pipe()
     began = _now()
     clients = {}
@@ -72,12 +70,12 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, offset: in
         return pid
     os.close(gate_writer)
     priority = os.getpriority(os.PRIO_PROCESS, 0)
-    # A waiting client has precedence over the commands of released ones. An ordinary user may not set this.
+    # A waiting client precedes the commands of released ones. An ordinary user may not set this.
     try:  # noqa: SIM105 - contextlib takes as long to import as all the rest
         os.setpriority(os.PRIO_PROCESS, 0, -20)
     except PermissionError:
         pass
-    os.read(gate, 1)  # returns when the pipe has no writer
+    os.read(gate, 1)
     starts[offset : offset + 8] = _now().to_bytes(8, "little")
     os.setpriority(os.PRIO_PROCESS, 0, priority)
     os.sched_yield()  # the others wait for a core, too: all start before any of them computes

@@ -48,11 +48,9 @@ SUBJECTS: dict[str, type[Subject]] = {
 }
 # The interpreter that has the modules of strategies, without the user's settings.
 PYTHON = [sys.executable, "-I"]
-# Programs of Subversion that take the options of all clients.
 CLIENTS = ("svn", "svnbench", "svnrdump", "svnsync")
 WARM_UP_LIMIT_S = 60
 WORD = re.compile(r"\{(\w+)\}")
-# The values of a template's {words}, computed only for the words of the template.
 Words = Mapping[str, Callable[[], "str | Sequence[str]"]]
 
 
@@ -60,7 +58,8 @@ class PreparedCell:
     """One round of a cell, by its recipe. `folder` is a private folder.
 
     open() sets these attributes:
-    - `command`: the command of a client. `argv`: the timed one, which may be the launcher of several clients.
+    - `command`: the command of a client. `argv`: the timed one, which may be the launcher of several
+      clients.
     - `stdin`: a file, or "".
     - `idle_command`: the command on an empty subject, or [].
     - `versions`: the printed versions of the programs.
@@ -83,7 +82,6 @@ class PreparedCell:
         if self.input and self.output:
             self.output.beside = self.input
             self.output.origin = self.origin if self.input.served else None
-        # The launcher of several clients writes it in each run.
         self.launcher_report = folder / "launched.json"
         self.command: list[str] = []
         self.argv: list[str] = []
@@ -154,7 +152,6 @@ class PreparedCell:
         return commands
 
     def fill_in(self) -> None:
-        """Fill in the templates of the command."""
         words = self._words()
         self.command = fill_template(self.recipe["argv"], words)
         self.argv = self.command
@@ -220,14 +217,12 @@ class PreparedCell:
         return f"{scheme}://{HOST}:{self.server.port}/{urllib.parse.quote(name)}"
 
     def origin(self) -> str:
-        """Return the URL of the tree that the cell reads."""
         assert self.input
         tree = self.input.words().get("tree")
         return f"{self.url(self.input.name)}/{tree() if tree else ''}".rstrip("/")
 
     @property
     def urls(self) -> UrlNormaliser:
-        """The normaliser of the URLs of the cell's input."""
         if not self.input or not self.input.served:
             return UrlNormaliser()
         return UrlNormaliser(self.url(self.input.name), *(self.output.urls if self.output else ()))
@@ -263,12 +258,10 @@ class PreparedCell:
         self.reset_output()
 
     def reset_output(self) -> None:
-        """Remove the output of the last run."""
         if self.output:
             self.output.restore()
 
 
-# The steps by their names in recipes.
 STEPS = {
     "restore": "Remove the output of the last run",
     "start-server": "Start the server, unless it runs, and wait until it answers",
@@ -280,7 +273,6 @@ STEPS = {
 
 
 def strategy_argv(name: str) -> list[str]:
-    """Return the start of the argv of a strategy, before its source and target."""
     return [*PYTHON, strategies.__file__, name]
 
 

@@ -40,12 +40,11 @@ class ServerUse(NamedTuple):
 
     @property
     def instance(self) -> tuple[int, int]:
-        """A key of one start of the server."""
         return self.pid, self.start_ticks
 
 
 class Snapshot(NamedTuple):
-    """The counters of the machine, the client (hyperfine and its children) and the server at one moment."""
+    """Counters of the machine, the client (hyperfine and its children) and the server at one moment."""
 
     machine: counters.Counters
     client: Usage
@@ -57,8 +56,8 @@ class Snapshot(NamedTuple):
 class EvidenceCollector:
     """Collect the evidence of each run, timed or not: begin(), the run, end().
 
-    `warming` has the reads of the untimed runs. `measures_sync` waits after each run until its output is on
-    the device.
+    `warming` has the reads of the untimed runs. `measures_sync` waits after each run until its output
+    is on the device.
     """
 
     def __init__(
@@ -87,7 +86,6 @@ class EvidenceCollector:
         self.is_timed = False
         self.state: Evidence = {}
         self.instructions: dict[str, counters.InstructionCounter] = {}
-        # By instance of the server: the bytes that it read in each run.
         self.server_reads: dict[tuple[int, int], list[int]] = {}
 
     def query_cleared(self) -> bool:
@@ -101,7 +99,6 @@ class EvidenceCollector:
         return bool(self.input and not self.by_names) or self.resident_output is not None
 
     def begin(self, hyperfine: int, is_timed: bool) -> None:
-        """Take the counters before a run below the process `hyperfine`."""
         self.is_timed = is_timed
         sides = {"client": [hyperfine]}
         if is_timed and self.server and self.server.pid:
@@ -114,7 +111,7 @@ class EvidenceCollector:
             self.instructions = counters.count_instructions(sides)
 
     def end(self, hyperfine: int, is_last: bool = False) -> Evidence | None:
-        """Take the counters after a run, if it has begun. Return the evidence of a timed run.
+        """Return the evidence of a timed run, if it has begun.
 
         Residency is queried after each run with cleared caches, otherwise only after the last run.
         """
@@ -230,7 +227,6 @@ def _query(subject: Subject | None) -> caches.Residency | None:
 
 
 def _io(side: str, used: Usage | None) -> Evidence:
-    """Return the I/O of client or server; None for each number if it is unknown."""
     counts = used._asdict() if used else dict.fromkeys(Usage._fields)
     return cast("Evidence", {f"{side}_{key}": counts[key] for key in IO_KEYS})
 
@@ -265,7 +261,7 @@ def _server_use(server: Server | None) -> ServerUse:
 
 
 def binary_of(pid: int) -> str:
-    """Return the binary of a process: its path and the first digits of its digest; "" if unknown."""
+    """Return a path and the first digits of its digest; "" if unknown."""
     try:
         path = os.readlink(f"/proc/{pid}/exe")
         return f"{path} sha256:{_digest(path, os.stat(f'/proc/{pid}/exe').st_mtime_ns)}"

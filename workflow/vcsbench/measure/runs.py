@@ -24,16 +24,14 @@ from vcsbench.kernel import read
 from vcsbench.measure.work import Fingerprint
 from vcsbench.programs import Programs
 
-# A hook of hyperfine: it asks this process to do its work, and waits for the answer. It is a shell command
-# because its interpreter is not read again after the caches were dropped. A hook that outlives its cell must
-# not hold the lock of the machine.
+# A hook asks this process to do its work. It is a shell command because its interpreter is not read again
+# after the caches were dropped. A hook that outlives its cell must not hold the lock of the machine.
 HOOK = (
     'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; echo "$1" > "$0/ask"; '
     'read -r answer < "$0/answer"; [ "$answer" = done ]'
 )
 LIBRARY = re.compile(r"(/\S*/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/\s]*)$", re.MULTILINE)
 LIBRARIES_LIMIT_S = 60
-# hyperfine's units in seconds or bytes.
 UNITS = {
     "second": 1.0,
     "millisecond": 1e-3,
@@ -68,9 +66,9 @@ def _kill_group(group: int) -> None:
 class Hyperfine:
     """Time a command, and call `answer(name)` for each hook, over named pipes below `folder`.
 
-    `folder` takes the export and the log. run() sets `pid`, `seconds` with hooks, and `hooks_s`. `watched`
-    are descriptors of this process' two nearest ancestors, the rule's shell and Snakemake: if one of them
-    ends, even by kill -9, the measurement ends.
+    `folder` takes the export and the log. run() sets `pid`, `seconds` with hooks, and `hooks_s`.
+    `watched` are descriptors of this process' two nearest ancestors, the rule's shell and Snakemake: if
+    one of them ends, even by kill -9, the measurement ends.
     """
 
     def __init__(self, folder: Path, answer: Callable[[str], None]) -> None:
@@ -99,10 +97,12 @@ class Hyperfine:
         limit_s: float,
         lock: int,
     ) -> str:
-        """Time runs of a command with the file `stdin` (or nothing) as input, and answer hyperfine's hooks.
+        """Time runs of a command with the file `stdin` (or nothing) as input, and answer hyperfine's
+        hooks.
 
-        Return "", or the last output of hyperfine if it failed. Its processes hold the descriptor `lock`
-        open. Raise the error of a hook, ParentGone, or UserError if a run took longer than `limit_s`.
+        Return "", or the last output of hyperfine if it failed. Its processes hold the descriptor
+        `lock` open. Raise the error of a hook, ParentGone, or UserError if a run took longer than
+        `limit_s`.
         """
         command = self._command(argv, stdin, runs)
         began, self.hooks_s = time.monotonic(), 0.0
@@ -112,7 +112,7 @@ class Hyperfine:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment,
-                process_group=0,  # ends together with its children
+                process_group=0,
                 pass_fds=[lock],
             )
             self.pid = process.pid
@@ -130,15 +130,12 @@ class Hyperfine:
         return " | ".join(processes.last_lines(self.log, 2)) or "hyperfine printed nothing"
 
     def _command(self, argv: Sequence[str], stdin: str, runs: int) -> list[str]:
-        """Return the command line of hyperfine.
-
-        Warm-up runs are none of hyperfine's: its export has no exit code of theirs.
-        """
+        """Return hyperfine's command line, without warm-up runs: its export has no exit code of theirs."""
         hyperfine = Programs().get("hyperfine")
         given = []
         if stdin:
             usage = subprocess.run([hyperfine, "--help"], capture_output=True, text=True).stdout
-            if "--input" in usage:  # since hyperfine 1.16
+            if "--input" in usage:
                 given = ["--input", stdin]
             else:
                 argv = ["sh", "-c", 'exec "$@" < "$0"', stdin, *argv]
@@ -156,7 +153,6 @@ class Hyperfine:
         return shlex.join(["sh", "-c", HOOK, str(self.hooks), name])
 
     def _serve(self, limit_s: float) -> None:
-        """Answer hooks until hyperfine has ended."""
         ended = os.pidfd_open(self.pid)
         deadline = time.monotonic() + limit_s
         try:
@@ -182,19 +178,16 @@ class Hyperfine:
         try:
             self.answer(name)
         except Exception as error:
-            self.error = error  # _serve() raises it when hyperfine has ended with its hook
+            self.error = error
         self.hooks_s += time.monotonic() - began
         os.write(self.replies, b"failed\n" if self.error else b"done\n")
-
-
-# The export
 
 
 class Run(NamedTuple):
     """One timed run: seconds, bytes, and the exit code (None if a signal ended the command).
 
-    With `mean_cpu`, user and system time are means over the export's runs. `peak_memory_bytes` is None if
-    the export lacks the command's own peak.
+    With `mean_cpu`, user and system time are means over the export's runs. `peak_memory_bytes` is None
+    if the export lacks the command's own peak.
     """
 
     elapsed_s: float
@@ -206,14 +199,13 @@ class Run(NamedTuple):
 
 
 def read_export(path: Path) -> list[Run]:
-    """Return the runs of an export; see parse_export()."""
     return parse_export(path.read_bytes(), path)
 
 
 def parse_export(content: bytes, path: str | Path) -> list[Run]:
     """Return the runs of an export of hyperfine 1.15 to 2.x with one command, in order.
 
-    Raises UserError with the path if the content is no such export.
+    Raise UserError with the path if the content is no such export.
     """
     try:
         export = json.loads(content)
@@ -265,9 +257,6 @@ def _quantity(measured: Mapping[str, Any]) -> float:
     return float(measured["value"]) * UNITS[unit]
 
 
-# Untimed runs
-
-
 class Captured(NamedTuple):
     """The fingerprint of a run, its I/O as the kernel counts it, its peak memory, and its libraries.
 
@@ -302,7 +291,7 @@ def capture(
             stdout=subprocess.PIPE,
             stderr=errors,
             env=environment,
-            process_group=0,  # ends together with its children
+            process_group=0,
         )
     assert process.stdout
     tracer = ExitTracer(process.pid)  # at once: earlier children of a wrapper are not traced
@@ -311,11 +300,10 @@ def capture(
     try:
         work = read_output(process.stdout)
         watchdog.output_ended.set()
-        watchdog.join()  # ends with the process
+        watchdog.join()
         # Before waitid, which would take the tracer's stops for the end. A child that stays is not awaited.
         tracer.join(TRACER_LIMIT_S)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        # The process has ended, but the kernel still has its counters.
         io = processes.io_counts([process.pid])
     finally:
         watchdog.output_ended.set()
@@ -352,7 +340,6 @@ class _Watchdog(threading.Thread):
         self.output_ended = threading.Event()
 
     def run(self) -> None:
-        """Wait for the first of: its end, the end of a watched process, the time limit."""
         ready = select.select([self.process, *self.watched], [], [], self.limit_s)[0]
         self.is_parent_gone = any(fd in ready for fd in self.watched)
         self.is_late = not ready
@@ -364,7 +351,6 @@ class _Watchdog(threading.Thread):
         os.close(self.process)
 
 
-# sys/ptrace.h: stop a process where it exits, and trace its children.
 SEIZE, CONT, DETACH = 0x4206, 7, 17
 TRACE_EXIT, TRACE_FORKS = 0x40, 0x02 | 0x04
 EXIT_EVENT = 6
@@ -382,8 +368,8 @@ class ExitTracer(threading.Thread):
     """Trace a child of this process, and its children, until they exit.
 
     `peak_bytes` is then the largest resident size of one of them, and `maps` all their /proc/PID/maps;
-    None and "" if the kernel allows no tracing. getrusage() cannot do this: its peak includes the size of
-    the parent.
+    None and "" if the kernel allows no tracing. The peak of getrusage() includes the size of the
+    parent.
     """
 
     def __init__(self, pid: int) -> None:
@@ -396,7 +382,6 @@ class ExitTracer(threading.Thread):
         self.ready.wait()
 
     def run(self) -> None:
-        """Trace until no tracee is left."""
         is_allowed = _ptrace(SEIZE, self.pid, TRACE_EXIT | TRACE_FORKS)
         self.ready.set()
         while is_allowed:
@@ -404,7 +389,7 @@ class ExitTracer(threading.Thread):
                 event = os.waitid(os.P_ALL, 0, PEEK)
             except ChildProcessError:
                 return
-            assert event  # only WNOHANG makes it None
+            assert event
             if event.si_pid == self.pid and event.si_code in ENDED:
                 # It was about to exit when the trace began. Its parent waits for it.
                 return
@@ -417,9 +402,9 @@ class ExitTracer(threading.Thread):
         if event == EXIT_EVENT:
             self.peak_bytes = max(self.peak_bytes or 0, processes.own_peak_bytes(pid)) or None
             self.maps += read(f"/proc/{pid}/maps") + "\n"
-            _ptrace(DETACH, pid, 0)  # its parent waits for its end
+            _ptrace(DETACH, pid, 0)
         else:
-            # Pass on a signal. A stop because of a fork or of the trace itself is none.
+            # A stop because of a fork or of the trace itself is no signal.
             _ptrace(CONT, pid, 0 if event else os.WSTOPSIG(status))
 
 
@@ -431,10 +416,11 @@ def _ptrace(request: int, pid: int, data: int) -> bool:
 def client_libraries(
     argv: Sequence[str], environment: Mapping[str, str], folder: Path
 ) -> list[str] | None:
-    """Run a command untimed, and return the libraries of Subversion that its loader reports below `folder`.
+    """Run a command untimed, and return the libraries of Subversion that its loader reports below
+    `folder`.
 
-    The command may fail, and the kernel may allow no tracing. Return None without a report: the program is
-    static, or its C library is not glibc.
+    The command may fail, and the kernel may allow no tracing. Return None without a report: the program
+    is static, or its C library is not glibc.
     """
     debug = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(folder / "loaded")}
     with suppress(OSError, subprocess.TimeoutExpired):
@@ -445,18 +431,15 @@ def client_libraries(
             capture_output=True,
             timeout=LIBRARIES_LIMIT_S,
         )
-    # One file per process: the shell of a wrapper has one, too.
     texts = [path.read_text(errors="replace") for path in folder.glob("loaded.*")]
     lines = [line for text in texts for line in text.splitlines() if "calling init: " in line]
     return mapped_libraries("\n".join(lines)) if lines else None
 
 
 def server_libraries(pid: int) -> list[str]:
-    """Return the libraries of Subversion that a running server and its children have mapped."""
     family = processes.family(pid)
     return mapped_libraries("\n".join(read(f"/proc/{member}/maps") for member in family))
 
 
 def mapped_libraries(maps: str) -> list[str]:
-    """Return the libraries of Subversion at the ends of lines, as in /proc/PID/maps."""
     return sorted({os.path.realpath(path) for path in set(LIBRARY.findall(maps))})

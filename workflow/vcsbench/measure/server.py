@@ -21,10 +21,9 @@ from vcsbench.programs import Programs
 HOST = "127.0.0.1"
 ON_PATH = Programs()
 START_LIMIT_S = 20.0
-# Each server has this variable in its environment.
 MARKER = "VCSBENCH_SERVER"
-# A server inherits these variables: places of programs and libraries, settings of the C library, and the
-# mark of the run, by which a later run detects a server that was left.
+# Places of programs and libraries, settings of the C library, and the mark of the run, by which a later run
+# detects a server that was left.
 INHERITED = re.compile(
     r"PATH|TZ|LD_LIBRARY_PATH|LD_PRELOAD|LD_BIND_NOW|GLIBC_TUNABLES|MALLOC_\w+|VCSBENCH_RUN_ROOT"
 )
@@ -38,8 +37,8 @@ _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 def quote_for_httpd(path: str | Path) -> str:
     """Return a path for a place between double quotes in httpd's configuration.
 
-    `${name}` is a variable there, and cannot be escaped: `dollar` is defined as the variable of a dollar.
-    Raise UserError for a path with a control character, which no directive can have.
+    `${name}` is a variable there, and cannot be escaped: `dollar` is defined as the variable of a
+    dollar. Raise UserError for a path with a control character, which no directive can have.
     """
     text = os.fspath(path)
     if any(ord(character) < ord(" ") for character in text):
@@ -103,25 +102,22 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
         self.reserved: socket.socket | None = None
         self.listeners: list[int] = []
-        # Opened by this process, and kept: the server reaches them by their numbers, from its first start on.
         self.descriptors: dict[str, int] = {}
 
     def command(self) -> list[str]:
-        """Return the argv of the server."""
         raise NotImplementedError
 
     def subversion_version(self, program_version: str) -> str:
-        """Return the version of Subversion in the running server."""
         return program_version
 
     @property
     def pid(self) -> int:
-        """The server's pid; 0 if it does not run."""
         return self.process.pid if self.process and self.process.poll() is None else 0
 
     @cached_property
     def port(self) -> int:
-        """The port on HOST. It is reserved from its first use to close(), because the timed command names it.
+        """The port on HOST. It is reserved from its first use to close(), because the timed command names
+        it.
 
         A server may listen on it nevertheless, because it sets SO_REUSEADDR as well.
         """
@@ -132,7 +128,7 @@ class Server:
         return port
 
     def start(self) -> None:
-        """Start the server and wait until it answers.
+        """Wait until the server answers.
 
         Raise UserError with the last lines of the server's output if it does not start.
         """
@@ -164,7 +160,6 @@ class Server:
         )
 
     def close(self) -> None:
-        """End the server, and close all that was kept open for its next start."""
         self.stop()
         if self.reserved:
             self.reserved.close()
@@ -172,7 +167,6 @@ class Server:
             os.close(self.descriptors.popitem()[1])
 
     def stop(self) -> None:
-        """End the server, if it runs."""
         if self.process:
             processes.end(self.process)
             self.process = None
@@ -188,7 +182,6 @@ class Server:
         ]
 
     def greet(self) -> str:
-        """Return the beginning of the server's answer to a greeting."""
         with socket.create_connection((HOST, self.port), timeout=START_LIMIT_S) as connection:
             connection.sendall(self.greeting)
             return connection.recv(4096).decode(errors="replace")
@@ -224,7 +217,6 @@ class Svnserve(Server):
     kind = "svnserve"
 
     def command(self) -> list[str]:
-        """Return the argv: the options of `svnserve.args`, then the cell's."""
         return [
             *(self.programs.get("svnserve"), "--daemon", "--foreground"),
             *("--root", str(self.root)),
@@ -245,10 +237,11 @@ class Httpd(Server):
     version_options = ("-v",)
 
     def command(self) -> list[str]:
-        """Return the argv: in the foreground, with the directives of `httpd.conf` after the generated ones.
+        """Return the argv: in the foreground, with the directives of `httpd.conf` after the generated
+        ones.
 
-        httpd reads both files through descriptors. So no folder above them has to be open to its user, and no
-        character of a path is part of a pattern.
+        httpd reads both files through descriptors. So no folder above them has to be open to its user,
+        and no character of a path is part of a pattern.
         """
         directives = self.files / "httpd.conf"
         try:
@@ -308,7 +301,7 @@ SERVER_KINDS: dict[str, type[Server]] = {"svnserve": Svnserve, "httpd": Httpd}
 
 
 def server_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a server: only the inherited names that a server needs.
+    """Return only the inherited names that a server needs.
 
     Users of the machine may read it.
     """
@@ -320,7 +313,6 @@ def server_environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 SERVER_NAMES = frozenset({"svnserve", "httpd", "apache2"})
-# Work directories on storages, and private folders of cells, have this in their paths.
 OUR_PATH = "/vcsbench-"
 
 
@@ -332,7 +324,6 @@ def other_servers(exclude: Collection[int]) -> list[str]:
     commands = []
     for pid in set(processes.all_pids()).difference(exclude):
         words = processes.command_line(pid)
-        # A kernel thread has no command line. A loader that runs the program comes first.
         names = {os.path.basename(word) for word in words[:4]}
         serves_ours = names & SERVER_NAMES and any(OUR_PATH in word for word in words)
         if words and (

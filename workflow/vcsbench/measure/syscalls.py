@@ -1,6 +1,6 @@
 """Count the system calls of a cell: one untimed run of its command under strace.
 
-A thread reads strace's lines as they come and keeps numbers only, so a long run takes no disk and no memory.
+A thread reads strace's lines as they come, so a long run takes no disk and no memory.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from vcsbench.measure.work import discard_output
 if TYPE_CHECKING:
     from vcsbench.records import CellCalls, Recipe, SystemCalls
 
-# Trace all calls of threads and children, with plain numbers: strace then reads no memory of the process.
+# With plain numbers, strace reads no memory of the process.
 OPTIONS = ("-f", "-qqq", "-e", "trace=all", "-e", "raw=all", "-e", "signal=none")
 # `12 read(0x3, 0x7f, 0x1000) = 0x1000`, in two parts if another thread's line is between.
 _COMPLETE = re.compile(rb"(?:\[pid +)?(\d+)\]? +(\w+)\((.*)\) += (-?\w+)")
 _UNFINISHED = re.compile(rb"(?:\[pid +)?(\d+)\]? +(\w+)\((.*?),? *<unfinished \.\.\.>")
 _RESUMED = re.compile(rb"(?:\[pid +)?(\d+)\]? +<\.\.\. (\w+) resumed>(.*)\) += (-?\w+)")
-# The position of the flags in the arguments of calls that open files. creat has none.
+# creat has no flags.
 OPEN_FLAGS = {b"open": 1, b"openat": 2, b"creat": 0}
 CALLS = {
     **dict.fromkeys((b"read", b"pread64", b"readv", b"preadv", b"preadv2"), "reads"),
@@ -43,13 +43,11 @@ CALLS = {
     **dict.fromkeys((b"stat", b"lstat", b"fstat", b"newfstatat", b"fstatat64", b"statx"), "stats"),
 }
 BYTES = {"reads": "bytes_read", "writes": "bytes_written"}
-# The published names. `opens` succeeded.
 NAMES = (
     *("opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "bytes_read"),
     *("writes", "bytes_written", "stats"),
 )
 ATTACH_LIMIT_S = 10.0
-# A traced run takes at most this many times as long.
 MAX_SLOWDOWN = 100.0
 
 
@@ -62,7 +60,6 @@ class CallCounts:
         self._unfinished: dict[bytes, bytes] = {}
 
     def read(self, lines: Iterable[bytes]) -> None:
-        """Count the calls in all lines of strace."""
         for line in lines:
             if match := _COMPLETE.match(line):
                 self._count(*match.group(2, 3, 4))
@@ -83,7 +80,6 @@ class CallCounts:
             self.others[name.decode()] += 1
 
     def as_dict(self) -> SystemCalls:
-        """Return the counts as plain data."""
         counts = {**self.named, "others": dict(sorted(self.others.items()))}
         return cast("SystemCalls", counts)
 
@@ -119,7 +115,7 @@ class _Strace:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=environment,
-            process_group=0,  # ends together with its children
+            process_group=0,
             pass_fds=[sink],
         )
         os.close(sink)
@@ -131,14 +127,12 @@ class _Strace:
             self.counts.read(lines)
 
     def wait(self, limit_s: float | None = None) -> str:
-        """Wait for the end of strace, and return its errors."""
         errors = self.process.communicate(timeout=limit_s)[1].decode(errors="replace").strip()
         self.thread.join()
         return errors or "it printed no error"
 
 
 def strace_path() -> str:
-    """Return strace's path. Raise UserError if it is not installed."""
     path = shutil.which("strace")
     if not path:
         raise UserError("strace is not installed (Debian: strace)")
@@ -170,7 +164,7 @@ class AttachedTrace:
     """Count the calls of running processes, their threads and later children, until end()."""
 
     def __init__(self, pids: Sequence[int]) -> None:
-        cpu = max(os.sched_getaffinity(0))  # not the client's
+        cpu = max(os.sched_getaffinity(0))
         for task in (task for pid in pids for task in os.listdir(f"/proc/{pid}/task")):
             os.sched_setaffinity(int(task), [cpu])
         self.strace = _Strace(cpu, [word for pid in pids for word in ("-p", str(pid))])
@@ -182,7 +176,6 @@ class AttachedTrace:
             time.sleep(0.01)
 
     def end(self) -> CallCounts:
-        """Stop counting. The processes continue."""
         self.strace.process.send_signal(signal.SIGINT)
         self.strace.wait()
         return self.strace.counts
@@ -197,9 +190,9 @@ def _is_traced(pid: int) -> bool:
 def count_calls(recipe: Recipe, folder: Path) -> CellCalls:
     """Return the system calls of a cell: `client` and `server` (None without one) by CallCounts.as_dict().
 
-    Also return `seconds` of the count, and `slower`, the ratio of the traced run's time to a plain run's.
-    `folder` is a private folder. If nothing can be counted, `why_not` has the reason, and the counts are
-    None.
+    Also return `seconds` of the count, and `slower`, the ratio of the traced run's time to a plain
+    run's. `folder` is a private folder. If nothing can be counted, `why_not` has the reason, and the
+    counts are None.
     """
     began = time.monotonic()
     result: CellCalls = {"client": None, "server": None, "why_not": ""}

@@ -16,16 +16,13 @@ from typing import IO, NamedTuple
 
 # Numbers by name, and the `digest` of the output or the files.
 Fingerprint = dict[str, int | str]
-# The fingerprint of a result that differs from others by design has this key.
+# For a result that differs from others by design.
 APART = "apart"
 CHUNK = 1 << 20
 
 
-# URLs in output and files
-
 # The longest keyword that Subversion expands, and more than the longest URL of a copy.
 LONGEST = 1024
-# The first bytes of a URL are searched first, because most files contain no URL.
 PREFIX_LENGTH = 12
 # A keyword of fixed width is padded or cut together with its URL. %b is the start of the URL.
 FIXED_WIDTH = rb"\$(?:HeadURL|URL|Header):: %b[^$\r\n]{0,255}\$"
@@ -48,7 +45,6 @@ class UrlNormaliser:
         return any(prefix in data for prefix in self._prefixes)
 
     def replace(self, data: bytes) -> bytes:
-        """Normalise data that is complete."""
         return self._pattern.sub(b"{url}", data) if self._may_match(data) else data
 
     def complete_length(self, data: bytes) -> int:
@@ -72,7 +68,6 @@ class UrlFreeDigest:
         self.bytes = 0
 
     def update(self, data: bytes) -> None:
-        """Add the next piece."""
         self._pieces.append(data)
         self._pending += len(data)
         if self._pending >= CHUNK:
@@ -82,7 +77,6 @@ class UrlFreeDigest:
             self._pieces, self._pending = [pending[end:]], len(pending) - end
 
     def end(self) -> str:
-        """Return the digest of all pieces."""
         self._add(b"".join(self._pieces))
         self._pieces, self._pending = [], 0
         return self._sha256.hexdigest()[:16]
@@ -93,18 +87,13 @@ class UrlFreeDigest:
         self.bytes += len(data)
 
 
-# Output of commands. A reader reads the output to its end in constant memory.
-
-
 def discard_output(output: IO[bytes], _urls: UrlNormaliser | None = None) -> Fingerprint:
-    """Read the output to its end. Return no fingerprint."""
     while output.read(1 << 16):
         pass
     return {}
 
 
 def read_stdout(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
-    """Return lines, bytes and digest of any output."""
     digest, lines = UrlFreeDigest(urls), 0
     while data := output.read(CHUNK):
         lines += data.count(b"\n")
@@ -113,7 +102,6 @@ def read_stdout(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
 
 
 LOG_SEPARATOR = b"-" * 72 + b"\n"
-# r12 | author | date | 3 lines
 LOG_HEADING = re.compile(rb"r\d+ \|.*?(?: \| (\d+) lines?)?\n", re.DOTALL)
 LOG_PATH = b"   "
 
@@ -121,7 +109,8 @@ LOG_PATH = b"   "
 def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     """Return revisions, changed paths (0 without -v), bytes and digest of the output of `svn log`.
 
-    A message may contain lines like the headings of other revisions. Its own heading has its number of lines.
+    A message may contain lines like the headings of other revisions. Its own heading has its number of
+    lines.
     """
     digest = UrlFreeDigest(urls)
     revisions = paths = lines = message = 0
@@ -149,7 +138,6 @@ VARYING_COUNTS = frozenset(
 
 
 def read_printed_counts(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
-    """Return the counts that svnbench prints, by svnbench's names for them."""
     counts: Fingerprint = {}
     for line in output:
         match = NULL_COUNT.fullmatch(line.rstrip())
@@ -212,11 +200,7 @@ def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     return {"revisions": revisions, "nodes": nodes, "digest": digest.end(), "bytes": digest.bytes}
 
 
-# Files that commands wrote
-
-# The administrative folder of a working copy is no part of its tree.
 ADMINISTRATIVE = ".svn"
-# Other systems have these at the top of a tree.
 METADATA = (b".svn", b".git", b".hg", b".bzr", b".jj", b".fslckout", b"_FOSSIL_")
 # Name within the tree, path, mode.
 Entry = tuple[bytes, bytes, int]
@@ -231,7 +215,6 @@ def inspect_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
 
 
 def inspect_apart(target: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the fingerprint of a tree with the key APART."""
     return {**inspect_tree(target, urls), APART: 1}
 
 
@@ -242,7 +225,7 @@ def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
 
 
 def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the fingerprint of a tree without directories and without metadata of version control systems.
+    """Return the fingerprint without directories and without metadata of version control systems.
 
     Some strategies do not build empty directories. Another check reports that.
     """
@@ -256,8 +239,6 @@ def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
 
 
 def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the youngest revision of a repository, and the fingerprint of its dump."""
-    # Few cells need these modules.
     from vcsbench.subjects import fsfs
 
     dump = fsfs.read_output(lambda output: read_dump(output, urls), "dump", "-q", repository)
@@ -307,10 +288,9 @@ def _entries(target: Path) -> Iterator[Entry]:
 
 
 def _file_digest(path: bytes, urls: UrlNormaliser) -> tuple[bytes, int]:
-    """Return the digest and the length of a file's normalised content."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        # A buffer of the file's size: larger buffers cost more than the read.
+        # Larger buffers than the file cost more than the read.
         buffer = min(os.fstat(descriptor).st_size + 1, CHUNK)
         digest = UrlFreeDigest(urls)
         while data := os.read(descriptor, buffer):
