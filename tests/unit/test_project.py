@@ -10,7 +10,7 @@ from vcsbench.config import study as study_file
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.measure.prepared_cell import STEPS, SUBJECTS
+from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
 from vcsbench.run.project import Project
 from vcsbench.strategies import STRATEGIES
@@ -64,7 +64,6 @@ COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
         ({}, {"work": "guess"}, LOG, [f"{OWN}: `commands.log.work`: 'guess' must be one of"]),
         ({}, {"input": "tea"}, LOG, [f"{OWN}: `commands.log.input`: 'tea' must be one of"]),
         ({}, {"work": "tree"}, LOG, [f"{OWN}: `commands.log.work`: 'tree' inspects the output"]),
-        ({}, {"steps": {"prepare": ["pray"]}}, LOG, ["steps.prepare[0]`: 'pray' must be one of"]),
         (LOCAL, {}, {"command": "log"}, ["needs the axes repo, format, packing", "has no format"]),
         ({"block": ["command", "moon"]}, {}, LOG, ["`block`: the study has no axis moon"]),
         ({"trace_syscalls": {"moon": ["1"]}}, {}, LOG, ["`trace_syscalls`: the study has no"]),
@@ -91,7 +90,6 @@ def test_project_invalid_study_is_refused(tmp_path, study, keys, command, part, 
         (study_file.StoreName | Literal[""], STORES),
         (study_file.StrategyName, STRATEGIES),
         (study_file.WorkName, KINDS),
-        (study_file.StepName, STEPS),
     ],
 )
 def test_names_in_studies_are_those_of_their_table(names, table):

@@ -20,7 +20,7 @@ AxisValue = Annotated[
 ]
 AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
 UniqueTexts = Annotated[list[Text], AfterValidator(unique)]
-# Names in the tables of subjects, stores, strategies, kinds of work, and steps.
+# Names in the tables of subjects, stores, strategies and kinds of work.
 InputName = Literal["repository", "dump", "tree"]
 OutputName = Literal["target", "targets", "fresh_repository", "working_copy", "built_tree"]
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
@@ -29,13 +29,7 @@ WorkName = Literal[
     "log", "printed_counts", "tree", "trees", "dump", "repository", "stdout", "built_tree", "verified",
     "unchecked", "opaque",
 ]  # fmt: skip
-StepName = Literal["restore", "start-server", "stop-server", "sync", "clear-caches", "touch-client"]
 Selection = Mapping[str, str | Sequence[str]]
-
-
-class Steps(Model):
-    setup: list[StepName] = key([], "Before the first run.")
-    prepare: list[StepName] = key([], "Before each run.")
 
 
 class Command(Model):
@@ -93,10 +87,6 @@ class Command(Model):
         "Further requirements: programs, those that set-up builds ({built} is their folder), or Python "
         "modules, `python3:NAME`. A cell that lacks one is skipped.",
     )
-    fixed_cost: bool = key(
-        True,
-        "false for a command that fails on an empty repository: its fixed cost is not measured.",
-    )
     clones: bool | None = key(
         None, "The command clones files; where the file system cannot, the cell is skipped."
     )
@@ -108,7 +98,6 @@ class Command(Model):
         "After each timed run, the duration of a sync of the file system is measured (on_device_s).",
         "until_written",
     )
-    steps: Steps | None = key(None, "Steps of the command, after the steps of the cache state.")
     warmup: int | None = key(
         None, "How many runs do not count, instead of the cache state's number.", ge=0, le=1000
     )

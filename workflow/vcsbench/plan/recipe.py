@@ -67,9 +67,6 @@ def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
             contributions[key] = value
     parts = cast("Recipe", contributions)
     state = parts["state"].copy()
-    if command.steps:
-        state["setup"] = [*state["setup"], *command.steps.setup]
-        state["prepare"] = [*state["prepare"], *command.steps.prepare]
     server_warmup = state.pop("warmup_of_server", 0)
     if parts["access"]["server"] or "remote" in parts:
         state["warmup"] += server_warmup
