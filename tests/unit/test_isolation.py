@@ -153,28 +153,59 @@ def test_isolation_of_a_server_cell_depends_on_rights_and_source(
     [
         (".", 0o700, True), (".", 0o711, True), ("..", 0o710, True), ("db", 0o750, True),
         ("db/revs", 0o700, True), ("db/current", 0o640, True), (".", 0o755, False),
+        ("db/revs/0", 0o711, True), ("db/revs/0/0", 0o600, True), ("db/revprops/0/0", 0o640, True),
+        ("../elsewhere", 0o700, True), ("db/fsfs.conf", 0o600, False), ("conf", 0o700, False),
     ],
 )  # fmt: skip
-def test_source_is_private_if_one_folder_or_file_of_it_is(tmp_path, closed, mode, expected):
-    root = tmp_path
-    while str(root).count("/") > 2:  # pytest's folders are its own
-        root.chmod(0o755)
-        root = root.parent
-    path = tmp_path / "above" / "one"
-    (path / "db" / "revs" / "0").mkdir(parents=True)
-    for name in ("db/current", "db/revs/0/0", "format"):
-        (path / name).touch()
-    definition = {"source": "any", "path": str(path)}
-    (path / closed).resolve().chmod(mode)
-    if os.stat(root).st_mode & 0o005 != 0o005:
-        pytest.skip("the tests' folder is private itself")
-    assert is_private(definition) == expected
-    assert is_private({"url": f"file://{path}"}) == expected
+def test_svn_source_is_private_if_one_folder_or_file_of_it_is(closed, mode, expected):
+    with open_folder("/tmp") as folder:
+        path = folder / "above" / "one"
+        for name in ("db/revs/0/0", "db/revprops/0/0", "conf/passwd"):
+            (path / name).parent.mkdir(parents=True)
+            (path / name).touch()
+        for name in ("db/current", "format", "db/fsfs.conf"):
+            (path / name).touch()
+        # An old shard on another disk.
+        (folder / "above/elsewhere/1").mkdir(parents=True)
+        (path / "db/revs/1").symlink_to("../../../elsewhere/1")
+        (path / closed).resolve().chmod(mode)
+        assert is_private({"source": "svn", "path": str(path)}) == expected
+        assert is_private({"url": f"file://{path}"}) == expected
+
+
+@pytest.mark.parametrize(
+    ("closed", "mode", "expected"),
+    [
+        (".", 0o755, False), (".", 0o711, True), ("a", 0o750, True), ("a/b", 0o600, True),
+        ("a/b", 0o640, True), ("a/.git/b", 0o600, False), ("a/pipe", 0o600, False),
+    ],
+)  # fmt: skip
+def test_directory_source_is_private_if_one_folder_or_file_of_it_is(closed, mode, expected):
+    with open_folder("/tmp") as folder:
+        (folder / "a/.git").mkdir(parents=True)
+        for name in ("a/b", "a/.git/b", "kit.tar"):
+            (folder / name).touch()
+        os.mkfifo(folder / "a/pipe")
+        (folder / "a/link").symlink_to("/root")
+        (folder / closed).chmod(mode)
+        assert is_private({"source": "directory", "path": str(folder)}) == expected
+        (folder / "kit.tar").chmod(0o640)
+        assert is_private({"source": "archive", "path": str(folder / "kit.tar")})
 
 
 @needs("git")
-@pytest.mark.parametrize("closed", ["", "main", "main/.git", "main/.git/objects"])
-def test_git_source_is_private_if_a_folder_elsewhere_is(closed):
+@pytest.mark.parametrize(
+    "closed",
+    [
+        "",
+        "main",
+        "main/.git",
+        "main/.git/objects",
+        "main/.git/objects/??/*",
+        "main/.git/objects/??",
+    ],
+)
+def test_git_source_is_private_if_a_folder_or_file_elsewhere_is(closed):
     with open_folder("/tmp") as folder:
         git(folder, "init", "-q", "main")
         git(folder / "main", "commit", "-q", "--allow-empty", "-m", "x")
@@ -183,8 +214,10 @@ def test_git_source_is_private_if_a_folder_elsewhere_is(closed):
         shutil.copytree(folder / "main/.git", folder / "main/moved")
         (folder / "link").mkdir()
         (folder / "link/.git").symlink_to("../main/moved")
-        if closed:
-            (folder / closed).chmod(0o700)
+        (folder / "main/.git/objects/pack/tmp_pack_1").touch(0o600)
+        (folder / "main/.git/config").chmod(0o600)
+        for path in [*folder.glob(closed)][:1] if closed else []:
+            path.chmod(0o700)
         for name in ("linked", "borrower") + ("link",) * (closed in ("", "main")):
             definition = {"source": "git", "path": str(folder / name)}
             assert is_private(definition) == bool(closed), name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -25,10 +24,10 @@ from vcsbench.sources.base import (
 )
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource
-from vcsbench.sources.git_repository import list_folders, work_tree_above
+from vcsbench.sources.git_repository import list_folders, list_objects, work_tree_above
 from vcsbench.sources.git_source import GitSource
 from vcsbench.sources.svn_source import SvnSource, SvnUrlSource
-from vcsbench.sources.tree_source import ArchiveSource, DirectorySource
+from vcsbench.sources.tree_source import ArchiveSource, DirectorySource, has_closed_entry
 
 KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     "generated": GeneratedSource,
@@ -121,16 +120,22 @@ def is_private(definition: Definition) -> bool:
     place = str(definition.get("url") or definition.get("path") or "")
     if definition.get("url") and not place.startswith(FILE_SCHEME):
         return True
-    return bool(place) and _is_private_path(place, definition.get("source") == GitSource.kind)
+    return bool(place) and _is_private_path(place, str(definition.get("source", SvnSource.kind)))
 
 
 @cache
-def _is_private_path(text: str, is_git: bool) -> bool:
+def _is_private_path(text: str, kind: str) -> bool:
+    """Return True if others cannot read a source, or one file of its history. The first such file decides."""
     try:
-        folders = list_folders(local_path(text)) if is_git else []
+        path = local_path(text)
+        if kind == SvnSource.kind:
+            return is_closed(path, svn_source.list_history(path))
+        if kind == DirectorySource.kind:
+            return is_closed(path) or has_closed_entry(path)
+        folders = list_folders(path) if kind == GitSource.kind else []
+        return is_closed(path) or any(is_closed(folder, list_objects(folder)) for folder in folders)
     except (UserError, *UNREACHABLE):
         return True
-    return is_closed(text) or any(is_closed(os.fspath(folder)) for folder in folders)
 
 
 def own_repository(

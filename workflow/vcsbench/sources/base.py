@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import urllib.parse
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,8 +27,6 @@ from vcsbench.processes import how_it_ended
 from vcsbench.records import Head
 from vcsbench.storages.filesystems import free_bytes
 
-# Their permissions decide who can read a Subversion repository, a git repository, or a git work tree.
-HISTORY = ("db", "db/revs", "db/current", "objects", "HEAD", ".git", ".git/objects", ".git/HEAD")
 FILE_SCHEME = "file://"
 Definition = Mapping[str, Any]
 UNREACHABLE = (OSError, ValueError, RuntimeError)
@@ -190,24 +188,22 @@ def unreachable(text: str, error: Exception) -> str:
     return f"{shown!r} cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
-def is_closed(text: str) -> bool:
-    """Return True if others cannot reach and read a source at a path."""
-    try:
-        path = Path(os.path.realpath(local_path(text)))
-        return any(part.stat().st_mode & needed != needed for part, needed in _needed_modes(path))
-    except UNREACHABLE:
+def is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
+    """Return True if others cannot reach and read a file or folder, or one of the entries below it."""
+    place = Path(os.path.realpath(path))
+    if any(not folder.stat().st_mode & stat.S_IXOTH for folder in place.parents):
         return True
+    # A link leads to folders above its target.
+    return not can_others_read(place.stat()) or any(
+        is_closed(Path(entry.path)) if entry.is_symlink() else not can_others_read(entry.stat())
+        for entry in below
+    )
 
 
-def _needed_modes(path: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the mode bits that others need to reach and read a source."""
-    for folder in path.parents:
-        yield folder, stat.S_IXOTH
-    for file in (path, *(path / name for name in HISTORY)):
-        if file.is_dir():
-            yield file, stat.S_IXOTH | stat.S_IROTH
-        elif file.exists():
-            yield file, stat.S_IROTH
+def can_others_read(state: os.stat_result) -> bool:
+    """Return True if others can read a file, or enter and list a folder."""
+    needed = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(state.st_mode) else 0)
+    return state.st_mode & needed == needed
 
 
 class Options:

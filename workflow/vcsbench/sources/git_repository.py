@@ -121,6 +121,19 @@ def list_folders(path: Path) -> list[Path]:
     return [*layout, *_object_folders(layout.common / "objects")] if layout else []
 
 
+def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield the files and folders in a folder of list_folders() from which somebody can read a history."""
+    for entry in os.scandir(folder):
+        if entry.name in ("HEAD", "packed-refs", "objects"):
+            yield entry
+        elif entry.is_dir() and (entry.name == "pack" or len(entry.name) == 2):
+            yield entry
+            for file in os.scandir(entry.path):
+                # git leaves temporary files, which only their owner can read.
+                if not file.name.startswith("tmp_"):
+                    yield file
+
+
 def work_tree_above(path: Path) -> Path | None:
     above = path.resolve().parents
     return next((folder for folder in above if os.path.lexists(folder / ".git")), None)

@@ -95,6 +95,18 @@ def _revision_folders(repository: Path) -> list[str]:
     return [folder for folder in folders if os.path.isdir(folder)]
 
 
+def list_history(repository: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield the files and folders from which somebody can read a history."""
+    yield from (entry for entry in os.scandir(repository) if entry.name == "db")
+    names = ("current", "revs", "revprops")
+    yield from (entry for entry in os.scandir(repository / "db") if entry.name in names)
+    for top in _revision_folders(repository):
+        for entry in os.scandir(top):
+            yield entry
+            if entry.is_dir():
+                yield from os.scandir(entry.path)
+
+
 def content_digest(repository: Path) -> str:
     """Return a digest of the files of revisions and revision properties.
 

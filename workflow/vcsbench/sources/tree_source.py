@@ -32,6 +32,7 @@ from vcsbench.sources.base import (
     Options,
     SizeEstimate,
     Source,
+    can_others_read,
     check_space,
     digest_of,
     digest_of_file,
@@ -98,6 +99,15 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
 def _has_files(root: Path) -> bool:
     """Return True if a tree has a file or link that is loaded."""
     return any(stat.S_ISREG(s.st_mode) or stat.S_ISLNK(s.st_mode) for _, s in entries(root))
+
+
+def has_closed_entry(root: Path) -> bool:
+    """Return True if others cannot read a file or folder of a tree. Links are loaded, not followed."""
+    return any(
+        not can_others_read(state)
+        for _, state in entries(root)
+        if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
+    )
 
 
 def _read_target(path: str, counts: Counter[str]) -> tuple[bytes, bool]:
