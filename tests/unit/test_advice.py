@@ -9,7 +9,7 @@ from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
 from vcsbench.advice.advise import AdviceSettings, advise, questions_of
-from vcsbench.advice.builds import same_as_baseline, with_candidates
+from vcsbench.advice.build_advice import same_as_baseline, with_candidates
 from vcsbench.advice.cards import (
     ADVICE,
     Advice,

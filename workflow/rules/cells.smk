@@ -41,7 +41,7 @@ checkpoint decide:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("budget"),
+        code=code_of("allocate_rounds"),
         task="decide",
         minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
@@ -54,7 +54,7 @@ checkpoint decide:
         thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:
-        "../scripts/budget.py"
+        "../scripts/allocate_rounds.py"
 
 
 rule calls:

@@ -12,14 +12,14 @@ rule history:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("tables"),
+        code=code_of("make_tables"),
         task="write_history",
         names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
         order=order_of,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
     script:
-        "../scripts/tables.py"
+        "../scripts/make_tables.py"
 
 
 rule expectations:
@@ -40,7 +40,7 @@ rule expectations:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("verdicts"),
+        code=code_of("judge_findings"),
         task="judge_expectations",
         axes=inputs.axes,
         block=lambda wildcards: study_of(wildcards).block,
@@ -48,7 +48,7 @@ rule expectations:
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
     script:
-        "../scripts/verdicts.py"
+        "../scripts/judge_findings.py"
 
 
 rule checks:
@@ -61,11 +61,11 @@ rule checks:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("verdicts"),
+        code=code_of("judge_findings"),
         task="join_checks",
         of_other_studies=EXPECTATIONS.of_other_studies(),
     script:
-        "../scripts/verdicts.py"
+        "../scripts/judge_findings.py"
 
 
 # Fails if an expectation does not hold.

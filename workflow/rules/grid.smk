@@ -11,4 +11,4 @@ rule grid:
     params:
         cells=lambda wildcards: PLAN.grid_rows(wildcards.study),
     script:
-        "../scripts/grid.py"
+        "../scripts/make_grid.py"

@@ -25,7 +25,7 @@ rule measurements:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("measurements"),
+        code=code_of("collect_measurements"),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
         # The results of nodes are no inputs, because no rule here makes them.
         of_nodes=lambda wildcards, input: PLAN.cell_files(wildcards.study) if CLUSTER else [],
@@ -40,7 +40,7 @@ rule measurements:
         thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:
-        "../scripts/measurements.py"
+        "../scripts/collect_measurements.py"
 
 
 # Measure all studies without tables and reports.
@@ -65,7 +65,7 @@ rule account:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("budget"),
+        code=code_of("allocate_rounds"),
         task="account",
         minutes=PLAN.config.minutes,
         studies=len(PLAN.config.studies),
@@ -75,4 +75,4 @@ rule account:
         ),
         prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     script:
-        "../scripts/budget.py"
+        "../scripts/allocate_rounds.py"

@@ -46,7 +46,7 @@ rule report:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("report"),
+        code=code_of("write_report"),
         task="write_page",
         templates=code_digest(TEMPLATES),
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
@@ -55,7 +55,7 @@ rule report:
         own=lambda wildcards: PLAN.config.settings.repository or "",
         found=lambda wildcards: inputs.repository_facts(wildcards, PROJECT.environment),
     script:
-        "../scripts/report.py"
+        "../scripts/write_report.py"
 
 
 rule index:
@@ -68,9 +68,9 @@ rule index:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("report"),
+        code=code_of("write_report"),
         task="write_index",
         templates=code_digest(TEMPLATES),
         studies=inputs.studies_with_findings(),
     script:
-        "../scripts/report.py"
+        "../scripts/write_report.py"

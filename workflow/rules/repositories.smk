@@ -24,7 +24,7 @@ rule load:
         storages=lambda wildcards: PROJECT.repositories.storages_needing(wildcards.repo),
         root=lambda wildcards: str(PROJECT.root),
     script:
-        "../scripts/load.py"
+        "../scripts/load_repository.py"
 
 
 rule copies:
@@ -51,4 +51,4 @@ rule copies:
         storage=lambda wildcards: PLAN.config.settings.storages[wildcards.storage],
         root=lambda wildcards: str(PROJECT.root),
     script:
-        "../scripts/copies.py"
+        "../scripts/make_copies.py"

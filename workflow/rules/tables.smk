@@ -22,7 +22,7 @@ rule tables:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("tables"),
+        code=code_of("make_tables"),
         task="compare_measured",
         definitions=lambda wildcards: inputs.table_definitions(
             wildcards, PROJECT.environment, False
@@ -33,7 +33,7 @@ rule tables:
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
     script:
-        "../scripts/tables.py"
+        "../scripts/make_tables.py"
 
 
 rule published_tables:
@@ -46,7 +46,7 @@ rule published_tables:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("tables"),
+        code=code_of("make_tables"),
         task="compare_published",
         definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.environment, True),
         order=order_of,
@@ -55,7 +55,7 @@ rule published_tables:
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
     script:
-        "../scripts/tables.py"
+        "../scripts/make_tables.py"
 
 
 rule published:
@@ -84,7 +84,7 @@ rule findings:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("verdicts"),
+        code=code_of("judge_findings"),
         task="judge_findings",
         axes=inputs.axes,
         by=inputs.group_columns,
@@ -94,7 +94,7 @@ rule findings:
         findings=inputs.findings,
         conditions=inputs.published_conditions,
     script:
-        "../scripts/verdicts.py"
+        "../scripts/judge_findings.py"
 
 
 rule advice:
@@ -111,7 +111,7 @@ rule advice:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("advice"),
+        code=code_of("write_advice"),
         # By name: the definitions of the tables that compare.
         compared=lambda wildcards: comparing_tables(wildcards, exact=False),
         counted=lambda wildcards: comparing_tables(wildcards, exact=True),
@@ -125,4 +125,4 @@ rule advice:
         apply_commands=lambda wildcards: inputs.apply_commands(wildcards, PROJECT.environment),
         workload=lambda wildcards: workload_of(PLAN.config.settings.workload, study_of(wildcards)),
     script:
-        "../scripts/advice.py"
+        "../scripts/write_advice.py"

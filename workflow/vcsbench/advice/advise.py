@@ -9,7 +9,7 @@ from functools import partial
 
 import pandas as pd
 
-from vcsbench.advice.builds import geometric_mean, same_as_baseline, with_candidates
+from vcsbench.advice.build_advice import geometric_mean, same_as_baseline, with_candidates
 from vcsbench.advice.cards import (
     Advice,
     CardAction,
