@@ -1,5 +1,5 @@
-# vcsbench. Each target sets up first what it needs; that takes no time where all is there.
-# Those who know Snakemake do without: `snakemake --cores all` in an environment that has its tools.
+# vcsbench. Each target sets up its requirements first; a finished set-up takes no time.
+# Without make: `snakemake --cores all` in an environment with the tools.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -29,7 +29,7 @@ override BUNDLE := $(value BUNDLE)
 export REPO TREE MINUTES CELL NAME STUDY BUNDLE
 
 setup := @envs/setup.sh
-# Before what has minutes: its time is theirs, too.
+# For targets with a time limit: set-up is part of it.
 setup_timed := @SECONDS=0; envs/setup.sh || exit; export VCSBENCH_SETUP_SECONDS=$$SECONDS;
 run := @envs/run.sh
 vcsbench := @exec ./vcsbench

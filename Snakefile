@@ -23,7 +23,7 @@ include: "workflow/rules/expectations.smk"
 include: "workflow/rules/report.smk"
 
 
-# What a cluster's scheduler must not get as a job of its own: on a cluster, a job is a node's share of the cells.
+# On a cluster, a job is a node's share of the cells. These rules run on the login node.
 localrules:
     all,
     grid,
@@ -45,7 +45,7 @@ localrules:
 
 rule all:
     default_target: True
-    # Snakemake makes a file again that was removed only where a target names it.
+    # Snakemake restores a removed file only if a target names it.
     input:
         "reports/index.html",
         all_results,

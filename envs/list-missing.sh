@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Says what set-up would install here, and installs nothing.
+# Lists the packages that set-up would install, and installs nothing.
 # usage: list-missing.sh          a sentence about packages and Python tools, for people
-#        list-missing.sh --table  need, package and what it is for, with tabs between, for programs
+#        list-missing.sh --table  need, package and use, with tabs between, for programs
 set -euo pipefail
 unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
@@ -25,6 +25,6 @@ if [[ ${1-} == --table ]]; then
     exit
 fi
 ((${#missing_must[@]} + ${#missing_may[@]} == 0)) ||
-    echo "set-up: installs these packages where it may: ${missing_must[*]} ${missing_may[*]}"
+    echo "set-up: installs these packages with apt: ${missing_must[*]} ${missing_may[*]}"
 [[ $(finished_environment) ]] ||
-    echo "set-up: installs Python tools in .venv, or in .conda: some 700 MB below this folder"
+    echo "set-up: installs Python tools in .venv, or in .conda: about 700 MB below this folder"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Sets up what vcsbench needs: Debian packages through apt, the Python tools in .venv through uv; or
-# all of it in .conda where there is no apt or no root. Where all is there it does nothing, quickly.
-# usage: envs/setup.sh [--test] [--cluster]    --test: what the tests need as well
-#                                               --cluster: what submits to a cluster's scheduler
+# Sets up vcsbench: Debian packages by apt, the Python tools in .venv by uv. Without apt or root, all is set up in
+# .conda. A finished set-up takes no time.
+# usage: envs/setup.sh [--test] [--cluster]    --test: requirements of the tests, too
+#                                               --cluster: plugins that submit jobs to a cluster
 set -euo pipefail
 unset CDPATH
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
@@ -24,7 +24,7 @@ use_own_installer_caches
 
 package_lists=(envs/debian-packages.txt)
 python_locks=(envs/python.lock)
-# What was asked for once stays.
+# An option that was given once stays.
 [[ ! -e .venv/vcsbench-cluster ]] || python_locks+=(envs/cluster.lock)
 for option; do
     case $option in
@@ -36,13 +36,13 @@ for option; do
     *) die "usage: envs/setup.sh [--test] [--cluster]" ;;
     esac
 done
-# One for each kind, so that `make report` and `make test` in turns do not undo each other's.
+# A stamp for each kind, because `make report` and `make test` take turns.
 stamp=vcsbench$*.stamp
 # `make test-all` runs a Slurm of its own.
 [[ " $* " != *" --test "* || " $* " != *" --cluster "* ]] || package_lists+=(envs/debian-packages-test-cluster.txt)
 
-# What a finished set-up depends on. While something is missing, it also depends on who asks: root
-# can install it. The folder's name is part of it, because environments cannot be moved.
+# Inputs of a finished set-up. While a package is missing, the user is an input, because root can install it. The
+# folder's name is an input, because environments cannot be moved.
 fingerprint() {
     sha256sum envs/*.lock envs/workflow.yaml envs/setup.sh envs/setup/*.sh "${package_lists[@]}"
     printf '%s\n' "$root" "${missing_must[*]} ${missing_may[*]}"
@@ -64,7 +64,7 @@ finish() {
     fingerprint >"$environment/$stamp"
 }
 
-# Sets as_root to the words that run a command as root; false where nothing does.
+# Sets as_root to a command prefix that gives root, or fails.
 find_root() {
     as_root=()
     [[ $(id -u) == 0 ]] && return
@@ -72,13 +72,13 @@ find_root() {
     if sudo -n true 2>/dev/null; then
         as_root=(sudo -n)
     elif [[ -t 0 ]]; then
-        as_root=(sudo) # it asks for the password
+        as_root=(sudo) # prompts for the password
     else
         return 1
     fi
 }
 
-# Installs packages where apt and root are there; otherwise sets why_not.
+# Installs packages with apt as root; otherwise sets why_not.
 why_not=""
 install_with_apt() {
     if (($# == 0)); then
@@ -90,7 +90,7 @@ install_with_apt() {
     else
         say "installing with apt-get${as_root:+ by sudo}: $*"
         "${as_root[@]}" bash envs/setup/install-debian-packages.sh "$@" ||
-            why_not="apt-get could not; the lines above say why"
+            why_not="apt-get failed, see the lines above"
     fi
 }
 
@@ -111,18 +111,18 @@ explain_and_end() {
         for package in "${packages[@]}"; do
             printf '    %-16s %s\n' "$package" "${missing_why[$package]}"
         done
-        echo "One of these gets them; then run this again:"
+        echo "Use one of these, then run this again:"
         echo "  - as root on Debian or Ubuntu:" \
             "apt-get install --no-install-recommends ${packages[*]} ${missing_may[*]}"
-        echo "  - without root: conda, mamba, micromamba or pixi on PATH; it will get the rest"
-        echo "  - their programs on PATH, wherever they come from"
+        echo "  - without root: conda, mamba, micromamba or pixi on PATH (it installs the rest)"
+        echo "  - their programs on PATH, from any source"
     } >&2
     exit 1
 }
 
 set_up() {
     local environment=.venv tool
-    # What gets uv is not looked for where uv is: Python comes from there, too.
+    # With uv, packages that only fetch uv are not needed: uv brings Python, too.
     local needs=(must may)
     find_uv >/dev/null || needs+=(python)
     find_missing "${needs[@]}"
@@ -147,15 +147,15 @@ set_up() {
 use_environment "$(finished_environment)"
 find_missing must may
 if ! is_finished; then
-    exec {lock}<envs # two set-ups at once would tread on each other: the second waits
+    exec {lock}<envs # a second set-up at the same time waits
     flock "$lock"
     find_missing must may
     is_finished || set_up
 fi
-# Its tests and its study's NFS rows are skipped without it.
+# Tests and cells on NFS need it.
 case " ${STUDY-} " in *working-copy-2012* | *[\ ,]all[\ ,]*) with_guest=yes ;; esac
 [[ -z ${with_guest-} || -e .tools/nfs-guest ]] || envs/unpack_nfs_guest.sh || true
-say_what_is_lost
+report_losses
 if [[ $(finished_environment) == .conda && " ${missing_may[*]} " == *" libapache2-mod-svn "* ]]; then
-    say "conda-forge's Subversion has no mod_dav_svn; Debian's libapache2-mod-svn brings one."
+    say "conda-forge's Subversion has no mod_dav_svn; Debian's libapache2-mod-svn has it."
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes a build of Subversion out of another release's Debian (or Ubuntu) packages, without installing
-# any: they are fetched by this machine's apt, from the archive that it already uses, and unpacked in a
-# new folder. Its programs run with their own C library, through wrappers in FOLDER/bin and FOLDER/sbin.
+# Makes a build of Subversion from the packages of another release of Debian or Ubuntu, without installing them.
+# This machine's apt fetches them from its archive, and they are unpacked in a new folder. Wrappers in FOLDER/bin
+# and FOLDER/sbin start the programs with their own C library.
 # Needs no root. usage: envs/unpack_debian_build.sh RELEASE FOLDER     e.g. trixie /var/tmp/svn-trixie
 set -euo pipefail
 
@@ -18,12 +18,12 @@ for program in apt-get apt-config dpkg dpkg-deb; do
     type -P "$program" >/dev/null || die "this machine has no $program: its packages are not Debian's"
 done
 folder=$(realpath --canonicalize-missing -- "$2")
-[[ ! -e $folder ]] || die "$folder: is there already; remove it, or name another folder"
+[[ ! -e $folder ]] || die "$folder: exists. Remove it, or name another folder"
 # The wrappers are shell scripts and name the folder; the library path takes colons and semicolons apart.
 [[ $folder != *[\'\":\;\ ]* ]] || die "$folder: a folder without spaces, quotes, colons and semicolons is needed"
 mkdir -p -- "$(dirname -- "$folder")"
 parts=$folder.part
-[[ ! -e $parts ]] || die "$parts: is left from an earlier try, or one is at work; remove it"
+[[ ! -e $parts ]] || die "$parts: is left from another run, or belongs to one. Remove it if none runs"
 mkdir -m 755 -- "$parts"
 trap 'rm -rf -- "$parts"' EXIT
 
@@ -43,8 +43,7 @@ find_archive() {
     die "this machine's apt sources have no archive of its own release '$codename'"
 }
 
-# A private apt: its own lists, cache and status. Of the machine's configuration it takes how to reach
-# an archive (a proxy, say), but no hooks.
+# A private apt with its own lists, cache and status. It uses the machine's proxy settings, and none of its hooks.
 make_private_apt() {
     local apt=$parts/apt
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/empty"
@@ -76,7 +75,7 @@ fetch() {
     local output
     if ! output=$(apt-get -qq -o Dpkg::Use-Pty=0 "$@" 2>&1); then
         printf '%s\n' "$output" | tail -n 4 | sed 's/^/    /' >&2
-        die "the packages of $release could not be fetched from this machine's archive: the lines above say why"
+        die "the packages of $release could not be fetched from this machine's archive; see the lines above"
     fi
 }
 
@@ -88,7 +87,7 @@ unpack() {
     rm -rf "$parts/apt"
 }
 
-# A file of root/ by its name's pattern, as it will be called once all is in place.
+# Prints the final path of a file of root/ by the pattern of its name.
 find_file() {
     local found
     found=$(cd "$parts/root" && find . -name "$1" -print -quit)
@@ -96,7 +95,7 @@ find_file() {
     printf '%s\n' "$folder/root/${found#./}"
 }
 
-# A program that runs with the C library and the other libraries that came with it.
+# Writes a wrapper that runs a program with its own C library and libraries.
 wrap() {
     local program=$1 wrapper=$2
     printf '#!/bin/sh\nexec %s --library-path %s %s "$@"\n' "$loader" "$libraries" "$program" >"$wrapper"
@@ -114,11 +113,11 @@ make_wrappers() {
     mkdir "$parts/bin" "$parts/sbin"
     for path in "$parts"/root/usr/bin/svn*; do
         program=${path##*/}
-        # Some are scripts.
+        # Some programs are scripts.
         [[ $(head -c 4 "$path") != $'\x7fELF' ]] || wrap "$folder/root/usr/bin/$program" "$parts/bin/$program"
     done
     wrap "$folder/root/usr/sbin/apache2" "$parts/sbin/apache2"
-    # Where those look who know a prefix only.
+    # Programs that only know a prefix look there.
     ln -s "root/usr/lib/$triplet" "$parts/lib"
     ln -s root/usr/lib/apache2/modules "$parts/libexec"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gets what the NFS guest of the working-copy study needs, without installing any of it (installing would start
-# services): a User Mode Linux kernel with its modules, and NFS's tools, from this machine's Debian archive.
+# Fetches the NFS guest of the working-copy study from this machine's Debian archive: a User Mode Linux kernel with
+# its modules, and the NFS tools. They are unpacked and not installed, because installing starts services.
 # usage: envs/unpack_nfs_guest.sh        into .tools/nfs-guest; needs no root
 set -euo pipefail
 unset CDPATH
@@ -20,7 +20,7 @@ for program in apt-get dpkg-deb; do
 done
 [[ $(uname -m) == x86_64 ]] || die "User Mode Linux runs on x86_64, and this is $(uname -m)"
 [[ ! -e $folder ]] || {
-    say "$folder is there already; remove it to get it anew"
+    say "$folder is there already; remove it to fetch it again"
     exit 0
 }
 parts=$PWD/$folder.part
@@ -29,9 +29,9 @@ mkdir -p -- "$parts/packages" "$parts/root"
 trap 'rm -rf -- "$parts"' EXIT
 
 say "fetching ${packages[*]}"
-# apt's own user could not write into a folder of root's.
+# apt's user cannot write into root's folders.
 (cd "$parts/packages" && apt-get -qq -o APT::Sandbox::User=root download "${packages[@]}") ||
-    die "could not be fetched; the lines above say why (apt-get update may help)"
+    die "could not be fetched, see the lines above. `apt-get update` may help"
 for package in "$parts"/packages/*.deb; do
     dpkg-deb --extract "$package" "$parts/root"
 done

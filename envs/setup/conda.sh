@@ -1,5 +1,5 @@
 # shellcheck shell=bash # sourced by envs/setup.sh and envs/make_conda_build.sh, which define say and die
-# Environments of conda's packages: .conda, where there is no apt or no root, and builds.
+# Environments of conda packages: .conda (without apt or root), and builds.
 
 find_conda() {
     local tool
@@ -18,7 +18,7 @@ make_conda_environment() {
     local tool=$1 file=$2 folder=$3 workspace=$4
     say "creating ${folder#"$PWD/"} with $tool from $file"
     rm -rf "$folder" "$workspace"
-    # Strict: what conda-forge has is never taken from bioconda. pixi is strict anyway.
+    # Strict: a package of conda-forge is never taken from bioconda. pixi is always strict.
     export CONDA_CHANNEL_PRIORITY=strict MAMBA_CHANNEL_PRIORITY=strict
     export CONDA_ALWAYS_YES=true MAMBA_ALWAYS_YES=true
     case $tool in
@@ -28,11 +28,11 @@ make_conda_environment() {
     esac
 }
 
-# pixi has environments only inside a workspace: it gets one, and FOLDER is a link to its environment.
+# pixi has environments only inside a workspace. FOLDER is a link to the workspace's environment.
 make_pixi_environment() {
     local file=$1 folder=$2 workspace=$3
     mkdir -p "$workspace"
-    # pixi has no default channels, and would take `nodefaults` for the name of one.
+    # pixi has no default channels, and reads `nodefaults` as the name of a channel.
     grep -v nodefaults "$file" >"$workspace/workflow.yaml"
     fetch_conda "$file" pixi init --import "$workspace/workflow.yaml" "$workspace"
     fetch_conda "$file" pixi install --manifest-path "$workspace/pixi.toml"
@@ -44,7 +44,7 @@ fetch_conda() {
     shift
     if ! output=$("$@" 2>&1); then
         printf '%s\n' "$output" | tail -n 12 | sed 's/^/    /' >&2
-        die "$1 could not make the environment of $file: the lines above say why." \
+        die "$1 could not make the environment of $file. See the lines above." \
             "Its channels have to be within reach."
     fi
 }

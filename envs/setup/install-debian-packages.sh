@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
-# Installs Debian packages, as root, and starts no service that comes with them.
+# Installs Debian packages as root, without starting their services.
 # usage: install-debian-packages.sh PACKAGE...
 set -euo pipefail
 
 export DEBIAN_FRONTEND=noninteractive
 export NEEDRESTART_SUSPEND=1 # on Ubuntu it would restart the machine's services
 
-# Debian asks this program before a package's script starts or restarts a service; vmtouch, say,
-# brings one. The answer is no only while this very process lives, so that a copy that a kill -9 left
-# behind does no harm.
+# Debian runs this program before a package's script starts a service; vmtouch has a service, for example. It
+# refuses only while this process lives, so a file left by kill -9 does no harm.
 policy_file=/usr/sbin/policy-rc.d
 mark="Written by vcsbench's set-up."
 
 forbid_services() {
-    # An administrator's own policy stays in charge.
+    # The administrator's policy comes first.
     [[ ! -e $policy_file ]] || grep -qsF "$mark" "$policy_file" || return 0
     trap 'rm -f "$policy_file"' EXIT
     trap 'exit 130' INT
@@ -27,10 +26,10 @@ POLICY
     chmod 755 "$policy_file"
 }
 
-# Runs apt-get, and prints what it says only where it fails.
+# Runs apt-get, and prints its output only if it fails.
 apt() {
     local output
-    # Another apt may be at work, as on a machine that has just been started: wait for it.
+    # Another apt may run, for example after a boot: wait for it.
     if ! output=$(apt-get -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -qq "$@" 2>&1); then
         printf '%s\n' "$output" | tail -n 4 | sed 's/^/    /' >&2
         return 1
@@ -43,7 +42,7 @@ is_known() {
     [[ $policy == *"Candidate: "[!\(]* ]]
 }
 
-# Prints those packages that this machine's sources have; says which they do not.
+# Prints the packages that this machine's sources have, and reports the others.
 known_packages() {
     local package
     for package in "$@"; do
@@ -56,8 +55,7 @@ known_packages() {
 }
 
 forbid_services
-# Lists that are out of date name files that are gone. Should a source fail, what counts is whether
-# the packages are found without it.
+# Outdated lists name files that no longer exist. A failing source matters only if a package is missing without it.
 apt update || true
 mapfile -t packages < <(known_packages "$@")
 ((${#packages[@]} == 0)) || apt install --yes --no-install-recommends "${packages[@]}"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # sourced by envs/setup.sh, which sets package_lists
-# What this machine lacks of what envs/debian-packages*.txt list.
+# Find the entries of envs/debian-packages*.txt that this machine lacks.
 
 oldest_hyperfine=1.15
 
@@ -9,7 +9,7 @@ httpd_module_folders=(
     /usr/libexec/apache2 /usr/local/libexec/apache24
 )
 
-# Is there: a command, a file (/...), a module of httpd (NAME.so), one of Python (python3:NAME)?
+# Succeeds if a command, a file (/...), a module of httpd (NAME.so) or of Python (python3:NAME) exists.
 is_there() {
     local folder
     case $1 in
@@ -35,12 +35,12 @@ is_command() {
 is_new_enough_hyperfine() {
     local words
     read -r -a words < <(hyperfine --version 2>/dev/null) || return 1
-    # The package `hyperfine` of Python's index is something else: its command prints no version.
+    # The Python package `hyperfine` is another program: its command prints no version.
     [[ ${words[0]} == hyperfine && ${words[1]-} =~ ^[0-9]+\.[0-9]+ ]] || return 1
     printf '%s\n' "$oldest_hyperfine" "${words[1]}" | sort --check=quiet --version-sort
 }
 
-# Are all things of a comma-separated list there?
+# Succeeds if all entries of a comma-separated list exist.
 are_there() {
     local thing
     for thing in ${1//,/ }; do
@@ -48,8 +48,8 @@ are_there() {
     done
 }
 
-# Sets missing_must, missing_may and missing_python to the packages of that need that are missing,
-# and missing_why[package] to what it is for. Arguments: the needs to look at; others stay empty.
+# Sets missing_must, missing_may and missing_python to the missing packages of each need, and
+# missing_why[package] to its use. Arguments: the needs to check; the others stay empty.
 declare -A missing_why=()
 find_missing() {
     missing_must=() missing_may=() missing_python=()
@@ -69,10 +69,10 @@ find_missing() {
     done < <(cat -- "${package_lists[@]}")
 }
 
-# Says what goes missing with each package in missing_may.
-say_what_is_lost() {
+# Reports the loss for each package in missing_may.
+report_losses() {
     local package
     for package in "${missing_may[@]}"; do
-        say "$package is missing: ${missing_why[$package]}."
+        say "$package is missing. It is for ${missing_why[$package]}."
     done
 }

@@ -1,11 +1,11 @@
 # shellcheck shell=bash # sourced by envs/setup.sh
-# What is built from C, in .tools/lib: the library that has Subversion's client clone working files, and the program
-# that builds a tree by the fewest system calls.
+# Build the C programs in .tools/lib: the library that makes Subversion's client clone files, and the program that
+# builds a tree with the fewest system calls.
 
 native_built=.tools/lib
 native_sources=(workflow/native/svn_reflink.c workflow/native/build_tree.c)
 
-# What is built from a source.
+# Prints the output of a source.
 native_target() {
     local name=${1##*/}
     case $name in
@@ -14,7 +14,7 @@ native_target() {
     esac
 }
 
-# Is all there, or is there nothing to be done about it? What could not be built from this source is tried once.
+# Succeeds if all are built, or if building this source failed before.
 is_native_built() {
     is_command gcc || return 0
     local source
@@ -32,7 +32,7 @@ is_one_built() {
     return 1
 }
 
-# Without a compiler, or the headers that it needs, cells that need what is built are skipped.
+# Without a compiler or its headers, cells that need these programs are skipped.
 build_native() {
     is_native_built && return
     mkdir -p "$native_built"
@@ -48,7 +48,7 @@ build_one() {
     [[ $target == *.so ]] && options=(-shared -fPIC)
     rm -f "$target" "$target.failed"
     say "building $target"
-    # Under another name first: who was interrupted has none.
+    # Under another name first, because a build can be interrupted.
     if gcc "${options[@]}" -O2 -Wall "$source" -o "$target.new" -ldl; then
         mv "$target.new" "$target"
     else

@@ -30,7 +30,7 @@ check_path() {
     fi
 }
 
-# Prints .venv or .conda, whichever the set-up finished last; nothing where there is none.
+# Prints .venv or .conda, the last finished set-up; prints nothing without a set-up.
 finished_environment() {
     local environment stamp
     for environment in .venv .conda; do
@@ -43,8 +43,8 @@ finished_environment() {
     done
 }
 
-# Puts an environment ("" for none) and the checkout's private tools in front on PATH. At the end
-# comes /usr/sbin: Debian's users do not have it there, and that is where apache2 is.
+# Puts an environment ("" for none) and the checkout's tools in front on PATH, and /usr/sbin at its end: apache2 is
+# there, and the PATH of Debian's users lacks it.
 use_environment() {
     export PATH="${1:+$root/$1/bin:}$root/.tools/bin:$PATH:/usr/sbin:/sbin"
 }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154 # sourced by envs/setup.sh, which sets root
 # The Python tools, in .venv, by uv from the lock files.
 
-# Prints a uv that runs: the machine's, or the private one.
+# Prints a uv that runs: the machine's, or the checkout's.
 find_uv() {
     local uv
     for uv in uv "$root/.tools/uv/bin/uv"; do
@@ -14,13 +14,13 @@ find_uv() {
     return 1
 }
 
-# Runs a command that fetches WHAT; where that fails, shows its last lines and ends with a sentence.
+# Runs a command that fetches WHAT. If it fails, prints its last lines and ends with a sentence.
 fetch() {
     local what=$1 output
     shift
     if ! output=$("$@" 2>&1); then
         printf '%s\n' "$output" | tail -n 4 | sed 's/^/    /' >&2
-        die "could not fetch $what: the lines above say why. Behind a proxy, set HTTPS_PROXY; with a" \
+        die "could not fetch $what. See the lines above. Behind a proxy, set HTTPS_PROXY; with a" \
             "package index of your own, set PIP_INDEX_URL and UV_DEFAULT_INDEX; then run this again."
     fi
 }
@@ -33,17 +33,17 @@ install_uv() {
         --require-hashes --no-deps --only-binary :all: --requirement envs/installer.lock
 }
 
-# Where the machine has certificates, uv is to believe them, not its own: companies add theirs.
+# uv uses the machine's certificates, because companies add their own.
 use_system_certificates() {
     local bundle
     for bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
-        # The first is today's name, the second that of uv before 0.10.
+        # The second name is for uv before 0.10.
         [[ -e $bundle ]] && export UV_SYSTEM_CERTS=true UV_NATIVE_TLS=true
     done
     return 0
 }
 
-# A .venv that was made for this very folder, by a Python that is still there and is not too old.
+# Succeeds if .venv was made for this folder, by a Python that exists and is new enough.
 is_usable_venv() {
     grep -qsF "$root/.venv" .venv/bin/activate &&
         .venv/bin/python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' &>/dev/null
@@ -55,7 +55,7 @@ make_python_environment() {
     find_uv >/dev/null || install_uv
     uv=$(find_uv) || die "uv does not run; delete .tools and run this again."
     if ! is_usable_venv; then
-        # From pyproject.toml. A machine whose Python does not fit gets one of uv's.
+        # From pyproject.toml. uv fetches a Python if the machine's does not fit.
         local wanted
         wanted=$(sed -n 's/^requires-python = "\(.*\)"$/\1/p' pyproject.toml)
         say "creating .venv with Python $wanted"
@@ -63,8 +63,7 @@ make_python_environment() {
         fetch "Python $wanted (one on PATH does as well)" "$uv" venv --quiet --no-project --python "$wanted" .venv
     fi
     say "installing the Python tools of ${python_locks[*]} in .venv"
-    # Bytecode now, not at each start: Snakemake's start takes half the time, and it may be that
-    # nothing else may write it later.
+    # Compile now: Snakemake then starts in half the time, and later the folder may be read-only.
     fetch "the Python tools" "$uv" pip sync --quiet --python .venv/bin/python --require-hashes \
         --build-constraints envs/installer.lock --compile-bytecode "${python_locks[@]}"
     ((${#python_locks[@]} == 1)) || : >.venv/vcsbench-cluster

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What became of a job of OpenPBS, in the words that Snakemake knows: status.sh ID.
+# Prints the state of a job of OpenPBS in Snakemake's words: status.sh ID.
 set -euo pipefail
-told=$(qstat -x -f "$1" 2>/dev/null) || { echo running; exit; } # it may not be known yet
-state=$(sed -n 's/^ *job_state = //p' <<<"$told")
+job=$(qstat -x -f "$1" 2>/dev/null) || { echo running; exit; } # the job may be too new
+state=$(sed -n 's/^ *job_state = //p' <<<"$job")
 if [[ $state != F ]]; then
     echo running
-elif [[ $(sed -n 's/^ *Exit_status = //p' <<<"$told") == 0 ]]; then
+elif [[ $(sed -n 's/^ *Exit_status = //p' <<<"$job") == 0 ]]; then
     echo success
 else
     echo failed

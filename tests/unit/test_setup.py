@@ -120,7 +120,7 @@ def test_setup_without_root_uses_conda(machine, tool):
     output = machine.set_up_well()
     created = f"{tool} create --prefix {machine.checkout}/.conda --file envs/workflow.yaml"
     assert machine.calls() == [created, "priority strict strict"]
-    assert "cells over http are skipped" in output and "mod_dav_svn" in output
+    assert "for cells over http" in output and "mod_dav_svn" in output
     which = machine.fakes.run(machine.checkout / "envs/run.sh", "bash", "-c", "type -P svn")
     assert which.stdout.strip() == f"{machine.checkout}/.conda/bin/svn"
     machine.set_up_well()

@@ -109,7 +109,9 @@ def _cells(plan: Plan) -> Iterator[Check]:
 def _programs(plan: Plan) -> Iterator[Check]:
     for package, is_required, purpose in missing_packages(plan.root):
         state = MISSING if is_required else LIMITED
-        yield Check(state, f"{package} is not installed: {purpose}", f"apt-get install {package}")
+        yield Check(
+            state, f"{package} is not installed. It is for {purpose}", f"apt-get install {package}"
+        )
     found = read_versions({name: argv for name, argv in VERSIONS.items() if shutil.which(name)})
     yield Check(AVAILABLE, ", ".join(f"{name} {version}" for name, version in found.items()))
     major = found.get("hyperfine", "").partition(".")[0]

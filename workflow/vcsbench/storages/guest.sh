@@ -1,13 +1,12 @@
 #!/bin/sh
-# The first process of the guest: mounts what it needs, exports a file system of its own over NFS to itself, runs one
-# command, and goes. Before it come lines that set TOOLS (the unpacked kernel and NFS tools), OUT (a folder of the
-# host's that the guest may write), KIND (of the exported file system), NAME (the guest's), DELAY (of loopback, "" for
-# none), COVERED (folders of the host that the mounts here cover, one a line) and COMMAND. The guest's root is the
-# host's, read-only.
+# The first process of the guest: mounts its file systems, exports one over NFS to itself, runs one command, and ends.
+# Lines before it set TOOLS (the unpacked kernel and NFS tools), OUT (a folder of the host that the guest can write),
+# KIND (of the exported file system), NAME (of the guest), DELAY (of loopback, "" for none), COVERED (folders of the
+# host below these mounts, one per line) and COMMAND. The guest's root is the host's, read-only.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/run
 libraries=$TOOLS/usr/lib/x86_64-linux-gnu:$TOOLS/lib/x86_64-linux-gnu
 
-# What was unpacked and not installed finds its libraries beside it; nobody else gets them.
+# The unpacked tools find their libraries next to them. No other program gets these.
 tool() { LD_LIBRARY_PATH=$libraries "$@"; }
 
 mount -t proc proc /proc
@@ -27,7 +26,7 @@ printf '%s\n' "$COVERED" | while IFS= read -r folder; do
 done
 mkdir -p /var/lib/nfs/v4recovery
 touch /var/lib/nfs/etab /var/lib/nfs/rmtab
-# The kernel asks for modules by itself, too.
+# The kernel loads modules by itself, too.
 printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s/bin/modprobe -d /run/modules "$@"\n' "$libraries" "$TOOLS" >/run/modprobe
 chmod +x /run/modprobe
 mkdir -p /run/modules/lib
