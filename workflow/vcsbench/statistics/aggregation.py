@@ -1,8 +1,7 @@
 """Read published numbers; aggregate runs to rounds and rounds to cells.
 
 Cells have medians, as published, or the best or worst run if a table asks for it. Comparisons use the
-geometric mean of the runs of a round, because it scatters by a tenth to a sixth less than the median of a
-few runs.
+geometric mean of the runs of a round: it scatters by a tenth to a sixth less than the median.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
     from vcsbench.metrics import Column
 
 MEDIAN, BEST, WORST = "median", "best", "worst"
-MEAN = "mean"  # Counts have the median here, too.
+MEAN = "mean"
 
 FIXED_SHARE = "fixed_share"
 
-# Published numbers have no rounds: they count as one round on a nameless machine.
+# Published numbers count as one round on a nameless machine.
 NO_ROUNDS: dict[str, str | float] = {
     "host": "",
     "round": 1.0,
@@ -53,10 +52,10 @@ def read_published(
 ) -> pd.DataFrame:
     """Return published numbers of one or several files as a frame.
 
-    Columns: the axes, `by` (other keys of rows; text, "" if missing), and one per metric (NaN if nothing
-    was published). Rows of one cell in two files are merged. `fixed` has the axis values of a whole file, by
-    path; `inapplicable` has by command the axes that they do not apply to. Raise UserError if no file has an
-    axis, a metric is no number, or a file has a cell twice.
+    Columns: the axes, `by` (other keys of rows; text, "" if missing), and one per metric (NaN if
+    nothing was published). Rows of one cell in two files are merged. `fixed` has the axis values of a
+    whole file, by path; `inapplicable` has by command the axes that they do not apply to. Raise
+    UserError if no file has an axis, a metric is no number, or a file has a cell twice.
     """
     keys, fixed, inapplicable = [*axes, *by], fixed or {}, inapplicable or {}
     frames = {str(path): _read(Path(path), keys) for path in paths}
@@ -85,7 +84,7 @@ def read_published(
 
 
 def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:
-    """Return a file with a column per metric; it may have a row per `metric` and `value`."""
+    """Return a column per metric; the file may have a row per `metric` and `value`."""
     with path.open(newline="", encoding="utf-8") as file:
         columns = next(csv.reader(file), [])
     if not columns:
@@ -101,19 +100,17 @@ def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def is_measured(frame: pd.DataFrame) -> bool:
-    """Return True if the frame has single rounds; published numbers are aggregated already."""
+    """Return False for published numbers, which are aggregated already."""
     return "round" in frame.columns
 
 
 def rows_of_statistic(frame: pd.DataFrame, statistic: str) -> pd.DataFrame:
-    """Return the published numbers of a statistic; all rows if the frame names none."""
     if STATISTIC not in frame:
         return frame
     return frame[frame[STATISTIC].isin(["", statistic])]
 
 
 def rows_where(frame: pd.DataFrame, where: Mapping[str, object]) -> pd.DataFrame:
-    """Return the rows of the cells that `where` selects."""
     for axis, values in where.items():
         frame = frame[frame[axis].isin(values_of(values))]
     return frame
@@ -138,10 +135,8 @@ def add_key_columns(
 
 
 def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
-    """Return the rows once per metric: COUNT has its name, `counts` its value.
-
-    `not_counted` has the reason if the value is missing.
-    """
+    """Return the rows once per metric: COUNT has its name, `counts` its value, `not_counted` the reason if
+    it is missing."""
     runs = add_metrics(frame)
     why = runs["not_counted"] if "not_counted" in runs else pd.Series("", index=runs.index)
     parts = []
@@ -156,9 +151,9 @@ def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
 def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
     """Return a row per cell, host and round, without duplicates and invalid runs.
 
-    `frame` has measurements or published numbers; `axes` identify its cells. Columns: axes, host, round,
-    metrics and their parts, flags, not_counted (of the first run), fixed_share, and work (same_work.several
-    of all rounds of the cell).
+    `frame` has measurements or published numbers; `axes` identify its cells. Columns: axes, host,
+    round, metrics and their parts, flags, not_counted (of the first run), fixed_share, and work
+    (same_work.several of all rounds of the cell).
     """
     if not is_measured(frame):
         return add_metrics(frame).assign(**NO_ROUNDS)
@@ -166,7 +161,6 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
 
 
 def duplicates_by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """Return the rounds of the duplicates, as they are compared, with their `cell`."""
     if "cell" not in frame:
         frame = frame.assign(cell="")
     return _aggregate_rounds(frame[_is_duplicate(frame)], ["cell", *axes, "host", "round"], MEAN)
@@ -179,7 +173,6 @@ def _is_duplicate(frame: pd.DataFrame) -> pd.Series:
 
 
 def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs whose evidence agrees with their label, duplicates included, with metrics."""
     return add_metrics(frame[~frame["flags"].map(flags.is_invalid).astype(bool)])
 
 
@@ -203,8 +196,8 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
 def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
     """Return a row per cell.
 
-    A metric of several parts is computed from its aggregated parts. Columns: axes, metrics and their parts,
-    n (rounds), hosts, flags (separated by spaces), not_counted, fixed_share, work.
+    A metric of several parts is computed from its aggregated parts. Columns: axes, metrics and their
+    parts, n (rounds), hosts, flags (separated by spaces), not_counted, fixed_share, work.
     """
     groups = grouped(rounds, axes)
     cells = _aggregate_metrics(rounds, groups, reduce).assign(
@@ -232,7 +225,7 @@ def pair_rows(
 
 
 def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with each metric that its columns allow, and the metric's parts."""
+    """Add each metric that the columns allow, and the metric's parts."""
     added: dict[str, Column] = {}
     for metric in map(metric_of, names()):
         is_published = metric.name in frame and metric.name not in metric.needs
@@ -261,7 +254,6 @@ def _aggregate_metrics(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: st
 
 
 def _centre(frame: pd.DataFrame, groups: DataFrameGroupBy, column: str, reduce: str) -> pd.Series:
-    """Return the median, or the geometric mean of columns with logarithms."""
     if reduce == MEAN and f"log {column}" in frame:
         return pd.Series(np.exp(groups[f"log {column}"].mean()))
     return pd.Series(groups[column].median())

@@ -39,13 +39,11 @@ if TYPE_CHECKING:
     from vcsbench.config.study import TableDefinition
     from vcsbench.statistics.baselines import CellSettings, Description
 
-# Compared axis of a baseline's table; no study has an axis of this name.
+# No study has an axis of this name.
 SINCE = "(when)"
-# Flags of cells that are not compared.
 NOT_SAVED, SAME_RUNS, HOSTS = "not-saved", "same-runs", "hosts-differ"
-# Settings that two compared cells must share, by the flag of a difference.
 SETTINGS = {"other-command": "command", "other-repository": "repository", "other-method": "method"}
-Key = tuple[str, ...]  # a cell's axis values
+Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ class CellResult(NamedTuple):
 class CellPair:
     """A current cell and the saved cell of its name.
 
-    `logs` are logarithms of both cells' times by round, `medians` their times. `withheld` maps each flag for
-    which they are not compared to its reason. `ratio` is saved / now of unpaired rounds.
+    `logs` are logarithms of both cells' times by round, `medians` their times. `withheld` maps each
+    flag for which they are not compared to its reason. `ratio` is saved / now of unpaired rounds.
     """
 
     axes: Mapping[str, str]
@@ -86,26 +84,24 @@ class CellPair:
 
 
 def load_baseline(name: str, study: str) -> MeasurementSet:
-    """Return a saved study; UserError if it cannot be read or lacks a column."""
+    """Raise UserError if the study cannot be read or lacks a column."""
     frame = read_measurements(baselines.csv_path(name, study))
     return MeasurementSet(name, frame, baselines.read_description(name, study))
 
 
 def load_current(study: str, results: Path) -> MeasurementSet:
-    """Return the current measurements of a study."""
     frame = read_measurements(results / "measurements" / f"{study}.csv")
     rounds = zip(frame["cell"], frame["round"].astype(int), frame["started_at"], strict=True)
     return MeasurementSet(baselines.NOW, frame, baselines.describe(study, rounds, results))
 
 
 def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> list[CellPair]:
-    """Return each current cell with the saved one, from runs after the baseline.
+    """Return each current cell with the saved one.
 
-    Runs that the baseline contains would be compared with themselves.
+    Runs that the baseline contains are left out: they would be compared with themselves.
     """
     frames = before.frame, runs_since(before.frame, now.frame), now.frame
     saved, since, current = (_cells(frame, axes) for frame in frames)
-    # The duplicates of the noisier day count.
     days = [noise_of(side.frame, axes, []).duplicates for side in (before, now)]
     noise = Noise(duplicates=max(days, key=lambda day: np.nan_to_num(day.variance, nan=-1.0)))
     pairs = []
@@ -129,7 +125,6 @@ def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str])
                 noise=noise,
             )
         )
-    # Errors are moderated over all ratios.
     ratios = [unpaired_ratio(*pair.logs) for pair in pairs]
     columns = np.array([(ratio.error**2 * ratio.n, ratio.degrees) for ratio in ratios], float)
     variances = zip(*moderated(*columns.reshape(-1, 2).T), strict=True)
@@ -142,13 +137,11 @@ def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str])
 
 
 def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
-    """Return the current runs that are not among the saved ones."""
     keys = ["host", "cell", "round", "run", "started_at"]
     return now[~pd.MultiIndex.from_frame(now[keys]).isin(pd.MultiIndex.from_frame(saved[keys]))]
 
 
 def _cells(frame: pd.DataFrame, axes: Sequence[str]) -> dict[Key, CellResult]:
-    """Return the cells by axis values."""
     rounds = by_round(frame, axes, MEAN)
     logs = grouped(rounds.assign(logs=np.log(rounds[DEFAULT])), axes)["logs"].agg(list)
     cells = by_cell(by_round(frame, axes), axes)
@@ -163,7 +156,6 @@ def _hosts(*sides: CellResult) -> tuple[str, ...]:
 def _withheld(
     settings: Sequence[CellSettings | None], sides: Sequence[CellResult], command: str
 ) -> dict[str, str]:
-    """Return the flags that exclude a pair of cells, with reasons."""
     withheld = {}
     if len(hosts := _hosts(*sides)) > 1:
         withheld[HOSTS] = f"{flags.message(HOSTS)} ({', '.join(hosts)})"
@@ -183,10 +175,8 @@ def baseline_table(
     order: Mapping[str, list[str]],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
-    """Return the table of a baseline, with the columns of every table.
-
-    value = 100 x (elapsed(saved) / elapsed(now) - 1) of medians; the ratio is unpaired.
-    """
+    """Return a baseline's table: value = 100 x (elapsed(saved) / elapsed(now) - 1) of medians; the ratio
+    is unpaired."""
     axes = list(order)
     table = tables.rows_frame([_row(pair, limits) for pair in pairs], axes)
     noise = pairs[0].noise if pairs else Noise()
@@ -208,7 +198,6 @@ def _row(pair: CellPair, limits: Limits) -> dict[str, object]:
 def baseline_notes(
     before: MeasurementSet, now: MeasurementSet, pairs: Sequence[CellPair]
 ) -> list[str]:
-    """Return sentences for readers of a baseline's table."""
     then = before.description
     first, last = (then[key][:16].replace("T", " ") for key in ("first", "last"))
     notes = [
@@ -227,7 +216,6 @@ def baseline_notes(
 
 
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
-    """Return the definition of a baseline's table, with the layout of the study's elapsed times."""
     no_table: TableDefinition = {}
     elapsed = [t for t in definitions.values() if t.get("metric") == DEFAULT] or [no_table]
     return {
@@ -248,10 +236,11 @@ def history(
 ) -> dict[str, list[Any]]:
     """Return the history of a study: baselines by date, and the current results if runs were added.
 
-    `times` has a record per baseline: `before` is the latest earlier one of the same host, `compared` the
-    number of cells with a call, `calls` counts them, `changed` has the changed conditions. `points` has a
-    record per cell and time: value, low and high in seconds, the call against the time before, its ratio,
-    and line (numbers of one line are comparable). `unread` has a sentence per unreadable baseline.
+    `times` has a record per baseline: `before` is the latest earlier one of the same host, `compared`
+    the number of cells with a call, `calls` counts them, `changed` has the changed conditions. `points`
+    has a record per cell and time: value, low and high in seconds, the call against the time before,
+    its ratio, and line (numbers of one line are comparable). `unread` has a sentence per unreadable
+    baseline.
     """
     snapshots: list[MeasurementSet] = []
     unread = []
@@ -305,7 +294,6 @@ def _points(
     calls: Mapping[Key, Mapping[Any, Any]],
     lines: Counter[Key],
 ) -> list[dict[str, object]]:
-    """Return a record per cell and host: geometric means over rounds."""
     rounds = by_round(snapshot.frame, axes, MEAN)
     rounds = rounds.assign(log=np.log(rounds[DEFAULT]))
     points = []

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-# Name of the current measurements next to a baseline.
 NOW = "now"
 
 
@@ -36,10 +35,11 @@ class CellSettings(TypedDict):
 
 
 class Description(TypedDict):
-    """The description of a study's measurements: when, where and how they were made.
+    """When, where and how measurements were made.
 
-    `first` and `last` are the times of runs, `hosts` has facts by host, `cells` the settings by cell. The
-    other keys list the different values of all cells, `versions` by program, `server_files` digests by path.
+    `first` and `last` are the times of runs, `hosts` has facts by host, `cells` the settings by cell.
+    The other keys list the different values of all cells, `versions` by program, `server_files` digests
+    by path.
     """
 
     study: str
@@ -59,22 +59,18 @@ class Description(TypedDict):
 
 
 def table_name(baseline: str) -> str:
-    """Return the name of the table: `before-upgrade-vs-now`."""
     return f"{baseline}-vs-{NOW}"
 
 
 def csv_path(name: str, study: str) -> Path:
-    """Return the path of a study's saved measurements."""
     return FOLDER / name / f"{study}.csv"
 
 
 def description_path(name: str, study: str) -> Path:
-    """Return the path of the description: host, versions, times and settings of cells."""
     return FOLDER / name / f"{study}.json"
 
 
 def saved_baselines() -> dict[str, list[str]]:
-    """Return the names of the baselines, each with its studies."""
     return {
         folder.name: sorted(path.stem for path in folder.glob("*.csv"))
         for folder in sorted(FOLDER.glob("*"))
@@ -125,10 +121,9 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
 
 
 def describe(study: str, rounds: Iterable[tuple[str, int, str]], results: Path) -> Description:
-    """Return the description of a study's measurements, from the contexts of its cells.
+    """Describe measurements by the contexts of their cells; `rounds` are (cell, number, start).
 
-    `rounds` have the cell, the number and the start of each run. Raise UserError if a context is missing or
-    of another run.
+    Raise UserError if a context is missing or of another run.
     """
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in rounds:
@@ -183,7 +178,6 @@ def _context(path: Path, started_at: str) -> Context:
 
 
 def cell_settings(context: Context) -> CellSettings:
-    """Return the settings of a cell from its context."""
     repository = context.get("repository") or {}
     ways = {(run.get("certificate") or {}).get("cache_cleared_by") or "" for run in context["runs"]}
     return {
@@ -202,7 +196,6 @@ def _distinct(values: Iterable[Item | None]) -> list[Item]:
 
 
 def changes(before: Description, now: Description) -> list[str]:
-    """Return the changed conditions between two descriptions, a few words each."""
     sides = [
         {
             "kernel": side.get("kernel") or [],
@@ -214,7 +207,7 @@ def changes(before: Description, now: Description) -> list[str]:
     ]
     for program, versions in before.get("versions", {}).items():
         since = now.get("versions", {}).get(program)
-        if versions and since:  # A program that one side did not use has not changed.
+        if versions and since:
             sides[0][program], sides[1][program] = versions, since
     changed = [
         f"{name} {', '.join(old) or 'unknown'} to {', '.join(sides[1][name]) or 'unknown'}"
@@ -229,7 +222,7 @@ def changes(before: Description, now: Description) -> list[str]:
 
 
 def read_description(name: str, study: str) -> Description:
-    """Return the description of a saved study; UserError if it cannot be read."""
+    """Raise UserError if the description cannot be read."""
     path = description_path(name, study)
     try:
         description: Description = json.loads(path.read_text(encoding="utf-8"))

@@ -39,12 +39,10 @@ from vcsbench.statistics.tables import SIDES
 if TYPE_CHECKING:
     from vcsbench.config.study import TableDefinition
 
-# A batch takes half of the remaining time, because the next decision has more data; but no less than this.
+# A batch takes half of the remaining time, because the next decision has more data.
 MIN_BATCH_S = 60.0
-# Time outside of measuring: start of Snakemake, tables and report.
 AROUND_S = 25.0
 AROUND_PER_CELL_ROUND_S = 0.01
-# Longest forecast: a year.
 FORECAST_S = 365 * 24 * 3600.0
 
 
@@ -60,12 +58,10 @@ class Comparison:
 
     @property
     def is_precise_enough(self) -> bool:
-        """Return True if more rounds change nothing."""
         return self.rounds >= self.needed
 
     @property
     def is_decided(self) -> bool:
-        """Return True if it has a call."""
         return self.call != TOO_NOISY
 
 
@@ -80,14 +76,12 @@ class ComparisonSettings:
 
     @classmethod
     def on_machine(cls, params: Mapping[str, Any], scatter: float) -> ComparisonSettings:
-        """Return the settings from the params of a rule, on a machine whose runs scatter by this much."""
         return cls(**{**params, "limits": Limits(**params["limits"]).on_machine(scatter)})
 
 
 def comparisons_of(
     tables: Iterable[pd.DataFrame], settings: ComparisonSettings
 ) -> list[Comparison]:
-    """Return the comparisons of tables, which are in the order of the settings."""
     comparisons = []
     for (name, definition), table in zip(settings.tables.items(), tables, strict=True):
         rows = table[table["ratio"].notna()].to_dict("records")
@@ -104,9 +98,10 @@ def comparisons_of(
 def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> float:
     """Return the rounds after which a table's row is precise enough, with today's mean and scatter.
 
-    All of its error is taken to shrink, because after few rounds the part of duplicates is mostly chance.
+    All of its error is taken to shrink, because after few rounds the part of duplicates is mostly
+    chance.
     """
-    if math.isnan(row["twin_sd"]):  # Without duplicates nothing is called.
+    if math.isnan(row["twin_sd"]):
         return math.inf
     if math.isnan(row["error"]):
         return limits.min_rounds
@@ -130,7 +125,6 @@ class BlockGroup:
 
     @property
     def precise_per_second(self) -> float:
-        """Return the most comparisons per second that further rounds make precise enough."""
         needed = sorted(rounds for rounds, _ in self.open)
         return max(n / rounds for n, rounds in enumerate(needed, 1)) / self.round_s
 
@@ -144,7 +138,7 @@ class BlockGroup:
 def allocate(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
 ) -> Counter[str]:
-    """Return the rounds of each block; `round_s` has the time of a round by block."""
+    """Return rounds by block; `round_s` has the time of a round by block."""
     allocated: Counter[str] = Counter()
     for blocks, rounds, _, _ in _assignments(comparisons, round_s, seconds):
         allocated.update(dict.fromkeys(blocks, rounds))
@@ -185,7 +179,6 @@ def _assignments(
 
 
 def _groups(comparisons: Iterable[Comparison], round_s: Mapping[str, float]) -> list[BlockGroup]:
-    """Return the blocks, joined where a comparison has cells of both."""
     groups: list[BlockGroup] = []
     for comparison in comparisons:
         touched = [group for group in groups if group.blocks & comparison.blocks]
@@ -202,14 +195,12 @@ def _groups(comparisons: Iterable[Comparison], round_s: Mapping[str, float]) -> 
 def remaining_s(
     seconds: float, spent: TimeBreakdown, cell_rounds: int, setup_s: float = 0.0
 ) -> float:
-    """Return the seconds of a budget that are left to measure; `setup_s` is the time before this run."""
     return seconds - setup_s - spent.total_s - AROUND_S - AROUND_PER_CELL_ROUND_S * cell_rounds
 
 
 def allocate_rounds(
     comparisons: Sequence[Comparison], spent: TimeBreakdown, seconds: float
 ) -> tuple[Counter[str], str]:
-    """Return the rounds of each block in the next batch, or none and the reason."""
     for part in (min(seconds, max(seconds / 2, MIN_BATCH_S)), seconds):
         if rounds := allocate(comparisons, spent.round_s, part):
             return rounds, ""
@@ -226,10 +217,6 @@ def budget_report(
     limits: Limits,
     scatter: float,
 ) -> dict[str, object]:
-    """Return the use of the minutes, the decided comparisons, and a forecast.
-
-    `limits` come from the configuration, `scatter` from runs on this machine.
-    """
     here = limits.on_machine(scatter)
     return {
         "spent_s": {

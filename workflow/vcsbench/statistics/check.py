@@ -1,7 +1,7 @@
 """Report whether expectations hold: `python -m vcsbench.statistics.check results/check.csv`.
 
-Exit codes: 0 all pass; 1 nothing to check, or unreadable; 3 one does not hold; 4 one is inconclusive or was
-not measured. It also writes JUnit XML for build servers and Markdown for pull requests.
+Exit codes: 0 all pass; 1 nothing to check, or unreadable; 3 one does not hold; 4 one is inconclusive or
+was not measured. It also writes JUnit XML for build servers and Markdown for pull requests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ JUNIT, MARKDOWN = "check.junit.xml", "check.md"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a line per expectation and return the exit code."""
     path = Path(arguments[0])
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -55,16 +54,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return the number of expectations that pass."""
     passed = sum(row["passes"] == "yes" for row in rows)
     return f"{passed} of {words.count_of(len(rows), 'expectation')} pass"
 
 
 def junit(rows: Sequence[Row]) -> str:
-    """Return a suite per study with a case per expectation.
-
-    A failure does not hold; an error is undecided.
-    """
+    """A failure does not hold; an error is undecided."""
     suites = ET.Element("testsuites", name="vcsbench")
     for study in dict.fromkeys(row["study"] for row in rows):
         of_study = [row for row in rows if row["study"] == study]
@@ -86,7 +81,6 @@ def junit(rows: Sequence[Row]) -> str:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """Return a table with a row per expectation."""
     lines = [
         f"**{summary(rows)}**",
         "",
@@ -102,7 +96,6 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def value_of(row: Row) -> str:
-    """Return `1.3 (1.1 to 1.5) times, f6 / f7`, or `no value`."""
     if not row["measured"]:
         return "no value"
     value = words.significant(float(row["measured"]))

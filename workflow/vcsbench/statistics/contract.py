@@ -21,16 +21,14 @@ Value = TypeVar("Value")
 
 # Column of published numbers that names the statistic of their runs. It is no axis.
 STATISTIC = "statistic"
-# `withheld` has the reason if measured cells are not compared. `fixed_share` is the share of fixed cost in
-# the time, the larger of both sides. Published numbers have a value alone, because their rounds are
-# unknown.
+# `withheld` has the reason if measured cells are not compared. `fixed_share` is the larger of both sides.
 STATISTICS = ("ratio", "low", "high", "n", "flags", "withheld", "fixed_share")
 # Standard error and degrees of freedom of ln ratio, and standard deviation between duplicates.
 ERROR = ("error", "degrees", "twin_sd")
 # `detectable` is the smallest ratio that would have been called, `within` the largest that is possible.
 CALL = ("call", *ERROR, "detectable", "within")
 NUMBERS = ("value", "ratio", "low", "high", "n", "fixed_share", *ERROR, "detectable", "within")
-# `over` is the reduction of the measured value: `median of 8 cells`. `why` has the reasons of the verdict.
+# `over` is the reduction: `median of 8 cells`. `why` has the reasons of the verdict.
 OF_FINDINGS = [
     *["id", "statement", "published", "measured", "low", "high", "unit", "over"],
     *["expected", "verdict", "why"],
@@ -47,14 +45,12 @@ WORDS = {NOT_SHOWN: "equal", TOO_NOISY: "undecided"}
 REPRODUCED, DIFFERS = "reproduced", "differs"
 INCONCLUSIVE, NOT_MEASURED = "inconclusive", "not measured"
 TOO_SMALL = "too small to compare"
-# Of a finding that differs, for readers: its direction has changed.
 REVERSED = "reversed"
 
-# Reasons to stop a run with minutes.
 ALL_DECIDED, TIME_IS_UP, UNREACHABLE = "answered", "time is up", "more rounds tell nothing"
 
-# A machine is noisy if single runs of a cell scatter by more, in per cent. From here on, more rounds
-# than the 13 of a default run are needed to show that a difference of 5 % is below 10 %.
+# In per cent. From here on, more than the 13 rounds of a default run are needed to show that a difference of
+# 5 % is below 10 %.
 NOISY_PCT = 6.0
 
 
@@ -63,7 +59,8 @@ class Limits:
     """Limits of the configuration from which a conclusion is drawn.
 
     A difference below `min_effect_pct` is not worth noting; on a noisy machine the limit is at least
-    `min_effect_pct_if_noisy`. Comparisons with fewer than `min_rounds` have the flag `low-n` and no call.
+    `min_effect_pct_if_noisy`. Comparisons with fewer than `min_rounds` have the flag `low-n` and no
+    call.
     """
 
     min_effect_pct: float = 10.0
@@ -72,7 +69,6 @@ class Limits:
 
     @classmethod
     def of(cls, config: Config) -> Limits:
-        """Return the limits of a configuration."""
         settings = config.settings
         return cls(settings.min_effect_pct, settings.min_effect_pct_if_noisy, config.least_rounds)
 
@@ -92,12 +88,10 @@ def scatter_pct(scatter: float) -> float:
 
 
 def is_difference(call: str) -> bool:
-    """Return True if a call is a difference, in the words of any metric."""
     return call not in ("", NOT_SHOWN, TOO_NOISY)
 
 
 def columns(keys: Sequence[str]) -> list[str]:
-    """Return all columns of a table in order; `keys` identify its rows."""
     return ["table", *keys, "baseline", "candidate", "value", *STATISTICS, *CALL]
 
 
@@ -107,26 +101,23 @@ def is_exact(row: Mapping[str, object]) -> bool:
 
 
 def keys_of(row: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the axes and other keys of a row, its candidate among them."""
     return {name: value for name, value in row.items() if name not in _FACTS}
 
 
 def values_of(selected: object) -> list[str]:
-    """Return the values of an axis in a definition: a single value, or a list."""
     return [str(value) for value in (selected if isinstance(selected, list) else [selected])]
 
 
 def matches_cell(cell: Mapping[str, str], where: Mapping[str, object]) -> bool:
-    """Return True if a cell is selected by `where`; axes that the cell lacks are ignored."""
+    """Return True if `where` selects a cell; axes that the cell lacks are ignored."""
     return all(cell[a] in values_of(selected) for a, selected in where.items() if a in cell)
 
 
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
 
-# Between reasons, and between a reason and its test.
 SEPARATOR, TO_TEST = "; ", " (to test: "
-# Sentence of each reason, by its code. POSSIBLE ones may explain a verdict; their label is before the colon.
+# POSSIBLE reasons may explain a verdict; their label is before the colon.
 POSSIBLE = ("scale", "other-storage", "same-machine", "newer-version", "fewer-cells")
 SENTENCES = {
     "low-n": "low n: {rounds}",
@@ -165,13 +156,11 @@ class Reason:
 
     @property
     def text(self) -> str:
-        """Return the reason as a short sentence."""
         sentence = SENTENCES[self.code].format(**self.values)
         return f"{sentence}{TO_TEST}{self.test})" if self.test else sentence
 
 
 def write_reasons(reasons: Iterable[Reason]) -> str:
-    """Return reasons as the text of the column `why`."""
     return SEPARATOR.join(reason.text for reason in reasons)
 
 
@@ -182,19 +171,16 @@ def read_reasons(why: str) -> list[tuple[str, str]]:
 
 
 def is_possible(sentence: str) -> bool:
-    """Return True for a reason that may explain a verdict."""
     label = sentence.partition(": ")[0]
     return any(SENTENCES[code].startswith(f"{label}: ") for code in POSSIBLE)
 
 
 def verdict_for_reader(row: Mapping[str, Any]) -> str:
-    """Return the verdict of a finding's row, REVERSED if its direction has changed."""
     is_reversed = str(row.get("why") or "").startswith(f"{REVERSED}: ")
     return REVERSED if is_reversed else row["verdict"] or NOT_MEASURED
 
 
 def bounds_text(finding: FindingDefinition) -> str:
-    """Return the expected value: `1.8 to 4.0`, `at least 4.5`, `at most 0.7`."""
     low, high = (finding["expect"].get(bound) for bound in ("at_least", "at_most"))
     if low is None:
         return f"at most {high}"
@@ -202,7 +188,6 @@ def bounds_text(finding: FindingDefinition) -> str:
 
 
 def is_expected(finding: FindingDefinition, value: float) -> bool:
-    """Return True if the finding expects this value."""
     low, high = expected_bounds(finding)
     return low <= value <= high
 
@@ -216,7 +201,6 @@ def side_of(finding: FindingDefinition, value: float) -> int:
 def verdict_of(
     finding: FindingDefinition, measured: Estimate, limits: Limits
 ) -> tuple[str, list[Reason]]:
-    """Return the verdict on a value by its interval, with reasons."""
     if not measured.n:
         return NOT_MEASURED, []
     if measured.n < limits.min_rounds:
@@ -242,6 +226,5 @@ def verdict_of(
 
 
 def expected_bounds(finding: FindingDefinition) -> tuple[float, float]:
-    """Return the ends of the expected range, infinite where it has none."""
     expect = finding["expect"]
     return expect.get("at_least", -math.inf), expect.get("at_most", math.inf)

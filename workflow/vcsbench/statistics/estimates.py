@@ -25,9 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 CONFIDENCE = 0.95
-# Share of experiments in which a detectable difference is called.
 POWER = 0.9
-# Largest half width of an interval, as a logarithm: exp() of more overflows soon.
+# As a logarithm: exp() of more overflows soon.
 MAX_HALF_WIDTH = 100.0
 
 SCATTER_LIMIT = 0.1
@@ -38,10 +37,8 @@ MIN_PRIOR_DEGREES = 2.0
 EXACT = 1e-18
 
 P_SIGNIFICANT, P_UNCERTAIN = 0.01, 0.1
-# Prior of the standard deviation of ln(duplicate / original). Pairs of real runs differ by 0.6 % in the
-# median.
+# For ln(duplicate / original). Pairs of real runs differ by 0.6 % in the median.
 PRIOR_SCALE, PRIOR_DEGREES = 0.010, 3.0
-# Degrees of freedom that the prior adds to the moment estimate.
 ADDED_DEGREES = 2.0
 MAX_DEGREES = 1e6
 _POINTS = 300
@@ -51,8 +48,8 @@ _POINTS = 300
 class Estimate:
     """A mean with the bounds of its interval (NaN without one) over `n` rounds.
 
-    `error` is the standard error (of the logarithm if the mean is a ratio) with `degrees` of freedom. `pairs`
-    is the number of comparisons that are averaged within a round.
+    `error` is the standard error (of the logarithm if the mean is a ratio) with `degrees` of freedom.
+    `pairs` is the number of comparisons that are averaged within a round.
     """
 
     value: float
@@ -68,13 +65,11 @@ NO_ESTIMATE = Estimate(math.nan, math.nan, math.nan, 0)
 
 
 def mean_interval(values: Iterable[float]) -> Estimate:
-    """Return the arithmetic mean of finite values, one per round, with its interval."""
     value, square, n = _mean_and_square(values)
     return mean(value, math.sqrt(square), n - 1 if n > 1 else math.nan, n)
 
 
 def mean(value: float, error: float, degrees: float, n: int, pairs: float = 1.0) -> Estimate:
-    """Return a mean with the interval of its standard error."""
     half = t_quantile(degrees) * error
     return Estimate(value, value - half, value + half, n, error, degrees, pairs)
 
@@ -97,7 +92,6 @@ def ratio_interval(log_ratios: Iterable[float], pairs: float = 1.0) -> Estimate:
 def ratio(
     log: float, error: float, degrees: float, n: int, pairs: float = 1.0, level: float = CONFIDENCE
 ) -> Estimate:
-    """Return a ratio with its interval at a level from a logarithm and the standard error of it."""
     half = min(t_quantile(degrees, level) * error, MAX_HALF_WIDTH)
     low, high = math.exp(log - half), math.exp(log + half)
     return Estimate(math.exp(log), low, high, n, error, degrees, pairs)
@@ -112,7 +106,7 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     candidate, second, n = _mean_and_square(candidate_logs)
     fewer, square = min(m, n), math.fsum([first, second])
     degrees = fewer - 1 if fewer > 1 else math.nan
-    if square > 0:  # not NaN
+    if square > 0:
         degrees = square**2 / math.fsum([first**2 / (m - 1), second**2 / (n - 1)])
     return ratio(baseline - candidate, math.sqrt(square), degrees, fewer)
 
@@ -132,7 +126,6 @@ class Variance(NamedTuple):
     degrees: float = math.inf
 
     def scaled(self, factor: float) -> Variance:
-        """Return the variance times a factor, with the same degrees of freedom."""
         return Variance(self.variance * factor, self.degrees)
 
 
@@ -147,8 +140,8 @@ def sum_variances(parts: Iterable[Variance]) -> Variance:
 def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each cell's sum of squared residuals over rounds, and its degrees of freedom.
 
-    Rows are cells, columns rounds (NaN if missing). Residuals exclude the drift that the cells of a block
-    share in a round. `blocks` has the number of each cell's block.
+    Rows are cells, columns rounds (NaN if missing). Residuals exclude the drift that the cells of a
+    block share in a round. `blocks` has the number of each cell's block.
     """
     is_measured = np.isfinite(logs)
     n = is_measured.sum(axis=1)
@@ -170,7 +163,7 @@ def _mean(values: np.ndarray, is_measured: np.ndarray, axis: int) -> np.ndarray:
 
 
 def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return moderated variances and their degrees of freedom; NaN stays NaN."""
+    """NaN stays NaN."""
     prior, members = prior_of(variances, degrees)
     if not prior:
         return variances, degrees
@@ -178,13 +171,11 @@ def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, n
     share = 1.0 if math.isinf(prior.degrees) else prior.degrees / (prior.degrees + member_degrees)
     values, more = variances.copy(), degrees.astype(float)
     values[members] = share * prior.variance + (1 - share) * variances[members]
-    # Not more degrees of freedom than all cells have together.
     more[members] = np.minimum(prior.degrees + member_degrees, member_degrees.sum())
     return values, more
 
 
 def prior_of(variances: np.ndarray, degrees: np.ndarray) -> tuple[Variance | None, np.ndarray]:
-    """Return the common prior of variances (or None), and a mask of its members."""
     members = np.isfinite(variances) & (degrees > 0) & (variances > EXACT)
     if members.sum() < MIN_VARIANCES:
         return None, members
@@ -276,7 +267,6 @@ def _posterior(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) 
     deviations = np.concatenate([[0.0], np.geomspace(PRIOR_SCALE / 20, widest, _POINTS)])
     variances = deviations**2
     total = variances[:, None] + by_rounds
-    # Only the part of the rounds is uncertain (Satterthwaite).
     freedom = degrees * (total / by_rounds) ** 2
     spread = (freedom + 1) / 2 * np.log1p(squares / freedom / total) + np.log(total) / 2
     prior = (PRIOR_DEGREES + 1) / 2 * np.log1p((deviations / PRIOR_SCALE) ** 2 / PRIOR_DEGREES)

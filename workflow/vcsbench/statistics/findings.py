@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 
 REDUCTIONS = {MEDIAN: "median", "min": "least", "max": "greatest"}
 NO_ROWS = pd.DataFrame(columns=["not_counted"])
-# Verdict of an expectation, because nothing was published that could be reproduced.
 HOLDS = "holds"
 
 
@@ -70,8 +69,8 @@ HOLDS = "holds"
 class EvaluationContext:
     """Facts about measured numbers that a verdict uses.
 
-    `noise` maps a metric to its noise, `baselines` a name to its cells next to the current ones. `grid` has
-    the cells (axes and `skip`). `measured` and `published` have the conditions of both sides.
+    `noise` is by metric, `baselines` maps a name to its cells next to the current ones. `grid` has the
+    cells (axes and `skip`). `measured` and `published` have the conditions of both sides.
     """
 
     noise: Callable[[str], Noise] = lambda _metric: NO_NOISE
@@ -91,7 +90,6 @@ def context_of(
     published: Conditions = AS_PUBLISHED,
     study: str = "",
 ) -> EvaluationContext:
-    """Return the context of verdicts on measurements; `grid` has the rows of its file."""
     subject = same_work.subject_axis(axes)
     lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
     sides = [column for column in ("client_version", "server_version") if column in measured]
@@ -130,9 +128,9 @@ def evaluate_findings(
 ) -> pd.DataFrame:
     """Return a row per finding, with the columns OF_FINDINGS.
 
-    `published` is a frame of read_published, `measured` of the measurements; either may be None. `by` are
-    columns that identify cells as axes do. `measured` of a row is the mean over rounds (geometric for
-    ratios) of the value in each round, `low` and `high` its interval.
+    `published` is a frame of read_published, `measured` of the measurements; either may be None. `by`
+    are columns that identify cells as axes do. `measured` of a row is the mean over rounds (geometric
+    for ratios) of the value in each round, `low` and `high` its interval.
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
@@ -180,7 +178,6 @@ def evaluate_expectations(
 
 
 def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition]) -> pd.DataFrame:
-    """Return the rows of a study that the configuration does not run."""
     rows = evaluate_findings(expectations, [], None, None)
     return _with_passes(expectations, rows.assign(why=f"the key `studies` lacks {study}"))
 
@@ -196,19 +193,17 @@ def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) 
 def rounds_of(
     frame: pd.DataFrame, keys: Sequence[str], by: Sequence[str], statistic: str = MEAN
 ) -> pd.DataFrame:
-    """Return the rounds of a frame, each aggregated to a statistic."""
     return by_round(add_key_columns(frame, by)[0], keys, statistic)
 
 
 class FindingCheck:
     """A finding, and its value and verdict on frames of by_round, whose cells `axes` identify.
 
-    `statistic` is the one of the runs (default: mean), `where` selects the cells, `sides` are the compared
-    values of an axis, the baseline first, and `keys` identify a cell, or a pair of cells.
+    `statistic` is the one of the runs (default: mean), `where` selects the cells, `sides` are the
+    compared values of an axis, the baseline first, and `keys` identify a cell, or a pair of cells.
     """
 
     def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:
-        """Read the definition."""
         self.finding, self.axes, self.where = finding, axes, {**finding["where"]}
         self.statistic = str(self.where.pop(STATISTIC, MEAN))
         self.compare: dict[str, Any] = {**finding.get("compare", {})}
@@ -226,7 +221,6 @@ class FindingCheck:
         return metric_of(self.metric).unit if self.metric in names() else ""
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
-        """Return the verdict on measured numbers."""
         if "to" in self.compare:
             return self._evaluate_baseline(context)
         if self.metric not in rounds:
@@ -287,7 +281,7 @@ class FindingCheck:
         of_rounds = values.groupby("round")["value"]
         count, over = grouped(values, self.keys).ngroups, self.finding["expect"]["over"]
         reduced = of_rounds.agg(over)[of_rounds.count() == count]
-        if len(reduced) == 1:  # exp(log(x)) would change the last digit.
+        if len(reduced) == 1:
             return Estimate(float(reduced.iloc[0]), math.nan, math.nan, 1)
         # The median of `count` values has the error of an average of fewer.
         averaged = max(min(count, 2.0), 2 / math.pi * count) if over == MEDIAN else 1.0
@@ -306,14 +300,12 @@ class FindingCheck:
         return both[partners == len(self.sides)]
 
     def _comparable(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
-        """Return the rows of cells that did the same work, and why others are excluded."""
         compared = [rows.iloc[:0]]
         refused: dict[str, Reason] = {}
         for _, part in grouped(rows, self.keys):
             sides = part[self.compare["axis"]] if self.compare else [""] * len(part)
             name = same_work.name_of(dict(part.iloc[0]), self.keys)
             refusal = same_work.refusal(name, dict(zip(sides, part["work"], strict=True)))
-            # A single number only needs rounds of equal work.
             if refusal and (self.compare or refusal.flag == same_work.OTHER):
                 reason = Reason(refusal.flag, {"reason": refusal.reason})
                 refused.setdefault(reason.text, reason)
@@ -322,7 +314,6 @@ class FindingCheck:
         return pd.concat(compared), list(refused.values())
 
     def _without_small(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
-        """Return the rows of pairs with enough work, and why pairs of mostly fixed cost are excluded."""
         if rows.empty or FIXED_SHARE not in rows:
             return rows, []
         small = grouped(rows, self.keys)[FIXED_SHARE].transform("max") > DECIDING_SHARE
@@ -333,7 +324,6 @@ class FindingCheck:
         return rows[~small], [Reason("fixed-cost", values)]
 
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
-        """Return the reason of a missing value: not counted, not in the grid, skipped, or no valid run."""
         for why in rows["not_counted"].unique():
             if reason := run_columns.why_not_counted(why, metric_of(self.metric).needs):
                 return Reason("not-counted", {"reason": reason})
@@ -350,7 +340,6 @@ class FindingCheck:
     def _partial(
         self, rounds: pd.DataFrame, used: pd.DataFrame, grid: Sequence[Mapping[str, str]]
     ) -> list[Reason]:
-        """Return the number of measured cells if the grid has more; the value is of `used`."""
         axes = [axis for axis in self.axes if grid and axis in grid[0]]
         if not axes or self.compare.get("axis", axes[0]) not in axes:
             return []
@@ -367,7 +356,6 @@ class FindingCheck:
         return [Reason("partial", values)]
 
     def _cells(self, rows: pd.DataFrame) -> list[tuple[Key, Key]]:
-        """Return the compared pairs of cells; none if the finding compares nothing."""
         pairs = []
         for cell in rows[self.keys].drop_duplicates().to_dict("records") if self.sides else ():
             ends = [cell | {self.compare["axis"]: side} for side in self.sides]
@@ -396,12 +384,10 @@ class FindingCheck:
         return [Reason("fewer-cells", {**values, "value": same})]
 
     def _over(self, count: int) -> str:
-        """Return the reduction of a value: `least of 12 cells`."""
         things = words.count_of(count, "pair" if self.sides else "cell")
         return things if count == 1 else f"{REDUCTIONS[self.finding['expect']['over']]} of {things}"
 
     def _evaluate_baseline(self, context: EvaluationContext) -> Evaluation:
-        """Return the verdict on a comparison with a saved baseline; none holds if a cell is not compared."""
         name = self.compare["to"]
         if name not in context.baselines:
             return Evaluation(reasons=[Reason("no-baseline", {"name": name})])

@@ -29,7 +29,6 @@ EQUIVALENCE_ALPHA = 0.045
 
 MIN_COUNT_ROUNDS = 2
 COUNT_TOLERANCE = 0.01
-# Flags that do not concern counts: of noise, and of times.
 NOISE_FLAGS = {"low-n", "no-duplicates"}
 TIME_FLAGS = {"outlier-10", "outlier-20", "too-short", "mostly-fixed-cost", "saturated"}
 TIME_FLAGS |= {"mean-cpu", "cpu-steal", "cpu-busy", "throttled"}
@@ -48,8 +47,8 @@ def add_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> pd
     """Return the table with the columns call, detectable and within.
 
     Needs ratio, n, error, degrees and twin_sd (NaN without duplicates). `words` are the calls of the
-    candidate for a ratio above 1 and below 1. A row without a ratio has the call "". `detectable` is the
-    smallest ratio that 9 of 10 equal experiments would call, at the level of the row.
+    candidate for a ratio above 1 and below 1. A row without a ratio has the call "". `detectable` is
+    the smallest ratio that 9 of 10 equal experiments would call, at the level of the row.
     """
     ratio, n, error, degrees, duplicate_sd = (
         table[name].to_numpy(float) for name in ("ratio", "n", "error", "degrees", "twin_sd")
@@ -107,7 +106,6 @@ def _one_sided(degrees: float | np.ndarray, chance: float) -> np.ndarray:
 
 
 def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    """Return two-sided p values of means."""
     from scipy.special import stdtr
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -128,7 +126,7 @@ def _holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
-    """Return the ratio of counts that are equal in all paired rounds; None if they vary."""
+    """Return None if the counts vary between paired rounds."""
     sides = pairs[[f"{metric.name}_baseline", f"{metric.name}_candidate"]]
     if len(pairs) < MIN_COUNT_ROUNDS or (sides != sides.iloc[0]).to_numpy().any():
         return None
@@ -137,7 +135,6 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
 
 
 def call_counts(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """Return a called table with the calls of constant counts, which need no more than a ratio."""
     low, high, ratios = (table[name].astype(float) for name in ("low", "high", "ratio"))
     constant = np.isfinite(low) & (low == high)
     calls = table["call"].mask(constant & (ratios > 1), metric.calls[0])
@@ -152,7 +149,6 @@ def call_counts(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 
 
 def without_time_flags(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """Return the table without flags of times if the metric is a count."""
     if not metric.exact:
         return table
     return table.assign(flags=[_without(words, TIME_FLAGS) for words in table["flags"]])

@@ -2,9 +2,10 @@
 
 Three variances make the error of every comparison:
 
-- of each cell: the scatter of its rounds beyond the drift that its block shares; moderated over all cells;
-- of averages over several pairs of cells: the ratio of their scatter to their cells' own, because
-  what moves together in a round does not average out;
+- of each cell: the scatter of its rounds beyond the drift that its block shares; moderated over all
+  cells;
+- of averages over several pairs of cells: the ratio of their scatter to their cells' own, because what
+  moves together in a round does not average out;
 - of duplicates (A/A): the difference of their means beyond the scatter of rounds. No round reduces it.
 """
 
@@ -35,7 +36,7 @@ from vcsbench.statistics.estimates import (
 )
 
 UNKNOWN = Variance(math.nan)
-Key = tuple[str, ...]  # a cell's axis values
+Key = tuple[str, ...]
 Pairs = Sequence[tuple[Key, Key]]
 
 
@@ -50,8 +51,9 @@ class CellNoise(NamedTuple):
 class Noise:
     """The noise of a study in a metric; all variances are of natural logarithms.
 
-    `duplicates` is the variance of the ratio of two cells with the same settings (NaN if none was measured).
-    `averages` is the factor between the variance of an average and the variance by its cells.
+    `duplicates` is the variance of the ratio of two cells with the same settings (NaN if none was
+    measured). `averages` is the factor between the variance of an average and the variance by its
+    cells.
     """
 
     cells: Mapping[Key, CellNoise] = field(default_factory=dict)
@@ -60,13 +62,13 @@ class Noise:
 
     @property
     def has_duplicates(self) -> bool:
-        """Return True if the variance of duplicates is known."""
         return not math.isnan(self.duplicates.variance)
 
     def with_error(self, estimate: Estimate, pairs: Pairs) -> Estimate:
         """Return a ratio with the error of its call, and its interval.
 
-        The ratio is an average over `estimate.pairs` pairs of cells, or the least or greatest if that is 1.
+        The ratio is an average over `estimate.pairs` pairs of cells, or the least or greatest if that
+        is 1.
         """
         if not estimate.n > 1:
             return estimate
@@ -90,7 +92,6 @@ class Noise:
         return self.duplicates.scaled(1 / pairs) if self.has_duplicates else Variance(0.0)
 
     def _of_round(self, estimate: Estimate, pairs: Pairs) -> Variance:
-        """Return the variance of one round of a ratio."""
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
         expected = self._by_cells(pairs)
         if expected is None or observed.variance < EXACT:
@@ -122,7 +123,6 @@ class Noise:
         return total if total.variance else None
 
 
-# Noise of published numbers and of counts: duplicates do not differ.
 NO_NOISE = Noise(duplicates=Variance(0.0))
 
 
@@ -140,7 +140,6 @@ class LogTable:
     block_places: Sequence[int]
 
     def block(self, row: int) -> Key:
-        """Return the block of a row's cell."""
         return tuple(self.keys[row][place] for place in self.block_places)
 
 
@@ -160,7 +159,6 @@ def noise_of(
         return NO_NOISE
     axes, name = list(axes), (metric or metric_of(DEFAULT)).name
     rounds = by_round(frame, axes, MEAN) if rounds is None else rounds
-    # Only a duplicate has a path as `cell`.
     both = pd.concat([rounds.assign(cell=""), duplicates_by_round(frame, axes)])
     with np.errstate(divide="ignore", invalid="ignore"):
         both = both.assign(log=np.log(both[name].astype(float)) if name in both else math.nan)
@@ -174,7 +172,6 @@ def noise_of(
 
 
 def estimate_noise(table: LogTable) -> Noise:
-    """Return the noise of a table of logarithms."""
     variances = _cell_variances(table)
     rows = [row for row, is_duplicate in enumerate(table.is_duplicate) if not is_duplicate]
     cells = {table.keys[row]: CellNoise(table.block(row), variances[row]) for row in rows}
@@ -182,7 +179,6 @@ def estimate_noise(table: LogTable) -> Noise:
 
 
 def _cell_variances(table: LogTable) -> list[Variance]:
-    """Return for each row the variance of its cell's rounds, on all hosts."""
     blocks = [(table.block(row), host) for row, host in enumerate(table.hosts)]
     squares, degrees = residual_squares(table.logs, _numbered(blocks))
     numbers = _numbered(list(zip(table.keys, table.is_duplicate, strict=True)))
@@ -194,7 +190,6 @@ def _cell_variances(table: LogTable) -> list[Variance]:
 
 
 def _numbered(things: Sequence[Hashable]) -> np.ndarray:
-    """Return a number per thing; equal things have equal numbers."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(thing, len(numbers)) for thing in things], dtype=int)
 
@@ -256,8 +251,8 @@ def _contrasts(
 def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     """Return the standard deviation of ln(time) of a single run, in the median of all cells.
 
-    It adds the scatter of runs within a cell-round and of cell-rounds, without the drift that a block shares
-    in a round. NaN with too few rounds.
+    It adds the scatter of runs within a cell-round and of cell-rounds, without the drift that a block
+    shares in a round. NaN with too few rounds.
     """
     runs = valid_runs(frame)
     runs = runs.assign(log=np.log(runs[DEFAULT].astype(float)))

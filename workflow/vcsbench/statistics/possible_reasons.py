@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
     from vcsbench.config.definitions import FindingDefinition
 
-# Directions of a value that differs. A comparison of which nothing was expected has a STRONGER effect.
+# A comparison of which nothing was expected has a STRONGER effect.
 WEAKER, STRONGER, REVERSED = "weaker", "stronger", "reversed"
 SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
-# The commands that config/studies/builds.yaml compares.
 COMMANDS_OF_BUILDS = frozenset(["log", "null-log", "export", "null-export", "dump"])
-# A scale that tests the direction of an effect without taking days.
 LARGER = 4
 
 
@@ -52,7 +50,6 @@ NOT_KNOWN = MeasuredConditions({}, (), (), "")
 
 
 def direction_of(finding: FindingDefinition, value: float) -> str:
-    """Return the direction in which a value is outside the expected range."""
     low, high = expected_bounds(finding)
     if "compare" not in finding:
         return WEAKER if value < low else STRONGER
@@ -103,7 +100,6 @@ def possible_reasons(
 
 
 def _reads_storage(rows: pd.DataFrame) -> bool:
-    """Return True if some cells do not run from warm caches only."""
     caches = {*rows["cache"]} if "cache" in rows else {""}
     states = (STATES.get(str(cache), STATES[""])["promises"] for cache in caches)
     return any(promises.get("os") != "hot" for promises in states)
@@ -122,7 +118,6 @@ def _effects(kind: str, published: str) -> set[str]:
 
 
 def _is_newer(version: str, published: str) -> bool:
-    """Compare major and minor numbers; False if a version is unknown."""
     pair = [re.match(r"(\d+)\.(\d+)", text) for text in (version, published)]
     numbers = [tuple(map(int, match.groups())) for match in pair if match]
     return len(numbers) == 2 and numbers[0] > numbers[1]

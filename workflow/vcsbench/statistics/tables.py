@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from vcsbench.config.study import ComparisonDefinition, TableDefinition
 
 SIDES = ("baseline", "candidate")
-# A row of aggregated cells, or of pairs of them.
 Row = Mapping[Any, Any]
 
 
@@ -45,7 +44,6 @@ class Aggregation:
     def __init__(
         self, frame: pd.DataFrame, order: Mapping[str, list[str]], block: Sequence[str]
     ) -> None:
-        """Compute nothing yet."""
         self.frame, self.order, self.block, keys = frame, order, block, list(order)
         self.is_measured = rows.is_measured(frame)
         self.rounds = cache(lambda statistic: rows.by_round(frame, keys, statistic))
@@ -59,7 +57,6 @@ class Aggregation:
         )
 
     def selected(self, definition: TableDefinition) -> Aggregation:
-        """Return the aggregation of the rows that a table is about."""
         frame = self.frame
         if STATISTIC not in definition.get("by", ()):
             frame = rows.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
@@ -78,7 +75,6 @@ def make_table(
     block: Sequence[str],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
-    """Return a table of a study, as make_tables() does."""
     return make_tables(frame, {name: definition}, order, block, limits)[name]
 
 
@@ -92,10 +88,10 @@ def make_tables(
 ) -> dict[str, pd.DataFrame]:
     """Return tables by name, with the columns of contract.columns().
 
-    `frame` has a column per axis, and the columns of the measurements or one per published metric. `order`
-    has the axes with their values in order, and sorts the rows. Cells that agree on the axes of `block` run
-    next to each other. A cell or pair without a number has no row. `scatter` (noise.run_scatter) raises the
-    limits of noisy metrics.
+    `frame` has a column per axis, and the columns of the measurements or one per published metric.
+    `order` has the axes with their values in order, and sorts the rows. Cells that agree on the axes of
+    `block` run next to each other. A cell or pair without a number has no row. `scatter`
+    (noise.run_scatter) raises the limits of noisy metrics.
     """
     everything = Aggregation(frame, order, block)
     shared: dict[str, Aggregation] = {}
@@ -134,17 +130,14 @@ def _table(
 
 
 def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
-    """Return the frame with the metric, which is empty if it is unknown."""
     return frame if metric.name in frame else frame.assign(**{metric.name: np.nan})
 
 
 def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.DataFrame:
-    """Return a table with its name and all columns in order; `keys` identify its rows."""
     return table.assign(table=name)[contract.columns(keys)].reset_index(drop=True)
 
 
 def rows_frame(records: Sequence[Mapping[str, object]], keys: Sequence[str]) -> pd.DataFrame:
-    """Return rows of a table as a frame, without calls."""
     columns = [*keys, *SIDES, "value", *STATISTICS, *contract.ERROR]
     return pd.DataFrame(records, columns=columns)
 
@@ -152,7 +145,6 @@ def rows_frame(records: Sequence[Mapping[str, object]], keys: Sequence[str]) -> 
 def _levels(
     cells: pd.DataFrame, keys: Sequence[str], metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    """Return the values of single cells."""
     records = []
     for cell in cells.to_dict("records"):
         words, withheld = _withheld([cell], metric)
@@ -204,7 +196,6 @@ def _comparisons(
 def _estimates(
     logs: pd.DataFrame, shared: Sequence[str], metric: Metric
 ) -> dict[tuple[str, ...], Estimate]:
-    """Return the ratio of each pair of cells by its shared keys, from paired rounds."""
     quotients = _quotients(logs, metric.name)
     pairs = grouped(logs.assign(quotient=quotients, log=np.log(quotients)), shared)
     # One column of a part takes a tenth of the time of all columns.
@@ -222,7 +213,7 @@ def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
 
 def _quotients(pairs: pd.DataFrame, name: str) -> pd.Series:
     quotient = pairs[f"{name}_baseline"] / pairs[f"{name}_candidate"]
-    return quotient.where(np.isfinite(quotient))  # A time may be rounded to 0.
+    return quotient.where(np.isfinite(quotient))
 
 
 def _facts(
@@ -233,7 +224,6 @@ def _facts(
     metric: Metric,
     limits: Limits,
 ) -> dict[str, object]:
-    """Return value, statistics and flags of a pair of cells."""
     columns = ("hosts", "flags", "work", "not_counted", FIXED_SHARE, metric.name)
     sides = [{column: pair[f"{column}_{side}"] for column in columns} for side in SIDES]
     works = [side["work"] for side in sides]
@@ -255,7 +245,6 @@ def _facts(
 
 
 def ratio_columns(estimate: Estimate) -> dict[str, float]:
-    """Return the columns of a table for a ratio."""
     names = ("low", "high", "n", "error", "degrees")
     return {"ratio": estimate.value} | {name: getattr(estimate, name) for name in names}
 
@@ -271,10 +260,9 @@ def _withheld(sides: Sequence[Row], metric: Metric) -> tuple[list[str], str]:
 
 
 def own_flags(sides: Iterable[str]) -> list[str]:
-    """Return the flags of compared cells without flags of work, because the pair has its own."""
+    """Return the flags without those of work, because the pair has its own."""
     return [word for side in sides for word in side.split() if word not in same_work.REFUSED]
 
 
 def low_n(n: int, limits: Limits) -> list[str]:
-    """Return the flag of a number that has too few rounds."""
     return ["low-n"] if n < limits.min_rounds else []
