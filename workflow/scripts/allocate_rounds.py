@@ -33,7 +33,6 @@ snakemake: Any
 
 
 def decide() -> dict[str, object]:
-    """Return the rounds of each block after the next batch, and why it gives none."""
     given, params = snakemake.input, snakemake.params
     axes, grid = read_grid(given.grid)
     collected = collect(axes, grid, params.rounds, given.exports, params.logs, params.thresholds)
@@ -56,7 +55,6 @@ def decide() -> dict[str, object]:
 
 
 def account() -> dict[str, object]:
-    """Return the time account."""
     params = snakemake.params
     frame = read_measurements(snakemake.input.measurements)
     scatter = run_scatter(frame, params.comparison["block"])

@@ -1,4 +1,4 @@
-"""Write the measurements and the failures of a study from its cells' exports and contexts, and by what."""
+"""Write the measurements and the failures of a study from its cells' exports and contexts."""
 
 from pathlib import Path
 from typing import Any

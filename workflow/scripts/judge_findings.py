@@ -1,4 +1,4 @@
-"""Write the verdicts on the findings of a study, on the user's expectations of it, or on all expectations."""
+"""Write the verdicts on findings or on the user's expectations."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,6 @@ snakemake: Any
 
 
 def judge_findings() -> pd.DataFrame:
-    """Return the verdicts on the findings, from published and from measured numbers."""
     given, params, study = snakemake.input, snakemake.params, snakemake.wildcards.study
     published = measured = context = None
     if given.published:
@@ -53,7 +52,6 @@ def judge_expectations() -> pd.DataFrame:
 
 
 def join_checks() -> pd.DataFrame:
-    """Return the verdicts on the expectations of all studies, with their study in front."""
     frames = {Path(path).stem: read_frame(path) for path in snakemake.input.verdicts}
     for study, expected in snakemake.params.of_other_studies.items():
         frames[study] = unmeasured_expectations(study, expected)

@@ -67,9 +67,9 @@ def main() -> None:
         with explain_write_errors(Path(snakemake.output[0]).resolve().parent):
             write_json(snakemake.output[0], {**record, **facts})
     if not storages:
-        workdir.remove(loader.STAGING, repo)  # only its dump is read
+        workdir.remove(loader.STAGING, repo)
 
 
-os.umask(0o022)  # the servers run as another user
+os.umask(0o022)
 with job_log(snakemake.log[0]), progress.report_progress(snakemake.log[0]):
     main()

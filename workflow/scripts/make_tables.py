@@ -22,7 +22,6 @@ snakemake: Any
 
 
 def compare_published() -> None:
-    """Write each table of the published numbers."""
     params, numbers = snakemake.params, list(snakemake.input.numbers)
     write_tables(read_published(numbers, list(params.order), params.by, **params.metadata))
 
@@ -45,7 +44,6 @@ def compare_measured() -> None:
 
 
 def write_tables(frame: pd.DataFrame, scatter: float = math.nan) -> None:
-    """Write each table as a file in one folder."""
     params, folder = snakemake.params, Path(snakemake.output[0])
     folder.mkdir(parents=True)
     limits = Limits(**params.limits)
@@ -55,7 +53,6 @@ def write_tables(frame: pd.DataFrame, scatter: float = math.nan) -> None:
 
 
 def write_history() -> None:
-    """Write the measurements of a study over its saved baselines, and the present ones."""
     params, study = snakemake.params, snakemake.wildcards.study
     settings = params.order, params.block, Limits(**params.limits)
     times = baseline_comparison.history(params.names, study, Path("results"), *settings)

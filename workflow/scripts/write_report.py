@@ -13,7 +13,6 @@ snakemake: Any
 
 
 def write_page() -> None:
-    """Write the page of a study, and the params that it is made with."""
     study = load_study(snakemake.input.study)
     definitions = Path(snakemake.input.definitions)
     names = ("order", "expectations", "baselines", "own", "found")
@@ -24,7 +23,6 @@ def write_page() -> None:
 
 
 def write_index() -> None:
-    """Write the index of the pages next to it."""
     path = Path(snakemake.output[0])
     studies = [StudyFindings(*study) for study in snakemake.params.studies]
     write_text(path, build_index(read_entries(path.parent), studies))

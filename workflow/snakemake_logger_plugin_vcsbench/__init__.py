@@ -33,7 +33,6 @@ from vcsbench.run.workflow import LOCKED, RUN_ROOT
 REFRESH_S, REFRESH_TIMED_S = 1.0, 10.0
 LOG_EVERY_S = 60.0
 LOG_LINES = 12
-# The rules that prepare: a phrase while they run and one for later, with the value of their wildcard.
 PREPARING = {
     "load": ("{stage} {of}", "loaded {of}"),
     "copies": ("{stage} on {of}", "made the copies on {of}"),
@@ -43,12 +42,9 @@ PREPARING = {
 MEASURING, COUNTING, DECIDING = "cell", "calls", "decide"
 COUNTED = (DECIDING, COUNTING, MEASURING)
 MEASURED_FIRST = (*PREPARING, *COUNTED)
-# A line of progress has at most this many characters, with its clock.
 COLUMNS = 80
-# The cell-rounds, and the part of a stage, that an estimate of the time left needs.
 MIN_SAMPLES = 5
 MIN_STAGE_S, MIN_STAGE_PART = 5.0, 0.02
-# Messages of Snakemake, besides warnings, that are shown; and those that repeat a failed job.
 SHOWN = (
     *("Nothing to be done", "Creating conda env", "Downloading and installing", "Environment for"),
 )
@@ -58,7 +54,7 @@ LOCKED_MESSAGE = "Directory cannot be locked"
 
 @dataclass
 class Job:
-    """A running job: its rule, wildcards and log, and when it started."""
+    """A running job; `started` is its time."""
 
     rule: str
     wildcards: Mapping[str, str]
@@ -66,7 +62,7 @@ class Job:
     started: float
 
     def phrase(self, number: int, stage: str = "") -> str:
-        """Return one of the phrases of a job that prepares, with the value of its only wildcard."""
+        """Return a phrase of a job that prepares, with the value of its only wildcard."""
         of = next(iter(self.wildcards.values()), "")
         return PREPARING[self.rule][number].format(stage=stage, of=of)
 
@@ -88,7 +84,6 @@ class RunProgress:
         self._stage = "begin"
 
     def expect(self, jobs: Mapping[str, int]) -> None:
-        """Set the number of all jobs by rule, finished ones included."""
         self.total = Counter({rule: number for rule, number in jobs.items() if rule != "total"})
 
     def expect_more(self, total: int) -> None:
@@ -98,7 +93,6 @@ class RunProgress:
             self.total.update({MEASURING: added - 1, DECIDING: 1})
 
     def start(self, number: int, job: Job) -> None:
-        """Add a job that starts."""
         self.running[number] = job
         if job.rule in PREPARING:
             progress.forget(job.log)
@@ -130,7 +124,6 @@ class RunProgress:
         return f"measured {self._batch(self.ended[MEASURING])}{self._failures()} in {duration}"
 
     def left(self, *rules: str) -> int:
-        """Return the number of jobs of these rules that have not ended."""
         return sum(max(0, self.total[rule] - self.ended[rule]) for rule in rules)
 
     def stage(self) -> str:
@@ -148,7 +141,6 @@ class RunProgress:
         return self._stage
 
     def line(self) -> str:
-        """Return the present stage, how far it is, and the time left if it is known."""
         stage = self.stage()
         if stage in PREPARING:
             jobs = [job for job in self.running.values() if job.rule in PREPARING]
@@ -196,7 +188,6 @@ class Console:
         threading.Thread(target=self._refresh, daemon=True).start()
 
     def handle(self, record: LogRecord) -> None:
-        """Print the change that an event of Snakemake brings."""
         fields, now = vars(record), time.monotonic()
         event = str(fields.get("event") or "")
         with self._lock:
@@ -224,7 +215,6 @@ class Console:
             self._show(now)
 
     def close(self) -> None:
-        """Remove the line of progress."""
         with self._lock:
             self._clear()
             self._closed.set()
@@ -254,7 +244,6 @@ class Console:
             self._write(f"{time.strftime('%H:%M:%S')} {line}"[:COLUMNS] + "\n")
 
     def _print(self, text: str) -> None:
-        """Print lines that remain."""
         if text:
             self._clear()
             clock = "" if self._is_terminal else f"{time.strftime('%H:%M:%S')} "
@@ -270,7 +259,7 @@ class Console:
             self.stream.write(text)
             self.stream.flush()
         except OSError:
-            self._closed.set()  # the terminal is closed
+            self._closed.set()
 
 
 def describe_failure(fields: Mapping[str, Any]) -> str:
@@ -301,14 +290,13 @@ def other_holder() -> Holder | None:
 
 
 def _waited_s(job: Job) -> float:
-    """Return the seconds that a finished cell-round waited for other measurements on the machine."""
+    """Return the seconds that a finished cell-round waited for other measurements."""
     study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
     context = read_json(Path("results", "cells", study, cell, f"round{number}.context.json"))
     return float(context.get("took", {}).get("waited_s") or 0.0)
 
 
 def cell_rounds(number: int, more: str = "") -> str:
-    """Return a number of cell-rounds in words."""
     return f"{number:,}{more} cell-round{'s' if number != 1 else ''}"
 
 
@@ -338,7 +326,7 @@ def _extent(stage: Stage) -> str:
 class LogHandler(LogHandlerBase):
     """Hands Snakemake's events to the console, which replaces Snakemake's own output on the terminal.
 
-    The console selects and formats events. Snakemake's log file stays.
+    Snakemake's log file stays.
     """
 
     writes_to_stream = has_filter = has_formatter = True
@@ -348,10 +336,8 @@ class LogHandler(LogHandlerBase):
         self.console = Console()
 
     def emit(self, record: LogRecord) -> None:
-        """Print the change that an event brings."""
         self.console.handle(record)
 
     def close(self) -> None:
-        """Remove the line of progress."""
         self.console.close()
         super().close()

@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent.parent
 FAILED, MISCONFIGURED, INTERRUPTED = 1, 2, 130
 MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
-# Configuration keys.
 Keys = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line and return the exit code."""
     options, others = _parser().parse_known_args(arguments)
     if others and not options.forwards:
         unknown = shlex.join(others)
@@ -60,7 +58,6 @@ def main(arguments: list[str]) -> int:
 
 
 def configuration(options: argparse.Namespace) -> Keys:
-    """Return the configuration keys that the flags set."""
     keys: Keys = {}
     if options.repository:
         given = options.repository
@@ -90,7 +87,7 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.sources import detect
 
     if is_url(keys.get("repository", "")):
-        detect(keys["repository"])  # refuses a URL before its password is stored
+        detect(keys["repository"])
     arguments = ["--cores", options.cores, *(["--dry-run"] * options.dry_run), *options.others]
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments)
@@ -123,8 +120,8 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.forecast.plan_report import plan_report
 
     project = _project(options, keys)
-    _ = project.expectations  # refuses wrong ones, as a run does
-    # This reads each youngest tree: a damaged source is refused here, not after minutes of a run.
+    _ = project.expectations
+
     for source in project.used_sources():
         source.estimate()
     for line in plan_report(project.plan, project.repositories):
@@ -276,7 +273,7 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
 
 
 def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:
-    """Return the merged configuration, and the files that it was read from."""
+    """Return the merged configuration and its files."""
     from vcsbench.config.configuration import merge
     from vcsbench.config.validation import read_mapping
 
@@ -288,7 +285,6 @@ def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[
 
 
 def _studies_of_run(options: argparse.Namespace, keys: Keys) -> list[str]:
-    """Return the studies that a run measured; none if the run refused its configuration."""
     from yaml import YAMLError
 
     from vcsbench.config.configuration import load_config
@@ -301,7 +297,6 @@ def _studies_of_run(options: argparse.Namespace, keys: Keys) -> list[str]:
 
 
 def _snakemake_keys(arguments: Sequence[str]) -> Keys:
-    """Return the keys of Snakemake's arguments `--config KEY=VALUE ...`."""
     from yaml import safe_load
 
     keys, is_key = {}, False
@@ -315,7 +310,7 @@ def _snakemake_keys(arguments: Sequence[str]) -> Keys:
 
 
 def _print_report(status: int, began: float, studies: Sequence[str]) -> None:
-    """Print the answers on studies and the path of their report, or of the index of several reports."""
+    """Print the answers and the path of the report, or of the index of several reports."""
     reports = [Path("reports", f"{study}.html") for study in studies]
     reports = [report for report in reports if report.exists()]
     if not reports:
@@ -329,7 +324,7 @@ def _print_report(status: int, began: float, studies: Sequence[str]) -> None:
     try:
         given = variables_of(os.environ["VCSBENCH_COMMAND"])
         print("\n".join(lines(read_summaries(Path("results"), studies), given)))
-    except (UserError, OSError) as error:  # The page has the answers too.
+    except (UserError, OSError) as error:
         print(f"vcsbench: {error}", file=sys.stderr)
     print(f"Report: {report.resolve()}", flush=True)
 

@@ -17,12 +17,11 @@ _USERINFO = re.compile(
     rf"""|(?:(?<=[a-z]:/)(?<!file:/)|(?<=:///)(?<!file:///)|(?<=http//)|(?<=https//)|(?<=svn//)){_SECRET}"""
     r"""|(?<![^\s"'<>=(\[,`])(?://)?[^/\s"'<>:@=(\[,`]+:(?!\d*(?:[/\s"'<>]|$))(?!/)[^\s"'<>]*@"""
 )
-# The errors of a full disk.
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def printable(text: str | bytes) -> str:
-    """Return text that is safe to print on a terminal: control characters are shown as \\x1b."""
+    r"""Return text that is safe to print on a terminal: control characters are shown as \x1b."""
     if isinstance(text, bytes):
         text = text.decode(errors="backslashreplace")
     text = _SURROGATE.sub(lambda found: ascii(found[0])[1:-1], text)
@@ -53,7 +52,7 @@ class ChangedError(UserError):
 
 
 def sentence_of(error: OSError, place: object = "") -> str:
-    """Return the sentence about an error of the operating system; `place` stands for an unknown file."""
+    """Return a sentence about an OSError; `place` stands for an unknown file."""
     subject = error.filename or place
     remedy = "Free some space" if error.errno in FULL else "Fix that"
     return f"{subject}: {error.strerror or error}. {remedy} and run again.".removeprefix(": ")

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from vcsbench.errors import UserError, printable
 
-# Limit for files that contain a few words.
 SMALL_FILE = 1 << 16
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400
@@ -27,8 +26,8 @@ _HOST = re.compile(r"(?:\[[^\]@/]*\]|[^:@/\\]*)(?::\d*)?(?:[/\\]|\Z)")
 def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
     """Open a regular file and return its descriptor.
 
-    Raise UserError if the path is a pipe, a socket, a device or a folder. Raise OSError as os.open does.
-    O_NONBLOCK keeps a pipe from blocking the open.
+    Raise UserError for a pipe, a socket, a device or a folder; OSError as os.open does. O_NONBLOCK keeps a
+    pipe from blocking the open.
     """
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
     descriptor = os.open(path, flags)
@@ -48,7 +47,6 @@ def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> by
 
 
 def read_number(path: str | Path, largest: int) -> int:
-    """Return the number at the start of a small file. Raise UserError without one."""
     words = read_bytes(path, SMALL_FILE).split()
     number = parse_number(words[0], largest) if words else None
     if number is None:
@@ -81,7 +79,6 @@ def one_line(text: object, limit: int = LONGEST_SHOWN) -> str:
 
 
 def file_url(path: str | Path, below: str = "") -> str:
-    """Return the file:// URL of a path; `below` is a quoted path inside the repository."""
     url = f"file://{urllib.parse.quote(os.fsencode(os.path.abspath(path)))}"
     return f"{url}/{below}".rstrip("/")
 
@@ -89,8 +86,8 @@ def file_url(path: str | Path, below: str = "") -> str:
 def pegged(url: str) -> str:
     """Return a URL as an argument of svn, with an @ at the end if its path has one.
 
-    Otherwise svn reads the text behind the last @ as a revision. svnrdump and svnmucc accept no @ at the end.
-    Text that is no URL does not change.
+    Otherwise svn reads the text behind the last @ as a revision. svnrdump and svnmucc accept no @ at the
+    end.
     """
     if not _URL.match(url):
         return url

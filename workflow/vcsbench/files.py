@@ -16,16 +16,14 @@ from vcsbench.external import open_regular, printable, read_bytes
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
 
-# Administrative folders of version control systems are not part of a tree. Subversion cannot check out .svn.
+# Not part of a tree: Subversion cannot check out .svn.
 ADMINISTRATIVE = {".svn", ".git", ".hg", ".bzr", ".jj", "_darcs", "CVS", "_FOSSIL_", ".fslckout"}
-# Linux's limit for a name.
 NAME_BYTES = 255
 # svn export and checkout first write a link under its name with `.tmp`.
 LINK_NAME_BYTES = NAME_BYTES - len(".tmp")
 # shutil.rmtree and os.walk of Python 3.11 recurse once per folder.
 MAX_DEPTH = 256
 CONFIGURATION_BYTES = 1 << 20
-# The server configuration whose files are used where another one has none.
 DEFAULTS = "default"
 
 
@@ -41,7 +39,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         new.replace(path)
     except OSError as error:
         new.unlink(missing_ok=True)
-        error.filename = error.filename or str(path)  # a full file system has none
+        error.filename = error.filename or str(path)
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -51,12 +49,10 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text file in UTF-8."""
     write_bytes(path, text.encode())
 
 
 def write_json(path: str | Path, content: Any) -> None:
-    """Write a JSON file."""
     write_bytes(path, json.dumps(content, indent=1).encode())
 
 
@@ -103,7 +99,6 @@ def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def files_digest(folder: Path, names: Sequence[str]) -> str:
-    """Return a digest of the files and folders of these names in a folder. Missing ones are left out."""
     return _digest(_list(folder, names))
 
 
@@ -113,12 +108,11 @@ def server_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
 
 
 def server_file(folder: Path, name: str) -> Path:
-    """Return one file of a server configuration: its own, or the default one."""
     return server_files(folder, [name]).get(name, folder / name)
 
 
 def server_files_digest(folder: Path, names: Sequence[str]) -> str:
-    """Return a digest of all files that a server configuration uses, the default ones included."""
+    """Return a digest of all files of a server configuration, the default ones included."""
     files = server_files(folder, names)
     position = {name: i for i, name in enumerate(names)}
     ordered = sorted(files, key=lambda file: (position[Path(file).parts[0]], Path(file)))
@@ -150,9 +144,9 @@ def _digest(files: Sequence[tuple[str, Path]]) -> str:
 
 
 def why_not_on_disk(recipe: Recipe, count_long_names: Callable[[], int]) -> str:
-    """Return why a cell cannot write the tree of its repository to a disk, as a clause; "" if it can.
+    """Return in a clause why a cell cannot write the tree of its repository to a disk; "" if it can.
 
-    `count_long_names` returns the number of names over NAME_BYTES. Other cells do not call it.
+    `count_long_names` returns the number of names over NAME_BYTES, only if that matters.
     """
     subjects = {recipe["input"], recipe["output"]}
     exports = subjects & {"target", "targets"} and "{tree}" in recipe["argv"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, read_number
 
-# The release for `svnadmin create --compatible-version`, by axis value. There was no release with f5.
+# The release for `svnadmin create --compatible-version`. There was no release with f5.
 RELEASES = {
     "f1": "1.1",
     "f2": "1.4",
@@ -21,13 +21,9 @@ RELEASES = {
     "f8": "1.10",
 }
 NEWEST = "f8"
-# The largest number in a repository's own files.
 LARGEST = 2**40
-# The first formats with shards, with packing, and with logical addressing.
 SHARDED, PACKABLE, LOGICAL = 3, 4, 7
-# The user's own repository, copied by `svnadmin hotcopy`.
 AS_IS = "as-is"
-# The values of the axis `packing`.
 NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
 _RELEASE = "|".join(RELEASES)
 _VALUE = re.compile(rf"({_RELEASE})-today|({_RELEASE}|{AS_IS})(?:-to-({_RELEASE}))?")
@@ -72,8 +68,9 @@ _F7 = {
     "p2l-page-size": "1024",
 }
 _F8 = {**_F7, "compression": "lz4", "revprop-pack-size": "16"}
-# The defaults of the release that introduced each format, from subversion/libsvn_fs_fs/fs_fs.c: read_config()
-# (1.8.0, 1.9.0, 1.10.0, the same in 1.14) and choose_delta_base() (1.6.0). f1 to f3 have no settings.
+# The defaults of the release that introduced each format, from subversion/libsvn_fs_fs/fs_fs.c:
+# read_config() (1.8.0, 1.9.0, 1.10.0, the same in 1.14) and choose_delta_base() (1.6.0). f1 to f3 have no
+# settings.
 RELEASE_SETTINGS: dict[str, dict[str, str]] = {"f1": {}, "f2": {}, "f3": {}}
 RELEASE_SETTINGS |= {"f4": _F4, "f6": _F6, "f7": _F7, "f8": _F8}
 
@@ -91,27 +88,24 @@ class FormatValue(NamedTuple):
 
     @property
     def is_upgraded(self) -> bool:
-        """Return True if it was made in an older format."""
         return self.created != self.format
 
     @property
     def is_as_is(self) -> bool:
-        """Return True for the user's own repository, upgraded or not."""
         return self.created == AS_IS
 
     @property
     def is_sharded(self) -> bool:
-        """Return True if its revisions are in shards. An upgrade does not change that."""
+        """Return True if its revisions are in shards, which an upgrade does not change."""
         return format_number(self.created) >= SHARDED
 
     @property
     def is_logical(self) -> bool:
-        """Return True if its revisions are addressed logically. An upgrade does not change that."""
+        """Return True if its revisions are addressed logically, which an upgrade does not change."""
         return format_number(self.created) >= LOGICAL
 
     @property
     def loaded_as(self) -> str:
-        """Return the axis value of the repository that it is made from."""
         return f"{self.created}-today" if self.is_today else self.created
 
 
@@ -124,7 +118,7 @@ class FormatFile(NamedTuple):
 
 
 def parse_format(value: str) -> FormatValue:
-    """Parse a value of the axis. Raise ValueError if the format is unknown."""
+    """Parse a value of the axis. Raise ValueError for an unknown format."""
     match = _VALUE.fullmatch(value)
     if not match:
         raise ValueError(f"{value} is no format")
@@ -137,12 +131,11 @@ def parse_format(value: str) -> FormatValue:
 
 
 def format_number(fmt: str) -> int:
-    """Return the number of a format: 7 for f7."""
     return int(fmt.removeprefix("f"))
 
 
 def read_format(path: Path) -> FormatFile:
-    """Return the content of a repository's db/format. Raise OSError, ValueError or UserError without one."""
+    """Return the content of db/format. Raise OSError, ValueError or UserError without one."""
     text = read_bytes(path / "db" / "format", SMALL_FILE).decode("ascii")
     first, *lines = text.splitlines() or [""]
     options = dict(line.split(" ", 1) for line in lines if " " in line)
@@ -157,13 +150,12 @@ def read_format(path: Path) -> FormatFile:
 
 
 def count_packed(path: Path, shard: int) -> int:
-    """Return the number of packed shards of a repository with `shard` revisions per shard."""
     unpacked = path / "db" / "min-unpacked-rev"
     return read_number(unpacked, LARGEST) // shard if shard and unpacked.exists() else 0
 
 
 def release_settings(value: FormatValue) -> dict[str, str] | None:
-    """Return the settings that vcsbench writes into db/fsfs.conf; None if the file stays as it is."""
+    """Return the settings for db/fsfs.conf; None if the file stays as it is."""
     return None if value.is_as_is or value.is_today else RELEASE_SETTINGS[value.format]
 
 
@@ -175,7 +167,7 @@ def written_settings(value: FormatValue) -> dict[str, str]:
 
 
 def today_settings(number: int) -> dict[str, str]:
-    """Return the defaults of Subversion 1.10 to 1.14 for a format by its number."""
+    """Return the defaults of Subversion 1.10 to 1.14 for a format."""
     if number < 4:
         return {}
     since = {"packed-revprops": 6, "io": LOGICAL}
@@ -186,7 +178,6 @@ def today_settings(number: int) -> dict[str, str]:
 
 
 def settings_text(settings: Mapping[str, str]) -> str:
-    """Return the text of a db/fsfs.conf with these settings."""
     by_section: dict[str, list[str]] = {}
     for option, value in settings.items():
         by_section.setdefault(SECTIONS[option], []).append(f"{option} = {value}\n")
@@ -194,7 +185,6 @@ def settings_text(settings: Mapping[str, str]) -> str:
 
 
 def read_settings(path: Path) -> dict[str, str]:
-    """Return the settings in a repository's db/fsfs.conf; {} if it has none that can be read."""
     parser = _configuration(path)
     return {
         option: parser[section][option]
@@ -207,14 +197,12 @@ def effective_settings(path: Path, number: int) -> dict[str, str]:
     """Return the settings that today's Subversion uses for a repository of a format."""
     explicit = read_settings(path) if number >= PACKABLE else {}
     settings = {**today_settings(number), **explicit}
-    # The two exclude each other.
     if "compression-level" in explicit:
         settings.pop("compression", None)
     return settings
 
 
 def has_memcached(path: Path) -> bool:
-    """Return True if a repository's db/fsfs.conf names servers of memcached."""
     parser = _configuration(path)
     return parser.has_section("memcached-servers") and bool(parser.options("memcached-servers"))
 
@@ -225,7 +213,6 @@ def _configuration(path: Path) -> configparser.RawConfigParser:
     )
     try:
         text = read_bytes(path / "db" / "fsfs.conf", CONFIGURATION_LIMIT)
-        # The names of sections are not case-sensitive.
         lines = text.decode("utf-8-sig", "replace").splitlines()
         parser.read_string("\n".join(s.lower() if s.startswith("[") else s for s in lines))
     except (OSError, configparser.Error):

@@ -27,8 +27,6 @@ from vcsbench.kernel import read, system_error
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
 
-# The lock
-
 # A file may not be readable between its creation by another user and the setting of its mode.
 TRIES = 20
 RETRY_S = 0.05
@@ -80,7 +78,7 @@ def machine_lock() -> Iterator[int]:
 
 
 def lock_holder() -> Holder | None:
-    """Return the process that holds the machine's lock; None if nobody does, or the kernel hides it."""
+    """Return the holder of the machine's lock; None without one, or if the kernel hides it."""
     try:
         status = os.lstat(LOCK_PATH)
     except OSError:
@@ -146,7 +144,7 @@ def _open_lock() -> int:
             os.close(fd)
             raise _lock_error("this is no file of its own")
         if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != 0o644:
-            os.fchmod(fd, 0o644)  # whatever the umask is
+            os.fchmod(fd, 0o644)
         return fd
     raise _lock_error(reason)
 
@@ -154,7 +152,7 @@ def _open_lock() -> int:
 def _open_or_create() -> int:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        return os.open(LOCK_PATH, flags)  # the file of another user can be locked, but not written
+        return os.open(LOCK_PATH, flags)
     except FileNotFoundError:
         return os.open(LOCK_PATH, flags | os.O_CREAT | os.O_EXCL, 0o644)
 
@@ -169,28 +167,24 @@ def _lock_error(reason: str) -> UserError:
     )
 
 
-# Namespaces: no other process reaches the servers of a measurement, and none sees its mounts.
-
-# linux/sched.h, sys/mount.h, linux/sockios.h, net/if.h
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
 MS_REC, MS_SLAVE = 0x4000, 1 << 19
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 REQUEST = struct.Struct("16sh22x")
 _libc = ctypes.CDLL(None, use_errno=True)
 
-# Whether this process has entered a user namespace with a network of its own.
 _in_user_namespace = False
 
 
 def enter_user_namespace(recipe: Recipe) -> None:
-    """Enter a user namespace if the recipe requires it. Call this before the process starts a thread."""
+    """Enter a user namespace if the recipe requires it, before the process starts a thread."""
     if recipe.get("network") == "user" and not recipe.get("looked_at"):
         with _network_errors():
             unshare_user()
 
 
 def isolate_network(recipe: Recipe, stack: ExitStack) -> None:
-    """Give the process the network that the recipe requires, until `stack` ends. A guest has its own."""
+    """Give the process the network of the recipe until `stack` ends. A guest has its own."""
     enter_user_namespace(recipe)
     if recipe.get("network") == "own" and not recipe.get("looked_at"):
         with _network_errors():
@@ -210,7 +204,7 @@ def _network_errors() -> Iterator[None]:
 
 @contextmanager
 def own_network() -> Iterator[None]:
-    """Give this thread, and all that it starts, a network with a loopback interface only.
+    """Give this thread and its children a network with a loopback interface only.
 
     It takes root, and 0.6 ms. Raise OSError without the right to it.
     """
@@ -245,7 +239,7 @@ def unshare_user() -> None:
 
 @cache
 def own_mounts() -> None:
-    """Give this process, and all that it starts from now on, mounts of its own, for good.
+    """Give this process and its future children mounts of its own, for good.
 
     An unmount outside of it reaches it. Raise OSError without the right to it.
     """
@@ -256,19 +250,16 @@ def own_mounts() -> None:
 
 @cache
 def can_own_network() -> bool:
-    """Return True if own_network() works here."""
     return os.geteuid() == 0 and _works(lambda: _check(_libc.unshare(CLONE_NEWNET)))
 
 
 @cache
 def can_own_mounts() -> bool:
-    """Return True if own_mounts() works here."""
     return _works(own_mounts.__wrapped__)
 
 
 @cache
 def can_enter_user_namespace() -> bool:
-    """Return True if unshare_user() works here."""
     return _works(unshare_user)
 
 

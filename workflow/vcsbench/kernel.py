@@ -19,12 +19,12 @@ SELF = Path("/proc/self")
 # Version 1 writes "no limit" as the largest multiple of a page below 2^63.
 UNLIMITED = 1 << 60
 LARGEST = (1 << 64) - 1
-# The kernel can free the pages of files and the slabs that are reclaimable.
+# Memory that the kernel can free.
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
 
 
 def read(path: str | Path, errors: str = "replace") -> str:
-    """Return the content of a file without white space around it; "" if it cannot be read.
+    """Return a file's content without white space around it; "" if it cannot be read.
 
     `errors="surrogateescape"` keeps paths that are not UTF-8.
     """
@@ -36,7 +36,6 @@ def read(path: str | Path, errors: str = "replace") -> str:
 
 
 def system_error(subject: str | Path | None = None) -> OSError:
-    """Return the error of the last failed call by ctypes."""
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number), subject)
 
@@ -82,12 +81,12 @@ def machine_memory_bytes(name: str = "MemTotal") -> int | None:
 
 
 def quota_cores() -> float | None:
-    """Return how many cores the quotas of this process allow at most, or None without a quota."""
+    """Return the number of cores that quotas allow, or None without a quota."""
     return min(filter(None, map(_quota_of, groups("cpu"))), default=None)
 
 
 def throttled_us() -> int | None:
-    """Return the microseconds in which quotas held back the groups of this process, or None if unknown."""
+    """Return the microseconds in which quotas held back this process, or None if unknown."""
     counts = [n for group in groups("cpu") if (n := _throttled_of(group)) is not None]
     return sum(counts) if counts else None
 
@@ -169,7 +168,6 @@ def _throttled_of(group: Group) -> int | None:
 
 
 def _number(file: Path, name: str) -> int | None:
-    """Return the number after a name in a file of names and numbers."""
     for line in read(file).split("\n"):
         fields = line.split()
         if len(fields) > 1 and fields[0] == name:

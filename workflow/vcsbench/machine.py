@@ -20,7 +20,7 @@ from vcsbench.kernel import read
 if TYPE_CHECKING:
     from vcsbench.records import Host
 
-# Paths of httpd and of its modules on Debian, Fedora and BSD.
+# On Debian, Fedora and BSD.
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
 HTTPD_MODULES = (
     "/usr/lib/apache2/modules",
@@ -30,21 +30,19 @@ HTTPD_MODULES = (
 VERSION_S = 10.0
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 MEMORY_BLOCKS = Path("/sys/devices/system/memory")
-# A machine without systemd has the second one.
 MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 SCALING_GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 
 
 class Machine:
-    """The programs and rights that are found here.
+    """The programs and rights of this machine.
 
     Programs are on the PATH, or in an environment that Snakemake deploys (`deployed`), without httpd.
     """
 
     def __init__(self, deployed: bool = False) -> None:
         self.deployed = deployed
-        # Digests by the programs of client and server, which hundreds of cells share.
         self.digested: dict[tuple[Any, ...], dict[str, str]] = {}
 
     @cached_property
@@ -56,12 +54,10 @@ class Machine:
 
     @cached_property
     def httpd_modules(self) -> str:
-        """Return the folder with mod_dav_svn.so, or ""."""
         return next((d for d in HTTPD_MODULES if Path(d, "mod_dav_svn.so").exists()), "")
 
     @cache  # noqa: B019 - there is one of it
     def has(self, program: str) -> bool:
-        """Return True if a program can be run."""
         return self.deployed or shutil.which(program) is not None
 
     @cached_property
@@ -81,7 +77,7 @@ class Machine:
 
 
 def subversion_version(program: str, env: Mapping[str, str] | None = None) -> str:
-    """Return the version that a program of Subversion prints within VERSION_S; "" if it prints none."""
+    """Return the version that a program of Subversion prints within VERSION_S, or ""."""
     argv, null = (program, "--version", "--quiet"), subprocess.DEVNULL
     try:
         with subprocess.Popen(
@@ -112,10 +108,7 @@ def can_drop_caches() -> bool:
 
 
 def host() -> Host:
-    """Return the machine: name, identity, kernel, processor, cores, memory, hypervisor, clock source.
-
-    `memory_limit_bytes` and `quota_cores` are a container's limits; None if there is none.
-    """
+    """Return the machine; `memory_limit_bytes` and `quota_cores` are a container's limits, or None."""
     # Slurm's nodes may share a host name.
     name = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
     cpu = read("/proc/cpuinfo")
@@ -138,7 +131,7 @@ def host() -> Host:
 
 
 def host_label(host: Host) -> str:
-    """Return the label of a context's machine: its name and its identity, because names are not unique."""
+    """Return the label of a context's machine: name and identity, because names are not unique."""
     return "#".join(filter(None, [str(host["name"]), host.get("id")]))
 
 
@@ -158,7 +151,7 @@ def installed_memory_bytes() -> int:
     The kernel's number varies with its version.
     """
     try:
-        # Count the blocks by name: to read the state of hundreds of them takes as long as a server's start.
+        # Reading the state of hundreds of blocks takes as long as a server's start.
         size = int(read(MEMORY_BLOCKS / "block_size_bytes"), 16)
         blocks = sum(name.removeprefix("memory").isdigit() for name in os.listdir(MEMORY_BLOCKS))
         if size and blocks:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from pandas import Series
 
-# A column of a frame, or a single number: a metric computes with both.
 Column: TypeAlias = "Series[float] | float"
 Columns = Mapping[str, Column]
 
 LOW, HIGH = "low", "high"
-# The metric of a comparison without a key `metric`.
 DEFAULT = "elapsed_s"
 # Names the count in the tables of the metric `counts`, as an axis does.
 COUNT = "count"
@@ -31,7 +29,6 @@ class Words(NamedTuple):
 
     @property
     def is_better(self) -> str:
-        """Return the words with their verb: `is faster`, `reads less`."""
         return self.verb + self.better
 
 
@@ -52,12 +49,12 @@ def _less_often(verb: str) -> Words:
 class Metric:
     """One metric. Its name is its column in aggregated frames.
 
-    `parts` are computed from the columns `needs` of the measurements and aggregated over runs and
-    rounds; `value` computes the metric from the aggregated parts. So the client's CPU share is a quotient of
-    medians, as published, and not a median of quotients. By default the only column has the metric's name,
-    the parts are the columns, and the value is the only part. `exact` metrics are counts without noise;
-    `once` metrics are counted in one separate run for all rounds of a cell. `fewer` is a phrase with a place
-    for a factor. `quantity` names the values that a comparison divides, `reading` describes a table.
+    `parts` are computed from the columns `needs` of the measurements and aggregated over runs and rounds;
+    `value` computes the metric from them. So the client's CPU share is a quotient of medians, as published,
+    and not a median of quotients. By default the only column has the metric's name, the parts are the
+    columns, and the value is the only part. `exact` metrics are counts without noise; `once` metrics are
+    counted in one separate run for all rounds of a cell. `fewer` is a phrase with a place for a factor.
+    `quantity` names the values that a comparison divides, `reading` describes a table.
     """
 
     name: str
@@ -242,17 +239,14 @@ METRICS: dict[str, Metric] = {
 
 
 def names() -> list[str]:
-    """Return the names of all metrics."""
     return sorted(METRICS)
 
 
 def metric_of(name: str) -> Metric:
-    """Return a metric by its name."""
     return METRICS[name]
 
 
 def metric_in(definition: Mapping[str, object]) -> Metric:
-    """Return the metric of a table or a finding."""
     return METRICS[name_in(definition)]
 
 

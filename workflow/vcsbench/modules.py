@@ -17,12 +17,11 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
-# Digests of syntax trees, by the digest of a file's bytes. To parse 100 files takes 0.3 s before each
-# measurement, to look them up 5 ms.
+# By the digest of a file's bytes. To parse 100 files takes 0.3 s before each measurement, to look them up
+# 5 ms.
 CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
 # The module that measures every cell.
 ENTRY = "run.cell"
-# An import statement: the module and the names, or the module alone.
 _IMPORT = re.compile(
     r"^ *(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
     re.MULTILINE,
@@ -52,7 +51,6 @@ def code_digest(files: Iterable[str]) -> str:
             known[key] = syntax_digest(content)
         total.update(f"{os.path.relpath(file, PACKAGE)}\0{known.get(key, key)}\0".encode())
     if len(known) > before:
-        # Without the cache, the next process computes them again.
         with suppress(OSError):
             CACHE.parent.mkdir(exist_ok=True)
             new = CACHE.with_name(f"{CACHE.name}.{os.getpid()}")
@@ -110,7 +108,7 @@ def _bytes(file: str) -> bytes:
 
 @cache
 def imports(file: str) -> frozenset[str]:
-    """Return the files that a file imports, with the packages that they are in."""
+    """Return the files that a file imports, with their packages."""
     text = _TYPE_CHECKING.sub("", _bytes(file).decode())
     modules = set()
     for base, names, alone in _IMPORT.findall(text):
@@ -129,7 +127,6 @@ def _with_packages(module: str) -> tuple[str, ...]:
 
 
 def file_of(module: str) -> str:
-    """Return the file of a module by its name in the package (`measure.work`). It need not exist."""
     base = "/".join([str(PACKAGE), *filter(None, module.split("."))])
     package = f"{base}/__init__.py"
     return package if package in _package_files() else f"{base}.py"

@@ -20,8 +20,8 @@ from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.kernel import read
 
-# Servers that root starts run as this user, in a group of their own, so that no other daemon
-# of this user can read their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
+# Root's servers run as this user, in a group of their own, so that no other daemon of this user can read
+# their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
 UNPRIVILEGED = "nobody"
 SERVER_GROUP = 65531
 GRACE_S = 3.0
@@ -86,7 +86,7 @@ def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = F
 def grant(path: Path | int, mode: int) -> None:
     """Set the mode of a file or folder, and its group to the group of root's servers.
 
-    Servers of other users run as these users, so the group gets no rights then. `path` may be a descriptor.
+    Servers of other users run as these users: the group gets no rights then. `path` may be a descriptor.
     """
     ids = server_ids()
     if ids:
@@ -95,7 +95,7 @@ def grant(path: Path | int, mode: int) -> None:
 
 
 def closed(path: Path) -> Path | None:
-    """Return the first folder, of a path and its parents, that root's servers cannot enter, or None."""
+    """Return the first folder of a path that root's servers cannot enter, or None."""
     if not (ids := server_ids()):
         return None
     uid, gid = ids
@@ -136,7 +136,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def send(pids: Iterable[int], signal: int) -> None:
-    """Send a signal to processes. Those that have ended are ignored."""
+    """Send a signal to processes; ignore ended ones."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, signal)
@@ -152,16 +152,13 @@ def ancestors(count: int = sys.maxsize) -> list[int]:
 
 
 def all_pids() -> list[int]:
-    """Return all processes that this one may see."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def family(pid: int) -> list[int]:
-    """Return a process and all its descendants."""
     found = [pid]
     for parent in found:
         with contextlib.suppress(OSError):
-            # The kernel has a list of children for each thread.
             for thread in os.listdir(f"/proc/{parent}/task"):
                 found.extend(map(int, read(f"/proc/{parent}/task/{thread}/children").split()))
     return found
@@ -174,7 +171,7 @@ def listeners(pid: int, port: int) -> list[int]:
         for member in family(pid)
     }
     if not any(sockets_of.values()):
-        return []  # to read the table of all connections takes milliseconds
+        return []
     rows = [line.split() for line in read("/proc/net/tcp").splitlines()[1:]]
     # The local address ends with the port in hexadecimal, 0A is LISTEN, the tenth field is the inode.
     inodes = {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
@@ -215,7 +212,6 @@ class Usage(NamedTuple):
 
 
 def usage(pids: Sequence[int]) -> Usage:
-    """Return the resources that processes have used so far."""
     return Usage(sum(_cpu_s(pid) for pid in pids), **io_counts(pids))
 
 
@@ -231,7 +227,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def ended_children(pids: Sequence[int]) -> int:
-    """Return a number that grows whenever a child of these processes ends: the faults of ended children."""
+    """Return the faults of ended children: a number that grows whenever a child ends."""
     return sum(int(_stat(pid)[8]) for pid in pids)
 
 
@@ -252,43 +248,38 @@ def command_line(pid: int) -> list[str]:
 
 
 def environment(pid: int) -> list[str]:
-    """Return the initial environment of a process as NAME=VALUE; [] if it cannot be read."""
     return read(f"/proc/{pid}/environ", "surrogateescape").split("\0")[:-1]
 
 
 def io_counts(pids: Sequence[int]) -> dict[str, int]:
-    """Return the fields of Usage, except CPU time."""
     files = [read(f"/proc/{pid}/io").splitlines() for pid in pids]
     values = [dict(line.split(": ") for line in lines) for lines in files]
     return {key: sum(int(of.get(key, 0)) for of in values) for key in Usage._fields[1:]}
 
 
 def can_read_io(pid: int) -> bool:
-    """Return True if this process may read the I/O counts of another one."""
     return bool(read(f"/proc/{pid}/io"))
 
 
 def peak_memory_bytes(pid: int) -> int:
-    """Return the sum of the peak resident memory of a process and its descendants."""
     return sum(map(own_peak_bytes, family(pid)))
 
 
 def own_peak_bytes(pid: int) -> int:
-    """Return the peak resident memory of a process; 0 if it has ended."""
     lines = read(f"/proc/{pid}/status").splitlines()
     return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
 
 def _stat(pid: int) -> list[str]:
-    # The fields after the command, which may contain anything: state is 0, ppid 1, starttime 19. All are 0 if
-    # the process has ended.
+    # The fields after the command, which may contain anything: state is 0, ppid 1, starttime 19. All are
+    # 0 if the process has ended.
     return read(f"/proc/{pid}/stat").rpartition(") ")[2].split() or ["0"] * 50
 
 
 def signal_of(code: int | None) -> str:
     """Return the name of the signal that ended a process; "" for another exit code.
 
-    `code` is a return code of subprocess or of a shell (128 + signal); None is any signal.
+    `code` is of subprocess or of a shell (128 + signal); None is any signal.
     """
     if code is None:
         return "a signal"
@@ -299,7 +290,6 @@ def signal_of(code: int | None) -> str:
 
 
 def how_it_ended(code: int | None) -> str:
-    """Describe an exit code (signal_of)."""
     name = signal_of(code)
     memory = (
         " (the kernel does that when memory runs out: free some memory, and run again)"
@@ -310,7 +300,7 @@ def how_it_ended(code: int | None) -> str:
 
 
 def last_lines(file: Path, count: int = 5) -> list[str]:
-    """Return the last lines of a log, from at most its last 64 KiB; [] if there is no such regular file.
+    """Return the last lines of a log, from at most its last 64 KiB; [] without such a regular file.
 
     Control characters are escaped. A link is not followed.
     """

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from vcsbench.errors import UserError
 from vcsbench.machine import HTTPD, Machine
 
-# Folders below a prefix with programs and with httpd's modules, in order of preference.
 PROGRAMS = ("bin", "sbin")
 MODULES = (
     "libexec",
@@ -27,7 +26,6 @@ MODULES = (
     "lib/httpd/modules",
     "lib64/httpd/modules",
 )
-# Environment of every client: UTF-8 text, and no sleep for timestamps.
 CLIENT_ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
@@ -36,15 +34,11 @@ CLIENT_ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "HGRCPATH": "",
 }
-# Names of Subversion's libraries, and a part of the names of an architecture's folders.
 LIBRARY = re.compile(r"libsvn_.*\.so")
 ARCHITECTURE = "-linux-"
-# Names in braces of a command template that are programs of the client's build.
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
-# Programs that set-up built, and the modules of an interpreter.
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 MODULES_OF = "lib/python3*/*-packages"
-# Prefix of a command's need that is a module of the interpreter.
 MODULE = "python3:"
 # Only the first bytes of a script are searched for the files that it runs.
 SCRIPT_BYTES = 1 << 16
@@ -58,11 +52,10 @@ class _Places(NamedTuple):
 class Programs(_Places):
     """The programs below `prefix`, or on the PATH if it is empty.
 
-    `library_path` is their LD_LIBRARY_PATH: folders, separated by colons.
+    `library_path` is their LD_LIBRARY_PATH.
     """
 
     def find(self, name: str) -> str:
-        """Return the path of a program, or "" if it is missing."""
         if not self.prefix:
             found = shutil.which(name)
             return os.path.abspath(found) if found else ""
@@ -70,7 +63,6 @@ class Programs(_Places):
         return next((p for p in paths if os.path.isfile(p) and os.access(p, os.X_OK)), "")
 
     def get(self, name: str) -> str:
-        """Return the path of a program; raise UserError if it is missing."""
         found = self.find(name)
         if not found and self.prefix:
             raise UserError(
@@ -90,13 +82,12 @@ class Programs(_Places):
 
     @cached_property
     def httpd_modules(self) -> str:
-        """Return the folder of the modules of that httpd, or ""."""
+        """Return the folder of that httpd's modules, or ""."""
         own = self.prefix and self.httpd.startswith(self.prefix + "/")
         return self._folder_with("mod_dav.so") if own else Machine().httpd_modules
 
     @cached_property
     def mod_dav_svn(self) -> str:
-        """Return the path of mod_dav_svn.so, or ""."""
         folder = self._folder_with("mod_dav_svn.so") if self.prefix else Machine().httpd_modules
         return os.path.join(folder, "mod_dav_svn.so") if folder else ""
 
@@ -105,7 +96,6 @@ class Programs(_Places):
         return next((f for f in folders if os.path.isfile(os.path.join(f, name))), "")
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """Return an environment in which the programs find the libraries of their own build."""
         if not self.prefix:
             return dict(inherited)
         changed = {k: v for k, v in inherited.items() if k != "LD_LIBRARY_PATH"}
@@ -128,7 +118,6 @@ class Programs(_Places):
         return [os.path.realpath(p) for p in (self.prefix, *self.library_path.split(":")) if p]
 
     def digest_of(self, name: str) -> str:
-        """Return the digest of a program, of mod_dav_svn, or of the `libraries` of Subversion."""
         if name == "libraries":
             return self._libraries()
         if name in ("httpd", "mod_dav_svn"):
@@ -178,8 +167,7 @@ def path_of(need: str) -> str:
 
 
 def programs_in(argv: str) -> tuple[str, ...]:
-    """Return the names of the programs in a command template: {svn} and similar words, and a first word
-    without braces."""
+    """Return the programs in a command template: {svn} and similar words, and a first word without braces."""
     words = [word for word in re.findall(r"\{(\w+)\}", argv) if word in SUBVERSION]
     first = argv.split()[0]
     return tuple(dict.fromkeys([*([] if "{" in first else [first]), *words]))
@@ -188,10 +176,7 @@ def programs_in(argv: str) -> tuple[str, ...]:
 def binaries(
     client: Programs, clients: Sequence[str], server: Programs, kind: str
 ) -> dict[str, str]:
-    """Return the digests of the client's programs, of a server of a `kind`, and of their libraries.
-
-    Without `kind` there is no server.
-    """
+    """Return the digests of the client's programs, of a server of a `kind`, and of their libraries."""
     of_client = [*clients, *["libraries"] * any(name in SUBVERSION for name in clients)]
     of_server = [kind, *["mod_dav_svn"] * (kind == "httpd"), "libraries"] if kind else []
     return {

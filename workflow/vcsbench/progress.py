@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-# The seconds between two versions of the file.
 EVERY_S = 1.0
 
 
@@ -37,21 +36,19 @@ class Running(NamedTuple):
     started: float
 
     def update(self) -> Stage:
-        """Update the stage and return it."""
         if self.look:
             self.stage.done, self.stage.total = self.look()
         self.stage.seconds = time.monotonic() - self.started
         return self.stage
 
 
-# The stages of this process. Its threads may be at several.
+# Several, because threads may be at different stages.
 running: list[Running] = []
 _has_new_stage = threading.Event()
 
 
 @contextlib.contextmanager
 def stage(name: str, total: int = 0, unit: str = "", look: Look | None = None) -> Iterator[Stage]:
-    """Report a stage of this process until the context ends."""
     started = Running(Stage(name, total, unit), look, time.monotonic())
     running.append(started)
     _has_new_stage.set()
@@ -73,7 +70,6 @@ def report_progress(log: str | Path) -> Iterator[None]:
         ended.set()
         _has_new_stage.set()
         writer.join()
-        # Without its progress a job goes on, for example in a folder that became read-only.
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 
@@ -87,12 +83,11 @@ def _write(path: Path, ended: threading.Event) -> None:
             new.write_text(json.dumps([asdict(each.update()) for each in running.copy()]))
             new.replace(path)
         if _has_new_stage.wait(EVERY_S):
-            # Wait for further stages, which often follow at once.
+            # Further stages often follow at once.
             ended.wait(EVERY_S / 10)
 
 
 def progress_file(log: str | Path) -> Path:
-    """Return the file with the progress of the job that has a log."""
     return Path(log).with_name(f".{Path(log).stem}.progress")
 
 
@@ -103,7 +98,7 @@ def forget(log: str | Path) -> None:
 
 
 def read_stages(log: str | Path) -> list[Stage]:
-    """Return the stages of a job. Those of one name and unit are added up. [] if there is no file."""
+    """Return the stages of a job, those of one name and unit added up; [] without a file."""
     try:
         stages = [Stage(**fields) for fields in json.loads(progress_file(log).read_bytes())]
     except (OSError, ValueError, TypeError):

@@ -57,7 +57,7 @@ class StoragePart(TypedDict):
 class FilesystemPart(TypedDict, total=False):
     """The file system of a working copy or tree."""
 
-    make: str  # the kind to make, or ""
+    make: str
     root: str
     mounted: list[str]  # kind and mount point of the user's folder
     guest: str
@@ -96,7 +96,6 @@ class Recipe(TypedDict, total=False):
     study: str
     cell: str
     axes: dict[str, str]
-    # From the command.
     argv: str
     stdin: str
     environment: dict[str, str]
@@ -112,7 +111,6 @@ class Recipe(TypedDict, total=False):
     needs: list[str]
     clones: bool
     measure_sync: bool
-    # From the axes.
     state: State
     build: BuildPart
     environments: list[str]
@@ -130,7 +128,6 @@ class Recipe(TypedDict, total=False):
     storage: StoragePart
     filesystem: FilesystemPart
     within: str
-    # From this machine.
     server: str
     network: str
     time_limit_s: float
@@ -140,7 +137,7 @@ class Recipe(TypedDict, total=False):
     binaries: dict[str, str]
     targets: str
     digest: str
-    looked_at: bool  # in a guest, whose host has checked the subjects
+    looked_at: bool
 
 
 class WarmUpReads(TypedDict, total=False):
@@ -155,7 +152,7 @@ class WarmUpReads(TypedDict, total=False):
 class Evidence(TypedDict, total=False):
     """The evidence of a timed run (docs/evidence.md). Each key is a column, None if not counted here."""
 
-    # The caches before and after the run: shares of the input's and the output's bytes.
+    # Residency: shares of the input's and the output's bytes.
     cache_cleared_by: str
     subject_bytes: int | None
     resident_before: float | None
@@ -459,7 +456,7 @@ class CopiesRecord(TypedDict):
 
 
 class TreeRecord(TypedDict, total=False):
-    """A template on a storage: a tree, its store, a working copy or an export. `bytes` has overhead."""
+    """A template on a storage. `bytes` has overhead."""
 
     path: str
     entries: int

@@ -13,7 +13,6 @@ EN_DASH = "\N{EN DASH}"
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return True if a field of a table is a finite number."""
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
@@ -39,14 +38,13 @@ def fixed(value: float, places: int) -> str:
 
 def significant(value: float, digits: int = 3) -> str:
     """Format a number with significant digits, without an exponent: 0.163, 2.31, 422."""
-    rounded = abs(float(f"{value:.{digits}g}"))  # 9.999 is written as 10.0
+    rounded = abs(float(f"{value:.{digits}g}"))
     if not rounded:
         return "0"
     return fixed(value, max(0, digits - 1 - math.floor(math.log10(rounded))))
 
 
 def with_unit(value: float, unit: str) -> str:
-    """Format a number with its unit: `0.1634 s`, `84.02%`."""
     return significant(value, 4) + (unit if unit == "%" else f" {unit}".rstrip())
 
 
@@ -66,7 +64,6 @@ def size(count: float) -> str:
 
 
 def grouped(count: float) -> str:
-    """Format a whole number with separated thousands."""
     return f"{count:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
@@ -76,7 +73,6 @@ def count_of(number: int, noun: str, plural: str = "") -> str:
 
 
 def count_between(least: int, most: int, noun: str) -> str:
-    """Format a range: `5 rounds`, `5 to 15 rounds`."""
     return count_of(most, noun) if least == most else f"{grouped(least)} to {count_of(most, noun)}"
 
 
@@ -90,7 +86,6 @@ def moment(stamp: str) -> datetime | None:
 
 
 def day(time: datetime) -> str:
-    """Format a date: `21 November 2026`."""
     return f"{time.day} {time:%B %Y}"
 
 
@@ -102,7 +97,6 @@ def period(first: datetime, last: datetime) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration: `14 min`, `2 h 5 min`, `48 s`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
