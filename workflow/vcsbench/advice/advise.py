@@ -47,7 +47,6 @@ SERVER_NOTES = {
     "httpd": "Add these lines to httpd.conf (cache in KB), then run `apachectl graceful`.",
 }
 NOTE = "To undo it, remove them. Measured over loopback: on a slow network compression gains more."
-# A server without a setting for its cache.
 DEFAULT_CACHE = 16 << 20
 
 
@@ -202,7 +201,7 @@ def _difference(choice: Cell, works: Mapping[Cell, str], same: set[Cell]) -> str
 
 
 def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
-    """Return a sentence per table of an exact metric and candidate with less or more work."""
+    """Return a sentence per exact metric and candidate with less or more work."""
     sentences, least = [], 1 + min_effect_pct / 100
     for definition, rows in tables:
         metric, baseline = metric_in(definition), definition["compare"]["baseline"]

@@ -94,8 +94,7 @@ def value_label(axis: str, value: str) -> str:
 
 
 def case_label(where: Where, shown: Sequence[str]) -> str:
-    """Return, for example, `export over svn, OS cache warm (f7, packed)`; `shown` axes distinguish the
-    cases."""
+    """Return, for example, `export over svn, OS cache warm (f7, packed)`, with the values of `shown` axes."""
     command, cache, ra = (where.get(axis, "") for axis in ("command", "cache", "ra"))
     head = [f"{'cold ' if cache == 'cold' else ''}{command}".strip()]
     if ra and "ra" in shown:
@@ -136,7 +135,7 @@ def seconds(value: float) -> str:
 
 
 class Step(NamedTuple):
-    """A command that applies a value, and its `note`; `server` if it concerns one server only."""
+    """A command that applies a value; `server` if it concerns one server only."""
 
     command: str
     server: str = ""
@@ -190,8 +189,8 @@ class Answer:
 class Card:
     """A question with its answer over all cases.
 
-    `reference` is the value that stays if nothing is changed, `shown` axes distinguish the cases,
-    `weights` are the workload's. An aggregate has `candidates` with an answer each, and `lines`.
+    `reference` is the value that stays if nothing is changed, `shown` axes distinguish the cases. An
+    aggregate has `candidates` with an answer each, and `lines`.
     """
 
     question: CardQuestion
@@ -217,8 +216,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Choice:
-    """The values that a reader can choose, and their geometric mean in `seconds`; `ratio` is over the best
-    time."""
+    """A choice of values with its mean in `seconds`; `ratio` is over the best time."""
 
     values: Where
     seconds: float
@@ -249,13 +247,12 @@ class Situation:
 
     @property
     def equal(self) -> list[Where]:
-        """Return the other choices that are not called slower than the best one."""
         return [choice.values for choice in self.choices[1:] if not choice.is_slower]
 
 
 @dataclass(frozen=True)
 class Advice:
-    """All advice on a study."""
+    """Advice on a study, written and read as JSON by ADVICE."""
 
     cards: Sequence[Card] = ()
     situations: Sequence[Situation] = ()
@@ -263,7 +260,6 @@ class Advice:
     min_effect_pct: float = 10.0
 
 
-# Writes advice as JSON (`dump_json`) and reads it again (`validate_json`).
 ADVICE = TypeAdapter(Advice)
 
 
@@ -451,7 +447,6 @@ def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
 
 
 def _groupings(cases: Sequence[Case]) -> list[Grouping]:
-    """Return groupings, the simplest first."""
     axes = dict.fromkeys(axis for case in cases for axis in case.where)
     by_axis = [partial(_axis_group, axis) for axis in axes if axis not in ("command", "cache")]
     return [
