@@ -167,7 +167,7 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
         5 + 1,
     )  # five rounds, and one in the key
     for text in (
-        "elapsed nopack ÷ elapsed pack = 1.2",
+        "elapsed not packed ÷ elapsed packed = 1.2",
         ": 5 rounds, 5 runs.",
         "make show CELL=log/http/ruby/f6/nopack/slow/cold STUDY=fsfs-san-2014",
         "make measure CELL=log/http/ruby/f6/pack/slow/cold",

@@ -279,6 +279,20 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     )
 
 
+def test_headings_of_tables_have_labels_instead_of_names(page, tree):
+    titles = {table.title for table in page["tables"]}
+    assert {"Elapsed time", "Elapsed time: not packed against packed"} <= titles
+    assert "Elapsed time: http against svn or file" in titles
+    tables = tree.by_id("tables")
+    texts = [one.text for tag in ("h3", "h4", "th", "summary") for one in tables.all(tag)]
+    texts += [
+        one.attributes["aria-label"] for one in tables.all("div") if "aria-label" in one.attributes
+    ]
+    assert not [
+        text for text in texts if re.search(r"\b(nopack|pack|slow|fast|hot-\w+)\b|-vs-", text)
+    ]
+
+
 def test_tables_have_a_key_for_each_mark_and_for_percentages(page):
     for table in page["tables"]:
         grids = [pair.measured for pair in table.pairs if pair.measured]

@@ -79,7 +79,7 @@ def test_grid_title_has_no_single_candidate(candidates, title, rows):
     axes = {"rows": ["candidate", "repo"], "columns": ["cache", "config"]}
     found = [Point({**PLAIN, "candidate": c}, "measured", 1.0) for c in sorted(candidates)]
     (grid,) = make_grids(found, layout_of({"compare": compare, **axes}, ORDER))
-    assert grid.title.split()[0] == title and labels(grid) == rows
+    assert grid.title.split(", ")[0] == title and labels(grid) == rows
 
 
 def test_matching_takes_the_places_of_the_measured_points():
@@ -169,7 +169,7 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections,
     number = next(n for n in table["numbers"].values() if n["cells"][0] == CELL)
     assert number["cells"][1] == CELL.replace("nopack", "pack")
     ratio, call, _ = number["sentences"]
-    assert ratio.startswith("elapsed nopack ÷ elapsed pack = 1.2") and "interval 1.2" in ratio
+    assert ratio.startswith("elapsed not packed ÷ elapsed packed = 1.2") and "interval 1.2" in ratio
     assert call == "pack is faster." and number["published"] == "+306"
     # An interval without 1 that is called noisy needs an explanation.
     section = next(s for s in sections if s.name == "nopack-vs-pack")

@@ -123,7 +123,7 @@ function fillDetail(name, keys) {
   const table = known.tables[anchor];
   const number = table?.numbers[name.slice(anchor.length + 1)];
   if (!number) return false;
-  const names = number.cells.length > 1 ? [table.baseline, keys.candidate] : [table.name];
+  const names = number.cells.length > 1 ? [table.baseline, keys.candidate].map((value) => labelOf(table.compared, value)) : [table.name];
   const sides = number.cells.map((cell, n) => ({ cell, name: names[n] })).filter(({ cell }) => known.cells[cell]);
   const unit = table.compares ? "%" : table.unit;
   const commands = commandsOf([...new Set(sides.map(({ cell }) => cell))]);
@@ -131,7 +131,7 @@ function fillDetail(name, keys) {
   close.addEventListener("click", () => detail.close());
   detail.replaceChildren(
     close,
-    Object.assign(made("h2", `${table.name}: ${Object.values(keys).filter(Boolean).join(" ")}`), { id: "detail-title" }),
+    Object.assign(made("h2", `${table.name}: ${Object.entries(keys).filter(([, value]) => value).map(([axis, value]) => labelOf(axis === "candidate" ? table.compared : axis, value)).join(", ")}`), { id: "detail-title" }),
     made("p", `Measured: ${number.text} ${unit}. ${number.published ? `Published: ${number.published} ${unit}, on another machine.` : ""}`),
     made("ul", "", ...number.sentences.map((sentence) => made("li", sentence))),
     ...runsShown(sides, table), timeAndCounts(sides), ...sides.flatMap(evidenceOf), made("h3", "Commands"),

@@ -19,6 +19,7 @@ from vcsbench.advice.cards import (
     Step,
     card_of,
     factors,
+    value_label,
 )
 from vcsbench.advice.decision import (
     Cell,
@@ -204,7 +205,8 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
     """Return a sentence per exact metric and candidate with less or more work."""
     sentences, least = [], 1 + min_effect_pct / 100
     for definition, rows in tables:
-        metric, baseline = metric_in(definition), definition["compare"]["baseline"]
+        metric, compare = metric_in(definition), definition["compare"]
+        axis, baseline = compare["axis"], compare["baseline"]
         ratios: dict[str, list[float]] = {str(row["candidate"]): [] for row in rows}
         for row in rows if metric.exact else ():
             call, share = row.get("call") or "", row.get("fixed_share")
@@ -215,6 +217,7 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
             less, more = [r for r in known if r >= least], [1 / r for r in known if 1 / r >= least]
             for who, other, sizes in ((candidate, baseline, less), (baseline, candidate, more)):
                 if sizes:
-                    amount = f"{metric.fewer.format(factors(sizes))} than {other}"
-                    sentences.append(f"{who} {amount} in {len(sizes)} of {len(known)} cases.")
+                    first, second = (value_label(axis, value) for value in (who, other))
+                    amount = f"{metric.fewer.format(factors(sizes))} than {second}"
+                    sentences.append(f"{first} {amount} in {len(sizes)} of {len(known)} cases.")
     return sentences

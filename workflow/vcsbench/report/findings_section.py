@@ -170,7 +170,7 @@ def finding_views(
             ),
             possible=unique(possible),
             why=_reasons(why, account),
-            table=table,
+            table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",
             news=_news(row, definition) if verdict == contract.REVERSED else "",
             picture=charts.finding_picture(

@@ -208,11 +208,15 @@ def _grid(points: Sequence[Point], layout: Layout) -> Grid:
             above = name
         groups.append(GridGroup(title, rows, "".join(row_axes[i] for i in grouping)))
     has_one = len(layout.order.get("candidate", ())) == 1
-    titles = [axis for axis in layout.rest if axis != "candidate" or not has_one]
+    titles = {
+        layout.axis_of(axis): points[0].keys.get(axis, "")
+        for axis in layout.rest
+        if axis != "candidate" or not has_one
+    }
     first = names[0]
     constant = [(a, first[i]) for i, a in enumerate(layout.rows) if i not in several and first[i]]
     return Grid(
-        name_of(points[0].keys, titles),
+        name_of(titles, titles),
         *_headings(columns, [layout.axis_of(axis) for axis in layout.columns]),
         groups,
         constant,

@@ -39,6 +39,7 @@ from vcsbench.report.table_sections import (
     details,
     download,
     table_sections,
+    title_of,
 )
 from vcsbench.report.terminal import (
     answered,
@@ -171,7 +172,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "less_work": results.advice.less_work,
         "min_effect": f"{results.advice.min_effect_pct:g} %",
         "tables": tables,
-        "absent": [name for name in study.tables if name not in shown],
+        "absent": [title_of(table) for name, table in study.tables.items() if name not in shown],
         "measured_where": ", ".join(where),
         "published_where": ", ".join(filter(None, origin)),
         "plots": _plots(results),
@@ -297,7 +298,7 @@ def _plots(results: Results) -> list[Plot]:
             present = {row[over] for row in rows}
             along = [value for value in results.order[over] if value in present]
             shown = varying(rows, [axis for axis in results.order if axis != over])
-            title = f"{name} ({metric_in(definition).unit}) by {over}"
+            title = f"{metric_in(definition).title} ({metric_in(definition).unit}) by {axis_label(over)}"
             plots.append(_plot(title, rows, over, along, shown))
     return [plot for plot in plots if plot.drawing]
 

@@ -12,8 +12,8 @@ from vcsbench.advice.decision import Row
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, Flag, is_invalid
 from vcsbench.plan.grid import is_duplicate
-from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in, varying
-from vcsbench.report.table_sections import PlainTable
+from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, values_in, varying
+from vcsbench.report.table_sections import PlainTable, title_of
 
 # Flags of more runs than this share are a sentence on the run as a whole.
 NEARLY_ALL = 0.8
@@ -35,8 +35,12 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
     work = [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"]
     same = "Only cells with equal output are compared."
     budget = [
-        (name, *(str(n[k]) for k in ("comparisons", "different", "alike")))
+        (
+            title_of(results.study.tables[name]),
+            *(str(n[k]) for k in ("comparisons", "different", "alike")),
+        )
         for name, n in account.get("tables", {}).items()
+        if name in results.study.tables
     ]
     by_table = ["Table", "All", "Different", "Equal"]
     reason = ["Reason", "Cells"]
@@ -53,7 +57,11 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
         ),
         PlainTable("Comparisons by table", by_table, budget, 1, is_folded=True),
         PlainTable(
-            "Time by step", ["Step", "Rounds", "Time"], _time_rows(account), 1, is_folded=True
+            "Time by step",
+            ["Step", "Rounds", "Time"],
+            _time_rows(account, results.study.block),
+            1,
+            is_folded=True,
         ),
     ]
     invalid = sum(is_invalid(row["flags"]) for row in runs)
@@ -137,12 +145,15 @@ def _fixed_cost(results: Results) -> list[tuple[str, str]]:
     return rows
 
 
-def _time_rows(account: Row) -> list[tuple[str, ...]]:
+def _time_rows(account: Row, block: Sequence[str]) -> list[tuple[str, ...]]:
     if not account:
         return []
     spent, blocks = account["spent_s"], account["blocks"]
     rows = [("preparation", "", spent["preparation"])]
-    rows += [(f"measuring {b['block']}", str(b["rounds"]), b["seconds"]) for b in blocks]
+    for b in blocks:
+        axes = dict(zip(block, b["block"].split("/"), strict=False))
+        name = name_of(axes, [axis for axis in axes if axes[axis] != "-"])
+        rows.append((f"measuring {name}", str(b["rounds"]), b["seconds"]))
     rows += [("waiting between cell-rounds", "", spent["waiting"])]
     whole = spent["measuring"] + spent["waiting"]
     share = f"{100 * account['timed_s'] / whole:.0f} % of measuring and waiting" if whole else ""

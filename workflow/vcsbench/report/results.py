@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from vcsbench import words
-from vcsbench.advice.cards import ADVICE, Advice
+from vcsbench.advice.cards import ADVICE, Advice, value_label
 from vcsbench.advice.decision import Row
 from vcsbench.axes import resolved_tables
 from vcsbench.config.configuration import EMPTY
@@ -95,7 +95,7 @@ def values_in(row: Row, axes: Iterable[str]) -> tuple[str, ...]:
 
 
 def name_of(row: Row, axes: Iterable[str]) -> str:
-    return " ".join(filter(None, values_in(row, axes)))
+    return ", ".join(value_label(axis, row[axis]) for axis in axes if row.get(axis))
 
 
 def varying(rows: Rows, axes: Iterable[str]) -> list[str]:

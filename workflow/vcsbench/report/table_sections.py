@@ -10,6 +10,7 @@ from statistics import mean, median
 from typing import NamedTuple
 
 from vcsbench import words
+from vcsbench.advice.cards import value_label
 from vcsbench.advice.decision import Row, compares_times
 from vcsbench.config.study import Study
 from vcsbench.evidence.flags import FLAGS
@@ -107,6 +108,7 @@ class TableSection:
     """
 
     name: str
+    title: str
     anchor: str
     reading: str
     legend: Legend | None
@@ -172,6 +174,7 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
     has_cards = bool(compare and compares_times(definition, str(compare.get("axis"))))
     return TableSection(
         name=name,
+        title=title_of(definition),
         anchor=f"table-{words.slug(name)}",
         reading=_reading(definition, bool(reduced), layout.caption(points or published)),
         legend=_legend(definition),
@@ -231,7 +234,22 @@ def _reading(definition: Row, is_reduced: bool, caption: str) -> str:
 
 
 def _sides(definition: Row) -> tuple[str, str]:
-    return definition["compare"]["baseline"], " or ".join(definition["compare"]["candidates"])
+    compare = definition["compare"]
+    first, *others = (
+        value_label(compare["axis"], value)
+        for value in (compare["baseline"], *compare["candidates"])
+    )
+    return first, " or ".join(others)
+
+
+def title_of(definition: Row) -> str:
+    """Return `Elapsed time: not packed against packed`."""
+    text = metric_in(definition).title
+    if not definition.get("compare"):
+        reduction = definition.get("reduce", "")
+        return f"{text}, {reduction}" if reduction in ("best", "worst") else text
+    first, others = _sides(definition)
+    return f"{text}: {first} against {others if others.count(' or ') < 2 else 'others'}"
 
 
 def _legend(definition: Row) -> Legend | None:
@@ -348,11 +366,12 @@ def _numbers_of(section: TableSection, definition: Row) -> Row:
                     "published": published.get(tuple(point.keys.items()), ""),
                 }
     return {
-        "name": section.name,
+        "name": section.title,
         "metric": metric.name,
         "title": metric.title,
         "unit": metric.unit,
         "compares": section.compares,
+        "compared": section.compared,
         "baseline": section.baseline,
         "numbers": numbers,
     }
@@ -364,13 +383,14 @@ def number_sentences(point: Point, definition: Row) -> list[str]:
     if not definition.get("compare"):
         reduction = definition.get("reduce", "median")
         return [f"{words.with_unit(row['value'], metric.unit)}, the {reduction} over {rounds}."]
-    quotient = f"{metric.quantity} {_sides(definition)[0]} ÷ {metric.quantity} {row['candidate']}"
+    candidate = value_label(definition["compare"]["axis"], row["candidate"])
+    quotient = f"{metric.quantity} {_sides(definition)[0]} ÷ {metric.quantity} {candidate}"
     if not grids.has_interval(row):
         return [f"{quotient}: {point.text} %, over {rounds}; too few for an interval."]
     call = row.get("call")
     calls = [f"Call: {WORDS.get(call, call)}."] if call else []
     if call in metric.calls:
-        calls = [f"{row['candidate']} {metric.words.verb}{call}."]
+        calls = [f"{candidate} {metric.words.verb}{call}."]
     ratio, low, high = (words.significant(row[name]) for name in ("ratio", "low", "high"))
     if is_exact(row):
         return [f"{quotient} = {ratio}, exact: all {rounds} count the same.", *calls]
