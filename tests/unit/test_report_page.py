@@ -70,7 +70,7 @@ def test_page_of_the_same_results_is_the_same_and_requests_nothing(results, page
     assert "svnserve did not answer within 10 s" in tree.by_id("quality").text
     header = [line.replace("\u202f", " ") for line in page["header"]]
     assert "6 000 revisions" in header[0]
-    assert "72 combinations" in header[1] and "Subversion 1.14.2" in header[1]
+    assert "72 cells" in header[1] and "Subversion 1.14.2" in header[1]
 
 
 def test_cards_have_the_known_values_and_factors(page):
@@ -319,8 +319,9 @@ def test_time_explains_another_number_of_comparisons_than_the_cards_have(results
     counts = {"comparisons": cards + more, "different": 1, "alike": 0}
     spent = dict.fromkeys(("preparation", "measuring", "waiting"), 0.0)
     account = {"minutes": None, "min_effect_pct": 10.0, "tables": {"t": counts}, "timed_s": 0.0}
+    account["around_s"] = 0.0
     sentences = page_of(replace(results, account={**account, "spent_s": spent, "blocks": []}))
-    assert any(f"The cards have {cards}" in text for text in sentences["budget"]) == bool(more)
+    assert any(f"The cards leave out {more}:" in text for text in sentences["budget"]) == bool(more)
 
 
 def test_time_of_fixed_rounds_has_the_time_of_more(results):
@@ -328,8 +329,11 @@ def test_time_of_fixed_rounds_has_the_time_of_more(results):
     counts = {"t": {"comparisons": 3, "different": 1, "alike": 0}}
     blocks = [{"block": "log", "rounds": 5, "seconds": 200.0}]
     account = {"minutes": None, "min_effect_pct": 10.0, "tables": counts, "timed_s": 0.0}
-    account |= {"spent_s": spent, "blocks": blocks}
-    sentences = page_of(replace(results, account=account))["budget"]
+    account |= {"spent_s": spent, "blocks": blocks, "around_s": 60.0}
+    page = page_of(replace(results, account=account))
+    # The head has the whole time, as the limit in minutes has.
+    assert ", 60 s; 72 cells" in page["header"][1]
+    sentences = page["budget"]
     assert "Twice as many rounds (`rounds: 10`) take 3 min more." in sentences
     account["minutes"] = 15
     account["why"] = ""

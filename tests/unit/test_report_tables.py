@@ -146,10 +146,19 @@ def test_details_of_a_cell_have_its_runs_and_times(results, known):
     assert known["runs"]["round"][start : start + count] == [1, 2, 3, 4, 5]
     elapsed = known["runs"]["elapsed_s"][start : start + count]
     assert elapsed == [float(f"{row['elapsed_s']:.4g}") for row in rows]
-    whole, client, server, waiting = known["cells"][CELL]["spent"]
+    whole, mean, client, server, waiting = known["cells"][CELL]["spent"]
     assert whole == pytest.approx(median(elapsed))
     assert client == pytest.approx(0.6 * whole, rel=0.01)
     assert waiting == pytest.approx(whole - client - server, rel=0.01)
+    # Both numbers of a cell are printed together: the median of tables and the mean of cards.
+    card = next(c for c in results.advice.cards if c.question.axis == "packing")
+    axes = dict(zip(results.study.axes, CELL.split("/"), strict=True))
+    case = next(c for c in card.cases if all(axes[a] == v for a, v in c.where.items()))
+    assert mean == pytest.approx(case.times[axes["packing"]], rel=1e-3)
+    spoilt = [{**row, "flags": "cache-not-cold"} for row in rows if row["round"] == 1]
+    others = [row for row in results.measurements if row not in rows or row["round"] > 1]
+    valid = details(replace(results, measurements=[*others, *spoilt]), [])["cells"][CELL]["spent"]
+    assert valid[0] == pytest.approx(median(elapsed[1:]), rel=1e-3)
     own = replace(results, own_repository="/srv/mine")
     assert [details(r, [])["of"]["own"] for r in (results, own)] == ["", "/srv/mine"]
 

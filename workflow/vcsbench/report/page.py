@@ -199,13 +199,15 @@ def page_of(results: Results) -> dict[str, Any]:
 def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     if measured == "0":
         return ["Nothing has been measured."]
-    parts = [setup.header[1]]
+    parts, account = [setup.header[1]], results.account
     if setup.first and setup.last:
-        duration = words.duration((setup.last - setup.first).total_seconds())
-        parts.append(f"{words.day(setup.last)}, {duration}")
-    cells = words.count_of(int(measured), "combination")
+        taken = (setup.last - setup.first).total_seconds()
+        # From the preparation to the report, as the limit in minutes.
+        taken = sum(account["spent_s"].values()) + account["around_s"] if account else taken
+        parts.append(f"{words.day(setup.last)}, {words.duration(taken)}")
+    cells = words.count_of(int(measured), "cell")
     runs = words.count_of(len(results.measurements), "timed run")
-    parts.append(f"{cells}, {runs}")
+    parts.append(f"{cells} (a command with all its settings), {runs}")
     return [line for line in (setup.header[0], "; ".join(filter(None, parts))) if line]
 
 
@@ -214,7 +216,7 @@ def _incomplete(results: Results, facts: Mapping[str, str]) -> str:
     if results.failures:
         parts.append(f"{words.count_of(len(results.failures), 'cell-round')} failed")
     if skipped := int(facts["skipped"]):
-        parts.append(f"{words.count_of(skipped, 'combination')} cannot be measured here")
+        parts.append(f"{words.count_of(skipped, 'cell')} cannot be measured here")
     return words.enumeration(parts)
 
 
@@ -243,9 +245,9 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
         duration = words.duration(seconds_of_rounds(account, 2 * done))
         sentences.append(f"Twice as many rounds (`rounds: {2 * done}`) take {duration} more.")
     of_cards = sum(len(view.rows) for view in cards)
-    if of_cards != all_:
-        text = f"The {all_} comparisons are those of the tables. The cards have {of_cards}"
-        sentences.append(f"{text}: those between values that you can choose.")
+    if of_cards < all_:
+        text = f"The tables have all {all_} comparisons. The cards leave out {all_ - of_cards}"
+        sentences.append(f"{text}: those with a value that is no choice, and noise checks.")
     return sentences
 
 

@@ -6,16 +6,16 @@ import base64
 import gzip
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean, median
+from statistics import geometric_mean, mean, median
 from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.cards import value_label
 from vcsbench.advice.decision import Row, compares_times
 from vcsbench.config.study import Study
-from vcsbench.evidence.flags import FLAGS
+from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.same_work import by_reason
-from vcsbench.metrics import Metric, metric_in, metric_of, names
+from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, names
 from vcsbench.plan.grid import originals
 from vcsbench.report import grids
 from vcsbench.report.grids import Grid, Layout, Point
@@ -221,7 +221,9 @@ def _reading(definition: Row, is_reduced: bool, caption: str) -> str:
     metric, reduction = metric_in(definition), definition.get("reduce", "median")
     if not definition.get("compare"):
         text = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
-        return f"{metric.reading if reduction == 'median' else text} {caption}".strip()
+        text = metric.reading if reduction == "median" else text
+        means = "Cards print geometric means: click a number for both." if metric.name == DEFAULT else ""
+        return " ".join(filter(None, [text, means, caption]))
     x, y = _sides(definition)
     above = "above" if metric.gain > 0 else "below"
     ratio = f"{metric.quantity} {x} ÷ {metric.quantity} {y}"
@@ -449,11 +451,13 @@ def _percentage(share: float) -> str:
 
 
 def _times(rows: Rows) -> list[float | None]:
-    """Return the medians over rounds of elapsed, client, server and waiting seconds; None if unknown.
+    """Return the median of elapsed seconds over rounds, their geometric mean as in cards, and the medians
+    of client, server and waiting seconds; None if unknown.
 
     Waiting is the time that neither client nor server computed, below 0 if both computed at once.
     """
-    rounds = grouped_by((r for r in rows if words.is_number(r["elapsed_s"])), lambda r: r["round"])
+    valid = (r for r in rows if (r["elapsed_s"] or 0) > 0 and not is_invalid(r["flags"]))
+    rounds = grouped_by(valid, lambda row: row["round"])
     if not rounds:
         return []
     parts: list[tuple[float, float | None, float | None]] = []
@@ -467,4 +471,5 @@ def _times(rows: Rows) -> list[float | None]:
     waiting_s = None
     if elapsed_s is not None and client_s is not None:
         waiting_s = elapsed_s - client_s - (server_s or 0.0)
-    return [elapsed_s, client_s, server_s, waiting_s]
+    mean_s = geometric_mean(geometric_mean(_column(of, "elapsed_s")) for of in rounds.values())
+    return [elapsed_s, mean_s, client_s, server_s, waiting_s]
