@@ -99,6 +99,28 @@ def test_cases_with_more_than_a_quarter_of_fixed_cost_name_it(results, page, sha
 
 
 @pytest.mark.parametrize(
+    ("outcome", "detectable", "shown"),
+    [
+        ("too noisy", 1.24, "detectable from 1.2x"),
+        ("equal", 1.08, "detectable from 8 %"),
+        ("better", 1.08, ""),
+        ("too few rounds", 0.0, ""),
+    ],
+)
+def test_cases_without_a_difference_have_the_smallest_that_would_show(
+    results, page, outcome, detectable, shown
+):
+    card = card_on(page, "packing").card
+    pair = Pair("nopack", "pack", 1.02, 0.9, 1.1, 5, outcome, detectable=detectable)
+    view = card_views([replace(card, cases=[Case({}, (pair,))])], results)[0]
+    assert view.rows[0].note == shown
+    # The tables have it, so the advice has it, too.
+    pairs = [pair for case in card.cases for pair in case.pairs]
+    known = {row["detectable"] for row in results.tables["nopack-vs-pack"]}
+    assert {pair.detectable for pair in pairs} == known and min(known) > 1
+
+
+@pytest.mark.parametrize(
     ("low", "high", "text"),
     [
         (1.4, 3.1, "packed 1.4x to 3.1x faster"),

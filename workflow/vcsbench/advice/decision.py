@@ -47,6 +47,7 @@ class Pair:
     rounds: int
     outcome: str
     fixed_share: float = 0.0
+    detectable: float = 0.0
 
     @property
     def is_decided(self) -> bool:
@@ -158,12 +159,13 @@ def cases_of(
 def _pair(row: Row) -> Pair | None:
     if not is_number(row.get("ratio")) or row.get("withheld"):
         return None
-    low, high, rounds, share = (
+    low, high, rounds, share, detectable = (
         value if is_number(value := row.get(n)) else 0.0
-        for n in ("low", "high", "n", "fixed_share")
+        for n in ("low", "high", "n", "fixed_share", "detectable")
     )
     sides = str(row["baseline"]), str(row["candidate"])
-    return Pair(*sides, float(row["ratio"]), low, high, int(rounds), outcome_of(row), share)
+    ratio, outcome = float(row["ratio"]), outcome_of(row)
+    return Pair(*sides, ratio, low, high, int(rounds), outcome, share, detectable)
 
 
 def outcome_of(row: Row) -> str:

@@ -25,7 +25,7 @@ from vcsbench.advice.cards import (
     seconds,
     value_label,
 )
-from vcsbench.advice.decision import BETTER, EQUAL, SMALL, WORSE, Case, Pair, Row, Where
+from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
 from vcsbench.evidence.measurements import FLAGGED_SHARE
 from vcsbench.report import charts
 from vcsbench.report.results import Results, Rows, unique, values_in, varying
@@ -194,6 +194,8 @@ def _forest_row(
     times = [seconds(time) for time in case.pair_times(pair) or ()]
     is_flagged = pair.is_decided and pair.fixed_share > FLAGGED_SHARE
     note = f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost" if is_flagged else ""
+    if pair.outcome in (EQUAL, NOISY) and pair.detectable > 1:
+        note = ", ".join(filter(None, [f"detectable from {factor(pair.detectable)}", note]))
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
         winner = value_label(name, sides[pair.ratio >= 1])
