@@ -88,6 +88,10 @@ def test_picks_change_cards_cases_tables_and_address(page, tmp_path):
     assert drive(page, tmp_path, CARD, anchor="#&ra=svn") == seen
     assert drive(page, tmp_path, CARD, anchor="#ra=svn") == {**seen, "hash": "#ra=svn"}
     assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#&ra=svn") == before
+    # Answers do not follow the filter of the tables, so their cases do not, either.
+    filtered = drive(page, tmp_path, CARD, anchor="#&command=log")
+    assert filtered["summary"] == before["summary"]
+    assert 0 < len(filtered["cells"]) < len(before["cells"])
     back = f"{pick('ra', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
     assert drive(page, tmp_path, back + CARD) == {**before, "hash": ""}
 

@@ -235,6 +235,10 @@ def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(resul
     assert [pick.axis for pick in page["picks"]] == ["ra", "format", "packing", "config"]
     assert ("nopack", "not packed") in page["picks"][2].values
     assert {pick.preset for pick in page["picks"]} == {""}
+    # An answer over all cells, as on builds, follows no pick.
+    cards = [replace(c, question=replace(c.question, aggregate=True)) for c in results.advice.cards]
+    whole = page_of(replace(results, advice=replace(results.advice, cards=cards)))
+    assert whole["picks"] == []
     own = page_of(replace(results, own_repository="/srv/repo"))
     assert [pick.preset for pick in own["picks"]] == ["", "f6", "nopack", "slow"]
 

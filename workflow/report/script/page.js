@@ -176,7 +176,8 @@ function applyFirst(values, { best, gains, undecided, isMine }) {
 
 // Overview, cards, their cases and the situations that fit the picks.
 function applyCase() {
-  const values = picked();
+  // The filter of the tables has other axes, which answers do not follow.
+  const values = Object.fromEntries(Object.entries(picked()).filter(([axis]) => mine?.elements[axis]));
   for (const control of mine?.elements ?? []) if (control.name) control.value = values[control.name] ?? "";
   const key = (answers?.picks ?? []).map((axis) => values[axis] ?? "").join("|");
   for (const [anchor, { by, answers: list }] of Object.entries(answers?.cards ?? {})) {

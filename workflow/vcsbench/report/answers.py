@@ -222,7 +222,9 @@ def picks_of(results: Results, cards: Sequence[CardView]) -> list[Pick]:
     """Return the axes of "My case" with several values, preset for a reader's own repository."""
     study, picks, answers = results.study, [], 1
     left_out = {*NOT_PICKED, study.command_axis, *study.axes_of("repositories")}
-    for axis, known in results.order.items() if cards else ():
+    # An answer over all cells follows no pick.
+    has_cases = any(not view.card.question.aggregate for view in cards)
+    for axis, known in results.order.items() if has_cases else ():
         present = {row.get(axis) for row in results.grid if not row.get("skip")}
         values = [value for value in known if value in present]
         if axis in left_out or len(values) < 2:
