@@ -367,6 +367,19 @@ def test_time_of_fixed_rounds_has_the_time_of_more(results):
     assert not any("Twice as many" in text for text in sentences)
 
 
+@pytest.mark.parametrize(
+    ("config", "value"),
+    [({}, "0.2"), ({"thresholds": {"min_run_s": 0.5}}, "0.5"), ({"thresholds": None}, "0.2")],
+)
+def test_flag_with_a_threshold_has_its_value(results, config, value):
+    runs = [{**row, "flags": "too-short" * (n < 2)} for n, row in enumerate(results.measurements)]
+    found = page_of(replace(results, measurements=runs, provenance={"config": config}))
+    (table,) = (table for table in found["quality"] if table.title == "Flags")
+    assert f"the cell's median is below min_run_s ({value})." in table.rows[0][1]
+    evidence = unpacked(found["packed_details"])["cells"][runs[0]["cell"]]["evidence"]
+    assert f"min_run_s ({value})" in evidence[-1]
+
+
 def test_flags_of_nearly_all_runs_are_a_sentence(results):
     flags = ["outlier-20", *["outlier-10"] * (len(results.measurements) - 1)]
     runs = [{**r, "flags": flag} for r, flag in zip(results.measurements, flags, strict=True)]

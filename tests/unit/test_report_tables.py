@@ -198,16 +198,18 @@ def test_evidence_has_memory_reads_and_server(results):
     rows = [{**row, "device_bytes": (2 + n) << 20} for n, row in enumerate(rows)]
     served = [{**row, "server_age_s": "0.5", "server_same": "True"} for row in rows]
     late = [{**served[0], "delayed_acks": 2.0}, *served[1:]]
-    text = " ".join(evidence_sentences(late))
+    text = " ".join(evidence_sentences(late, {}))
     for part in (
         *("drop_caches", "1.0 % before a run, 90 % after", "2.00 MiB to 6.00 MiB"),
         *("0.500 s old", "same process", "In 1 of 5 runs TCP", "outlier-10, 1 run: "),
     ):
         assert part in text
-    changed = " ".join(evidence_sentences([*served[:-1], {**served[-1], "server_same": "False"}]))
+    changed = " ".join(
+        evidence_sentences([*served[:-1], {**served[-1], "server_same": "False"}], {})
+    )
     assert "same process" not in changed and "TCP" not in changed
     unserved = [{**row, "server_age_s": ""} for row in late]
-    assert "TCP" not in " ".join(evidence_sentences(unserved))
+    assert "TCP" not in " ".join(evidence_sentences(unserved, {}))
 
 
 @pytest.mark.slow

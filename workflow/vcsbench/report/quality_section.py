@@ -10,10 +10,10 @@ from vcsbench import words
 from vcsbench.advice.cards import case_label, seconds
 from vcsbench.advice.decision import Row
 from vcsbench.evidence import same_work
-from vcsbench.evidence.flags import FLAGS, Flag, is_invalid
+from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, values_in, varying
-from vcsbench.report.table_sections import PlainTable, title_of
+from vcsbench.report.table_sections import PlainTable, flag_sentence, title_of
 
 # Flags of more runs than this share are a sentence on the run as a whole.
 NEARLY_ALL = 0.8
@@ -31,7 +31,7 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
     """Return the tables that have rows, and remarks on the run as a whole."""
     runs, account = results.measurements, results.account
     axes = same_work.work_axes(results.study.axes)
-    flags, remarks = _flag_table(runs)
+    flags, remarks = _flag_table(runs, results.thresholds)
     work = [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"]
     same = "Only cells with equal output are compared."
     budget = [
@@ -89,20 +89,19 @@ def set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
     )
 
 
-def _flag_table(measurements: Rows) -> tuple[PlainTable, list[str]]:
+def _flag_table(measurements: Rows, thresholds: Row) -> tuple[PlainTable, list[str]]:
     """Return the table of flags of some runs, and a sentence per flag of nearly all runs."""
     carried = ((word, row["cell"]) for row in measurements for word in row["flags"].split())
     groups = grouped_by(carried, lambda pair: pair[0])
     rows, sentences = [], []
     for word, runs in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
-        flag = FLAGS.get(word, Flag("This flag has no explanation.", ""))
-        meaning, number = flag.sentence.strip().replace("`", ""), words.grouped(len(runs))
-        if len(runs) > NEARLY_ALL * len(measurements) and not flag.is_invalid:
+        meaning, number = flag_sentence(word, thresholds), words.grouped(len(runs))
+        if len(runs) > NEARLY_ALL * len(measurements) and not is_invalid(word):
             sentences.append(
                 f"{meaning} ({word}, {number} of {words.grouped(len(measurements))} runs)"
             )
             continue
-        invalid = " Invalid runs: not in the tables." if flag.is_invalid else ""
+        invalid = " Invalid runs: not in the tables." if is_invalid(word) else ""
         rows.append((word, meaning + invalid, unique(cell for _, cell in runs), number))
     return PlainTable("Flags", ["Flag", "Meaning", "Cells", "Runs"], rows, 3), sentences
 

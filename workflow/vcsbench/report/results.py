@@ -76,6 +76,11 @@ class Results:
     moved: Sequence[str] = ()
     loads: Mapping[str, Row] = field(default_factory=dict)
 
+    @property
+    def thresholds(self) -> Row:
+        """Return the thresholds that the configuration sets."""
+        return (self.provenance.get("config") or {}).get("thresholds") or {}
+
 
 def grouped_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
     """Group the items by a key. Keys and items keep their order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, mean, median
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice.cards import value_label
 from vcsbench.advice.decision import Row, compares_times
+from vcsbench.config.models import Thresholds
 from vcsbench.config.study import Study
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.same_work import by_reason
@@ -222,7 +224,11 @@ def _reading(definition: Row, is_reduced: bool, caption: str) -> str:
     if not definition.get("compare"):
         text = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
         text = metric.reading if reduction == "median" else text
-        means = "Cards print geometric means: click a number for both." if metric.name == DEFAULT else ""
+        means = (
+            "Cards print geometric means: click a number for both."
+            if metric.name == DEFAULT
+            else ""
+        )
         return " ".join(filter(None, [text, means, caption]))
     x, y = _sides(definition)
     above = "above" if metric.gain > 0 else "below"
@@ -310,7 +316,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
         cells[cell] = {
             "spent": [_short(value) for value in _times(rows)],
             "counted": [_short(_median(value)) for value in values],
-            "evidence": evidence_sentences(rows),
+            "evidence": evidence_sentences(rows, results.thresholds),
             "rounds": len({run["round"] for run in rows}),
             "runs": [start, len(rows)],
         }
@@ -406,7 +412,7 @@ def number_sentences(point: Point, definition: Row) -> list[str]:
     return sentences
 
 
-def evidence_sentences(runs: Rows) -> list[str]:
+def evidence_sentences(runs: Rows, thresholds: Row) -> list[str]:
     """Return the evidence of a cell's runs. Runs that differ give a range."""
     ways = unique(filter(None, (run.get("cache_cleared_by") for run in runs)))
     by = f"The caches were cleared before a run, by {words.enumeration(ways)}."
@@ -431,10 +437,18 @@ def evidence_sentences(runs: Rows) -> list[str]:
             sentences.append(f"{of} TCP delayed an acknowledgement by 40 ms.")
     flags = [flag for run in runs for flag in run["flags"].split()]
     for flag in unique(flags):
-        meaning = FLAGS[flag].sentence.strip() if flag in FLAGS else "Unknown flag."
-        meaning = meaning.replace("`", "")
+        meaning = flag_sentence(flag, thresholds)
         sentences.append(f"{flag}, {words.count_of(flags.count(flag), 'run')}: {meaning}")
     return sentences
+
+
+def flag_sentence(flag: str, thresholds: Row) -> str:
+    """Return the explanation of a flag, with the values of the thresholds that it names."""
+    text = FLAGS[flag].sentence.strip() if flag in FLAGS else "This flag has no explanation."
+    values = {**Thresholds().model_dump(), **thresholds}
+    for name in re.findall(r"`(\w+)`", text):
+        text = text.replace(f"`{name}`", f"{name} ({values[name]})" if name in values else name)
+    return text.replace("`", "")
 
 
 def _column(runs: Rows, column: str) -> list[float]:
