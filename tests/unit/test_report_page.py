@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -359,12 +360,32 @@ def test_time_of_fixed_rounds_has_the_time_of_more(results):
     page = page_of(replace(results, account=account))
     # The head has the whole time, as the limit in minutes has.
     assert ", 60 s; 72 cells" in page["header"][1]
-    sentences = page["budget"]
-    assert "Twice as many rounds (`rounds: 10`) take 3 min more." in sentences
-    account["minutes"] = 15
-    account["why"] = ""
-    sentences = page_of(replace(results, account=account))["budget"]
-    assert not any("Twice as many" in text for text in sentences)
+    run = "make report STUDY=fsfs-san-2014"
+    steps = {name: (text, command) for name, text, command in page["next_steps"]}
+    text = "Twice as many rounds take 3 min more:"
+    assert steps["Confirm a result"] == (text, f"{run} ARGS='--config rounds=10'")
+    assert (steps["Measure again"][1], steps["Guard it in CI"][1]) == (
+        run,
+        run.replace("report", "check"),
+    )
+
+
+def test_next_steps_have_the_arguments_of_the_run(results):
+    made = {
+        "command": "vcsbench run --repository=/r --cores=2 --configfile 'my b.yaml' --config seed=2"
+    }
+    page = page_of(
+        replace(results, provenance=made, account={"blocks": [], "spent_s": {}, "around_s": 0.0})
+    )
+    commands = [shlex.split(command) for _, _, command in page["next_steps"]]
+    files = "--configfile 'my b.yaml'"
+    variables = ["REPO=/r", "STUDY=fsfs-san-2014"]
+    given = [*variables[:1], f"ARGS={files} --config seed=2", *variables[1:]]
+    assert commands == [
+        ["make", "report", *given],
+        ["make", "baseline", "REPO=/r", f"ARGS={files}", "STUDY=fsfs-san-2014", "NAME=before"],
+        ["make", "check", *given],
+    ]
 
 
 @pytest.mark.parametrize(

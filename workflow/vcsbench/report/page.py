@@ -9,8 +9,9 @@ import base64
 import gzip
 import json
 import re
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +46,7 @@ from vcsbench.report.terminal import (
     answered,
     budget_sentences,
     command_of,
+    configfiles_of,
     next_step,
     variables_of,
 )
@@ -148,9 +150,8 @@ def page_of(results: Results) -> dict[str, Any]:
     scale = (published.scale if published else 0) or 0
     quality, remarks = quality_of(results)
     citation, meta = citation_of(results, setup)
-    given = variables_of(results.provenance.get("command", ""))
     # The printed command repeats this study alone, in minutes of its own.
-    command = command_of({**given, "STUDY": study.name})
+    given = {**variables_of(results.provenance.get("command", "")), "STUDY": study.name}
     account = results.account and {**results.account, "studies": 1}
     return {
         "study": study,
@@ -178,7 +179,8 @@ def page_of(results: Results) -> dict[str, Any]:
         "plots": _plots(results),
         "history": history_table(results.history),
         "budget": _time(account, cards),
-        "uncertain": _uncertain(account, command),
+        "uncertain": _uncertain(account, command_of(given)),
+        "next_steps": [*_next_steps(account, given, facts["measured"])],
         "setup": setup,
         "remarks": remarks,
         "quality": quality,
@@ -240,15 +242,31 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
     if not account:
         return []
     sentences, all_ = list(budget_sentences(account)), answered(account)[2]
-    done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
-    if account["minutes"] is None and done and all_:
-        duration = words.duration(seconds_of_rounds(account, 2 * done))
-        sentences.append(f"Twice as many rounds (`rounds: {2 * done}`) take {duration} more.")
     of_cards = sum(len(view.rows) for view in cards)
     if of_cards < all_:
         text = f"The tables have all {all_} comparisons. The cards leave out {all_ - of_cards}"
         sentences.append(f"{text}: those with a value that is no choice, and noise checks.")
     return sentences
+
+
+def _next_steps(
+    account: Row, given: Mapping[str, str], measured: str
+) -> Iterator[tuple[str, str, str]]:
+    """Yield a name, a sentence and a command for each thing to do after reading the answers."""
+    if measured == "0":
+        return
+    command, arguments = command_of(given), given.get("ARGS", "")
+    yield "Measure again", "After a rebuild or another change, this measures what changed:", command
+    done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
+    if done and "--config" not in shlex.split(arguments):
+        more = command_of({**given, "ARGS": f"{arguments} --config rounds={2 * done}".strip()})
+        taken = words.duration(seconds_of_rounds(account, 2 * done))
+        yield "Confirm a result", f"Twice as many rounds take {taken} more:", more
+    saved = {**given, "NAME": "before", "ARGS": configfiles_of(arguments)}
+    text = "Save this result, and compare a later one with it:"
+    yield "Compare later", text, command_of(saved, "baseline")
+    text = "With expectations of your own, this fails unless they hold:"
+    yield "Guard it in CI", text, command_of(given, "check")
 
 
 def _uncertain(account: Row, command: str) -> list[str]:

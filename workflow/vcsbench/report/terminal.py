@@ -205,9 +205,10 @@ def configfiles_of(arguments: str) -> str:
     return shlex.join(files)
 
 
-def command_of(given: Mapping[str, str]) -> str:
+def command_of(given: Mapping[str, str], target: str = "report") -> str:
     """Return the command with the variables of make."""
-    return " ".join(["make report", *(f"{n}={shlex.quote(v)}" for n, v in given.items())])
+    variables = (f"{name}={shlex.quote(value)}" for name, value in given.items() if value)
+    return " ".join(["make", target, *variables])
 
 
 def read_summaries(results: Path, studies: Sequence[str]) -> list[StudySummary]:
