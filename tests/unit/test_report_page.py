@@ -193,10 +193,19 @@ def test_summary_has_the_number_and_the_reasons_of_each_verdict(results):
     assert lines["reversed"].why == "smaller scale (1), newer Subversion (1)"
     assert lines["not measured"].why == f"not in the grid ({lines['not measured'].number})"
     more = [{"why": WHY}, {"why": "smaller scale: 0.2 (to test: `set scale`)"}]
-    scale, version, machine = causes_of(more, "a laptop")
+    scale, version = causes_of(more)
     assert scale == ("smaller scale", ["0.1", "0.2"], ["`set scale`"])
     assert (version.label, version.tests) == ("newer Subversion", [])
-    assert machine.label == "other machine" and causes_of([{"why": "on a bound: x"}], "a") == []
+    assert causes_of([{"why": "on a bound: x"}]) == []
+
+
+def test_findings_have_the_published_and_the_measured_set_up(page, tree):
+    rows = {row[0]: row[1:] for row in page["compared"].rows}
+    assert list(rows) == ["Repositories", "Storage", "Subversion", "Machine", "Rounds"]
+    assert rows["Subversion"] == ("1.9", "1.14.2") and rows["Rounds"] == ("3 rounds", "5 rounds")
+    assert "46,054" in rows["Repositories"][0]
+    assert "6 000 revisions" in rows["Repositories"][1].replace("\u202f", " ")
+    assert all(text in tree.by_id("findings").text for row in rows.values() for text in row)
 
 
 def test_reason_with_more_rounds_has_their_time(results):

@@ -59,7 +59,8 @@ def test_setup_of_equal_contexts_lists_facts_once():
     assert setup(context(repository=packed)).tables[0].rows[0][2] == "not packed"
     assert table.rows == [["ruby", "f7", "6\N{NARROW NO-BREAK SPACE}000", "3.00 MiB"]]
     assert found.last and found.first and (found.last - found.first).total_seconds() == 120
-    assert found.scales == {"ruby": 0.13} and found.host_names == ["here"]
+    assert "13 % of its published size" in found.conditions["Repositories"]
+    assert found.host_names == ["here"]
     (text,) = setup({**context(), "repository": {"name": "mine", "notes": ["2 left out."]}}).facts[
         "Repository mine"
     ]
@@ -118,7 +119,7 @@ def test_storage_has_one_label_everywhere(virtualized, storage, label):
     host = {"name": "here", "virtualized": virtualized}
     found = setup(context(host=host, storage=storage))
     assert storage_label(storage, host) == label
-    assert (f"({label})" in found.header[0]) == bool(label)
+    assert (f"({label})" in found.conditions["Storage"]) == bool(label)
     (fact,) = found.facts["Storage"]
     assert fact.partition(" (")[0].split(", ")[2:] == [label] * bool(label)
 

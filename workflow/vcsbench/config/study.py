@@ -176,6 +176,7 @@ class Published(Model):
     scale: float = key(
         MISSING, "The share of the named repositories that the study measured (1: all).", gt=0, le=1
     )
+    size: str = key("", "The repositories or trees that the study measured, with their sizes.")
     subversion: str = key(
         "",
         "The version of Subversion that the study measured, such as 1.9.",

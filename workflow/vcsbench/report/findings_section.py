@@ -95,18 +95,13 @@ def summary_of(views: Sequence[FindingView]) -> list[VerdictCount]:
     return lines
 
 
-def causes_of(rows: Rows, published_machine: str) -> list[Cause]:
+def causes_of(rows: Rows) -> list[Cause]:
     known: dict[str, dict[str, str]] = {}
     for row in rows:
         for sentence, test in contract.read_reasons(row.get("why") or ""):
             if contract.is_possible(sentence):
                 known.setdefault(_label(sentence), {})[_text(sentence)] = test
-    causes = [Cause(name, [*of], unique(filter(None, of.values()))) for name, of in known.items()]
-    if causes and published_machine:
-        causes.append(
-            Cause("other machine", [f"any finding. Published on: {published_machine}"], [])
-        )
-    return causes
+    return [Cause(name, [*of], unique(filter(None, of.values()))) for name, of in known.items()]
 
 
 def _label(sentence: str) -> str:

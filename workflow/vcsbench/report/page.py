@@ -33,7 +33,13 @@ from vcsbench.report.findings_section import (
 )
 from vcsbench.report.quality_section import quality_of
 from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, varying
-from vcsbench.report.setup_section import Setup, citation_of, distances_of, setup_of
+from vcsbench.report.setup_section import (
+    Setup,
+    citation_of,
+    compared_setup,
+    distances_of,
+    setup_of,
+)
 from vcsbench.report.table_sections import (
     MARKS,
     PlainTable,
@@ -147,7 +153,6 @@ def page_of(results: Results) -> dict[str, Any]:
     year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
     origin = [year.group() if year else "", published.machine if published else ""]
     where = [words.enumeration(setup.host_names), *([str(setup.last.year)] if setup.last else [])]
-    scale = (published.scale if published else 0) or 0
     quality, remarks = quality_of(results)
     citation, meta = citation_of(results, setup)
     # The printed command repeats this study alone, in minutes of its own.
@@ -166,9 +171,9 @@ def page_of(results: Results) -> dict[str, Any]:
         "operations": answers.operations_of(results, cards),
         "findings": findings,
         "verdicts": summary_of(findings),
-        "causes": causes_of(results.findings, published.machine if published else ""),
+        "causes": causes_of(results.findings),
         "expectations": expectations,
-        "scaled": {name: of for name, of in setup.scales.items() if of < scale},
+        "compared": compared_setup(setup, study),
         "situations": answers.situations_of(results),
         "less_work": results.advice.less_work,
         "min_effect": f"{results.advice.min_effect_pct:g} %",
@@ -201,7 +206,9 @@ def page_of(results: Results) -> dict[str, Any]:
 def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     if measured == "0":
         return ["Nothing has been measured."]
-    parts, account = [setup.header[1]], results.account
+    subject, storage, version, machine, _ = setup.conditions.values()
+    where = [f"Subversion {version}" if version else "", f"on {machine}" if machine else ""]
+    parts, account = [" ".join(filter(None, where))], results.account
     if setup.first and setup.last:
         taken = (setup.last - setup.first).total_seconds()
         # From the preparation to the report, as the limit in minutes.
@@ -210,7 +217,8 @@ def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     cells = words.count_of(int(measured), "cell")
     runs = words.count_of(len(results.measurements), "timed run")
     parts.append(f"{cells} (a command with all its settings), {runs}")
-    return [line for line in (setup.header[0], "; ".join(filter(None, parts))) if line]
+    what = ", ".join(filter(None, [subject, f"on {storage}" if storage else ""]))
+    return [line for line in (what, "; ".join(filter(None, parts))) if line]
 
 
 def _incomplete(results: Results, facts: Mapping[str, str]) -> str:

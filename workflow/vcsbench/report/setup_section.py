@@ -56,16 +56,15 @@ class Configuration:
 class Setup:
     """The setup of a study's runs.
 
-    `commands` has each command with its argv and sentences about it, `scales` the scale of each
-    repository, `first` and `last` the times of the first and the last cell-round.
+    `commands` has each command with its argv and sentences about it, `conditions` what a published study
+    can differ in, `first` and `last` the times of the first and the last cell-round.
     """
 
     facts: Mapping[str, Sequence[str]]
     commands: Sequence[tuple[str, str, Sequence[str]]]
     tables: Sequence[PlainTable]
     configurations: Sequence[Configuration]
-    scales: Mapping[str, float]
-    header: Sequence[str]
+    conditions: Mapping[str, str]
     host_names: Sequence[str]
     guests: Sequence[str]
     first: datetime | None
@@ -80,8 +79,6 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
     first, last = min(times, default=None), max(times, default=None)
     descriptions, scales = _subjects(contexts, study)
     versions = _versions(contexts)
-    machines = [f"on {words.enumeration(unique(map(_machine, hosts)))}"] if hosts else []
-    program = [f"Subversion {versions['svn']}"] if "svn" in versions else []
     facts = {
         "Time": [words.period(first, last)] if first and last else [],
         "Rounds": [_rounds(contexts)],
@@ -112,8 +109,13 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
         commands=[(n, a, distances.get(n, ())) for n, a in _commands(contexts, study)],
         tables=[*_fact_tables(contexts, study), *_build_tables(results)],
         configurations=_configurations(contexts, study),
-        scales=scales,
-        header=[_headline(contexts, study, scales), " ".join([*program, *machines])],
+        conditions={
+            "Repositories": ", ".join(_sizes(contexts, study, scales)),
+            "Storage": words.enumeration(_storage_labels(contexts)),
+            "Subversion": versions.get("svn", ""),
+            "Machine": words.enumeration(unique(map(_machine, hosts))),
+            "Rounds": _rounds(contexts).partition(": ")[2] if contexts else "",
+        },
         host_names=unique(str(host["name"]) for host in hosts if host.get("name")),
         guests=unique(
             str(host["virtualized"]).replace("yes", "unknown hypervisor")
@@ -365,7 +367,23 @@ def _written(fact: str, value: object) -> str:
     return words.size(value) if fact == "bytes" else words.grouped(value)
 
 
-def _headline(contexts: Rows, study: Study, scales: Mapping[str, float]) -> str:
+def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
+    """Return the published and the measured conditions side by side; None without published numbers."""
+    if not (published := study.published):
+        return None
+    theirs = {
+        **{"Repositories": published.size, "Storage": published.storage},
+        **{"Subversion": published.subversion, "Machine": published.machine},
+        "Rounds": words.count_of(published.rounds, "round"),
+    }
+    rows = [(n, text or "not published", setup.conditions[n]) for n, text in theirs.items()]
+    note = "A verdict holds for the measured side only."
+    return PlainTable(
+        "Published and measured set-up", ["", "Published", "Measured"], rows, note=note
+    )
+
+
+def _sizes(contexts: Rows, study: Study, scales: Mapping[str, float]) -> list[str]:
     names: dict[str, str] = {}
     for _, name, facts in _facts(contexts, study):
         revisions, size = facts.get("youngest"), facts.get("bytes")
@@ -374,12 +392,15 @@ def _headline(contexts: Rows, study: Study, scales: Mapping[str, float]) -> str:
         if scales.get(name, 1.0) < 1:
             parts.append(f"{100 * scales[name]:.2g} % of its published size")
         names.setdefault(name, f"{name}: {', '.join(parts)}" if parts else name)
-    kinds = unique(
+    return [*names.values()]
+
+
+def _storage_labels(contexts: Rows) -> list[str]:
+    return unique(
         f"{storage.get('filesystem') or ''}{f' ({kind})' if kind else ''}".strip()
         for storage, host in ((c.get("storage"), c.get("host") or {}) for c in contexts)
         if storage and ((kind := storage_label(storage, host)) or storage.get("filesystem"))
     )
-    return ", ".join([*names.values(), *([f"on {words.enumeration(kinds)}"] if kinds else [])])
 
 
 def _build_tables(results: Results) -> Iterator[PlainTable]:
