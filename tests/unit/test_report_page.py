@@ -308,7 +308,9 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
         account["noisy"] = {"scatter_pct": scatter}
     why = ": runs of a cell scatter by 21 % here" if scatter else ""
     made = {"command": "vcsbench run --study=a,b --minutes=9 --configfile my.yaml"}
-    first, second = page_of(replace(results, account=account, provenance=made))["uncertain"]
+    page = page_of(replace(results, account=account, provenance=made))
+    first, second = page["uncertain"]
+    assert ("Runs of a cell scatter by 21 % here" in " ".join(page["remarks"])) == bool(scatter)
     assert first == f"58 of 82 comparisons are undecided{why}."
     assert second.startswith(
         "`make report STUDY=fsfs-san-2014 ARGS='--configfile my.yaml' MINUTES=12`: 12 min more"

@@ -74,7 +74,6 @@ def account() -> dict[str, object]:
         "minutes": params.minutes,
         "studies": params.studies,
         "why": next((d["why"] for d in reversed(decisions) if "why" in d), ""),
-        "twins_sd": max((sd for table in tables for sd in table["twin_sd"].dropna()), default=0.0),
     }
 
 

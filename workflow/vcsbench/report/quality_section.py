@@ -12,8 +12,8 @@ from vcsbench.advice.decision import Row
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.plan.grid import is_duplicate
-from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, values_in, varying
-from vcsbench.report.table_sections import PlainTable, flag_sentence, title_of
+from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in, varying
+from vcsbench.report.table_sections import PlainTable, flag_sentence
 
 # Flags of more runs than this share are a sentence on the run as a whole.
 NEARLY_ALL = 0.8
@@ -29,20 +29,11 @@ FIXED_COST = (
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
     """Return the tables that have rows, and remarks on the run as a whole."""
-    runs, account = results.measurements, results.account
+    runs, noisy = results.measurements, results.account.get("noisy")
     axes = same_work.work_axes(results.study.axes)
     flags, remarks = _flag_table(runs, results.thresholds)
     work = [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"]
     same = "Only cells with equal output are compared."
-    budget = [
-        (
-            title_of(results.study.tables[name]),
-            *(str(n[k]) for k in ("comparisons", "different", "alike")),
-        )
-        for name, n in account.get("tables", {}).items()
-        if name in results.study.tables
-    ]
-    by_table = ["Table", "All", "Different", "Equal"]
     reason = ["Reason", "Cells"]
     tables = [
         flags,
@@ -55,19 +46,15 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
         PlainTable(
             "Work of the commands", work, work_done(runs, axes), len(axes) + 1, same, is_folded=True
         ),
-        PlainTable("Comparisons by table", by_table, budget, 1, is_folded=True),
-        PlainTable(
-            "Time by step",
-            ["Step", "Rounds", "Time"],
-            _time_rows(account, results.study.block),
-            1,
-            is_folded=True,
-        ),
     ]
     invalid = sum(is_invalid(row["flags"]) for row in runs)
     validity = f": {invalid} invalid and not in the tables." if invalid else ", all valid."
     valid = f"{words.count_of(len(runs), 'timed run')}{validity}"
-    remarks = [valid, CALLS, _noise_sentence(results), *remarks]
+    noise = [_noise_sentence(results)]
+    if noisy:
+        effect = f"equal means within {results.account['min_effect_pct']:g} %"
+        noise += [f"Runs of a cell scatter by {noisy['scatter_pct']:.0f} % here, so {effect}."]
+    remarks = [valid, CALLS, *noise, *remarks]
     return [table for table in tables if table.rows], remarks
 
 
@@ -142,19 +129,3 @@ def _fixed_cost(results: Results) -> list[tuple[str, str]]:
         times = [run["elapsed_s"] for run in runs if words.is_number(run["elapsed_s"])]
         rows += [(case_label(runs[0], shown), seconds(median(times)))] if times else []
     return rows
-
-
-def _time_rows(account: Row, block: Sequence[str]) -> list[tuple[str, ...]]:
-    if not account:
-        return []
-    spent, blocks = account["spent_s"], account["blocks"]
-    rows = [("preparation", "", spent["preparation"])]
-    for b in blocks:
-        axes = dict(zip(block, b["block"].split("/"), strict=False))
-        name = name_of(axes, [axis for axis in axes if axes[axis] != "-"])
-        rows.append((f"measuring {name}", str(b["rounds"]), b["seconds"]))
-    rows += [("waiting between cell-rounds", "", spent["waiting"])]
-    whole = spent["measuring"] + spent["waiting"]
-    share = f"{100 * account['timed_s'] / whole:.0f} % of measuring and waiting" if whole else ""
-    rows.append((f"timed runs: {share}", "", account["timed_s"]))
-    return [(what, rounds, words.duration(time)) for what, rounds, time in rows]

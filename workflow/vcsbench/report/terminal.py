@@ -99,20 +99,10 @@ def budget_sentences(account: Row) -> Iterator[str]:
         f"{done} of {words.count_of(all_, 'comparison')} are answered: {different} show a difference, "
         f"{equal} are equal within {effect}. {all_ - done} are undecided."
     )
-    if noisy := account.get("noisy"):
-        yield (
-            f"Runs scatter by {noisy['scatter_pct']:.0f} % here, so equal means less than {effect}. "
-            f"A smaller difference is called only where it is certain."
-        )
-    if duplicates := account.get("twins_sd"):
-        percent = f"{100 * math.expm1(duplicates):.1f} %"
-        yield f"Duplicates differ by {percent} beyond their scatter. Every error includes that."
     if account["minutes"] is None:
         yield "All cells were measured in the configured number of rounds."
     elif account["why"] in _ENDED:
         yield _ENDED[account["why"]].format(minutes=words.duration(60 * account["minutes"]))
-    if step := next_step(account):
-        yield f"{step[1]} (MINUTES={step[0]})."
     if never := sum(account["outlook"][-1]["left"].values()) if account.get("outlook") else 0:
         yield f"No number of rounds decides {never} of them."
 
