@@ -1,14 +1,18 @@
 """The page in a real browser: picks, details, filters, keyboard, small windows, accessibility, print."""
 
 import importlib.util
+import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from browser.driver import browse, drive, needs_chromium, visit
-from unit.report_files import default_grid, make_files, write_page
+from unit.report_files import CONFIG, default_grid, make_files, write_page
+from unit.study_grid import study_grid
+from vcsbench.config.validation import read_yaml
 
 pytestmark = needs_chromium
 
@@ -142,6 +146,34 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     assert not any("f7 2.0x" in line for line in kept["first"])
     # The question compares http with svn.
     assert drive(page, tmp_path, OVERVIEW, anchor="#&ra=file")["chips"]["card-ra"] == []
+
+
+def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
+    (study,), config = (page.stem,), read_yaml(CONFIG / "config.yaml")
+    include = config["grid"][study]["include"]
+    steps = f"""
+    answers.include = {json.dumps(include)};
+    known.of.args = "--configfile 'a b.yaml'";
+    update();
+    return document.querySelector("#first pre").textContent;
+    """
+    command = drive(page, tmp_path, steps, anchor=MINE)
+    made, _, run = command.partition(" && ")
+    subprocess.run(["sh", "-c", made], cwd=tmp_path, check=True)
+    assert shlex.split(run) == [
+        *("make", "report", f"STUDY={study}"),
+        "ARGS=--configfile 'a b.yaml' --configfile my-case.yaml",
+    ]
+    more = read_yaml(tmp_path / "my-case.yaml")["grid"][study]["include"]
+    before, after = ({c.path for c in study_grid(study, *of)[1]} for of in (include, more))
+    lacking = {path for path in after - before if path.endswith("/hot-svn")}
+    assert before < after and lacking == after - before
+    mine = {f"{c}/http/ruby/f6/nopack/slow/hot-svn" for c in ("log", "export")}
+    assert mine - before <= lacking and len(lacking) == 7, sorted(lacking)
+    without = drive(
+        page, tmp_path, "return document.querySelector('#first pre');", anchor="#&ra=http"
+    )
+    assert without is None
 
 
 def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):

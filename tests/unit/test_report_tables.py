@@ -179,7 +179,7 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections,
     assert number["cells"][1] == CELL.replace("nopack", "pack")
     ratio, call, _ = number["sentences"]
     assert ratio.startswith("elapsed not packed ÷ elapsed packed = 1.2") and "interval 1.2" in ratio
-    assert call == "pack is faster." and number["published"] == "+306"
+    assert call == "packed is faster." and number["published"] == "+306"
     # An interval without 1 that is called noisy needs an explanation.
     section = next(s for s in sections if s.name == "nopack-vs-pack")
     point = next(p for p in section.pairs[0].measured.points if p.value is not None)

@@ -9,18 +9,22 @@ function quoted(text) {
   return /^[\w@%+=:,.\/-][\w@%+=:,.\/~-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function commandsOf(cells) {
-  const { own, tree, study, args, files: configuration } = known.of;
+// The variables of make for this study. make expands dollar signs in ARGS, and its shell splits the words.
+function withArgs(args) {
+  const { own, tree, study } = known.of;
   const given = `${own && `REPO=${quoted(own)} `}${tree && `TREE=${quoted(tree)} `}STUDY=${quoted(study)}`;
-  // make expands dollar signs in ARGS, and its shell splits the words.
-  const withArgs = (text) => `${given}${text && ` ARGS=${quoted(text.replaceAll("$", "$$$$"))}`}`;
+  return `${given}${args && ` ARGS=${quoted(args.trim().replaceAll("$", "$$$$"))}`}`;
+}
+
+function commandsOf(cells) {
+  const { study, args, files: configuration } = known.of;
   const files = cells.flatMap((cell) => [...new Set(runsOf(cell, "round").map(({ round }) => round))]
     .map((round) => `results/cells/${study}/${cell}/round${round}.json`));
   const lines = cells.flatMap((cell) => [
     ["Show the recipe:", `make show CELL=${quoted(cell)} ${withArgs(configuration)}`],
     ["Run it once:", `make measure CELL=${quoted(cell)} ${withArgs(configuration)}`],
   ]);
-  return [...lines, ["Measure again:", `make report ${withArgs(`${args} --forcerun ${files.map(quoted).join(" ")}`.trim())}`]];
+  return [...lines, ["Measure again:", `make report ${withArgs(`${args} --forcerun ${files.map(quoted).join(" ")}`)}`]];
 }
 
 function drawn(tag, attributes, text = "") {

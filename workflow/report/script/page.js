@@ -103,22 +103,33 @@ function axesApart([one], [other]) {
   return Object.keys(one).filter((axis) => one[axis] !== other[axis]);
 }
 
+// The command that adds cells to the grid of this run.
+function commandToAdd(cells) {
+  const { study, args } = known.of;
+  const text = JSON.stringify({ grid: { [study]: { include: [...answers.include, ...cells] } } });
+  return `printf '%s\\n' ${quoted(text)} >my-case.yaml && make report ${withArgs(`${args} --configfile my-case.yaml`)}`;
+}
+
 // The overview. Returns the best combination with the largest gain, and the gain of each card that has any.
 function applyOverview(values) {
   let [best, isMine] = [null, false];
   const gains = new Map();
   const undecided = new Set();
+  const lacking = [];
   const isComplete = mine && [...mine.elements].every(({ name, value }) => !name || value);
   for (const row of document.querySelectorAll(".overview tbody tr")) {
     const keys = keysOf(row);
     const operation = row.cells[0].textContent.replace(/^[□◧■] /, "");
     const now = new Set();
+    const missing = [];
     let [shown, isLacking] = [0, false];
     for (const square of row.querySelectorAll(".square")) {
       const card = document.getElementById(square.dataset.card);
       const axis = card.querySelector(".forest").dataset.compares;
       const rows = comparisonsOf(card, { ...values, ...keys });
       square.replaceChildren(...rows.length ? chipsOf(rows, axis, values[axis]) : ["–"]);
+      const sides = [...card.querySelectorAll(".forest tbody tr")].flatMap((one) => one.dataset.sides.split("|"));
+      if (!rows.length && isComplete) missing.push({ ...keys, ...values, [axis]: [...new Set([values[axis], ...sides])] });
       for (const { dataset: { winner, gain } } of rows) {
         const isChange = winner && winner !== labelOf(axis, values[axis]);
         if (isChange && gain > (gains.get(card)?.gain ?? 1)) gains.set(card, { gain: Number(gain), winner, operation, axis });
@@ -140,15 +151,16 @@ function applyOverview(values) {
       if (choice?.[3] > (best?.gain ?? 1)) best = { gain: choice[3], steps: stepsOf(choicesIn(where), choice), text: line.querySelector("b").textContent, effect: choice[2], operation };
     }
     row.hidden = !shown;
+    if (shown) lacking.push(...missing);
     row.querySelector(".now").textContent = [...now].join(", ") || (isLacking ? "not measured" : "");
     isMine ||= now.size > 0;
   }
   document.querySelectorAll(".overview .now").forEach((cell) => { cell.hidden = !isMine; });
-  return { best, gains, undecided, isMine };
+  return { best, gains, undecided, isMine, lacking };
 }
 
 // Two lines: what the reader has with the best change of all, and single changes by gain. Cards follow this order.
-function applyFirst(values, { best, gains, undecided, isMine }) {
+function applyFirst(values, { best, gains, undecided, isMine, lacking }) {
   const has = Object.entries(values).filter(([axis]) => mine?.elements[axis]).map(([axis, value]) => labelOf(axis, value));
   const gainOf = (card) => (has.length && gains.get(card)?.gain) || 0;
   [...allCards].sort((a, b) => gainOf(b) - gainOf(a)).forEach((card) => card.parentNode.append(card));
@@ -171,6 +183,9 @@ function applyFirst(values, { best, gains, undecided, isMine }) {
   const texts = [["Single changes, largest gain first", changes], ["Undecided", unknown]]
     .filter(([, list]) => list.length).map(([name, list]) => `${name}: ${list.join(", ")}.`);
   if (texts.length) lines.push(made("p", texts.join(" ")));
+  if (lacking.length && answers.include.length) {
+    lines.push(made("details", "", made("summary", "Measure the cells marked –, too"), made("pre", commandToAdd(lacking))));
+  }
   first.replaceChildren(...lines);
 }
 

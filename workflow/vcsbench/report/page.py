@@ -147,6 +147,8 @@ def page_of(results: Results) -> dict[str, Any]:
     packed: dict[str, Any] = {"picks": [pick.axis for pick in picks], "labels": labels}
     packed["cards"] = answers.answers_by_picks(cards, picks)
     packed["situations"] = answers.packed_situations(results)
+    grid = (results.provenance.get("config") or {}).get("grid") or {}
+    packed["include"] = (grid.get(study.name) or {}).get("include") or []
     facts = _facts(results, setup, findings)
     shown = {table.name for table in tables}
     published = study.published
