@@ -43,7 +43,7 @@ class Environment:
 
     @cache  # noqa: B019 - there is one of it
     def long_names(self, repo: str) -> int:
-        """Return the number of names over NAME_BYTES in the exported tree, from the last load, or from the
+        """Return the number of names over NAME_BYTES in the exported tree, as last loaded or in the
         source."""
         source = self.sources[repo]
         if not source.keeps_long_names:
@@ -83,15 +83,15 @@ class Environment:
 class Axis:
     """One dimension of a grid. The functions get "" for cells to which the axis does not apply.
 
-    An axis outside the table (axes.AXES) has the defaults: the study lists its values, and they replace
-    the word `{<name>}` in commands.
+    An axis outside the table (axes.AXES) has the defaults: the study lists its values, and they replace the
+    word `{<name>}` in commands.
 
     `words`: the values by the words that a study may give instead of a list; `source`: where they are
-    defined, for messages. `of_server`: the axis needs a server that vcsbench starts. `changes_work`:
-    its values may change the work of a command. `why_invalid`: a clause on why a value can be measured
-    nowhere. `select`: the values for the names in a part of the grid. `part`: the contribution of a
-    value to the recipe. `why_not`: a clause on why this machine cannot measure a cell. `findings`,
-    `limits`: sentences on the user's own repository, and for the report.
+    defined, for messages. `of_server`: the axis needs a server that vcsbench starts. `changes_work`: its
+    values may change the work of a command. `why_invalid`: a clause on why a value can be measured nowhere.
+    `select`: the values for the names in a part of the grid. `part`: the contribution to the recipe.
+    `why_not`: why this machine cannot measure a cell. `findings`, `limits`: sentences on the user's own
+    repository, and for the report.
     """
 
     name: str

@@ -47,7 +47,6 @@ ACCESS: dict[str, Access] = {
     "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},
     "svn": {"scheme": "svn", "files": ["svnserve.args", "client"], "server": "svnserve"},
     "file": {"scheme": "file", "files": ["client"], "server": ""},
-    # svnadmin.
     "": {"scheme": "", "files": ["svnadmin.args", "load.args"], "server": ""},
 }
 LOOPBACK = """Client and server run on one machine, over loopback, without https, authentication or

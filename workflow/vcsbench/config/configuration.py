@@ -46,7 +46,6 @@ class Config:
 
     @property
     def minutes(self) -> float | None:
-        """Return None if the rounds are fixed."""
         each = [self.minutes_of(study) for study in self.studies]
         return None if self.settings.rounds else sum(minutes or 0.0 for minutes in each)
 
@@ -56,7 +55,6 @@ class Config:
 
     @property
     def repositories(self) -> dict[str, dict[str, object]]:
-        """Return the definitions with the keys that are set and not null."""
         return {
             name: repository.model_dump(exclude_unset=True, exclude_none=True)
             for name, repository in self.settings.repositories.items()

@@ -63,8 +63,6 @@ class Finding(Model):
 
 
 class SidesDefinition(TypedDict, total=False):
-    """The key `compare` of a finding: `axis`, `baseline` and `candidate`, or `to`."""
-
     axis: str
     baseline: Scalar
     candidate: Scalar
@@ -79,8 +77,6 @@ class BoundsDefinition(TypedDict, total=False):
 
 
 class FindingDefinition(TypedDict, total=False):
-    """A finding as its file has it, with the keys that are set."""
-
     id: Required[str]
     statement: Required[str]
     where: Required[Mapping[str, Scalar | Sequence[Scalar]]]

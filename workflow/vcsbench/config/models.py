@@ -56,8 +56,6 @@ Where = Annotated[dict[str, Value], Field(min_length=1)]
 
 
 class StudySets(Model):
-    """Two lists of studies."""
-
     repository: Names = key(MISSING, "The studies of a run on a repository of your own.")
     default: Names = key(MISSING, "The studies of any other run.", "otherwise")
 
@@ -164,7 +162,6 @@ class StudyGrid(Model):
 
 
 def limit(default: float, was: str, meaning: str, most: float = LARGEST, least: float = 0) -> Any:
-    """Return a documented threshold with its bounds. `was` is its former name."""
     return key(default, meaning, was, ge=least, le=most)
 
 

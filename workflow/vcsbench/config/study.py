@@ -20,7 +20,6 @@ AxisValue = Annotated[
 ]
 AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
 UniqueTexts = Annotated[list[Text], AfterValidator(unique)]
-# Names in the tables of subjects, stores, strategies and kinds of work.
 InputName = Literal["repository", "dump", "tree"]
 OutputName = Literal["target", "targets", "fresh_repository", "working_copy", "built_tree"]
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
@@ -361,7 +360,6 @@ class Study:
 
     @property
     def numbers(self) -> dict[str, dict[str, str]]:
-        """Return the files of published numbers, each with the axis values of all of its rows."""
         numbers = self.published.numbers if self.published else []
         if isinstance(numbers, dict):
             return numbers
@@ -373,7 +371,6 @@ class Study:
 
     @property
     def cost_class(self) -> list[str]:
-        """Return the axes that determine how long a cell takes."""
         return list(dict.fromkeys([*self.variance_group, *self.block]))
 
     def axes_of(self, word: str) -> list[str]:
@@ -385,7 +382,6 @@ class Study:
 
     @property
     def command_axis(self) -> str:
-        """Return the axis with the word `commands`, otherwise `command`, which the study may lack."""
         return [*self.axes_of("commands"), "command"][0]
 
     def command_name(self, axes: Mapping[str, str]) -> str:

@@ -9,11 +9,8 @@ INVALID_RUN = True
 
 
 class Flag(NamedTuple):
-    """A flag: its message, a remedy, and whether the run is invalid.
-
-    An invalid run contradicts the label of its cell. It leaves the tables and stays in the
-    measurements.
-    """
+    """A flag. An invalid run contradicts the label of its cell: it leaves the tables and stays in the
+    measurements."""
 
     message: str
     advice: str

@@ -77,7 +77,6 @@ def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
         yield "no-disk-reads"
     runs = evidence.get("warming") or ()
     discarded = evidence.get("discarded_read_bytes") or (_reads(runs[0]) if runs else 0)
-    # A run that has read as much as its input has may still differ by the client's own files in memory.
     enough = min(size or discarded, limits["min_read_share_cold"] * discarded)
     if discarded > floor and 0 < read < enough:
         yield "too-few-disk-reads"

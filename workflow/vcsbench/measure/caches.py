@@ -26,7 +26,6 @@ LOCAL = frozenset(["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"])
 
 
 def clear_caches(method: str, folders: Sequence[Path]) -> None:
-    """Make caches cold: `drop-caches` empties the kernel's, `evict` drops the files of some folders."""
     if method == "drop-caches":
         with open(DROP_CACHES, "wb", buffering=0) as file:
             file.write(b"3")
@@ -89,7 +88,6 @@ class _OpenHow(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_uint64) for name in ("flags", "mode", "resolve"))
 
 
-# Created once, because the creation takes as long as the system call.
 _WHOLE_FILE = ctypes.byref(_Range(0, 0))
 _CACHED_ONLY = _OpenHow(os.O_RDONLY | os.O_CLOEXEC, 0, RESOLVE_CACHED)
 _CACHED_ONLY_ARGUMENTS = (ctypes.byref(_CACHED_ONLY), ctypes.sizeof(_CACHED_ONLY))
@@ -103,7 +101,6 @@ _syscall = ctypes.CDLL(None, use_errno=True).syscall
 
 
 def page_counter() -> PageCounter:
-    """Return the counter of cached pages that this kernel supports."""
     # -1 is no file: a kernel that has the call, and allows it, answers EBADF.
     _syscall(CACHESTAT, -1, None, None, 0)
     is_missing = ctypes.get_errno() in (errno.ENOSYS, errno.EPERM)
@@ -157,7 +154,6 @@ def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
 
 
 def _folders(folder: str) -> Iterator[FolderFiles]:
-    """Yield each folder with its files in the order of their inodes, which is that on the device."""
     if not os.path.isdir(folder):
         yield os.path.split(folder)[0], [os.path.basename(folder)]
         return
@@ -206,9 +202,8 @@ def has_cached_names(*paths: Path) -> bool:
 def resident_by_names(size: int, *paths: Path) -> Residency | None:
     """Return the residency of files below folders with `size` bytes; None if the kernel does not answer.
 
-    Only files with cached names are opened, so no inode is loaded. A folder without a cached name has
-    no cached files, because a cached name keeps the names of its parents. Memory pressure may drop
-    names before pages; the evidence shows it.
+    Only files with cached names are opened, so no inode is loaded. A cached name keeps the names of its
+    parents, so a folder without one has no cached files. Memory pressure may drop names before pages.
     """
     try:
         count_pages = page_counter()

@@ -56,7 +56,6 @@ RETRIED_FLAG = "cache-not-warm"
 MAX_RETRIES = 2
 # Layers below this system (the host of a VM, a RAID controller) are assumed to cache reads this long.
 DISCARDED_RUN_S = 3600
-# Of loaders, C libraries, Subversion and its libraries, and proxies.
 CHANGING = re.compile(
     r"LD_.*|GLIBC_TUNABLES|MALLOC_.*|SVN_.*|APR_.*|SERF_.*|OPENSSL_.*|GCONV_PATH|"
     r"(http|https|ftp|all|no)_proxy",
@@ -113,7 +112,6 @@ class CellRound:
             context["round"] = self.number
             context["started_at"] = started_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             context["set_aside"] = self.set_aside
-            # hyperfine's time includes its hooks.
             context["took"] = {
                 "hyperfine_s": round(seconds[0], 6),
                 "hooks_s": round(seconds[1], 6),
@@ -150,7 +148,6 @@ class CellRound:
         self.judge(self.hyperfine.export, self.runs)
 
     def _set_aside(self) -> None:
-        """Move the runs out of the result, and restore the state before the measurement."""
         export = json.loads(self.hyperfine.export.read_bytes())
         self.set_aside.append({"runs": self.runs, "results": export["results"]})
         for step in ("restore", "stop-server", "start-server"):
@@ -171,10 +168,8 @@ class CellRound:
             self._capture()
 
     def _set_up(self) -> None:
-        """Run the steps before the first run, and the warm-up runs, which are runs of this process.
-
-        hyperfine does not report the signal that ended a warm-up run of its own.
-        """
+        """hyperfine does not report the signal that ended a warm-up run of its own, so this process runs
+        them."""
         for step in self.state["setup"]:
             self.cell.run_step(step)
         if self.state["warmup"] or (self.has_discarded_run and not self.discarded_run):
@@ -225,7 +220,6 @@ class CellRound:
             assert self.captured
             by_server = self.collector.warming[0].get("server_read_bytes") or 0
             self.discarded_run = {
-                # Without the files that this process has read again, unlike the counts of a warm-up run.
                 "read_bytes": self.captured.io["read_bytes"] + by_server,
                 "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             }
@@ -235,7 +229,6 @@ class CellRound:
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         if not evidence:
             return
-        # hyperfine reports the peak of a timed run since 1.21 only.
         evidence["client_peak_memory_bytes"] = self.captured and self.captured.peak_bytes
         if self.discarded_run:
             evidence["discarded_read_bytes"] = self.discarded_run["read_bytes"]
@@ -292,9 +285,9 @@ class CellRound:
 class DiscardedRunCache:
     """The last discarded cold run of a command over a subject, in a file on the storage.
 
-    The first cold run warms the layers below this system, so it is discarded. Its successors are not,
-    until DISCARDED_RUN_S after the last cold run. Cells with another access or server configuration
-    read the same data. Without a subject nothing is stored: each run is the first.
+    The first cold run warms the layers below this system, so it is discarded. Its successors are not, until
+    DISCARDED_RUN_S after the last cold run, also with another access or server configuration. Without a
+    subject nothing is stored: each run is the first.
     """
 
     def __init__(self, recipe: Recipe, subject: Subject | None) -> None:
@@ -312,7 +305,6 @@ class DiscardedRunCache:
         self.file = storage.make("discarded") / f"{name}.json"
 
     def read(self) -> DiscardedRun:
-        """Return {} without a discarded run, or if it is too old."""
         if not self.file or not self.file.exists():
             return {}
         age_s = time.time() - self.file.stat().st_mtime
@@ -320,7 +312,6 @@ class DiscardedRunCache:
         return cast("DiscardedRun", read_json(self.file)) if is_recent else {}
 
     def write(self, run: DiscardedRun) -> None:
-        """Store a discarded run, and remove those that are too old."""
         if self.file:
             for file in self.file.parent.iterdir():
                 if time.time() - file.stat().st_mtime > DISCARDED_RUN_S:
@@ -333,7 +324,7 @@ class DiscardedRunCache:
 
 
 def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | None) -> Context:
-    """Return the context of runs: recipe, host, storage, programs, subjects, environment, and evidence.
+    """Return recipe, host, storage, programs, subjects, environment, and evidence of runs.
 
     `captured` is the run whose output was read, if any.
     """
@@ -392,7 +383,6 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
 
 
 def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
-    """Return by side: program, version, loaded libraries, and the folders of the build."""
     program, name = cell.command[0], os.path.basename(cell.command[0])
     libraries = captured.libraries if captured else None
     if not name.startswith("svn"):

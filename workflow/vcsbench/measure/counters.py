@@ -104,7 +104,6 @@ def counters_between(before: Counters, after: Counters) -> Evidence:
 
 
 def machine_state() -> Evidence:
-    """Return load, available memory, governor and clock source."""
     return {
         "load_before": os.getloadavg()[0],
         "memory_available_bytes": kernel.memory().available,
@@ -176,15 +175,14 @@ NFS = ("nfs", "nfs4")
 NETWORK = (*NFS, "cifs", "smb3", "ceph", "9p", "afs", "lustre", "fuse.sshfs", "fuse.glusterfs")
 MOUNT_STATISTICS = "/proc/self/mountstats"
 EXPORTS = "/proc/fs/nfsd/exports"
-# Positions in the `bytes:` line: O_DIRECT reads in bytes, and pages read into the page cache.
 DIRECT_BYTES, PAGES = 2, 6
 
 
 class NetworkOutput(NamedTuple):
     """A network file system that a run writes to.
 
-    `storage` has the exported folders of a server on this machine, and is empty for other servers.
-    `has_input` is True if the run reads its repository or tree from the same mount.
+    `storage` has the exported folders of a server on this machine; `has_input` is True if the run reads its
+    repository or tree from the same mount.
     """
 
     mount: Mount
@@ -192,7 +190,6 @@ class NetworkOutput(NamedTuple):
     has_input: bool
 
     def counts(self) -> Counts:
-        """Return the bytes read so far from the server of the mount, and by it from its disk."""
         from_storage = device_use(*self.storage)["device_read_bytes"] if self.storage else None
         from_server = _read_from_server(self.mount)
         return {"network_read_bytes": from_server, "network_storage_read_bytes": from_storage}
@@ -202,7 +199,6 @@ class NetworkOutput(NamedTuple):
 
 
 def network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:
-    """Return None if the first output is on a local file system."""
     mount = mount_of(outputs[0]) if outputs else None
     if not mount or mount.filesystem not in NETWORK:
         return None
@@ -249,14 +245,11 @@ def _local_exports() -> tuple[Path, ...]:
 # perf_event_open(2), in user mode. A counter belongs to one thread, and to all that this starts later.
 
 PERF_EVENT_OPEN = {"x86_64": 298, "ppc64le": 319, "s390x": 331}.get(os.uname().machine, 241)
-# PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS.
 EVENT = (0, 1)
 # struct perf_event_attr in its first version, which every kernel supports: type, size, config, sample_period,
 # sample_type, read_format, flags, and three fields that stay 0.
 ATTRIBUTES = struct.Struct("=IIQQQQQIIQ")
-# Inherited by children, without the kernel and the hypervisor.
 EVENT_FLAGS = 1 << 1 | 1 << 5 | 1 << 6
-# Read the enabled time and the running time with the count.
 TIMES = 0x1 | 0x2
 CLOSE_ON_EXEC = 8
 ANY_CPU, NO_GROUP = -1, -1
@@ -301,7 +294,6 @@ def why_no_instructions() -> str:
 
 
 def count_instructions(sides: Mapping[str, Sequence[int]]) -> dict[str, InstructionCounter]:
-    """Start a counter for the processes of each side; return {} if instructions cannot be counted."""
     if why_no_instructions():
         return {}
     return {side: InstructionCounter(pids) for side, pids in sides.items()}

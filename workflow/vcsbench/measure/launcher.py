@@ -64,7 +64,6 @@ def _now() -> int:
 
 
 def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, offset: int) -> int:
-    """Start a client, which waits at the gate, writes its start time, and becomes the command."""
     pid = os.fork()
     if pid:
         return pid
@@ -78,7 +77,7 @@ def _fork(argv: list[str], gate: int, gate_writer: int, starts: mmap, offset: in
     os.read(gate, 1)
     starts[offset : offset + 8] = _now().to_bytes(8, "little")
     os.setpriority(os.PRIO_PROCESS, 0, priority)
-    os.sched_yield()  # the others wait for a core, too: all start before any of them computes
+    os.sched_yield()
     try:
         os.execv(argv[0], argv)
     except OSError as error:

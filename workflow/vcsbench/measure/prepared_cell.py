@@ -35,7 +35,6 @@ from vcsbench.subjects.working_copy import WorkingCopy
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
 
-# The kinds of subjects by their names in studies.
 SUBJECTS: dict[str, type[Subject]] = {
     "repository": Repository,
     "dump": Dump,
@@ -57,12 +56,8 @@ Words = Mapping[str, Callable[[], "str | Sequence[str]"]]
 class PreparedCell:
     """One round of a cell, by its recipe. `folder` is a private folder.
 
-    open() sets these attributes:
-    - `command`: the command of a client. `argv`: the timed one, which may be the launcher of several
-      clients.
-    - `stdin`: a file, or "".
-    - `idle_command`: the command on an empty subject, or [].
-    - `versions`: the printed versions of the programs.
+    open() sets `command` (of a client), `argv` (the timed one, which may be the launcher of several clients),
+    `stdin` (a file, or ""), `idle_command` (on an empty subject, or []), and `versions` of the programs.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path) -> None:
@@ -167,11 +162,9 @@ class PreparedCell:
             self.idle_command = [word.replace(CLIENT, "1") for word in command]
 
     def fill_template(self, template: str) -> list[str]:
-        """Return the argv of another command on the same subjects, with the same programs and options."""
         return fill_template(template, self._words())
 
     def _words(self, subjects: Sequence[Words] | None = None, served: str | None = None) -> Words:
-        """Return the words of templates: axes, programs, {url} of `served`, and the subjects' words."""
         if subjects is None:
             subjects = [subject.words() for subject in self.subjects]
             served = self.input.name if self.input else ""
@@ -207,7 +200,6 @@ class PreparedCell:
         return copy
 
     def url(self, name: str) -> str:
-        """Return the URL of a name below the served folder, or of a remote server's repository."""
         assert self.input
         if remote := self.recipe.get("remote"):
             return str(remote["url"]).replace("{repo}", self.recipe["repository"]["name"])
@@ -300,7 +292,6 @@ def _value(word: str, words: Words) -> str | Sequence[str]:
 
 
 def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the versions that commands print, "" if none, and the versions of vcsbench and Python."""
     versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     processes = {
         name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

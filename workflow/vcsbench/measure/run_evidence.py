@@ -111,7 +111,7 @@ class EvidenceCollector:
             self.instructions = counters.count_instructions(sides)
 
     def end(self, hyperfine: int, is_last: bool = False) -> Evidence | None:
-        """Return the evidence of a timed run, if it has begun.
+        """Return the evidence of a timed run, if one has begun.
 
         Residency is queried after each run with cleared caches, otherwise only after the last run.
         """
@@ -157,9 +157,8 @@ class EvidenceCollector:
         folders = [folder for subject in subjects for folder in subject.folders]
         clients = [hyperfine]
         if not self.is_timed:
-            clients.append(os.getpid())  # warm-up runs are children of this process
+            clients.append(os.getpid())
         return Snapshot(
-            # A folder that does not exist yet will be on the device of its parent.
             machine=counters.read_counters(*(f if f.exists() else f.parent for f in folders)),
             client=processes.usage(clients),
             own_cpu_s=time.process_time(),
@@ -261,7 +260,6 @@ def _server_use(server: Server | None) -> ServerUse:
 
 
 def binary_of(pid: int) -> str:
-    """Return a path and the first digits of its digest; "" if unknown."""
     try:
         path = os.readlink(f"/proc/{pid}/exe")
         return f"{path} sha256:{_digest(path, os.stat(f'/proc/{pid}/exe').st_mtime_ns)}"

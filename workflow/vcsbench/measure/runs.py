@@ -66,9 +66,9 @@ def _kill_group(group: int) -> None:
 class Hyperfine:
     """Time a command, and call `answer(name)` for each hook, over named pipes below `folder`.
 
-    `folder` takes the export and the log. run() sets `pid`, `seconds` with hooks, and `hooks_s`.
-    `watched` are descriptors of this process' two nearest ancestors, the rule's shell and Snakemake: if
-    one of them ends, even by kill -9, the measurement ends.
+    `folder` takes the export and the log. run() sets `pid`, `seconds` with hooks, and `hooks_s`. `watched`
+    are descriptors of the rule's shell and Snakemake: if one of them ends, even by kill -9, the measurement
+    ends.
     """
 
     def __init__(self, folder: Path, answer: Callable[[str], None]) -> None:
@@ -97,12 +97,10 @@ class Hyperfine:
         limit_s: float,
         lock: int,
     ) -> str:
-        """Time runs of a command with the file `stdin` (or nothing) as input, and answer hyperfine's
-        hooks.
+        """Time runs of a command with the file `stdin` (or nothing) as input, and answer hyperfine's hooks.
 
-        Return "", or the last output of hyperfine if it failed. Its processes hold the descriptor
-        `lock` open. Raise the error of a hook, ParentGone, or UserError if a run took longer than
-        `limit_s`.
+        Return "", or the last output of hyperfine if it failed. Its processes hold the descriptor `lock`
+        open. Raise the error of a hook, ParentGone, or UserError if a run took longer than `limit_s`.
         """
         command = self._command(argv, stdin, runs)
         began, self.hooks_s = time.monotonic(), 0.0
@@ -141,7 +139,7 @@ class Hyperfine:
                 argv = ["sh", "-c", 'exec "$@" < "$0"', stdin, *argv]
         return [
             *(hyperfine, "-N", "--style", "basic", "--warmup", "0", "--runs", str(runs)),
-            "--ignore-failure",  # the export then has the exit codes, and the signals
+            "--ignore-failure",
             *("--setup", self._hook("setup")),
             *("--prepare", self._hook("prepare")),
             *("--cleanup", self._hook("cleanup")),
@@ -294,7 +292,7 @@ def capture(
             process_group=0,
         )
     assert process.stdout
-    tracer = ExitTracer(process.pid)  # at once: earlier children of a wrapper are not traced
+    tracer = ExitTracer(process.pid)
     watchdog = _Watchdog(process, watched, limit_s)
     watchdog.start()
     try:
@@ -345,7 +343,6 @@ class _Watchdog(threading.Thread):
         self.is_late = not ready
         if self.is_late or self.is_parent_gone or not self.output_ended.wait(CHILD_LIMIT_S):
             _kill_group(self.pid)
-            # A child in another session may hold the output open.
             if not self.output_ended.wait(CHILD_LIMIT_S):
                 processes.send(processes.holders(self.output), signal.SIGKILL)
         os.close(self.process)
@@ -354,7 +351,6 @@ class _Watchdog(threading.Thread):
 SEIZE, CONT, DETACH = 0x4206, 7, 17
 TRACE_EXIT, TRACE_FORKS = 0x40, 0x02 | 0x04
 EXIT_EVENT = 6
-# __WALL | __WNOTHREAD: wait for the tracees of this thread only, not for children of other threads.
 WAIT_OWN = 0x40000000 | 0x20000000
 ENDED = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
 PEEK = os.WEXITED | os.WSTOPPED | os.WNOWAIT | WAIT_OWN
@@ -404,7 +400,6 @@ class ExitTracer(threading.Thread):
             self.maps += read(f"/proc/{pid}/maps") + "\n"
             _ptrace(DETACH, pid, 0)
         else:
-            # A stop because of a fork or of the trace itself is no signal.
             _ptrace(CONT, pid, 0 if event else os.WSTOPSIG(status))
 
 
@@ -416,11 +411,10 @@ def _ptrace(request: int, pid: int, data: int) -> bool:
 def client_libraries(
     argv: Sequence[str], environment: Mapping[str, str], folder: Path
 ) -> list[str] | None:
-    """Run a command untimed, and return the libraries of Subversion that its loader reports below
-    `folder`.
+    """Return the libraries of Subversion that the loader of a command reports below `folder`, in an untimed
+    run.
 
-    The command may fail, and the kernel may allow no tracing. Return None without a report: the program
-    is static, or its C library is not glibc.
+    The command may fail. Return None without a report: the program is static, or its C library is not glibc.
     """
     debug = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(folder / "loaded")}
     with suppress(OSError, subprocess.TimeoutExpired):

@@ -51,7 +51,6 @@ def quote_for_httpd(path: str | Path) -> str:
 
 
 def _load_modules(programs: Programs) -> Iterator[str]:
-    """Yield the directives that load modules. A module without a file is compiled in."""
     for name in ("mpm_event", "unixd", "authz_core", "dav"):
         path = os.path.join(programs.httpd_modules, f"mod_{name}.so")
         if os.path.exists(path):
@@ -60,7 +59,6 @@ def _load_modules(programs: Programs) -> Iterator[str]:
 
 
 def read_arguments(path: Path) -> list[str]:
-    """Return the options in a file of config/servers. A # starts a comment."""
     try:
         return shlex.split(path.read_text(), comments=True)
     except FileNotFoundError:
@@ -116,8 +114,7 @@ class Server:
 
     @cached_property
     def port(self) -> int:
-        """The port on HOST. It is reserved from its first use to close(), because the timed command names
-        it.
+        """The port on HOST, reserved until close() because the timed command names it.
 
         A server may listen on it nevertheless, because it sets SO_REUSEADDR as well.
         """
@@ -128,10 +125,7 @@ class Server:
         return port
 
     def start(self) -> None:
-        """Wait until the server answers.
-
-        Raise UserError with the last lines of the server's output if it does not start.
-        """
+        """Raise UserError with the last lines of the server's output if it does not answer."""
         self._spawn()
         if not self._answers():
             output = " ".join(self.last_output()) or "it printed nothing"
@@ -172,7 +166,6 @@ class Server:
             self.process = None
 
     def last_output(self) -> list[str]:
-        """Return the last lines of the server's output and log. Descriptors are replaced by their files."""
         paths = {number: str(self.run / name) for name, number in self.descriptors.items()}
         if DIRECTIVES in self.descriptors:
             paths[self.descriptors[DIRECTIVES]] = str(self.files / "httpd.conf")
@@ -237,11 +230,10 @@ class Httpd(Server):
     version_options = ("-v",)
 
     def command(self) -> list[str]:
-        """Return the argv: in the foreground, with the directives of `httpd.conf` after the generated
-        ones.
+        """Put the directives of `httpd.conf` after the generated ones.
 
-        httpd reads both files through descriptors. So no folder above them has to be open to its user,
-        and no character of a path is part of a pattern.
+        httpd reads both files through descriptors. So no folder above them has to be open to its user, and no
+        character of a path is part of a pattern.
         """
         directives = self.files / "httpd.conf"
         try:
@@ -257,11 +249,9 @@ class Httpd(Server):
             directives=self._hand_over(DIRECTIVES, os.fsdecode(content)),
         )
         conf = self._hand_over("httpd.conf", text)
-        # other_servers() finds the served folder in the command line.
         return [self.programs.httpd, "-DFOREGROUND", f"-Dserving={self.root}", "-f", conf]
 
     def subversion_version(self, program_version: str) -> str:
-        """Return the version of mod_dav_svn, which is in the answers of httpd."""
         match = re.search(r"\bSVN/([\w.-]+)", self.greet())
         return match[1] if match else ""
 
@@ -301,10 +291,7 @@ SERVER_KINDS: dict[str, type[Server]] = {"svnserve": Svnserve, "httpd": Httpd}
 
 
 def server_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return only the inherited names that a server needs.
-
-    Users of the machine may read it.
-    """
+    """Return only the inherited names that a server needs: users of the machine may read it."""
     return {
         "LC_ALL": "C.UTF-8",
         "PATH": os.defpath,
@@ -319,7 +306,7 @@ OUR_PATH = "/vcsbench-"
 def other_servers(exclude: Collection[int]) -> list[str]:
     """Return the command lines of vcsbench's servers, of any user and checkout, without the excluded pids.
 
-    The command line is enough to detect a server whose environment cannot be read.
+    The environment of a server may be unreadable.
     """
     commands = []
     for pid in set(processes.all_pids()).difference(exclude):

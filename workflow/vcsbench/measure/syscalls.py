@@ -28,13 +28,11 @@ from vcsbench.measure.work import discard_output
 if TYPE_CHECKING:
     from vcsbench.records import CellCalls, Recipe, SystemCalls
 
-# With plain numbers, strace reads no memory of the process.
 OPTIONS = ("-f", "-qqq", "-e", "trace=all", "-e", "raw=all", "-e", "signal=none")
 # `12 read(0x3, 0x7f, 0x1000) = 0x1000`, in two parts if another thread's line is between.
 _COMPLETE = re.compile(rb"(?:\[pid +)?(\d+)\]? +(\w+)\((.*)\) += (-?\w+)")
 _UNFINISHED = re.compile(rb"(?:\[pid +)?(\d+)\]? +(\w+)\((.*?),? *<unfinished \.\.\.>")
 _RESUMED = re.compile(rb"(?:\[pid +)?(\d+)\]? +<\.\.\. (\w+) resumed>(.*)\) += (-?\w+)")
-# creat has no flags.
 OPEN_FLAGS = {b"open": 1, b"openat": 2, b"creat": 0}
 CALLS = {
     **dict.fromkeys((b"read", b"pread64", b"readv", b"preadv", b"preadv2"), "reads"),
@@ -142,10 +140,6 @@ def strace_path() -> str:
 def trace_command(
     argv: Sequence[str], environment: Mapping[str, str], stdin: str, limit_s: float
 ) -> CallCounts:
-    """Run a command under strace, and discard its output.
-
-    Raise UserError if it fails or takes longer than `limit_s`.
-    """
     with open(stdin or os.devnull, "rb") as given:
         strace = _Strace(min(os.sched_getaffinity(0)), ["--", *argv], given, environment)
     try:
@@ -190,9 +184,8 @@ def _is_traced(pid: int) -> bool:
 def count_calls(recipe: Recipe, folder: Path) -> CellCalls:
     """Return the system calls of a cell: `client` and `server` (None without one) by CallCounts.as_dict().
 
-    Also return `seconds` of the count, and `slower`, the ratio of the traced run's time to a plain
-    run's. `folder` is a private folder. If nothing can be counted, `why_not` has the reason, and the
-    counts are None.
+    Also return `seconds` of the count, and `slower`, the ratio of the traced run's time to a plain run's. If
+    nothing can be counted, `why_not` has the reason, and the counts are None.
     """
     began = time.monotonic()
     result: CellCalls = {"client": None, "server": None, "why_not": ""}

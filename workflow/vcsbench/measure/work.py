@@ -16,12 +16,10 @@ from typing import IO, NamedTuple
 
 # Numbers by name, and the `digest` of the output or the files.
 Fingerprint = dict[str, int | str]
-# For a result that differs from others by design.
 APART = "apart"
 CHUNK = 1 << 20
 
 
-# The longest keyword that Subversion expands, and more than the longest URL of a copy.
 LONGEST = 1024
 PREFIX_LENGTH = 12
 # A keyword of fixed width is padded or cut together with its URL. %b is the start of the URL.
@@ -150,7 +148,6 @@ VERIFIED = re.compile(rb"\* Verified revision (\d+)\.\s*")
 
 
 def read_verified(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
-    """Return the number of revisions (revision 0 counts), and the youngest, that `svnadmin verify` prints."""
     revisions, youngest = 0, -1
     for line in output:
         if match := VERIFIED.fullmatch(line):
@@ -202,7 +199,6 @@ def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
 
 ADMINISTRATIVE = ".svn"
 METADATA = (b".svn", b".git", b".hg", b".bzr", b".jj", b".fslckout", b"_FOSSIL_")
-# Name within the tree, path, mode.
 Entry = tuple[bytes, bytes, int]
 
 
@@ -219,13 +215,12 @@ def inspect_apart(target: Path, urls: UrlNormaliser) -> Fingerprint:
 
 
 def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the fingerprint that all trees below a folder have, or how many different ones there are."""
     different = {tuple(inspect_tree(path, urls).items()) for path in sorted(targets.iterdir())}
     return dict(*different) if len(different) == 1 else {"different_trees": len(different)}
 
 
 def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return the fingerprint without directories and without metadata of version control systems.
+    """Leave out directories, and the metadata of version control systems.
 
     Some strategies do not build empty directories. Another check reports that.
     """
@@ -265,7 +260,6 @@ def _fingerprint_of(entries: Iterable[Entry], urls: UrlNormaliser) -> Fingerprin
 
 
 def _entries(target: Path) -> Iterator[Entry]:
-    """Yield the target itself and everything below it, always in the same order; nothing if it is missing."""
     root = os.fsencode(target)
     try:
         mode = os.lstat(root).st_mode
@@ -290,7 +284,6 @@ def _entries(target: Path) -> Iterator[Entry]:
 def _file_digest(path: bytes, urls: UrlNormaliser) -> tuple[bytes, int]:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        # Larger buffers than the file cost more than the read.
         buffer = min(os.fstat(descriptor).st_size + 1, CHUNK)
         digest = UrlFreeDigest(urls)
         while data := os.read(descriptor, buffer):

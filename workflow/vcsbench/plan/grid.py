@@ -69,7 +69,7 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
         if cell.path in twice:
             grid.append(replace(cell, path=cell.path + DUPLICATE))
     if settings.server:
-        return grid  # a server on another machine has no empty repository
+        return grid
     fixed = fixed_cost_points(measured.values(), values.get(CACHE_AXIS, []), why_skip)
     return grid + [CellSpec(study.name, _path(axes), axes) for axes in fixed]
 
@@ -168,10 +168,10 @@ def is_fixed_cost(axes: AxisValues) -> bool:
 def fixed_cost_points(
     cells: Iterable[AxisValues], caches: Sequence[str], why_skip: WhySkip
 ) -> list[dict[str, str]]:
-    """Return the axis values of the cells that measure fixed cost: the commands on an empty repository.
+    """Return the axis values of fixed-cost cells: the commands on an empty repository.
 
-    Cells that differ only in the axes NOT_FIXED share one. A command that fails on an empty repository,
-    or that this machine cannot measure there, has none. `caches` are the values of the axis `cache`.
+    Cells that differ only in the axes NOT_FIXED share one. A command that fails there, or that this machine
+    cannot measure there, has none. `caches` are the values of the axis `cache`.
     """
     chosen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:

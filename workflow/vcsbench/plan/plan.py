@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe, RepositoryPart
 
 
-# The cells of each block, by its study and its values on the block's axes.
 Blocks = Mapping[tuple[str, ...], Sequence[CellSpec]]
 Block = tuple[str, str]
 
@@ -37,7 +36,7 @@ class Plan:
     """The cells of the configured studies; `grids` has them by study, skipped ones included."""
 
     def __init__(self, env: Environment, by_block: bool = False) -> None:
-        """With `by_block`, a block has all of its rounds before another begins."""
+        """Without `by_block`, a round of all blocks ends before the next round begins."""
         self.env, self.by_block = env, by_block
         self.config = env.config
         self.root = env.root
@@ -62,7 +61,6 @@ class Plan:
         return self._parts[key]
 
     def parts(self, cell: CellSpec) -> Recipe:
-        """Return the recipe without its digests."""
         return self._parts_of(self.config.studies[cell.study], cell.axes)
 
     def cell(self, study: str, path: str) -> CellSpec:
@@ -89,7 +87,6 @@ class Plan:
 
     @cache  # noqa: B019 - one instance; called for each round of a cell
     def recipe_digests(self, study: str, path: str) -> str:
-        """Return a digest of each part of a recipe: code, server files, binaries, and all other settings."""
         recipe = self.recipe(study, path)
         parts: dict[str, object] = {
             "code": recipe["code"],
@@ -116,7 +113,6 @@ class Plan:
         return block_name(self.config.studies[cell.study].block, cell.axes)
 
     def rounds_of(self, cell: CellSpec, after: int | None = None) -> int:
-        """Return the fixed number of rounds, or that of the cell's block after a batch."""
         if is_fixed_cost(cell.axes):
             return 1
         if not self.passes:
@@ -168,7 +164,7 @@ class Plan:
         return self._order(self.config.settings.rounds or max(decided))
 
     def position(self, study: str, path: str, number: int) -> int:
-        """Return the position of a cell-round. A target that the user named comes last."""
+        """Put a target that the user named last."""
         return self.order.get((study, path, number), len(self.order))
 
     def environment_records(self, study: str, path: str) -> list[str]:
@@ -190,9 +186,9 @@ def run_order(
 ) -> dict[tuple[str, str, int], int]:
     """Return the position of each cell-round (study, path, round), from 0.
 
-    The order is by study, then by round. The blocks of a round are in random order, and so are the
-    cells of a block. The position within a study does not depend on the number of later rounds. With
-    `by_block`, a block has all of its rounds before another: if a node is lost, whole blocks stay.
+    The order is by study, then by round, with blocks and their cells in random order. The position within a
+    study does not depend on the number of later rounds. With `by_block`, a block has all of its rounds before
+    another: if a node is lost, whole blocks stay.
     """
     by_study: dict[str, dict[tuple[str, ...], list[CellSpec]]] = {study: {} for study in blocks}
     for cell in cells:

@@ -35,7 +35,6 @@ COMMAND_KEYS = (
     "clones",
     "measure_sync",
 )
-# The cache state then has the number of timed runs.
 AUTO = "auto"
 # A network namespace made by root, one in a user namespace, the machine's own network.
 OWN, USER, SHARED = "own", "user", "shared"
@@ -93,8 +92,7 @@ def why_not(axes: Mapping[str, str], parts: Recipe, env: Environment) -> str:
 
 
 def recipe_of(cell: CellSpec, parts: Recipe, env: Environment) -> Recipe:
-    """Return a recipe: the parts, digests of code, server files and binaries, and the `digest` of all
-    that."""
+    """Return the parts, digests of code, server files and binaries, and the `digest` of all that."""
     config = env.config
     recipe: Recipe = {
         "study": cell.study,
@@ -142,7 +140,6 @@ def _target_folder(parts: Recipe, env: Environment) -> str:
 def _defaults(
     study: Study, command: Command, axes: Mapping[str, str], env: Environment
 ) -> dict[str, str]:
-    """Return the values of axes that the study lacks, by study, repository and command."""
     repository = env.repositories.get(axes.get("repo", ""), {})
     packing = {"packing": repository["packing"]} if "packing" in repository else {}
     defaults = {**study.defaults, **packing, **(command.defaults or {})}
@@ -197,7 +194,6 @@ class CallCount(NamedTuple):
 
 
 def call_digest(recipe: Recipe) -> str:
-    """Return a digest of the command, whatever its caches are."""
     argv = f"{recipe['argv']} {recipe['stdin']}"
     axes = {
         axis: value
@@ -210,7 +206,6 @@ def call_digest(recipe: Recipe) -> str:
 
 
 def call_counts(recipes: Iterable[Recipe]) -> dict[str, CallCount]:
-    """Return by cell path the first cell that runs the same command."""
     first: dict[str, str] = {}
     counts = {}
     for recipe in recipes:

@@ -25,7 +25,6 @@ ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"
 
 
 def block_name(block: Sequence[str], axes: Mapping[str, object]) -> str:
-    """Return a block's name: `log/ruby/cold`."""
     return "/".join(str(axes.get(axis) or "-") for axis in block) or "all"
 
 
@@ -40,12 +39,11 @@ def decision_of(study: str, number: int) -> str:
 
 
 def set_up_s() -> float:
-    """Return the seconds of the set-up before this run, as the Makefile measured them."""
     return float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
 
 
 class SamplingBatches:
-    """The decided batches of a study."""
+    """Read the decision files of a study."""
 
     def __init__(self, study: str, root: Path, least: int, blocks: Mapping[str, str]) -> None:
         """`blocks` has the digest of its repositories by block; a decision on others does not count.
@@ -82,7 +80,6 @@ class SamplingBatches:
         return self._take(self.next)
 
     def rounds(self, number: int | None = None) -> dict[str, int]:
-        """Return the total rounds of each block after a batch; by default after the last decided one."""
         return self._rounds.get(number or self.last, self._rounds[self.last])
 
 
@@ -98,10 +95,7 @@ DigestOf = Callable[[str, str], str]
 
 
 def is_up_to_date(export: str, digest_of: DigestOf) -> bool:
-    """Return True if an export exists and was measured with the present recipe.
-
-    `digest_of` returns the digest of a cell's recipe, by study and path.
-    """
+    """Compare the recorded recipe with the present one; `digest_of` has its digest by study and path."""
     measured = recorded_recipe(os.path.abspath(export))
     return measured is not None and measured.digest == digest_of(measured.study, measured.cell)
 

@@ -74,7 +74,7 @@ class DigestSum:
         self._sum = 0
 
     def add(self, name: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the chunks of a file unchanged. It is added after the last one."""
+        """Yield the chunks of a file unchanged, and add the file after the last one."""
         digest = hashlib.blake2b(os.fsencode(name) + b"\0", digest_size=16)
         for chunk in chunks:
             digest.update(chunk)
@@ -135,11 +135,10 @@ def copy_and_compare(
 def interleave(
     jobs: Sequence[CopyJob], temporary: Path, fragmentation_kib: float, seed: int
 ) -> dict[Path, str]:
-    """Make all copies at once, revision by revision (packed: shard by shard), as if they had grown
-    together.
+    """Make all copies at once, revision by revision (packed: shard by shard), as if they had grown together.
 
-    With `fragmentation_kib`, a file of random size (0 to twice this mean) is written to `temporary`
-    between two steps, as in the published study. Return the digest of each source.
+    With `fragmentation_kib`, a file of random size (0 to twice this mean) is written to `temporary` between
+    two steps, as in the published study. Return the digest of each source.
     """
     sizes = random.Random(seed)
     digests = {job.source: DigestSum() for job in jobs}
@@ -234,9 +233,8 @@ def make_copies(
 ) -> dict[str, RepositoryFacts]:
     """Make the missing ones of `copies` copies of each variant, and return the metadata of each variant.
 
-    `loaded` has the record of each load, by repository. The loaded repositories are verified at the
-    same time. Raise UserError without enough space, verify.DamagedError for a damaged repository. No
-    incomplete copy is kept.
+    `loaded` has the record of each load, by repository. Loaded repositories are verified at the same time.
+    Raise UserError without enough space, verify.DamagedError for damage. No incomplete copy is kept.
     """
     with explain_write_errors(workdir.path, REMEDY):
         workdir.make(REPOSITORIES)
@@ -290,7 +288,6 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     status = os.statvfs(path)
     block = status.f_frsize
     files = [file for job in jobs for file in job.files]
-    # With 250,000 revisions, spacers are larger than the copies.
     steps = sum(len({file.revision for file in job.files}) for job in jobs)
     spacers = round(steps * fragmentation_kib * 1024)
     need = sum(-(-file.size // block) * block for file in files) + spacers

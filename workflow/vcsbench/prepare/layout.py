@@ -1,9 +1,8 @@
 """Prove from the extents of sampled files that copies are interleaved on their device.
 
-A step is a revision, or a shard of packed copies. Its position is the first extent of its file. Two
-copies are together if the median distance between their files of the same step is much shorter than
-between two steps of one copy. Interleaved copies form one group. Packed and unpacked copies are
-compared separately.
+A step is a revision, or a shard of packed copies. Its position is the first extent of its file. Two copies
+are together if files of the same step are much nearer (median) than two steps of one copy. Interleaved copies
+form one group. Packed and unpacked copies are compared separately.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from vcsbench.subjects import fsfs
 if TYPE_CHECKING:
     from vcsbench.records import CopyLayout
 
-# Opening an uncached file reads from the device.
 STEPS = 100
 # The ratio is near 0 for interleaved copies, and 3 for copies made one after another.
 MAX_RATIO = 0.5
@@ -31,7 +29,7 @@ Step = tuple[str, int]
 
 
 class Position(NamedTuple):
-    """The first byte on the device of a step's file in a copy."""
+    """Where a step's file begins on the device, in bytes."""
 
     copy: str
     step: Step

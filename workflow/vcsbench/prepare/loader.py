@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from vcsbench.records import DumpRecord, LoadRecord
 
 STAGING, DUMPS = "loading", "dumps"
-# Linux's default limit for a pipe of an unprivileged process.
 PIPE_BYTES = 1 << 20
 _COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
 _MEMCACHED = re.compile(rb"^\[memcached-servers\]", re.MULTILINE | re.IGNORECASE)
@@ -117,7 +116,6 @@ def choose_staging(
 
 
 def repository_bytes(estimate: SizeEstimate) -> int:
-    # Two files for each revision, with half a block unused in each.
     return estimate.repository_bytes + 2 * estimate.revisions * 4096
 
 
@@ -139,9 +137,9 @@ def _log(text: str) -> None:
 def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRecord:
     """Load `source` into `staging`/<format>.<packing> for each pair. Nothing is verified (verify).
 
-    The user's own repository is copied first, and the others are loaded from that copy: all have the
-    same revisions, although commits arrive. Return revisions, notes, load_options, tree, folder and
-    long_names (summarize_tree), and seconds.
+    The user's own repository is copied first, and the others are loaded from that copy: all have the same
+    revisions, although commits arrive. Return revisions, notes, load_options, tree, folder and long_names
+    (summarize_tree), and seconds.
     """
     begun = time.monotonic()
     created = {parse_format(fmt).loaded_as for fmt, _ in pairs}
@@ -182,7 +180,6 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
 
 
 def simultaneous_repositories(pairs: Sequence[Pair]) -> int:
-    """Return how many repositories exist at once during a load, with sources of packed ones."""
     needed = {tuple(pair) for pair in pairs}
     needed |= {(fmt, fsfs.NOT_PACKED) for fmt, _ in pairs}
     return len(needed | {(parse_format(fmt).loaded_as, fsfs.NOT_PACKED) for fmt, _ in pairs})
@@ -191,7 +188,6 @@ def simultaneous_repositories(pairs: Sequence[Pair]) -> int:
 def _copy_own(
     source: Source, pairs: Sequence[Pair], staging: Path
 ) -> tuple[Source, Facts, list[Path]]:
-    """Return a source that reads the copy, its facts, and its path."""
     repository = source.repository()
     if repository is None:
         raise UserError(f"{source.describe()}: an exact copy needs a local repository.")
@@ -228,7 +224,6 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
         notes = []
         if has_memcached(copy):
             configuration = copy / "db" / "fsfs.conf"
-            # Subversion ignores unknown sections.
             text = _MEMCACHED.sub(b"[unused]", configuration.read_bytes())
             configuration.write_bytes(text)
             notes.append(MEMCACHED_NOTE)

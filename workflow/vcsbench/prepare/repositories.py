@@ -17,7 +17,6 @@ from vcsbench.subjects.repository import Variant, empty_copy_ok, file_state
 if TYPE_CHECKING:
     from vcsbench.records import LoadRecord
 
-# Checked at each start of the workflow, in 0.4 s.
 SAMPLED_FILES = 100_000
 LISTED = 3
 
@@ -53,7 +52,6 @@ class PreparedRepositories:
         return sorted({variant.repo for variant in self.needed[storage]})
 
     def all_repositories(self) -> list[str]:
-        """Return the names of the repositories on any storage, or in a dump file."""
         read = {variant.repo for variants in self.needed.values() for variant in variants}
         return sorted(read | set(self.dumps))
 
@@ -63,7 +61,6 @@ class PreparedRepositories:
     def formats(self, repo: str) -> list[list[str]]:
         variants = [v for variants in self.needed.values() for v in variants if v.repo == repo]
         pairs = sorted({(variant.format, variant.packing) for variant in variants})
-        # A dump file needs one repository.
         return [list(pair) for pair in pairs] or [["f7", "nopack"]]
 
     def storages_needing(self, repo: str) -> dict[str, list[list[str]]]:
@@ -76,7 +73,6 @@ class PreparedRepositories:
         }
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
-        """Return the other storages with copies of the same repositories, by repository."""
         others = [other for other in self.storages if other != storage]
         return {
             repo: [other for other in others if repo in self.repositories(other)]
@@ -115,10 +111,9 @@ class PreparedRepositories:
 
     @cache  # noqa: B019 - one instance
     def load_token(self, repo: str) -> str:
-        """Return the time when a repository was loaded, from its record.
+        """Return the time of a load, from its record.
 
-        Return the present time if copies are missing, and nothing exists to make them from
-        (copies_token).
+        Return the present time if copies are missing, and nothing exists to make them from (copies_token).
         """
         record = cast("LoadRecord", read_json(self.load_record(repo)))
         for storage, variants in self.needed.items():

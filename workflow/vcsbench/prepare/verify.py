@@ -1,12 +1,12 @@
 """Verify loaded repositories, each item once, while copies are made of them.
 
-`svnadmin verify` takes a third of the processor time of the load of a small history, and more with
-250,000 revisions. A packed repository has the same items as its unpacked source. The packed repository
-is verified, and the other one is compared with it, which takes a tenth of the time:
+`svnadmin verify` takes a third of the processor time of a load, and more with 250,000 revisions. A packed
+repository has the same items as its unpacked source. The packed one is verified, and the other one is
+compared with it, which takes a tenth of the time:
 
 - Logical addressing: `svnadmin verify --metadata-only` compares all bytes of each item with a checksum.
-- Physical addressing has no such checksums. A packed shard is the concatenation of its revision files.
-  This comparison also finds some changed bits that verify does not find.
+- Physical addressing has no such checksums. A packed shard is the concatenation of its revision files. This
+  also finds some changed bits that verify does not find.
 """
 
 from __future__ import annotations

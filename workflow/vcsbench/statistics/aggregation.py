@@ -32,7 +32,6 @@ MEAN = "mean"
 
 FIXED_SHARE = "fixed_share"
 
-# Published numbers count as one round on a nameless machine.
 NO_ROUNDS: dict[str, str | float] = {
     "host": "",
     "round": 1.0,
@@ -52,10 +51,10 @@ def read_published(
 ) -> pd.DataFrame:
     """Return published numbers of one or several files as a frame.
 
-    Columns: the axes, `by` (other keys of rows; text, "" if missing), and one per metric (NaN if
-    nothing was published). Rows of one cell in two files are merged. `fixed` has the axis values of a
-    whole file, by path; `inapplicable` has by command the axes that they do not apply to. Raise
-    UserError if no file has an axis, a metric is no number, or a file has a cell twice.
+    Columns: the axes, `by` (other keys of rows; text, "" if missing), and one per metric (NaN if nothing was
+    published). Rows of one cell in two files are merged. `fixed` has axis values of a whole file, by path;
+    `inapplicable` the axes that a command lacks. Raise UserError if no file has an axis, a metric is no
+    number, or a file has a cell twice.
     """
     keys, fixed, inapplicable = [*axes, *by], fixed or {}, inapplicable or {}
     frames = {str(path): _read(Path(path), keys) for path in paths}
@@ -84,7 +83,6 @@ def read_published(
 
 
 def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:
-    """Return a column per metric; the file may have a row per `metric` and `value`."""
     with path.open(newline="", encoding="utf-8") as file:
         columns = next(csv.reader(file), [])
     if not columns:
@@ -135,8 +133,8 @@ def add_key_columns(
 
 
 def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
-    """Return the rows once per metric: COUNT has its name, `counts` its value, `not_counted` the reason if
-    it is missing."""
+    """Return the rows once per metric: COUNT has its name, `counts` its value, `not_counted` why it is
+    missing."""
     runs = add_metrics(frame)
     why = runs["not_counted"] if "not_counted" in runs else pd.Series("", index=runs.index)
     parts = []
@@ -225,7 +223,6 @@ def pair_rows(
 
 
 def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add each metric that the columns allow, and the metric's parts."""
     added: dict[str, Column] = {}
     for metric in map(metric_of, names()):
         is_published = metric.name in frame and metric.name not in metric.needs

@@ -48,7 +48,7 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class MeasurementSet:
-    """Measurements of a study at a time, with their description."""
+    """Measurements of a study at a time."""
 
     name: str
     frame: pd.DataFrame
@@ -84,7 +84,6 @@ class CellPair:
 
 
 def load_baseline(name: str, study: str) -> MeasurementSet:
-    """Raise UserError if the study cannot be read or lacks a column."""
     frame = read_measurements(baselines.csv_path(name, study))
     return MeasurementSet(name, frame, baselines.read_description(name, study))
 
@@ -96,10 +95,7 @@ def load_current(study: str, results: Path) -> MeasurementSet:
 
 
 def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> list[CellPair]:
-    """Return each current cell with the saved one.
-
-    Runs that the baseline contains are left out: they would be compared with themselves.
-    """
+    """Leave out runs that the baseline contains: they would be compared with themselves."""
     frames = before.frame, runs_since(before.frame, now.frame), now.frame
     saved, since, current = (_cells(frame, axes) for frame in frames)
     days = [noise_of(side.frame, axes, []).duplicates for side in (before, now)]
@@ -175,8 +171,7 @@ def baseline_table(
     order: Mapping[str, list[str]],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
-    """Return a baseline's table: value = 100 x (elapsed(saved) / elapsed(now) - 1) of medians; the ratio
-    is unpaired."""
+    """Give the value of medians, 100 x (elapsed(saved) / elapsed(now) - 1); the ratio is unpaired."""
     axes = list(order)
     table = tables.rows_frame([_row(pair, limits) for pair in pairs], axes)
     noise = pairs[0].noise if pairs else Noise()
@@ -236,11 +231,10 @@ def history(
 ) -> dict[str, list[Any]]:
     """Return the history of a study: baselines by date, and the current results if runs were added.
 
-    `times` has a record per baseline: `before` is the latest earlier one of the same host, `compared`
-    the number of cells with a call, `calls` counts them, `changed` has the changed conditions. `points`
-    has a record per cell and time: value, low and high in seconds, the call against the time before,
-    its ratio, and line (numbers of one line are comparable). `unread` has a sentence per unreadable
-    baseline.
+    `times` has a record per baseline: `before` is the latest earlier one of the same host, `compared` the
+    number of cells with a call, `calls` counts them, `changed` has the changed conditions. `points` has a
+    record per cell and time: value, low and high in seconds, the call against the time before, its ratio, and
+    line (numbers of one line are comparable). `unread` has a sentence per unreadable baseline.
     """
     snapshots: list[MeasurementSet] = []
     unread = []
@@ -268,7 +262,6 @@ def history(
             called = table[table["call"] != ""].to_dict("records")
             calls = {tuple(row[axis] for axis in axes): row for row in called}
         for pair in pairs:
-            # A cell on another host, or with other settings or work, starts a new line.
             if pair.withheld.keys() - {SAME_RUNS}:
                 lines[tuple(pair.axes[axis] for axis in axes)] += 1
         points += _points(snapshot, axes, calls, lines)

@@ -222,7 +222,6 @@ def changes(before: Description, now: Description) -> list[str]:
 
 
 def read_description(name: str, study: str) -> Description:
-    """Raise UserError if the description cannot be read."""
     path = description_path(name, study)
     try:
         description: Description = json.loads(path.read_text(encoding="utf-8"))

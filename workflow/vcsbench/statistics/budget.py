@@ -114,7 +114,7 @@ def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> f
 
 @dataclass
 class BlockGroup:
-    """Blocks that get rounds together, the time of a round, and the comparisons that need rounds.
+    """Blocks that get rounds together, and the time of a round.
 
     `open` has the comparisons with the rounds that each still needs.
     """
@@ -129,7 +129,6 @@ class BlockGroup:
         return max(n / rounds for n, rounds in enumerate(needed, 1)) / self.round_s
 
     def assign(self, rounds: int) -> list[Comparison]:
-        """Add rounds and return the comparisons that are then precise enough."""
         precise = [c for needed, c in self.open if needed <= rounds]
         self.open = [(needed - rounds, c) for needed, c in self.open if needed > rounds]
         return precise
@@ -138,7 +137,6 @@ class BlockGroup:
 def allocate(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
 ) -> Counter[str]:
-    """Return rounds by block; `round_s` has the time of a round by block."""
     allocated: Counter[str] = Counter()
     for blocks, rounds, _, _ in _assignments(comparisons, round_s, seconds):
         allocated.update(dict.fromkeys(blocks, rounds))

@@ -59,7 +59,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def junit(rows: Sequence[Row]) -> str:
-    """A failure does not hold; an error is undecided."""
+    """Write "does not hold" as a failure, and an undecided expectation as an error."""
     suites = ET.Element("testsuites", name="vcsbench")
     for study in dict.fromkeys(row["study"] for row in rows):
         of_study = [row for row in rows if row["study"] == study]

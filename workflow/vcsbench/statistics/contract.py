@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-# Column of published numbers that names the statistic of their runs. It is no axis.
 STATISTIC = "statistic"
 # `withheld` has the reason if measured cells are not compared. `fixed_share` is the larger of both sides.
 STATISTICS = ("ratio", "low", "high", "n", "flags", "withheld", "fixed_share")
@@ -28,7 +27,6 @@ ERROR = ("error", "degrees", "twin_sd")
 # `detectable` is the smallest ratio that would have been called, `within` the largest that is possible.
 CALL = ("call", *ERROR, "detectable", "within")
 NUMBERS = ("value", "ratio", "low", "high", "n", "fixed_share", *ERROR, "detectable", "within")
-# `over` is the reduction: `median of 8 cells`. `why` has the reasons of the verdict.
 OF_FINDINGS = [
     *["id", "statement", "published", "measured", "low", "high", "unit", "over"],
     *["expected", "verdict", "why"],
@@ -56,11 +54,10 @@ NOISY_PCT = 6.0
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the configuration from which a conclusion is drawn.
+    """Limits from which a conclusion is drawn.
 
     A difference below `min_effect_pct` is not worth noting; on a noisy machine the limit is at least
-    `min_effect_pct_if_noisy`. Comparisons with fewer than `min_rounds` have the flag `low-n` and no
-    call.
+    `min_effect_pct_if_noisy`. Comparisons with fewer than `min_rounds` have the flag `low-n` and no call.
     """
 
     min_effect_pct: float = 10.0
@@ -73,7 +70,6 @@ class Limits:
         return cls(settings.min_effect_pct, settings.min_effect_pct_if_noisy, config.least_rounds)
 
     def on_machine(self, scatter: float) -> Limits:
-        """Return the limits on a machine whose runs scatter by this much (NaN if unknown)."""
         if not scatter_pct(scatter) > NOISY_PCT:
             return self
         return replace(self, min_effect_pct=max(self.min_effect_pct, self.min_effect_pct_if_noisy))
@@ -83,7 +79,6 @@ DEFAULT_LIMITS = Limits()
 
 
 def scatter_pct(scatter: float) -> float:
-    """Return the standard deviation of a logarithm in per cent; 0 if unknown."""
     return 0.0 if math.isnan(scatter) else 100 * math.expm1(scatter)
 
 
@@ -117,7 +112,6 @@ def matches_cell(cell: Mapping[str, str], where: Mapping[str, object]) -> bool:
 MAX_ROUNDS = 1000
 
 SEPARATOR, TO_TEST = "; ", " (to test: "
-# POSSIBLE reasons may explain a verdict; their label is before the colon.
 POSSIBLE = ("scale", "other-storage", "same-machine", "newer-version", "fewer-cells")
 SENTENCES = {
     "low-n": "low n: {rounds}",

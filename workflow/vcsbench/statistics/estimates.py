@@ -33,7 +33,6 @@ SCATTER_LIMIT = 0.1
 OUTLIER_P = 0.01
 MIN_VARIANCES = 8
 MIN_PRIOR_DEGREES = 2.0
-# A smaller variance is the rounding of floating point.
 EXACT = 1e-18
 
 P_SIGNIFICANT, P_UNCERTAIN = 0.01, 0.1
@@ -75,7 +74,6 @@ def mean(value: float, error: float, degrees: float, n: int, pairs: float = 1.0)
 
 
 def _mean_and_square(values: Iterable[float]) -> tuple[float, float, int]:
-    """Return the mean of finite values, its squared standard error (NaN below two), and their number."""
     numbers = [value for value in values if math.isfinite(value)]
     n = len(numbers)
     centre = math.fsum(numbers) / n if n else math.nan
@@ -112,15 +110,13 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
 
 
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
-    """Return Student's t of a two-sided interval; NaN without degrees of freedom."""
-    # Importing scipy.stats takes a second.
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, (1 + confidence) / 2))
 
 
 class Variance(NamedTuple):
-    """A variance and its degrees of freedom."""
+    """A variance with its degrees of freedom."""
 
     variance: float
     degrees: float = math.inf
@@ -163,7 +159,6 @@ def _mean(values: np.ndarray, is_measured: np.ndarray, axis: int) -> np.ndarray:
 
 
 def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """NaN stays NaN."""
     prior, members = prior_of(variances, degrees)
     if not prior:
         return variances, degrees
@@ -262,7 +257,6 @@ def duplicate_variance(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.n
 
 
 def _posterior(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) -> Variance:
-    """Return the scaled inverse chi-square with the mean and variance of the posterior."""
     widest = max(30 * PRIOR_SCALE, 5 * math.sqrt(squares.max()))
     deviations = np.concatenate([[0.0], np.geomspace(PRIOR_SCALE / 20, widest, _POINTS)])
     variances = deviations**2

@@ -69,8 +69,8 @@ HOLDS = "holds"
 class EvaluationContext:
     """Facts about measured numbers that a verdict uses.
 
-    `noise` is by metric, `baselines` maps a name to its cells next to the current ones. `grid` has the
-    cells (axes and `skip`). `measured` and `published` have the conditions of both sides.
+    `noise` is by metric, `baselines` maps a name to its cells next to the current ones, `grid` has the cells
+    (axes and `skip`).
     """
 
     noise: Callable[[str], Noise] = lambda _metric: NO_NOISE
@@ -172,7 +172,6 @@ def evaluate_expectations(
     measured: pd.DataFrame,
     context: EvaluationContext,
 ) -> pd.DataFrame:
-    """Return a row per expectation, with the columns OF_EXPECTATIONS."""
     rows = evaluate_findings(expectations, axes, None, measured, context)
     return _with_passes(expectations, rows.replace({"verdict": {REPRODUCED: HOLDS}}))
 
@@ -214,7 +213,6 @@ class FindingCheck:
 
     @property
     def unit(self) -> str:
-        """Return the unit of the value; of a ratio, `times, baseline / candidate`."""
         if self.compare:
             sides = self.sides or [self.compare["to"], "now"]
             return f"times, {' / '.join(sides)}"
@@ -264,10 +262,7 @@ class FindingCheck:
         return verdict, [*reasons, Reason("no-duplicates")]
 
     def estimate(self, rounds: pd.DataFrame) -> Estimate:
-        """Return the value with its own error.
-
-        Only complete rounds count, because all must reduce the same cells.
-        """
+        """Use only complete rounds, because all must reduce the same cells."""
         rows, metric = rows_where(rounds, self.where), self.metric
         if metric not in rows:
             return NO_ESTIMATE
@@ -290,7 +285,6 @@ class FindingCheck:
         return replace(mean_interval(reduced), pairs=averaged)
 
     def involved(self, rounds: pd.DataFrame) -> pd.DataFrame:
-        """Return the rows of the finding's cells; of a comparison, only those with a partner."""
         rows = rows_where(rounds, self.where)
         if not self.sides:
             return rows
@@ -366,7 +360,7 @@ class FindingCheck:
     def fewer_cells(
         self, published: pd.DataFrame, measured: pd.DataFrame, value: Estimate
     ) -> list[Reason]:
-        """Return a reason if the published value of the measured cells differs in the same direction."""
+        """Give a reason if the published value of the measured cells differs in the same direction."""
         known = self.involved(published)
         cells = self._comparable(self.involved(measured))[0]
         if self.sides and not metric_of(self.metric).exact:
@@ -416,7 +410,7 @@ def _of_several_hosts(hosts: Iterable[str]) -> Evaluation:
 
 
 def _reduce_ratios(ratios: Sequence[Estimate], over: str) -> Estimate:
-    """Reduce unpaired ratios; intervals of the least or greatest hold together (Bonferroni)."""
+    """Intervals of the least or greatest hold together (Bonferroni)."""
     level = CONFIDENCE if over == MEDIAN else 1 - (1 - CONFIDENCE) / len(ratios)
     wide = [ratio(math.log(r.value), r.error, r.degrees, r.n, level=level) for r in ratios]
     low_high = [[r.low for r in wide], [r.high for r in wide]]

@@ -35,7 +35,6 @@ TIME_FLAGS |= {"mean-cpu", "cpu-steal", "cpu-busy", "throttled"}
 
 
 def call_table(table: pd.DataFrame, noise: Noise, metric: Metric, limits: Limits) -> pd.DataFrame:
-    """Return a table of ratios with twin_sd and its calls."""
     is_known = table["ratio"].notna()
     sd = np.where(is_known, math.sqrt(noise.duplicates.variance), np.nan)
     unknown = zip(table["flags"], is_known & np.isnan(sd), strict=True)
@@ -80,7 +79,7 @@ def add_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> pd
 def calls_of(
     estimates: Sequence[Estimate], has_duplicates: bool, words: tuple[str, str], limits: Limits
 ) -> list[str]:
-    """Return the calls of ratios that are corrected together, by their errors (Noise.with_error)."""
+    """Correct ratios together, by their errors (Noise.with_error)."""
     duplicate_sd = 0.0 if has_duplicates else math.nan
     rows = [(e.value, e.n, e.error, e.degrees, duplicate_sd) for e in estimates]
     table = pd.DataFrame(rows, columns=["ratio", "n", "error", "degrees", "twin_sd"])
@@ -90,7 +89,6 @@ def calls_of(
 def detectable_effect(
     error: float | np.ndarray, degrees: float | np.ndarray, level: float = ALPHA
 ) -> np.ndarray:
-    """Return the smallest ln ratio that 9 of 10 experiments call at a level; numbers or arrays."""
     return (_one_sided(degrees, level / 2) + _one_sided(degrees, 1 - POWER)) * error
 
 
@@ -114,7 +112,6 @@ def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.nda
 
 
 def _holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return the significant ones, and the level that the others did not reach."""
     significant = np.zeros(len(p), dtype=bool)
     order = [i for i in np.argsort(p, kind="stable") if is_testable[i]]
     for rejected, i in enumerate(order):
@@ -126,7 +123,6 @@ def _holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
-    """Return None if the counts vary between paired rounds."""
     sides = pairs[[f"{metric.name}_baseline", f"{metric.name}_candidate"]]
     if len(pairs) < MIN_COUNT_ROUNDS or (sides != sides.iloc[0]).to_numpy().any():
         return None

@@ -51,9 +51,8 @@ class CellNoise(NamedTuple):
 class Noise:
     """The noise of a study in a metric; all variances are of natural logarithms.
 
-    `duplicates` is the variance of the ratio of two cells with the same settings (NaN if none was
-    measured). `averages` is the factor between the variance of an average and the variance by its
-    cells.
+    `duplicates` is the variance of the ratio of two cells with the same settings (NaN if none was measured).
+    `averages` is the factor between the variance of an average and that by its cells.
     """
 
     cells: Mapping[Key, CellNoise] = field(default_factory=dict)
@@ -65,10 +64,9 @@ class Noise:
         return not math.isnan(self.duplicates.variance)
 
     def with_error(self, estimate: Estimate, pairs: Pairs) -> Estimate:
-        """Return a ratio with the error of its call, and its interval.
+        """Add the error of the call, and the interval, to a ratio.
 
-        The ratio is an average over `estimate.pairs` pairs of cells, or the least or greatest if that
-        is 1.
+        It is an average over `estimate.pairs` pairs of cells, or the least or greatest if that is 1.
         """
         if not estimate.n > 1:
             return estimate
@@ -79,7 +77,6 @@ class Noise:
         return ratio(log, math.sqrt(error.variance), degrees, estimate.n, estimate.pairs)
 
     def level_with_error(self, estimate: Estimate) -> Estimate:
-        """Return a level, an average over `estimate.pairs` cells, with the error of its verdict."""
         # One cell has half of the variance of a difference of two.
         of_duplicates = self._of_duplicates(estimate.pairs).scaled(estimate.value**2 / 2)
         if not (estimate.n > 1 and of_duplicates.variance):
@@ -235,7 +232,6 @@ def _averages(
 def _contrasts(
     cells: Mapping[Key, int], block_places: Sequence[int]
 ) -> Iterator[list[tuple[int, int]]]:
-    """Yield the pairs of rows that differ in two values of one axis alone, if there are several."""
     for place in set(range(len(next(iter(cells))))).difference(block_places):
         by_rest: dict[Key, dict[str, int]] = {}
         for key, row in cells.items():
@@ -265,7 +261,6 @@ def run_scatter(frame: pd.DataFrame, block: Sequence[str]) -> float:
     means = by_block["off"].agg(lambda off: float((off**2).sum())) / degrees.where(degrees > 0)
     cells = rounds.groupby([*block, "host", "cell"], as_index=False)[["var", "count"]].mean()
     cells = cells.merge(means.rename("means").reset_index(), on=[*block, "host"])
-    # The mean of `count` runs has 1 / count of their variance already.
     within = cells["var"].fillna(0) * (1 - 1 / cells["count"])
     known = (within + cells["means"]).dropna()
     return math.sqrt(float(known.median())) if len(known) else math.nan

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from vcsbench.config.definitions import FindingDefinition
 
-# A comparison of which nothing was expected has a STRONGER effect.
 WEAKER, STRONGER, REVERSED = "weaker", "stronger", "reversed"
 SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
 COMMANDS_OF_BUILDS = frozenset(["log", "null-log", "export", "null-export", "dump"])
@@ -26,8 +25,7 @@ LARGER = 4
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of published numbers: scale of the repositories, version of Subversion, kind of storage,
-    and where the server was."""
+    """Conditions of published numbers."""
 
     scale: float | None = None
     subversion: str = ""
@@ -106,10 +104,7 @@ def _reads_storage(rows: pd.DataFrame) -> bool:
 
 
 def _effects(kind: str, published: str) -> set[str]:
-    """Return the directions that another kind of storage explains: a faster one reads at less cost.
-
-    A virtual disk may be faster or slower.
-    """
+    """Explain a faster storage by reads at less cost; a virtual disk may be faster or slower."""
     if not published:
         return set()
     ranks = [SLOWNESS[kind]] if kind in SLOWNESS else [*SLOWNESS.values()]

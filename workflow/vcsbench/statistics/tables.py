@@ -88,10 +88,9 @@ def make_tables(
 ) -> dict[str, pd.DataFrame]:
     """Return tables by name, with the columns of contract.columns().
 
-    `frame` has a column per axis, and the columns of the measurements or one per published metric.
-    `order` has the axes with their values in order, and sorts the rows. Cells that agree on the axes of
-    `block` run next to each other. A cell or pair without a number has no row. `scatter`
-    (noise.run_scatter) raises the limits of noisy metrics.
+    `frame` has a column per axis, and the columns of the measurements or one per published metric. `order`
+    sorts the rows. Cells that agree on the axes of `block` run next to each other. A cell or pair without a
+    number has no row. `scatter` (noise.run_scatter) raises the limits of noisy metrics.
     """
     everything = Aggregation(frame, order, block)
     shared: dict[str, Aggregation] = {}
@@ -227,7 +226,6 @@ def _facts(
     columns = ("hosts", "flags", "work", "not_counted", FIXED_SHARE, metric.name)
     sides = [{column: pair[f"{column}_{side}"] for column in columns} for side in SIDES]
     works = [side["work"] for side in sides]
-    # Medians of different hosts are never divided; rounds of one host still make a ratio.
     words, withheld = _withheld(sides, metric)
     words += [*own_flags(side["flags"] for side in sides), *low_n(estimate.n, limits)]
     refused = same_work.refusal(command, dict(zip(names, works, strict=True)))
@@ -250,7 +248,6 @@ def ratio_columns(estimate: Estimate) -> dict[str, float]:
 
 
 def _withheld(sides: Sequence[Row], metric: Metric) -> tuple[list[str], str]:
-    """Return the flags of a number of these cells, and the reason to withhold it ("" for none)."""
     flag = "hosts-differ"
     if len({host for side in sides for host in side["hosts"].split()}) > 1:
         return [flag], flags.message(flag)
@@ -260,7 +257,6 @@ def _withheld(sides: Sequence[Row], metric: Metric) -> tuple[list[str], str]:
 
 
 def own_flags(sides: Iterable[str]) -> list[str]:
-    """Return the flags without those of work, because the pair has its own."""
     return [word for side in sides for word in side.split() if word not in same_work.REFUSED]
 
 
