@@ -62,7 +62,6 @@ class Job:
     started: float
 
     def phrase(self, number: int, stage: str = "") -> str:
-        """Return a phrase of a job that prepares, with the value of its only wildcard."""
         of = next(iter(self.wildcards.values()), "")
         return PREPARING[self.rule][number].format(stage=stage, of=of)
 
@@ -75,7 +74,6 @@ class RunProgress:
         self.total: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
         self.failed = 0
-        # While other measurements held the machine's lock.
         self.waited_s = 0.0
         self.measuring_since: float | None = None
         self.measured_s: list[float] = []
@@ -168,7 +166,6 @@ class RunProgress:
         return {DECIDING: "allocating more rounds", "plan": "planning"}.get(stage, "preparing")
 
     def _batch(self, until: int) -> str:
-        """Return the number of cell-rounds of the present batch, of which later ones add rounds."""
         return cell_rounds(until - self.before, " more" if self.before else "")
 
     def _failures(self) -> str:
@@ -225,7 +222,6 @@ class Console:
                 self._show(time.monotonic())
 
     def _pause_s(self) -> float:
-        # While cells are timed, this process rarely wakes up.
         if self.progress.stage() in PREPARING:
             return REFRESH_S
         return REFRESH_TIMED_S if self._is_terminal else LOG_EVERY_S
@@ -282,7 +278,6 @@ def message(text: str) -> str:
 
 
 def other_holder() -> Holder | None:
-    """Return the holder of the machine's lock if it is not a process of this run."""
     run = os.environ.get(RUN_ROOT)
     holder = lock_holder() if run else None
     is_ours = holder and f"{RUN_ROOT}={run}" in processes.environment(holder.pid)
@@ -290,7 +285,6 @@ def other_holder() -> Holder | None:
 
 
 def _waited_s(job: Job) -> float:
-    """Return the seconds that a finished cell-round waited for other measurements."""
     study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
     context = read_json(Path("results", "cells", study, cell, f"round{number}.context.json"))
     return float(context.get("took", {}).get("waited_s") or 0.0)

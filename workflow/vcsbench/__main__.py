@@ -67,7 +67,6 @@ def configuration(options: argparse.Namespace) -> Keys:
     names = (options.study or "").replace(",", " ").split()
     if names:
         keys["studies"] = names
-    # For commands on results, no name stands for all.
     options.studies = [name for name in names if name != "all"]
     if minutes := getattr(options, "minutes", None):
         if not MINUTES.fullmatch(minutes) or not float(minutes) > 0:
@@ -247,7 +246,6 @@ def _project(options: argparse.Namespace, keys: Keys) -> Project:
 
 
 def _prepared_recipe(project: Project, name: str) -> Recipe:
-    """Return the recipe of a cell. Raise a UserError if its subjects are not prepared."""
     study, path = _find_cell(project.plan, name)
     for record in project.records(study, path):
         if not Path(record).exists():
@@ -273,7 +271,6 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
 
 
 def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:
-    """Return the merged configuration and its files."""
     from vcsbench.config.configuration import merge
     from vcsbench.config.validation import read_mapping
 
@@ -310,7 +307,6 @@ def _snakemake_keys(arguments: Sequence[str]) -> Keys:
 
 
 def _print_report(status: int, began: float, studies: Sequence[str]) -> None:
-    """Print the answers and the path of the report, or of the index of several reports."""
     reports = [Path("reports", f"{study}.html") for study in studies]
     reports = [report for report in reports if report.exists()]
     if not reports:

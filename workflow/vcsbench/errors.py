@@ -30,7 +30,6 @@ def printable(text: str | bytes) -> str:
 
 
 def without_password(text: str) -> str:
-    """Return text with the user and the password of every URL replaced by three dots."""
     return _USERINFO.sub("...@", text)
 
 
@@ -52,7 +51,6 @@ class ChangedError(UserError):
 
 
 def sentence_of(error: OSError, place: object = "") -> str:
-    """Return a sentence about an OSError; `place` stands for an unknown file."""
     subject = error.filename or place
     remedy = "Free some space" if error.errno in FULL else "Fix that"
     return f"{subject}: {error.strerror or error}. {remedy} and run again.".removeprefix(": ")

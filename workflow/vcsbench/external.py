@@ -17,9 +17,7 @@ SMALL_FILE = 1 << 16
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# The scheme of a URL, perhaps a malformed one.
 _SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:?)?[/\\]+")
-# A host and a port, without a user.
 _HOST = re.compile(r"(?:\[[^\]@/]*\]|[^:@/\\]*)(?::\d*)?(?:[/\\]|\Z)")
 
 

@@ -103,7 +103,6 @@ def files_digest(folder: Path, names: Sequence[str]) -> str:
 
 
 def server_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
-    """Return the files of a server configuration by relative path: its own, or the default ones."""
     return {**dict(_list(folder.parent / DEFAULTS, names)), **dict(_list(folder, names))}
 
 
@@ -112,7 +111,6 @@ def server_file(folder: Path, name: str) -> Path:
 
 
 def server_files_digest(folder: Path, names: Sequence[str]) -> str:
-    """Return a digest of all files of a server configuration, the default ones included."""
     files = server_files(folder, names)
     position = {name: i for i, name in enumerate(names)}
     ordered = sorted(files, key=lambda file: (position[Path(file).parts[0]], Path(file)))

@@ -118,7 +118,6 @@ class FormatFile(NamedTuple):
 
 
 def parse_format(value: str) -> FormatValue:
-    """Parse a value of the axis. Raise ValueError for an unknown format."""
     match = _VALUE.fullmatch(value)
     if not match:
         raise ValueError(f"{value} is no format")
@@ -160,7 +159,6 @@ def release_settings(value: FormatValue) -> dict[str, str] | None:
 
 
 def written_settings(value: FormatValue) -> dict[str, str]:
-    """Return the settings with which the revisions of a loaded repository were written."""
     if value.is_today:
         return today_settings(format_number(value.created))
     return RELEASE_SETTINGS[value.created]

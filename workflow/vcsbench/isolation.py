@@ -34,7 +34,6 @@ COMMAND_LENGTH = 120
 
 
 def _lock_folder() -> str:
-    """Return the first folder that every user may write, and where nobody can remove another user's file."""
     for folder in ("/run/lock", "/dev/shm"):
         with suppress(OSError):
             status = os.lstat(folder)
@@ -108,7 +107,6 @@ def _describe(pid: int) -> Holder:
 
 
 def _acquire(fd: int) -> bool:
-    """Wait for the lock. Return False if the file was replaced in the meantime."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -184,7 +182,6 @@ def enter_user_namespace(recipe: Recipe) -> None:
 
 
 def isolate_network(recipe: Recipe, stack: ExitStack) -> None:
-    """Give the process the network of the recipe until `stack` ends. A guest has its own."""
     enter_user_namespace(recipe)
     if recipe.get("network") == "own" and not recipe.get("looked_at"):
         with _network_errors():

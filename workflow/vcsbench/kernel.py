@@ -19,7 +19,6 @@ SELF = Path("/proc/self")
 # Version 1 writes "no limit" as the largest multiple of a page below 2^63.
 UNLIMITED = 1 << 60
 LARGEST = (1 << 64) - 1
-# Memory that the kernel can free.
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
 
 
@@ -64,7 +63,6 @@ class Memory(NamedTuple):
 
 
 def memory() -> Memory:
-    """Return the memory that this process may use: the machine's, or less in a limited control group."""
     total, available = machine_memory_bytes("MemTotal"), machine_memory_bytes("MemAvailable")
     limits = [pair for group in groups("memory") for pair in _memory_limits(group)]
     limit = min((most for most, _ in limits), default=None)
@@ -75,13 +73,11 @@ def memory() -> Memory:
 
 
 def machine_memory_bytes(name: str = "MemTotal") -> int | None:
-    """Return a number of /proc/meminfo, whatever the limits are."""
     kibibytes = _number(Path("/proc/meminfo"), f"{name}:")
     return None if kibibytes is None else kibibytes << 10
 
 
 def quota_cores() -> float | None:
-    """Return the number of cores that quotas allow, or None without a quota."""
     return min(filter(None, map(_quota_of, groups("cpu"))), default=None)
 
 

@@ -20,7 +20,6 @@ from vcsbench.kernel import read
 if TYPE_CHECKING:
     from vcsbench.records import Host
 
-# On Debian, Fedora and BSD.
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
 HTTPD_MODULES = (
     "/usr/lib/apache2/modules",
@@ -47,7 +46,6 @@ class Machine:
 
     @cached_property
     def httpd(self) -> str:
-        """Return the path of an httpd with mod_dav_svn, or ""."""
         if self.deployed or not self.httpd_modules:
             return ""
         return next((path for path in HTTPD if os.access(path, os.X_OK)), "")
@@ -62,7 +60,6 @@ class Machine:
 
     @cached_property
     def newest_format(self) -> str:
-        """Return the newest format that svnadmin makes and upgrades to."""
         release = "" if self.deployed else subversion_version("svnadmin")
         made = [fmt for fmt, since in RELEASES.items() if _numbers(since) <= _numbers(release)]
         return made[-1] if made else NEWEST
@@ -77,7 +74,6 @@ class Machine:
 
 
 def subversion_version(program: str, env: Mapping[str, str] | None = None) -> str:
-    """Return the version that a program of Subversion prints within VERSION_S, or ""."""
     argv, null = (program, "--version", "--quiet"), subprocess.DEVNULL
     try:
         with subprocess.Popen(
@@ -131,7 +127,6 @@ def host() -> Host:
 
 
 def host_label(host: Host) -> str:
-    """Return the label of a context's machine: name and identity, because names are not unique."""
     return "#".join(filter(None, [str(host["name"]), host.get("id")]))
 
 

@@ -50,11 +50,11 @@ class Metric:
     """One metric. Its name is its column in aggregated frames.
 
     `parts` are computed from the columns `needs` of the measurements and aggregated over runs and rounds;
-    `value` computes the metric from them. So the client's CPU share is a quotient of medians, as published,
-    and not a median of quotients. By default the only column has the metric's name, the parts are the
-    columns, and the value is the only part. `exact` metrics are counts without noise; `once` metrics are
-    counted in one separate run for all rounds of a cell. `fewer` is a phrase with a place for a factor.
-    `quantity` names the values that a comparison divides, `reading` describes a table.
+    `value` computes the metric from them. So the client's CPU share is a quotient of medians, as published.
+    By default the only column has the metric's name, and is the only part and the value. `exact` metrics
+    are counts without noise; `once` metrics are counted in one separate run for all rounds of a cell.
+    `fewer` is a phrase with a place for a factor. `quantity` names the values that a comparison divides,
+    `reading` describes a table.
     """
 
     name: str
@@ -251,7 +251,6 @@ def metric_in(definition: Mapping[str, object]) -> Metric:
 
 
 def name_in(definition: Mapping[str, object]) -> str:
-    """Return the name of a table's or a finding's metric, which may not exist."""
     compare = definition.get("compare")
     compared = compare.get("metric") if isinstance(compare, Mapping) else None
     return str(compared or definition.get("metric") or definition.get("level") or DEFAULT)

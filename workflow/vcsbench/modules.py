@@ -20,7 +20,6 @@ PACKAGE = Path(__file__).parent
 # By the digest of a file's bytes. To parse 100 files takes 0.3 s before each measurement, to look them up
 # 5 ms.
 CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
-# The module that measures every cell.
 ENTRY = "run.cell"
 _IMPORT = re.compile(
     r"^ *(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
@@ -32,12 +31,10 @@ _TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULT
 
 @cache
 def cell_code() -> str:
-    """Return a digest of the modules that run for a cell."""
     return code_digest(closure([file_of(ENTRY)]))
 
 
 def script_code(script: str | Path) -> str:
-    """Return a digest of the code that runs with a script."""
     return code_digest(closure([os.path.realpath(script)]))
 
 
@@ -68,7 +65,6 @@ def _known_digests() -> dict[str, str]:
 
 
 def syntax_digest(source: bytes) -> str:
-    """Return a digest of Python code that does not depend on comments, docstrings and layout."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if (
@@ -108,7 +104,6 @@ def _bytes(file: str) -> bytes:
 
 @cache
 def imports(file: str) -> frozenset[str]:
-    """Return the files that a file imports, with their packages."""
     text = _TYPE_CHECKING.sub("", _bytes(file).decode())
     modules = set()
     for base, names, alone in _IMPORT.findall(text):

@@ -136,7 +136,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def send(pids: Iterable[int], signal: int) -> None:
-    """Send a signal to processes; ignore ended ones."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, signal)
@@ -165,7 +164,6 @@ def family(pid: int) -> list[int]:
 
 
 def listeners(pid: int, port: int) -> list[int]:
-    """Return the processes among a process and its descendants that listen on a TCP port."""
     sockets_of = {
         member: {link for link in _open_files(member) if link.startswith("socket:")}
         for member in family(pid)
@@ -227,7 +225,6 @@ def _cpu_s(pid: int) -> float:
 
 
 def ended_children(pids: Sequence[int]) -> int:
-    """Return the faults of ended children: a number that grows whenever a child ends."""
     return sum(int(_stat(pid)[8]) for pid in pids)
 
 
@@ -237,7 +234,6 @@ def start_ticks(pid: int) -> int:
 
 
 def started_at(pid: int) -> float:
-    """Return the start of a process in seconds since the epoch."""
     uptime_s = float(read("/proc/uptime").split()[0])
     return time.time() - uptime_s + start_ticks(pid) / os.sysconf("SC_CLK_TCK")
 

@@ -40,7 +40,6 @@ SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 MODULES_OF = "lib/python3*/*-packages"
 MODULE = "python3:"
-# Only the first bytes of a script are searched for the files that it runs.
 SCRIPT_BYTES = 1 << 16
 
 
@@ -74,7 +73,6 @@ class Programs(_Places):
 
     @cached_property
     def httpd(self) -> str:
-        """Return the httpd that loads mod_dav_svn, of this build or of the machine, or ""."""
         if not self.prefix:
             return Machine().httpd
         own = self.find("apache2") or self.find("httpd")
@@ -82,7 +80,6 @@ class Programs(_Places):
 
     @cached_property
     def httpd_modules(self) -> str:
-        """Return the folder of that httpd's modules, or ""."""
         own = self.prefix and self.httpd.startswith(self.prefix + "/")
         return self._folder_with("mod_dav.so") if own else Machine().httpd_modules
 
@@ -176,7 +173,6 @@ def programs_in(argv: str) -> tuple[str, ...]:
 def binaries(
     client: Programs, clients: Sequence[str], server: Programs, kind: str
 ) -> dict[str, str]:
-    """Return the digests of the client's programs, of a server of a `kind`, and of their libraries."""
     of_client = [*clients, *["libraries"] * any(name in SUBVERSION for name in clients)]
     of_server = [kind, *["mod_dav_svn"] * (kind == "httpd"), "libraries"] if kind else []
     return {
@@ -186,7 +182,6 @@ def binaries(
 
 
 def check_unchanged(known: Mapping[str, str], client: Programs, server: Programs) -> None:
-    """Raise UserError if a program changed after the recipe of a cell was computed."""
     for key, before in known.items():
         side, _, name = key.partition(" ")
         programs = client if side == "client" else server

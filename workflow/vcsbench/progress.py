@@ -42,7 +42,6 @@ class Running(NamedTuple):
         return self.stage
 
 
-# Several, because threads may be at different stages.
 running: list[Running] = []
 _has_new_stage = threading.Event()
 
@@ -60,7 +59,6 @@ def stage(name: str, total: int = 0, unit: str = "", look: Look | None = None) -
 
 @contextlib.contextmanager
 def report_progress(log: str | Path) -> Iterator[None]:
-    """Write the stages of this process into a file next to its log until the context ends."""
     path, ended = progress_file(log), threading.Event()
     writer = threading.Thread(target=_write, args=(path, ended), daemon=True)
     writer.start()
@@ -83,7 +81,6 @@ def _write(path: Path, ended: threading.Event) -> None:
             new.write_text(json.dumps([asdict(each.update()) for each in running.copy()]))
             new.replace(path)
         if _has_new_stage.wait(EVERY_S):
-            # Further stages often follow at once.
             ended.wait(EVERY_S / 10)
 
 
@@ -92,7 +89,6 @@ def progress_file(log: str | Path) -> Path:
 
 
 def forget(log: str | Path) -> None:
-    """Remove the progress that a killed job of this log left."""
     with contextlib.suppress(OSError):
         progress_file(log).unlink(missing_ok=True)
 

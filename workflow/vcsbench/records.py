@@ -152,7 +152,6 @@ class WarmUpReads(TypedDict, total=False):
 class Evidence(TypedDict, total=False):
     """The evidence of a timed run (docs/evidence.md). Each key is a column, None if not counted here."""
 
-    # Residency: shares of the input's and the output's bytes.
     cache_cleared_by: str
     subject_bytes: int | None
     resident_before: float | None

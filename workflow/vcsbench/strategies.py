@@ -15,7 +15,7 @@ def start(source: str, target: str) -> None:
 
 def copytree(source: str, target: str) -> None:
     """Copy with modes and times by shutil.copytree, symbolic links as links."""
-    import shutil  # not a part of the start of the others
+    import shutil
 
     shutil.copytree(source, target, symlinks=True)
 

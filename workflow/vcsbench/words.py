@@ -30,7 +30,6 @@ def decimals(values: Iterable[object], unit: str = "") -> int:
 
 
 def fixed(value: float, places: int) -> str:
-    """Format a number with decimals, a minus sign and no negative zero."""
     text = f"{value:.{places}f}"
     negative = text.startswith("-") and text.strip("-0.") != ""
     return (MINUS if negative else "") + text.lstrip("-")
@@ -49,7 +48,6 @@ def with_unit(value: float, unit: str) -> str:
 
 
 def percentage(value: float, places: int = 0) -> str:
-    """Format a deviation in percent with its sign, without the percent sign."""
     text = fixed(value, places)
     return text if text.startswith(MINUS) or not text.strip("0.") else f"+{text}"
 
@@ -90,7 +88,6 @@ def day(time: datetime) -> str:
 
 
 def period(first: datetime, last: datetime) -> str:
-    """Format a period, with one date if it is on one day."""
     if first.date() == last.date():
         return f"{day(first)}, {first:%H:%M}{EN_DASH}{last:%H:%M} UTC"
     return f"{day(first)}, {first:%H:%M} UTC to {day(last)}, {last:%H:%M} UTC"
@@ -111,5 +108,4 @@ def enumeration(words: Sequence[str], joint: str = "and") -> str:
 
 
 def slug(text: str) -> str:
-    """Return an anchor: letters, digits and hyphens."""
     return "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())

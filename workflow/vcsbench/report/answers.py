@@ -30,7 +30,7 @@ from vcsbench.evidence.measurements import FLAGGED_SHARE
 from vcsbench.report import charts
 from vcsbench.report.results import Results, Rows, unique, values_in, varying
 
-# A reader does not have these axes, but acts by them.
+# A reader cannot pick these for the own case.
 NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
 STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
@@ -48,11 +48,10 @@ class Pick(NamedTuple):
 
 
 class ForestRow(NamedTuple):
-    """A comparison in a forest plot.
+    """A comparison in a forest plot; `where` and `sides` are for the filter.
 
-    `where` and `sides` are for the filter. `winner` is the label of the faster value and `gain` its
-    factor, "" and 1 without a difference. `times` are of the baseline and the candidate, `range` is the
-    95 % interval in words.
+    `winner` is the label of the faster value and `gain` its factor, "" and 1 without a difference. `times`
+    are of the baseline and the candidate, `range` is the 95 % interval in words.
     """
 
     where: Where
@@ -118,7 +117,6 @@ def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
 
 
 def _costs(results: Results, axis: str) -> list[str]:
-    """Return the known costs of a change: the size on disk, and the time of a load."""
     sizes = disk_sizes(results.contexts, axis)
     costs = [f"Disk here: {sizes}."] if sizes else []
     names = {(context.get("repository") or {}).get("name") for context in results.contexts}
@@ -239,7 +237,7 @@ def picks_of(results: Results, cards: Sequence[CardView]) -> list[Pick]:
 
 
 def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[str, Row]:
-    """Return for each card its different answers, and the number of the answer for each choice of picks.
+    """Return by card the different answers, and the number of the answer for each choice of picks.
 
     A choice is its values in the order of the picker, joined by `|`, "" for any value.
     """
@@ -302,8 +300,8 @@ def situations_of(results: Results) -> list[SituationView]:
 def packed_situations(results: Results) -> list[Row]:
     """Return for each situation its values and choices, for the script.
 
-    A choice has its values, its time, the effect of a change to the best one, its factor (1 if equal),
-    and the ratio of both times.
+    A choice has its values, time, effect of a change to the best one, factor (1 if equal), and the ratio of
+    both times.
     """
     packed: list[Row] = []
     for situation in results.advice.situations:

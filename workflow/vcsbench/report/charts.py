@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT, MARGIN = 190, 18, 8
-# A finding has its published value above the measured one.
 FINDING_HEIGHT = 34
 MAX_FACTOR = 30.0
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
@@ -28,7 +27,6 @@ class LogAxis:
         return cls(low / 1.08, max([1.3, *(min(v, MAX_FACTOR) for v in known)]) * 1.08)
 
     def x(self, value: float) -> float:
-        """Return the place of a value; outside of the axis, its end."""
         inside = min(max(value, self.low), self.high)
         share = math.log(inside / self.low) / math.log(self.high / self.low)
         return round(MARGIN + (WIDTH - 2 * MARGIN) * share, 1)
@@ -83,8 +81,10 @@ def finding_picture(
     label: str,
     style: str = "",
 ) -> str:
-    """Return a finding: a band for the expected range, a diamond for the published value, and below it a
-    dot with a whisker for the measured value, solid by default. "" if no value is above 0."""
+    """Return a band for the expected range, a diamond for the published value, and a dot with a whisker.
+
+    "" if no value is above 0.
+    """
     low, high = expected
     values = [v for v in (low, high, published, measured, *(interval or ())) if v and v > 0]
     if not values:

@@ -29,7 +29,6 @@ MEANINGS = {
     contract.NOT_MEASURED: "",
 }
 _DIFFERENT = (contract.REVERSED, contract.DIFFERS)
-# Styles of the dot of a measured value that decides nothing.
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
 _ROUNDS = re.compile(r"`rounds: (\d+)`")
 
@@ -113,7 +112,6 @@ def _text(sentence: str) -> str:
 
 
 def seconds_of_rounds(account: Row, rounds: int) -> float:
-    """Return the time until all cells have this number of rounds."""
     blocks = [
         (b["seconds"] / b["rounds"], b["rounds"]) for b in account.get("blocks", []) if b["rounds"]
     ]
@@ -129,8 +127,7 @@ def finding_views(
 ) -> list[FindingView]:
     """Return the findings of a file, news first.
 
-    `definitions` maps an id to its check, `tables` a name to its definition; `account` has the time of
-    the rounds.
+    `definitions` maps an id to its check, `tables` a name to its definition.
     """
     sections_by_name = {section.name: section for section in sections}
     views = []
@@ -240,12 +237,10 @@ def _written(value: object) -> str:
     number = _number(value)
     if number is None:
         return "" if value is None else str(value)
-    # Two decimals keep ratios below one another.
     return words.fixed(number, 2) if 0.1 <= abs(number) < 10 else words.significant(number)
 
 
 def _anchor(where: Row, section: TableSection) -> str:
-    """Return the anchor of a finding's first measured row; without any, the table's."""
     for row in (row for pair in section.pairs if pair.measured for row in pair.measured.rows):
         for point in row.points:
             if point and point.value is not None and _overlap(where, point.keys):
@@ -254,7 +249,6 @@ def _anchor(where: Row, section: TableSection) -> str:
 
 
 def _overlap(where: Row, other: Row) -> bool:
-    """Return True if both select a common value of each shared axis."""
     shared = where.keys() & other.keys()
     return all(
         {*contract.values_of(where[axis])} & {*contract.values_of(other[axis])} for axis in shared

@@ -41,13 +41,11 @@ COLOUR_STEPS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class Point:
-    """A place of a grid. `keys` are its axis values; without a number, `value` is None and `text`
-    explains.
+    """A place of a grid. `keys` are its axis values; without a number, `value` is None and `text` explains.
 
-    `kind` is `measured` or `published`; without a number `skipped`, `failed`, `withheld` (measured, but
-    no run counts) or `unpublished`. `deviation` marks runs far from their cell's median, `bar` is a
-    share of the grid's largest number in per cent, `cells` has the cells that it was measured in
-    (baseline first).
+    `kind` is `measured` or `published`; without a number `skipped`, `failed`, `withheld` (measured, but no
+    run counts) or `unpublished`. `deviation` marks runs far from their cell's median, `bar` is in per cent,
+    `cells` has the measured cells (baseline first).
     """
 
     keys: Mapping[str, str]
@@ -101,8 +99,7 @@ class GridGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid. `starts` marks the columns at which a block begins, `constant` has the row axes with one
-    value.
+    """A grid. `starts` marks columns at which a block begins, `constant` has row axes with one value.
 
     `of` has the values of the other axes, `across` the axis values of each column.
     """
@@ -149,7 +146,6 @@ class Layout:
         return self.compared if key == "candidate" else key
 
     def ordered(self, points: Iterable[Point], axes: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the points' values of axes in the study's order; others last, numbers by size."""
         ranks = [{value: i for i, value in enumerate(["", *self.order.get(a, ())])} for a in axes]
 
         def rank(values: tuple[str, ...]) -> list[tuple[int, str]]:
@@ -249,8 +245,7 @@ def matching(
 ) -> list[Point]:
     """Return the published points in the places of the measured ones, blank if nothing was published.
 
-    `repositories` are axes with names of the user's: if no name is shared, all published names are
-    shown.
+    `repositories` are axes with the user's names: if no name is shared, all published ones are shown.
     """
     places = {values_in(point.keys, layout.axes): point for point in published}
     foreign: dict[str, list[str]] = {}
@@ -296,8 +291,7 @@ def percent(ratio: float) -> str:
 
 
 def colour_of(deviation: float, gain: int) -> str:
-    """Return the style of a deviation in per cent: `x3` if the baseline is better, `y3` if the candidate
-    is.
+    """Return the style of a deviation in per cent: `x3` for a better baseline, `y3` for a better candidate.
 
     `gain` is 1 if a ratio above 1 is good for the candidate. "" for about the same.
     """
@@ -319,9 +313,7 @@ class ExpectedRow:
 
 
 def measured_points(definition: Row, rows: Rows, expected: Sequence[ExpectedRow]) -> list[Point]:
-    """Return a point for each measured row, and for each expected row that the table lacks."""
     names = list(expected[0].keys) if expected else []
-    # A table with `by` has several rows of a cell.
     measured = grouped_by(
         rows, lambda row: tuple(row[name] for name in names or contract.keys_of(row))
     )
@@ -406,8 +398,7 @@ def expected_rows(
 ) -> list[ExpectedRow]:
     """Return the rows that the cells of a grid make in a study's table, in the grid's order.
 
-    `grid` has the columns cell, the axes, skip; `failures` cell, round, reason; `measurements` cell,
-    flags.
+    `grid` has cell, the axes, skip; `failures` cell, round, reason; `measurements` cell, flags.
     """
     failed = grouped_by(failures, lambda failure: failure["cell"])
     runs = grouped_by(measurements, lambda run: run["cell"])

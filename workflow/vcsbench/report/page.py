@@ -123,11 +123,7 @@ def pack(content: Mapping[str, object]) -> str:
 
 
 def page_of(results: Results) -> dict[str, Any]:
-    """Return the data of a page for its template.
-
-    `packed_answers` and `packed_details` are JSON for the script, `absent` are tables without a measured
-    cell.
-    """
+    """Return the data of a page. `packed_answers` and `packed_details` are JSON for the script."""
     study, measured = results.study, originals(results.measurements)
     distances = distances_of(results.contexts, study)
     setup, tables = setup_of(results, distances), table_sections(results, distances)
@@ -157,7 +153,6 @@ def page_of(results: Results) -> dict[str, Any]:
     where = [words.enumeration(setup.host_names), *([str(setup.last.year)] if setup.last else [])]
     quality, remarks = quality_of(results)
     citation, meta = citation_of(results, setup)
-    # The printed command repeats this study alone, in minutes of its own.
     given = {**variables_of(results.provenance.get("command", "")), "STUDY": study.name}
     account = results.account and {**results.account, "studies": 1}
     return {
@@ -375,7 +370,6 @@ class Entry(NamedTuple):
 
 
 def verdict_counts(findings: Iterable[Row]) -> str:
-    """Return `3 reproduced, 2 differ`."""
     counts = Counter(finding["verdict"] for finding in findings)
     plural = {DIFFERS: "differ"}
     texts = [(counts[v], v if counts[v] == 1 else plural.get(v, v)) for v in [*VERDICTS, *counts]]

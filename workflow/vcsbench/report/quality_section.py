@@ -15,7 +15,6 @@ from vcsbench.plan.grid import is_duplicate
 from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in, varying
 from vcsbench.report.table_sections import PlainTable, flag_sentence
 
-# Flags of more runs than this share are a sentence on the run as a whole.
 NEARLY_ALL = 0.8
 CALLS = (
     "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
@@ -28,7 +27,6 @@ FIXED_COST = (
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
-    """Return the tables that have rows, and remarks on the run as a whole."""
     runs, noisy = results.measurements, results.account.get("noisy")
     axes = same_work.work_axes(results.study.axes)
     flags, remarks = _flag_table(runs, results.thresholds)
@@ -77,7 +75,6 @@ def set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
 
 
 def _flag_table(measurements: Rows, thresholds: Row) -> tuple[PlainTable, list[str]]:
-    """Return the table of flags of some runs, and a sentence per flag of nearly all runs."""
     carried = ((word, row["cell"]) for row in measurements for word in row["flags"].split())
     groups = grouped_by(carried, lambda pair: pair[0])
     rows, sentences = [], []

@@ -27,7 +27,6 @@ Rows = Sequence[Row]
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
-# An empty field becomes None.
 NUMBERS = frozenset(
     [
         *contract.NUMBERS,
@@ -43,12 +42,11 @@ JSON_FILES = {"account": "budget", "provenance": "provenance", "history": "histo
 class Results:
     """The results of a study as rows (numbers as float, the rest as text). Parts may be empty.
 
-    `order` has the study's axes with their values in order. `tables` and `published` map a table's name
-    to its rows, `definitions` and `checks` the id of a finding or an expectation to its check, `texts`
-    the path of a file to its content. `account` is the time budget, `history` the saved baselines,
-    `own_repository` the user's repository if it was measured, `repository_notes` what was detected about
-    it, `moved` the nodes that were lost or rejected, `loads` the revisions and seconds of each
-    repository's load.
+    `order` has the axes with their values in order. `tables` and `published` map a table's name to its
+    rows, `definitions` and `checks` an id to its check, `texts` a path to its content. `account` is the
+    time budget, `history` the saved baselines, `own_repository` the user's repository if it was measured,
+    `repository_notes` what was detected about it, `moved` the lost or rejected nodes, `loads` the revisions
+    and seconds of each repository's load.
     """
 
     study: Study

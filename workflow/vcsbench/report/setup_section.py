@@ -72,7 +72,6 @@ class Setup:
 
 
 def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
-    """Return the setup; `distances` has sentences by command."""
     study, contexts = results.study, results.contexts
     hosts = [context["host"] for context in contexts if context.get("host")]
     times = [time for c in contexts if (time := words.moment(c.get("started_at", "")))]
@@ -226,7 +225,6 @@ def _output(context: Row) -> str:
 
 
 def _filesystem(name: object, filesystem: Row, host: Row) -> str:
-    """Return the file system of a working copy; a made one has another path and device each time."""
     if not filesystem.get("made"):
         return _storage({**filesystem, "name": name}, host)
     size = words.size(filesystem["bytes"])
@@ -239,7 +237,6 @@ def _filesystem(name: object, filesystem: Row, host: Row) -> str:
 
 
 def _versions(contexts: Rows) -> dict[str, str]:
-    """Return the version of each program; if it changed, all versions with their cell-rounds."""
     counts: dict[str, Counter[str]] = {}
     for context in contexts:
         for program, version in (context.get("versions") or {}).items():

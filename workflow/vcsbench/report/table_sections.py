@@ -74,7 +74,6 @@ class Download(NamedTuple):
 
 
 def download(results: Results, path: str, name: str, is_packed: bool = False) -> Download | None:
-    """Return a file of the results as a link, and as data in the page; None without it."""
     if path not in results.texts:
         return None
     content, kind = results.texts[path].encode(), "text/csv;charset=utf-8"
@@ -104,9 +103,9 @@ class Legend(NamedTuple):
 class TableSection:
     """A table of the study.
 
-    `legend` exists if the table compares `baseline` with other values of the axis `compared`. `whole` is
-    the published table if the pairs show a part of it, `reduced` the measured numbers reduced as the
-    published ones. `withheld` maps reasons to the places without a number, `axes` identify a number.
+    `legend` exists if it compares `baseline` with values of the axis `compared`. `whole` is the published
+    table if the pairs show a part of it, `reduced` the measured numbers reduced as published. `withheld`
+    maps reasons to the places without a number, `axes` identify a number.
     """
 
     name: str
@@ -133,10 +132,7 @@ class TableSection:
 
 
 def table_sections(results: Results, distances: Mapping[str, Sequence[str]]) -> list[TableSection]:
-    """Return a section per table, featured ones first.
-
-    With a grid, tables without any cell of it are left out. `distances` has sentences by command.
-    """
+    """Return a section per table, featured ones first, without tables that have no cell in the grid."""
     tables = unique([*results.study.featured_tables, *results.study.tables])
     sections = [_section(results, name, distances) for name in tables]
     measured = [s for s in sections if s.not_measured or any(pair.measured for pair in s.pairs)]
@@ -162,7 +158,6 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
             points if compare else grids.with_numbers(points, layout, metric.unit), layout
         )
 
-    # An exact metric without a counter has the same reason in all places.
     reasons = {point.reason for point in points if point.kind != "skipped"}
     missing = reasons.pop() if len(reasons) == 1 and metric.exact else ""
     pairs = _pairs([] if missing else points, published, grids_of, layout, study)
@@ -273,9 +268,6 @@ def _legend(definition: Row) -> Legend | None:
 
 
 def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple[str, str]]:
-    """Return each mark that the points show, with its meaning. `has_cards`: cards print its numbers, as
-    factors.
-    """
     marks = {mark for point in points for mark in point.mark}
     kinds = {point.kind for point in points}
     key = [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
@@ -302,7 +294,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
     """Return the details of all numbers, for JSON.
 
     `runs` has a list per column (round, flags, and each metric of a table). A cell has its first run and
-    its number of runs in these lists. `tables` has by anchor the numbers by the values of their axes.
+    its number of runs in these lists. `tables` has by anchor the numbers by their axis values.
     """
     given = variables_of(results.provenance.get("command", ""))
     of_cells = grouped_by(originals(results.measurements), lambda row: row["cell"])

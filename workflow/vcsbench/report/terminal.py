@@ -25,7 +25,7 @@ from vcsbench.statistics import contract
 
 COLUMNS = 80
 MEASURE_NOTHING = f"measure={NOTHING}"
-# Flags of `vcsbench run` with a value, and their variables of make; "" is left out of a repeated command.
+# With their variables of make; "" is left out of a repeated command.
 FLAGS = {
     **{"--repository": "REPO", "--tree": "TREE", "--study": "STUDY"},
     **{"--minutes": "", "--cores": ""},
@@ -62,7 +62,6 @@ class StudySummary:
 
 
 def answered(account: Row) -> tuple[int, int, int]:
-    """Return how many comparisons differ, how many are equal, and their total."""
     counts = account.get("tables", {}).values()
     different, equal, all_ = (
         sum(n[key] for n in counts) for key in ("different", "alike", "comparisons")
@@ -108,7 +107,6 @@ def budget_sentences(account: Row) -> Iterator[str]:
 
 
 def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = None) -> list[str]:
-    """Return the lines of studies. `given` has the variables of the command that measured them."""
     printed, given = [], given or {}
     for study in studies:
         if len(studies) > 1:
@@ -172,7 +170,7 @@ def variables_of(command: str) -> dict[str, str]:
     others: list[str] = []
     try:
         arguments = dropwhile(lambda word: not word.startswith("-"), shlex.split(command))
-    except ValueError:  # Of a bundle that is damaged.
+    except ValueError:
         return given
     for argument in arguments:
         flag, is_whole, value = argument.partition("=")
@@ -187,7 +185,6 @@ def variables_of(command: str) -> dict[str, str]:
 
 
 def configfiles_of(arguments: str) -> str:
-    """Return the arguments that all commands accept: the configuration files."""
     files, is_file = [], False
     for argument in shlex.split(arguments):
         is_file = argument.startswith("--configfile") if argument.startswith("-") else is_file
@@ -196,7 +193,6 @@ def configfiles_of(arguments: str) -> str:
 
 
 def command_of(given: Mapping[str, str], target: str = "report") -> str:
-    """Return the command with the variables of make."""
     variables = (f"{name}={shlex.quote(value)}" for name, value in given.items() if value)
     return " ".join(["make", target, *variables])
 

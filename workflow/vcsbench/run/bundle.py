@@ -54,7 +54,6 @@ UNTRUSTED = ".theirs"
 # Against small bundles that expand to fill the disk.
 EXPANDED_BYTES = 64 * 2**20
 JSON_BYTES, YAML_BYTES, CSV_BYTES = 16 * 2**20, 2**20, 64 * 2**20
-# Each takes about 100 bytes of memory.
 VALUES = 5_000_000
 
 
@@ -154,8 +153,8 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 def import_bundle(archive: Path, name: str, root: Path) -> list[str]:
     """Unpack a bundle to opened/NAME below `root`, rebuild its pages, and return lines about it.
 
-    NAME is by default the archive's name. A refused bundle leaves nothing. Raise a UserError of one line if
-    the archive is damaged, has a member or a name that it should not, cannot be shown, or the folder exists.
+    A refused bundle leaves nothing. Raise a UserError of one line if the archive is damaged, has an
+    unexpected member or name, cannot be shown, or the folder exists.
     """
     name = name or archive.name.removesuffix(".gz").removesuffix(".tar")
     if not NAME.fullmatch(name):
@@ -251,7 +250,6 @@ def _passed_to(function: Callable[[bytes], None], chunks: Iterator[bytes]) -> It
 
 
 def _manifest(first: archives.Member | None, archive: str) -> Manifest:
-    """Return the manifest, the first member, with its names checked."""
     if not first or first.name != MANIFEST.encode() or first.size > JSON_BYTES:
         raise UserError(f"{archive}: this is no bundle of vcsbench. Pack one by `make bundle`.")
     try:

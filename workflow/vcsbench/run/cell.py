@@ -41,12 +41,10 @@ CALLS, GUEST = "--calls", "--guest"
 
 
 def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
-    """Run the job of a cell. Print why it failed, and return the exit code."""
     os.umask(0o022)  # the servers, which run as another user, read the files
     exit_on_signals()
     recipe: Recipe = json.loads(recipe_json)
     try:
-        # A namespace is entered before the first thread starts.
         enter_user_namespace(recipe)
         watch_parents()
         job(recipe)
@@ -95,10 +93,9 @@ def count_calls(recipe_json: str, digest: str, output: str) -> int:
 
 
 def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> tuple[bytes, Context]:
-    """Measure a round of a cell while no other measurement runs on this machine.
+    """Return hyperfine's export of a round, byte for byte, and the context.
 
-    Return hyperfine's export, byte for byte, and the context. Raise a UserError with the reason of a
-    failure.
+    No other measurement runs on this machine. Raise a UserError with the reason of a failure.
     """
     requested = time.monotonic()
     with machine_lock() as lock, run_folder(os.getcwd()) as folder:
@@ -117,7 +114,6 @@ def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> tuple[
 def _measure_here(
     recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path, lock: int
 ) -> tuple[bytes, Context]:
-    """Measure on this system, in a private folder."""
     cell_round = _cell_round(recipe, number, thresholds, folder)
     subjects = cell_round.cell.subjects
     try:
@@ -153,11 +149,9 @@ def _cell_round(
 def _measure_in_guest(
     recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
 ) -> tuple[bytes, Context]:
-    """Measure in a guest, and exchange its files through a private folder of the host."""
     from vcsbench.storages import guest
 
     root = Path.cwd()
-    # The guest may not write to the host.
     kinds = [kind for kind in (recipe["input"], recipe["output"]) if kind]
     image_bytes = max(SUBJECTS[kind](recipe, number, folder).prepare() for kind in kinds)
     out = folder / "out"
@@ -172,7 +166,6 @@ def _measure_in_guest(
     sides = recipe["build"]["client"], recipe["build"]["server"]
     prefixes = [side["prefix"] for side in sides if side["prefix"]]
     reads = [recipe["storage"]["path"], scratch, *prefixes]
-    # In RAM, in a folder that has the id of this process.
     images = WorkDir(scratch, root).make("targets") / str(os.getpid())
     images.mkdir()
     try:

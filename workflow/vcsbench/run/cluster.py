@@ -59,11 +59,10 @@ class RejectedNode(TypedDict):
 class NodeWork:
     """The work of a job, in the file job<n>.work.json."""
 
-    # By study/path, and the exports of each block, by study/block.
+    # The digest of each recipe by study/path, and the exports of each block by study/block.
     digests: dict[str, str]
     blocks: dict[str, list[str]]
     others: list[str]
-    # An identifier of the run, its host, and the merged configuration.
     run: str = ""
     head: str = ""
     config: dict[str, object] = field(default_factory=dict)
@@ -94,7 +93,6 @@ def node_folder(root: Path, job: int, node: str) -> Path:
 
 
 def make_node_folder(root: Path, job: int, node: str) -> Path:
-    """Make the folder of a node, with links to the files of the checkout."""
     folder = node_folder(root, job, node)
     folder.mkdir(parents=True, exist_ok=True)
     for path in root.iterdir():
@@ -269,7 +267,6 @@ class Cluster:
 
     @property
     def constraint(self) -> dict[str, str]:
-        """Return the class of nodes as a resource, if one is configured."""
         return {"constraint": self.settings.node_class} if self.settings.node_class else {}
 
     @property
@@ -277,7 +274,6 @@ class Cluster:
         return self.settings.cores or 1
 
     def host(self, job: str | int, attempt: int) -> str:
-        """Return the node for a job, or "" for any of the class."""
         assigned = NodeAssignment.read(self.root, int(job)).node
         node = assigned or ([*self.nodes, ""][int(job) - 1] if self.nodes else "")
         if not node or node in self.avoided(job) or is_lost(node):

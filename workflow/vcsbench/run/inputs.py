@@ -83,7 +83,6 @@ def axes(wildcards: Wildcards) -> list[str]:
 
 
 def axis_order(wildcards: Wildcards, environment: Environment) -> dict[str, list[str]]:
-    """Return each axis of a study with its values, in the order of all tables and pages."""
     published = _published_values(wildcards.study)
     return axis_table.order_of(study_file(wildcards.study), environment, published)
 
@@ -106,7 +105,6 @@ def published_numbers(wildcards: Wildcards) -> list[str]:
 
 
 def published_metadata(wildcards: Wildcards) -> PublishedMetadata:
-    """Return facts about the published numbers that their files lack."""
     study = study_file(wildcards.study)
     commands = study.commands.items()
     return {
@@ -129,14 +127,12 @@ def published_tables(study: str) -> list[str]:
 
 
 def repository_facts(wildcards: Wildcards, environment: Environment) -> list[str]:
-    """Return facts about the user's own repository that the study chose its values by."""
     return axis_table.findings_of(study_file(wildcards.study), environment)
 
 
 def apply_commands(
     wildcards: Wildcards, environment: Environment
 ) -> dict[str, dict[str, dict[str, str]]]:
-    """Return the settings of each server by configuration, if the study has an axis of them."""
     if SERVER_AXIS not in study_file(wildcards.study).axes:
         return {}
     root = environment.root
@@ -197,7 +193,7 @@ class SamplingState:
         self.plan, self.mode = plan, plan.config.settings.measure
         self.is_cluster = is_cluster
         cells = plan.cells if self.mode == UNFAILED else []
-        # Of each cell with a failed round.
+        # The existing results of each cell with a failed round.
         self.failed = {
             (cell.study, cell.path): set(filter(plan.is_fresh, exports))
             for cell in cells

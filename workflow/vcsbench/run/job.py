@@ -17,7 +17,6 @@ from typing import IO
 from vcsbench import processes
 from vcsbench.errors import UserError, printable, sentence_of
 
-# The shell of the rule, and Snakemake.
 WATCHED_ANCESTORS = 2
 ENDED = ".vcsbench/ended"
 GRACE_S = 2.0

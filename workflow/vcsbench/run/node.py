@@ -42,7 +42,7 @@ def main(number: str, record: str) -> int:
     Return the exit code.
     """
     exit_on_signals()
-    os.umask(0o022)  # the servers run as another user
+    os.umask(0o022)
     root, job, node = Path.cwd(), int(number), node_name()
     work, assignment = NodeWork.read(root, job), NodeAssignment.read(root, job)
     try:
@@ -76,7 +76,6 @@ def clean_node(folder: Path) -> int:
 
 
 def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
-    """Check the node, assign the job to it, and return its folder."""
     if node == work.head:
         raise UserError(f"{node}: the run was started on this node, so nothing is measured here")
     usable, total = len(os.sched_getaffinity(0)), os.cpu_count()

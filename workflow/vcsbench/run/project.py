@@ -127,7 +127,6 @@ class Project:
         )
 
     def results(self, decide: Decide) -> list[str]:
-        """Return all files that a run makes, the raw data first."""
         files: list[str] = []
         for study in self.config.studies:
             files += self.raw_data(study, decide)
@@ -146,7 +145,6 @@ class Project:
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
-        """Return the records of the preparation for a cell."""
         parts = self.plan.parts(self.plan.cell(study, path))
         kinds = dict.fromkeys(filter(None, (parts["input"], parts["output"])))
         return [record for kind in kinds for record in SUBJECTS[kind].records(parts)]
@@ -163,7 +161,6 @@ class Project:
         return [*made, *self.plan.calls_of(study).values()]
 
     def places(self) -> list[WorkDir]:
-        """Return vcsbench's folders on storages, on file systems, and in the scratch folder."""
         folders = [*self.config.settings.storages.values(), self.config.settings.scratch]
         folders += mounted_folders(self.config)
         return [WorkDir(folder, self.root) for folder in dict.fromkeys(folders)]
@@ -198,7 +195,6 @@ class Project:
         return lines or ["there is nothing to remove"]
 
     def begin(self) -> None:
-        """Prepare a run before its first job."""
         workdir.remove_abandoned(self.root, self.places())
         if self.config.settings.measure == ALL:
             store_command(self.root, sys.argv[1:])
@@ -230,7 +226,6 @@ def open_environment(
     deployed: bool = False,
     is_cluster: bool = False,
 ) -> Environment:
-    """Read and check the configuration, and return the environment of all cells."""
     config = load_config(raw, root, files, is_cluster)
     for study in config.studies.values():
         _check_commands(study)

@@ -35,7 +35,6 @@ class Provenance(TypedDict):
 
 
 def store_command(root: Path, arguments: Sequence[str]) -> None:
-    """Store the typed command, or Snakemake with these arguments."""
     command = os.environ.get(TYPED) or shlex.join(["snakemake", *arguments])
     command = without_password(command)
     with suppress(OSError):
@@ -44,7 +43,6 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
 
 
 def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
-    """Return the provenance of measurements in a checkout."""
     head = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
     # A folder below another work tree is none.
     is_tree = len(head) == 2 and Path(head[0]).resolve() == root.resolve()
@@ -77,7 +75,6 @@ def _without_passwords(config: Mapping[str, object]) -> dict[str, object]:
             return without_password(hide_password(value) if "://" in value else value)
         return value
 
-    # JSON turns paths into texts.
     plain = json.loads(json.dumps(config, ensure_ascii=False, default=str))
     return {key: clean(value) for key, value in plain.items()}
 

@@ -33,7 +33,6 @@ from vcsbench.storages import filesystems
 CONFIGURATION = "config/config.yaml"
 # Snakemake evaluates Python expressions in a YAML file with this key.
 TEMPLATE = "__use_yte__"
-# vcsbench's folder in a checkout, with the lock and the options of a run.
 FOLDER = ".vcsbench"
 LOCK = f"{FOLDER}/lock"
 OPTIONS = f"{FOLDER}/options.json"
@@ -96,7 +95,6 @@ def _check_file(path: Path) -> dict[str, object]:
 
 
 def _measure(root: Path, snakemake: Snakemake) -> int:
-    """Call Snakemake, and again if cells failed. Return the exit code of the first call."""
     failed, ended = root / FAILED, root / ENDED
     failed.unlink(missing_ok=True)
     ended.unlink(missing_ok=True)
@@ -213,7 +211,6 @@ class Snakemake:
 
 
 def _interrupt(number: int, _: types.FrameType | None) -> None:
-    # The end takes seconds. Another Ctrl-C changes nothing.
     for name in SIGNALS:
         signal.signal(name, signal.SIG_IGN)
     raise Interrupted(number)
@@ -303,7 +300,6 @@ def _end_leftovers(root: Path) -> None:
 
 
 def end_processes(root: Path) -> int:
-    """End all processes of a checkout's run, and return their number."""
     first = running = run_processes(root)
     processes.send(first, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S

@@ -40,7 +40,6 @@ KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
 }
 
 WITH_TREE = ("svn", "dump")
-# These concern the copies of the repository, not its history.
 OF_COPIES = ("packing", "studies")
 
 

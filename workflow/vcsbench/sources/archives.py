@@ -25,9 +25,8 @@ from vcsbench.storages.filesystems import free_bytes
 NAME_BYTES = 255
 PATH_BYTES = 4095
 MEMBERS = 2_000_000
-# A member costs an inode and a directory entry, also when it is empty.
 MEMBER_BYTES = 512
-# And at most this many times the archive's own size.
+# At most this many bytes, or this many times the archive's own size.
 EXPANDED_BYTES = 256 * 2**20
 EXPANDED_FACTOR = 100
 
@@ -39,7 +38,6 @@ BLOCK = 512
 CHUNK = 2**18
 # Linux limits all extended attributes of a file to 64 KiB each.
 HEADER_BYTES = 2**20
-# In front of one member: two long names and a pax header, at most.
 HEADERS = 8
 
 FILE, FOLDER, LINK, HARD_LINK, SPECIAL = "file", "folder", "link", "hard link", "special"
@@ -81,7 +79,6 @@ def split_name(name: bytes) -> Parts:
 
 
 def shown(name: bytes | str) -> str:
-    """Return a name in quotes, printable on one line, at most 80 characters."""
     return f"'{one_line(name, 80)}'"
 
 
@@ -113,7 +110,6 @@ class ContainedFolder:
             pass
 
     def add_file(self, parts: Parts, chunks: Iterable[bytes], *, mode: int = 0o644) -> None:
-        """Create a file from its chunks. Replace a file of the same name, as tar does."""
         self.count_member()
         if not parts or parts in self._links:
             raise ArchiveError(f"{_joined(parts)} is a file, and a folder or link too")
@@ -173,7 +169,6 @@ class ContainedFolder:
                 os.symlink(target, parts[-1], dir_fd=folder)
 
     def count_member(self, size: int = 0) -> None:
-        """Count a member, whether it is written or not, for the limits."""
         self._members += 1
         if self._members > MEMBERS:
             raise ArchiveError(f"it has more than {MEMBERS} members")
@@ -198,7 +193,6 @@ class ContainedFolder:
 
     @contextmanager
     def _open(self, parts: Parts) -> Iterator[int]:
-        """Yield the descriptor of a folder below the root; create it and those above it."""
         folder = os.dup(self._root)
         try:
             for part in parts:

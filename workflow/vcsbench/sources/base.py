@@ -88,7 +88,6 @@ class Source(Protocol):
     """
 
     kind: str
-    # The conversion of most sources shortens names over NAME_BYTES.
     keeps_long_names: bool = False
     doing: str = "loading"
 
@@ -201,7 +200,6 @@ def is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
 
 
 def can_others_read(state: os.stat_result) -> bool:
-    """Return True if others can read a file, or enter and list a folder."""
     needed = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(state.st_mode) else 0)
     return state.st_mode & needed == needed
 
@@ -260,7 +258,6 @@ class Options:
             raise self.error(key, f"{path}: {error.strerror}") from error
 
     def tree(self) -> str | None:
-        """Return the path inside the repository at `tree`, or None."""
         is_given = self._definition.get("tree") is not None
         return self.text("tree").strip("/") if is_given else None
 
@@ -363,7 +360,6 @@ def check_space(need: int, folder: Path, where: str) -> None:
 
 
 def compression(path: Path) -> str:
-    """Return a key of MAGICS; "" without compression."""
     with path.open("rb") as file:
         start = file.read(8)
     return next((name for magic, name in MAGICS.items() if start.startswith(magic)), "")

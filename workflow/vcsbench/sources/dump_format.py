@@ -59,7 +59,6 @@ _RANGES = re.compile(_RANGE)
 _MERGEINFO = re.compile(rb"[^\n]*:[ \t\r\v\f]*(%s(?:,%s)*)(?:,?\n)?" % (_RANGE, _RANGE))
 LARGEST_MERGED = 2**31 - 1
 
-# Linux's limit for the target of a symbolic link.
 LONGEST_TARGET = 4095
 ESCAPED = (
     "Paths escaped, as in ?\\010, because Subversion refuses control characters and text that is not "
@@ -114,7 +113,6 @@ def revision(number: int, properties: Properties) -> bytes:
 
 
 def copyfrom(path: bytes, number: int) -> bytes:
-    """Return the headers that make a node a copy of `path` at revision `number`."""
     return b"Node-copyfrom-rev: %d\nNode-copyfrom-path: %s\n" % (number, path)
 
 
@@ -273,8 +271,6 @@ def _is_mergeinfo_line(line: bytes) -> bool:
 
 
 def escape(text: bytes) -> bytes:
-    """Return text with each byte escaped that a path in Subversion cannot have."""
-
     def escaped(match: re.Match[str]) -> str:
         return "".join(f"?\\{byte:03d}" for byte in match[0].encode("utf-8", "surrogateescape"))
 
@@ -289,12 +285,11 @@ def link_target(target: bytes) -> bytes | None:
 
 
 def subversion_path(path: bytes) -> bytes:
-    """Return the path that Subversion and a working copy can have. Most paths do not change."""
     return rename(path)[0]
 
 
 def rename(path: bytes) -> tuple[bytes, set[str]]:
-    """Return that path, and the REASONS for a change."""
+    """Return the path that Subversion can have, and the REASONS for a change."""
     if is_utf8(path) and not _ODD.search(path):
         return path, set()
     renamed = [_rename(name) for name in path.split(b"/")]

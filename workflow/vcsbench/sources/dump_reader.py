@@ -40,7 +40,6 @@ LONGEST_LINE = 1 << 20
 LONGEST_HEADERS = 4 << 20
 # svnadmin load holds each property in memory. So does the check of Subversion's properties and of revisions.
 LONGEST_VALUE = 256 << 20
-# The paths that are followed.
 LONGEST_HELD = 64 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
@@ -54,15 +53,13 @@ _WRONG_LENGTH = "a record's properties are not as long as they say"
 class DumpReader:
     """Reads and checks a stream once.
 
-    - `numbers`, `offsets`: the number of each revision, without revision 0, and the byte at which its record
-      begins.
+    - `numbers`, `offsets`: the number of each revision from 1, and the byte at which its record begins.
     - `offset`: the byte that was reached. `is_at_end`: True after the last byte. `is_whole`: True after the
       last record.
-    - `has_tree`: True if the history ends with a folder at `tree`, False if not, and None if that depends on
-      the content of a copied folder. Then the loaded repository decides.
-    - `oddities`: the number of each kind that facts() notes, with its first one in `_first`.
-    - `long_names`: paths at its end with a name over NAME_BYTES, or of a link over LINK_NAME_BYTES, but none
-      in copied folders. They are sorted, with NUL for each slash.
+    - `has_tree`: True if the history ends with a folder at `tree`, and None if that depends on the content
+      of a copied folder. Then the loaded repository decides.
+    - `long_names`: paths at its end with a name over NAME_BYTES, or of a link over LINK_NAME_BYTES, but
+      none in copied folders. They are sorted, with NUL for each slash.
     """
 
     def __init__(
@@ -97,7 +94,6 @@ class DumpReader:
         self._record_at = 0
         self._format = 0
         self._revision: int | None = None
-        # The largest number before this revision.
         self._newest = 0
         # The path of a node. Its properties make it a link or no link; None if they do not decide it.
         self._path = b""
@@ -228,7 +224,6 @@ class DumpReader:
             if not headers:
                 self._record_at = self.offset - len(line)
             headers[key] = value
-        # svnadmin load needs no blank line at the end.
         if headers:
             has_content = any(number_of(headers, key) for key in (PROPERTIES, TEXT, CONTENT))
             if has_content or not headers.keys() & {REVISION, ACTION}:
@@ -344,7 +339,6 @@ class DumpReader:
             insort(self.long_names, path.replace(b"/", b"\0"))
 
     def _follow_link(self, headers: Mapping[bytes, bytes]) -> None:
-        """Follow a node that becomes a link, or no link any more, by its properties."""
         path = self._path
         if headers[ACTION] == b"delete" or dump_format.has_long_name(path):
             return

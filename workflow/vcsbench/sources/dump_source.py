@@ -29,7 +29,6 @@ from vcsbench.sources.dump_format import FORMAT
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.svn_source import TRUNK, exported_tree
 
-# Compressed text, and full texts relative to a repository's deltas, both rough.
 COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4
 SAMPLE_BYTES = 64 << 20
@@ -104,7 +103,6 @@ class DumpSource(Source):
         return digest_of(identity, self._tree) if self._tree is not None else identity
 
     def check(self) -> None:
-        """Check that the file begins as a dump stream. write() checks all of it."""
         self._options.check_file("path", self._path)
         if not is_dump(self._path):
             other = "is not a Subversion dump file (plain, .gz, .xz or .zst)"
@@ -118,7 +116,6 @@ class DumpSource(Source):
 
     @cached_property
     def _sample(self) -> DumpReader | None:
-        """Read the file's first records, which are all of a small file; None if it has none."""
         reader = None
         with suppress(OSError, UserError, *DAMAGED), opened(self._path) as file:
             reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK, texts="skip")
@@ -127,7 +124,6 @@ class DumpSource(Source):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        """Estimate from the first records."""
         exact, sample = self._size(), self._sample
         size = exact or COMPRESSED_FACTOR * self._path.stat().st_size
         revisions = sample.revisions if sample else 1

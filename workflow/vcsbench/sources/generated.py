@@ -43,7 +43,6 @@ class History:
             invented_word(self._people, 2 + i % 2).encode("ascii") for i in range(profile.authors)
         ]
         duration = profile.last_date - profile.first_date
-        # Gaps are ruby's, stretched so that the last revision gets the profile's last date.
         self._gap = duration.total_seconds() / profile.revisions / GAPS.mean()
         self._date = profile.first_date
         self.projects: list[GeneratedProject] = []
@@ -92,7 +91,6 @@ class History:
 
 @cache
 def generator_digest() -> str:
-    """Return a digest of the code that decides the bytes."""
     folder = Path(__file__).parent
     names = sorted(file.name for file in folder.glob("generated*.py"))
     return files_digest(folder, ["dump_format.py", *names])

@@ -169,7 +169,6 @@ SUBVERSION_FILES = _values(
 )
 KDELIBS_FILES = _values(0, 32, 41, 660, 2135, 5503, 13977, 25281, 46066, 59584, 185789, 2952854)
 LINUX_FILES = _values(6, 159, 391, 1316, 4075, 11151, 26241, 42954, 71198, 97192, 310443, 873603)
-# The last hundredth reaches 1,300: whole files reformatted.
 HUNKS = Quantiles(
     (0, 1), (0.45, 2), (0.65, 3), (0.75, 4), (0.9, 9), (0.95, 16), (0.98, 31), (0.99, 51), (1, 80)
 )

@@ -26,7 +26,7 @@ POOL_BYTES = 1 << 20
 STRETCH_LINES = 250
 # With 20 names, texts of 2 to 40 KB compress by a factor of 2.8 to 4.5, as ruby's do.
 STRETCH_NAMES = 20
-# Then edits change the places of earlier edits, which limits memory.
+# From this number on, edits change the places of earlier edits, which limits memory.
 MAX_PIECES = 32
 LONG_PIECE = 1500
 SMALLEST_TEXT = 30
@@ -102,7 +102,6 @@ def _identifier(rng: Random) -> str:
 
 
 def sentence(rng: Random, words: int) -> str:
-    """Return random prose of `words` words, without a full stop."""
     picked = [pick(rng, VERBS).capitalize()]
     while len(picked) < words:
         kind = rng.random()
@@ -309,7 +308,6 @@ class Editor:
         return result if result else self.create(name, SMALLEST_TEXT)
 
     def _apply_in_place(self, name: str, pieces: Pieces, hunks: list[tuple[int, int]]) -> Pieces:
-        """Apply hunks without increasing the number of pieces."""
         pool = self._pools[name]
         result = array("I", pieces)
         for removed, added in hunks:
@@ -353,7 +351,6 @@ class Editor:
 
 
 def _cut(pool: Pool, start: int, end: int, removed: int) -> tuple[int, int]:
-    """Return the start of a piece after a removal, and the bytes still to be removed behind it."""
     if removed <= 0:
         return start, 0
     if start + removed >= end:

@@ -23,12 +23,10 @@ from vcsbench.sources.generated_text import (
 LIVE_BRANCHES = 5
 BRANCH_FILES = 48
 IMPORTED_REVISIONS = 100
-# Share of new files with a frequency of changes by their size: large files change more often.
 HEAT_BY_SIZE = 0.3
 # Share of a tree, and bytes, because texts take memory.
 LARGEST_SHARE = 0.04
 LARGEST_FILE = 4 << 20
-# If more files than this are missing from the law of growth, an import adds them.
 IMPORT_BEHIND = 30
 IMPORT_AT_MOST = 400
 IMPORT_SHARE = 0.05
@@ -54,7 +52,6 @@ class Directory:
         return len(self.files) + sum(child.count() for child in self.directories.values())
 
     def new_name(self, rng: Random, extension: bytes = b"") -> bytes:
-        """Return a random name that is free in it."""
         stem = noun(rng)
         while (name := stem + extension) in self.files or name in self.directories:
             words = NOUNS if rng.random() < 0.6 else VERBS
@@ -225,7 +222,6 @@ class GeneratedProject:
                 self._remove(file)
 
     def _change_directory(self) -> Iterator[bytes]:
-        """Move or delete a directory, unless it is a large part of the tree."""
         rng = self._rng
         directory = pick(rng, self.directories)
         parent = directory.parent
@@ -289,7 +285,6 @@ class GeneratedProject:
         return self._kinds[-1]
 
     def _hot_file(self) -> GeneratedFile:
-        """Return a random file, more likely one that changes often."""
         return self.files[int(self._profile.heat.value(self._rng) * len(self.files))]
 
     def _edit(self, file: GeneratedFile) -> bytes:

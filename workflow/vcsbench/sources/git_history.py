@@ -25,7 +25,6 @@ from vcsbench.sources.git_repository import Objects, Ref
 
 TRUNK = b"trunk"
 LAYOUT = (TRUNK, b"branches", b"tags")
-# ABSENT stands for no entry.
 EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
 FOLDER, ABSENT = b"040000", b"000000"
 NO_NODE = (ABSENT, SUBMODULE)
@@ -34,7 +33,6 @@ PROPERTIES = {SYMLINK: {b"svn:special": b"*"}, EXECUTABLE: {b"svn:executable": b
 DIFF_TREE = ("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400")
 # Only a tree that holds itself many times has more: a few kilobytes become billions of files.
 MAX_ENTRIES = 3_000_000
-# Linux's limit for a path, without the folder of the export.
 LONGEST_PATH = 3500
 # A larger blob is passed on in chunks, without its checksum, which would have to come first.
 LARGE_BLOB = 16 << 20
@@ -105,8 +103,8 @@ def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
     """Yield the changes of each pair of trees from the output of DIFF_TREE.
 
     A pair begins with a line of the two trees. A change is `:<old mode> <new mode> <old object> <new
-    object> <status>`, NUL, path, NUL. A rename (status R and a percentage) has the old and the new path. If
-    one file became several, the others have the status C.
+    object> <status>`, NUL, path, NUL. A rename (status R and a percentage) has both paths. If one file
+    became several, the others have the status C.
     """
     while pipe.readline():
         changes = []
@@ -152,7 +150,6 @@ class Message(NamedTuple):
 
 
 def _parse_object(data: bytes) -> Message:
-    """Return the message of a raw commit or annotated tag, with the committer's date."""
     head, _, body = data.partition(b"\n\n")
     fields: dict[bytes, bytes] = {}
     for line in head.split(b"\n"):
@@ -292,7 +289,6 @@ class ConversionPlan:
                 self._claim_unnamed(parent)
 
     def _find_ends(self) -> dict[int, list[Line]]:
-        """Return the unnamed lines by the last commit that needs them."""
         last = {line.last: line.last for line in self._unnamed}
         for i, commit in enumerate(self.commits):
             last |= {parent: i for parent in commit.parents if parent in last}
@@ -319,7 +315,6 @@ class NodeWriter:
         self.noted = {reason: set[bytes]() for reason in reasons}
 
     def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
-        """Write changes of the tree at `line`; `origin` is its place before."""
         folders = {b"", *(change.path for change in changes if change.new_mode == FOLDER)}
         changes = [change for change in changes if self._has_node(change)]
         added = set[bytes]()
@@ -358,7 +353,6 @@ class NodeWriter:
         return dump_format.copyfrom(self._path(origin.path, change.source), origin.revision)
 
     def _delete(self, changes: list[Change], line: bytes) -> None:
-        """Delete removed paths. The deletion of a folder covers its content."""
         gone = [
             change.source
             for change in changes
@@ -457,7 +451,6 @@ class RevisionWriter:
 
     @property
     def total(self) -> int:
-        """Return the number of revisions. The first one makes the layout."""
         plan = self._plan
         copies, ends = (sum(map(len, d.values())) for d in (plan.copies, plan.ends))
         return 1 + len(plan.commits) + copies + ends
@@ -513,7 +506,6 @@ class RevisionWriter:
         return Origin(self._plan.line_of(commit).path, self._revision_of[commit])
 
     def _add_line(self, path: bytes, origin: Origin | None) -> None:
-        """Add a branch or tag, and the folders above it."""
         for folder in above(path):
             if folder not in self._folders:
                 self._folders.add(folder)

@@ -36,7 +36,6 @@ MESSAGE_BYTES = 1 << 26
 BLOBS, MESSAGES = (b"blob",), (b"commit", b"tag")
 
 _OBJECT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
-# `git check-ref-format` refuses these.
 _BAD_REF = re.compile(rb"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(?:/|\Z)|/\.|\.\Z|/\Z")
 _ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-7]{3})')
 _LETTERS = dict(zip(b"abfnrtv", b"\a\b\f\n\r\t\v", strict=True))
@@ -45,7 +44,6 @@ REMOTES = b"refs/remotes/origin/"
 TAGS = b"refs/tags/"
 # As files, they would hide newer refs than those in `packed-refs`.
 REF_FOLDERS = (b"refs/heads", b"refs/tags", b"refs/remotes")
-# git's program, its libraries, and the place of temporary files.
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 EMPTY_TREE = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -116,7 +114,6 @@ def find_layout(path: Path) -> GitLayout | None:
 
 
 def list_folders(path: Path) -> list[Path]:
-    """Return the folders of a repository, and those that it borrows from."""
     layout = find_layout(path)
     return [*layout, *_object_folders(layout.common / "objects")] if layout else []
 
@@ -172,7 +169,6 @@ def _read(path: Path, limit: int) -> bytes:
 
 
 def _read_optional(path: Path, limit: int) -> bytes:
-    """Return the content of a file, b"" without one, as behind a dangling link."""
     with _readable(path), suppress(FileNotFoundError):
         return read_bytes(path, limit)
     return b""
@@ -263,7 +259,6 @@ def _loose_refs(common: Path) -> dict[bytes, bytes]:
 
 
 def _read_shallow(common: Path) -> bytes:
-    """Return the commits whose parents a shallow clone lacks, one per line."""
     path = common / "shallow"
     text = _read_optional(path, LIST_BYTES)
     if not all(map(_OBJECT.fullmatch, text.splitlines())):
@@ -312,7 +307,6 @@ def _check_files(folder: Path) -> None:
 
 
 def _unquote(line: bytes) -> bytes:
-    """Return a line of `alternates` without the quotes of C."""
     if not (line.startswith(b'"') and line.endswith(b'"') and len(line) > 1):
         return line
 
@@ -325,7 +319,6 @@ def _unquote(line: bytes) -> bytes:
 
 
 def quote(path: Path) -> bytes:
-    """Return a path as a line of `alternates`, with every unusual byte escaped."""
     escaped = b"".join(
         bytes([b]) if 0x20 <= b < 0x7F and b not in b'"\\' else b"\\%03o" % b
         for b in os.fsencode(path)
@@ -431,7 +424,6 @@ class Git:
         }
 
     def _run(self, *arguments: str, text: bytes = b"") -> bytes:
-        """Return the output of a git command about the configuration; UserError with git's own reason."""
         done = subprocess.run(
             self._argv(*arguments), input=text, capture_output=True, env=self._environment()
         )

@@ -105,8 +105,6 @@ class GitSource(Source):
             yield git
 
     def _commit(self, git: Git) -> str:
-        """Return the commit that the branch, perhaps a tag of a tag, leads to."""
-
         def parse(*words: str) -> str:
             return git.output("rev-parse", "--verify", *words).decode("ascii").strip()
 
@@ -162,7 +160,6 @@ class GitSource(Source):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        """Estimate from the number of commits, and the sizes of git's packs and of the youngest tree."""
         with self._open() as git:
             tip = self._commit(git)
             which = ["--branches", "--tags"] if self._history == WHOLE else ["--first-parent"]
@@ -174,7 +171,6 @@ class GitSource(Source):
         return SizeEstimate(revisions + 1, repository_bytes, len(sizes), sum(sizes))
 
     def write(self, out: BinaryIO) -> Facts:
-        """Write revision 1 with the usual layout, and one revision per commit."""
         with self._open() as git:
             with progress.stage("listing the commits"):
                 plan = self._plan(git)

@@ -53,7 +53,6 @@ _TARGET = re.compile(rb'\s*path="([^"]*)">?$')
 REVISION_BYTES = 20_000
 UNKNOWN_REVISIONS = 1000
 
-# A shard has a thousand files, which takes too long for the estimate at each start.
 SAMPLE = 8
 LARGEST_REVISION = 2**40
 # Of older shards, only the folder is part of the identity.
@@ -67,7 +66,6 @@ def is_repository(path: Path) -> bool:
 
 
 def revision_bytes(folder: Path) -> int:
-    """Return the bytes below a repository's db/revs, from a sample of its shards if it has many."""
     shards = sorted(folder.iterdir())
     sample = shards[:: 1 + len(shards) // SAMPLE]
     files = (file for shard in sample for file in (shard, *shard.glob("*")) if file.is_file())
@@ -128,7 +126,6 @@ def _states(folder: str) -> tuple[bytes, list[str]]:
     with os.scandir(folder) as scanned:
         # By number: 10 comes after 9, and 3.pack between 2 and 4.
         entries = sorted(scanned, key=lambda entry: (len(entry.name.split(".")[0]), entry.name))
-    # Only the old layout without shards has more files than that.
     states = [_state(entry.name, entry.stat()) for entry in entries[-YOUNGEST_FILES:]]
     folders = [entry.name for entry in entries if entry.is_dir()]
     return b"".join([_state("", os.stat(folder)), *states]), folders
@@ -291,7 +288,6 @@ class SvnSource(Source):
         return self._path.resolve()
 
     def at(self, copy: Path) -> SvnSource:
-        """Return a source with the same options that reads a copy."""
         other = copying.copy(self)
         other._path = copy
         return other
@@ -317,7 +313,6 @@ class SvnSource(Source):
         return SizeEstimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
 
     def long_names(self) -> int:
-        """Return the number of names in the exported tree that no disk can hold."""
         return summarize_tree(self._path, self.tree())[1]
 
     def write(self, out: BinaryIO) -> Facts:
@@ -334,7 +329,6 @@ class SvnSource(Source):
 def _pass_on(
     argv: Sequence[str], out: BinaryIO, name: str, failure: str, secret: str = ""
 ) -> Facts:
-    """Check the dump stream that a program prints, and write it to `out`."""
     remedy = "check it with svnadmin verify"
     with Program(argv, failure, secret=secret) as program:
         reader = DumpReader(name, program.stdout, out=out, texts="read", remedy=remedy)

@@ -83,7 +83,6 @@ class NamedEntry(NamedTuple):
 
 
 def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
-    """Yield the folders, files and links of a tree, and count renamed and left-out ones by note."""
     administrative = Counter[str]()
     for path, state in entries(root, administrative):
         kind = stat.S_IFMT(state.st_mode)
@@ -97,7 +96,6 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
 
 
 def _has_files(root: Path) -> bool:
-    """Return True if a tree has a file or link that is loaded."""
     return any(stat.S_ISREG(s.st_mode) or stat.S_ISLNK(s.st_mode) for _, s in entries(root))
 
 
@@ -122,7 +120,6 @@ def _read_target(path: str, counts: Counter[str]) -> tuple[bytes, bool]:
 
 
 def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
-    """Yield the dump records of a tree as trunk, and count changes and omissions by note."""
     top = TRUNK.encode()
     yield dump_format.directory(top)
     seen = set[tuple[int, int]]()
@@ -244,7 +241,6 @@ class _TreeSource(Source):
 
     @contextmanager
     def _open(self, counts: Counter[str]) -> Iterator[Path]:
-        """Yield the folder of the tree. Add omissions to `counts`."""
         yield self._path
 
     @cached_property
@@ -272,7 +268,6 @@ class DirectorySource(_TreeSource):
     kind = "directory"
 
     def identity(self) -> str:
-        """Return a digest of the names, sizes, modes and times of everything in it."""
         self.check()
         with _readable(self._path):
             states = [
@@ -282,7 +277,6 @@ class DirectorySource(_TreeSource):
         return digest_of("directory", self._path.resolve(), states)
 
     def check(self) -> None:
-        """Check that the directory can be read and has files."""
         if not self._path.is_dir():
             what = "is no folder" if self._path.exists() else "does not exist"
             raise self._options.error("path", f"{self._path} {what}")
@@ -302,7 +296,6 @@ class ArchiveSource(_TreeSource):
     kind = "archive"
 
     def identity(self) -> str:
-        """Return a digest of the file's path, size and time."""
         self.check()
         return digest_of_file(self.kind, self._path)
 

@@ -99,7 +99,6 @@ def free_bytes(folder: Path) -> int:
     free = status.f_bavail * status.f_frsize
     available = kernel.memory().available
     if available is not None and mount_of(folder).filesystem in IN_MEMORY:
-        # The loading programs need memory, too.
         free = min(free, max(0, available - max(available // 10, LOADING_BYTES)))
     return free
 
@@ -146,7 +145,6 @@ def _queue(path: Path, name: str) -> str:
 
 
 def is_full(folder: str | Path) -> bool:
-    """Return True if a folder's file system has no free space or no free inodes."""
     status = os.statvfs(folder)
     return status.f_bavail * status.f_frsize < LEAST_BYTES or bool(
         status.f_files and not status.f_favail
@@ -163,7 +161,6 @@ def explain_write_errors(folder: Path, otherwise: str = "") -> Iterator[None]:
         yield
     except OSError as error:
         name = error.filename if isinstance(error.filename, str) else ""
-        # A file elsewhere, such as results/, has no remedy here.
         if name and not Path(name).absolute().is_relative_to(folder):
             folder, otherwise = Path(name).parent, ""
         if error.errno not in _REFUSALS:
@@ -190,7 +187,7 @@ def next_directory(above: Path, name: str) -> Path:
     """
     descriptor = os.open(above, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):  # a file system without such marks
+        with contextlib.suppress(OSError):
             (flags,) = struct.unpack("i", fcntl.ioctl(descriptor, FS_IOC_GETFLAGS, bytes(4)))
             fcntl.ioctl(descriptor, FS_IOC_SETFLAGS, struct.pack("i", flags | FS_TOPDIR_FL))
     finally:
@@ -200,7 +197,6 @@ def next_directory(above: Path, name: str) -> Path:
     return new.rename(above / name)
 
 
-# FIEMAP (linux/fiemap.h)
 _FIEMAP = 0xC020660B
 # Request: start, length, flags, mapped extents, room for extents, reserved.
 _HEAD = struct.Struct("=QQIIII")

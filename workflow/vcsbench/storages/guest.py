@@ -23,7 +23,6 @@ from vcsbench.external import printable
 from vcsbench.kernel import read
 from vcsbench.processes import last_lines, with_pdeathsig
 
-# Made by envs/unpack_nfs_guest.sh.
 TOOLS = Path(".tools", "nfs-guest")
 FOLDERS = {"nfs": "/mnt/nfs", "guest-local": "/mnt/exp/here"}
 OUT = "/mnt/out"
@@ -36,7 +35,6 @@ BOOT_ATTEMPTS = 2
 PANIC = "Kernel panic"
 # The guest hides these folders of the host, and mounts needed folders below them again.
 HIDDEN = ("/tmp", "/run", "/var/run", "/var/lib", "/mnt", "/dev")
-# The guest uses these folders itself.
 RESERVED = (
     "/mnt/out",
     "/mnt/exp",
@@ -68,7 +66,6 @@ def why_unavailable(root: Path) -> str:
 
 
 def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
-    """Return the paths that the guest hides, links resolved."""
     # Links last, because they lead to the others.
     real = sorted({os.path.realpath(path) for path in paths})
     names = dict.fromkeys([*real, *map(os.path.abspath, paths)])
@@ -82,7 +79,6 @@ def _reserved(path: str | Path) -> str:
 
 
 def why_no_delay(root: Path) -> str:
-    """Return in a clause why the guest cannot delay packets; "" if it can."""
     if not shutil.which("tc"):
         return "tc is not installed, which adds the delay (Debian: iproute2)"
     modules = (root / TOOLS).glob("usr/lib/uml/modules/*/kernel/net/sched/sch_netem.ko*")

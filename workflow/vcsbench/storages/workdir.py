@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 MARKER = ".vcsbench"
 MARKER_LIMIT = 1 << 16
-# For the owner and the servers' group.
 MODE = 0o750
 TARGETS = "targets"
 SUBFOLDERS = (
@@ -81,7 +80,7 @@ def _read_marker(workdir: Path) -> bytes:
     try:
         return read_bytes(workdir / MARKER, MARKER_LIMIT, follow_links=False)
     except (OSError, UserError):
-        return b"?"  # not a marker
+        return b"?"
 
 
 def resolve(folder: str | Path, root: str | Path) -> Path:
@@ -121,7 +120,7 @@ class WorkDir:
                 folder /= name
                 try:
                     folder.mkdir(mode=0o700)
-                    folder.chmod(0o755)  # whatever the umask is
+                    folder.chmod(0o755)
                 except FileExistsError:
                     if not folder.is_dir():
                         raise
@@ -245,7 +244,6 @@ def copy_tree(source: str | Path, path: Path) -> None:
 
 
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:
-    """Return the work folders on a storage whose checkout no longer exists."""
     workdirs = []
     for path in storage.glob("vcsbench-*"):
         workdir = WorkDir(storage, owner_of(path) or "/")
@@ -375,7 +373,6 @@ class CellFilesystem:
             self._is_mounted = False
 
     def close(self) -> None:
-        """Remove the file system as far as possible."""
         self._unmount()
         if self._loop is not None:
             os.close(self._loop)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
 Words = dict[str, Callable[[], "str | Sequence[str]"]]
-# In words of a command: the number of each of several clients.
+# A placeholder in words: the number of the client, if several run at once.
 CLIENT = "@CLIENT@"
 TEMPORARY_PREFIX = "making-"
 
@@ -75,7 +75,6 @@ class Subject:
         return 0
 
     def words(self) -> Words:
-        """Return the values for a command's template."""
         return {}
 
     def idle_words(self) -> Words:
@@ -161,7 +160,7 @@ def make_template(
 ) -> TreeRecord:
     """Return the record of a template, which `make` makes unless it is complete.
 
-    The record is written last, next to the template. `make` gets the path and a private folder next to it.
+    The record is written last, next to the template. `make` gets the path and a private folder.
     `check_sizes`: make the template again if its sizes changed.
     """
     file = path.with_name(f"{path.name}.json")

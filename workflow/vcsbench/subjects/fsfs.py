@@ -150,7 +150,6 @@ def read_state(repository: Path) -> dict[str, str]:
 
 
 def is_shard(folder: str) -> bool:
-    """Return True if a folder holds revisions."""
     return folder.startswith(("db/revs/", "db/revprops/"))
 
 
@@ -172,7 +171,6 @@ def changed_folder(repository: Path, state: dict[str, str], shards: int | None =
 
 
 def read_chunks(path: str, size: int) -> Iterator[bytes]:
-    """Yield the bytes of a file of this size."""
     file = os.open(path, os.O_RDONLY)
     try:
         while size > 0 and (chunk := os.read(file, min(size, CHUNK))):
@@ -250,7 +248,7 @@ def read_output(
             stderr=errors,
             # Paths are not translated, and raise_write_error() knows the messages.
             env={**os.environ, "LC_ALL": "C.UTF-8"},
-            umask=0o022,  # the servers run as another user
+            umask=0o022,
         ) as process,
     ):
         assert process.stdout
@@ -289,7 +287,6 @@ def create(path: Path, fmt: str) -> None:
 
 
 def upgrade(path: Path, value: FormatValue) -> None:
-    """Upgrade in place, and write the settings of the release of the new format."""
     run_svnadmin("upgrade", path)
     _write_settings(path, value)
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 REPOSITORIES = "repositories"
 EMPTY = "empty"
 _INTERNAL = ("variant", "copy", "path", "long_names", "state", "digest", "seal")
-# Checked before a copy is measured: 2,000 files if they are not packed.
 SAMPLED_SHARDS = 2
 
 
@@ -56,7 +55,6 @@ def metadata_file(copy: Path) -> Path:
 
 
 def write_metadata(copy: Path, content: CopyMetadata) -> None:
-    """Write the metadata of a copy, with its path and a digest."""
     metadata: CopyMetadata = {**content, "path": str(copy)}
     write_json(metadata_file(copy), {**metadata, "seal": _seal(metadata)})
 
@@ -122,7 +120,6 @@ def problem_with(
 
 
 def empty_copy_ok(workdir: Path) -> bool:
-    """Return True if the repository for idle runs is unchanged."""
     empty = workdir / REPOSITORIES / EMPTY
     metadata = read_metadata(empty)
     return metadata.get("path") == str(empty) and not fsfs.changed_folder(empty, metadata["state"])
@@ -296,7 +293,7 @@ class FreshRepository(Target):
         return {"fresh": lambda: str(self.path)}
 
     def idle_words(self) -> Words:
-        return {}  # a command that fills a repository always has work
+        return {}
 
     def restore(self) -> None:
         super().restore()

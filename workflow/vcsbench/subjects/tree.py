@@ -145,7 +145,6 @@ class BuiltTree(Subject):
     """A tree that a strategy builds on the file system of a `tree`. {target} is its path, new in each run."""
 
     def check(self) -> None:
-        """Take the tree that the cell reads. Raise UserError if it reads none."""
         if not isinstance(self.beside, Tree):
             raise UserError("a tree is built of a tree: use `input: tree` for the command")
         self.tree = self.beside
@@ -261,7 +260,6 @@ class TreeTemplates:
         return make_template(self.workdir.make(FOLDER) / f"{name}-{self.kind}-{digest}", make)
 
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
-        """Export the youngest tree from the loaded repository, or from the source itself."""
         if self.repository:
             url = file_url(self.repository.path, self.repository.tree)
             run_client(self.svn, "export", "-q", "--ignore-externals", pegged(url), path)

@@ -33,7 +33,6 @@ class TreeStore:
     takes_only_utf8 = False
 
     def carries(self, name: bytes) -> bool:
-        """Return True if the store can hold a file or folder of this name."""
         if self.takes_only_utf8:
             try:
                 name.decode()
@@ -49,7 +48,6 @@ class TreeStore:
         """Remove traces of a build from the store, before the next run."""
 
     def run(self, *argv: str | Path, home: Path, cwd: Path | None = None) -> None:
-        """Run a program with a home, in the folder `cwd` or there. Raise UserError if it fails."""
         homes = {name: str(home) for name in ("HOME", "FOSSIL_HOME", "BRZ_HOME")}
         private = {**CLIENT_ENVIRONMENT, **homes, "USER": "vcsbench", **self.environment}
         processes.run(argv, env={**os.environ, **private}, cwd=cwd or home)
@@ -76,7 +74,6 @@ class GitStore(TreeStore):
         return name.lower() != b".git"
 
     def make(self, source: Path, path: Path, temporary: Path) -> None:
-        """Add everything, ignored files too, commit, and pack."""
         git = ("git", f"--git-dir={path}", f"--work-tree={source}")
         author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
         # Files `.gitattributes` in the tree then convert nothing, in clones either.

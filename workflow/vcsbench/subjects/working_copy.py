@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
 FOLDER = "working-copies"
-# linux/fs.h
 FICLONE = 0x40049409
 # The preloaded library (workflow/native) writes a line here per client that installed files.
 REFLINK_FILE = "reflinks"
@@ -122,7 +121,6 @@ class WorkingCopy(FilesystemSubject):
 
 
 def check_clean(svn: str, path: Path, revision: int) -> None:
-    """Raise UserError if a working copy has changes, or is not at a revision."""
     changes = run_client(svn, "status", path).splitlines()
     if changes:
         raise UserError(
