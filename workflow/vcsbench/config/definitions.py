@@ -30,7 +30,9 @@ class ComparedSides(Model):
 
 class Expected(Model):
     over: Literal["median", "min", "max"] = key(
-        MISSING, "How the values of all cells, or pairs of cells, are aggregated."
+        MISSING,
+        "Of several cells or pairs: the median, taken within each round, or the least or greatest of their "
+        "means over the rounds.",
     )
     at_least: float | None = key(None, "The lower bound.", ge=-1e12, le=1e12)
     at_most: float | None = key(None, "The upper bound.", ge=-1e12, le=1e12)

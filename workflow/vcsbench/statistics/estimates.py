@@ -68,8 +68,15 @@ def mean_interval(values: Iterable[float]) -> Estimate:
     return mean(value, math.sqrt(square), n - 1 if n > 1 else math.nan, n)
 
 
-def mean(value: float, error: float, degrees: float, n: int, pairs: float = 1.0) -> Estimate:
-    half = t_quantile(degrees) * error
+def mean(
+    value: float,
+    error: float,
+    degrees: float,
+    n: int,
+    pairs: float = 1.0,
+    level: float = CONFIDENCE,
+) -> Estimate:
+    half = t_quantile(degrees, level) * error
     return Estimate(value, value - half, value + half, n, error, degrees, pairs)
 
 

@@ -43,6 +43,7 @@ from vcsbench.statistics.estimates import (
     CONFIDENCE,
     NO_ESTIMATE,
     Estimate,
+    mean,
     mean_interval,
     ratio,
     ratio_interval,
@@ -128,9 +129,9 @@ def evaluate_findings(
 ) -> pd.DataFrame:
     """Return a row per finding, with the columns OF_FINDINGS.
 
-    `published` is a frame of read_published, `measured` of the measurements; either may be None. `by`
-    are columns that identify cells as axes do. `measured` of a row is the mean over rounds (geometric
-    for ratios) of the value in each round, `low` and `high` its interval.
+    `published` is a frame of read_published, `measured` of the measurements; either may be None. `by` are
+    columns that identify cells as axes do. `measured` of a row is the mean over rounds (geometric for
+    ratios) of the median in each round, or the least or greatest such mean, `low` and `high` its interval.
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
@@ -238,8 +239,8 @@ class FindingCheck:
         value = self.estimate(rows)
         if not value.n:
             return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
-        noise, cells = context.noise(self.metric), self._cells(rows)
-        value = noise.with_error(value, cells) if self.sides else noise.level_with_error(value)
+        noise = context.noise(self.metric)
+        value = self._with_error(rows, noise)
         over = self._over(grouped(rows, self.keys).ngroups)
         others = [*self._partial(rounds, rows, context.grid), *small]
         if refused:
@@ -254,6 +255,21 @@ class FindingCheck:
                 direction, rows, subject, context.measured, context.published
             )
         return Evaluation(value, verdict, [*reasons, *others], over)
+
+    def _with_error(self, rows: pd.DataFrame, noise: Noise) -> Estimate:
+        """Return the value with the error of its verdict.
+
+        The least of several noisy values is below each true one, and more rounds do not change that. So pairs
+        and cells are averaged over their rounds first, and the least or greatest of them is taken then.
+        """
+        over, parts = self.finding["expect"]["over"], grouped(rows, self.keys)
+        if over != MEDIAN and parts.ngroups > 1:
+            estimates = [self._with_error(part, noise) for _, part in parts]
+            return _reduce([e for e in estimates if e.n], over, bool(self.sides))
+        value = self.estimate(rows)
+        if not self.sides:
+            return noise.level_with_error(value)
+        return noise.with_error(value, self._cells(rows))
 
     def _verdict(self, value: Estimate, noise: Noise, limits: Limits) -> tuple[str, list[Reason]]:
         verdict, reasons = contract.verdict_of(self.finding, value, limits)
@@ -398,7 +414,7 @@ class FindingCheck:
         compared = [cell for cell in cells if not cell.withheld]
         if not compared:
             return Evaluation(verdict=INCONCLUSIVE, reasons=excluded)
-        value = _reduce_ratios([cell.ratio for cell in compared], self.finding["expect"]["over"])
+        value = _reduce([cell.ratio for cell in compared], self.finding["expect"]["over"])
         verdict, reasons = self._verdict(value, compared[0].noise, context.limits)
         verdict = INCONCLUSIVE if excluded and verdict == REPRODUCED else verdict
         return Evaluation(value, verdict, [*reasons, *excluded], self._over(len(compared)))
@@ -409,11 +425,17 @@ def _of_several_hosts(hosts: Iterable[str]) -> Evaluation:
     return Evaluation(verdict=INCONCLUSIVE, reasons=[reason])
 
 
-def _reduce_ratios(ratios: Sequence[Estimate], over: str) -> Estimate:
+def _reduce(estimates: Sequence[Estimate], over: str, are_ratios: bool = True) -> Estimate:
     """Intervals of the least or greatest hold together (Bonferroni)."""
-    level = CONFIDENCE if over == MEDIAN else 1 - (1 - CONFIDENCE) / len(ratios)
-    wide = [ratio(math.log(r.value), r.error, r.degrees, r.n, level=level) for r in ratios]
-    low_high = [[r.low for r in wide], [r.high for r in wide]]
+    level = CONFIDENCE if over == MEDIAN else 1 - (1 - CONFIDENCE) / len(estimates)
+    wide = [
+        ratio(math.log(e.value), e.error, e.degrees, e.n, level=level)
+        if are_ratios
+        else mean(e.value, e.error, e.degrees, e.n, level=level)
+        for e in estimates
+    ]
+    low_high = [[e.low for e in wide], [e.high for e in wide]]
     low, high = (float(pd.Series(side).agg(over, skipna=False)) for side in low_high)
-    value = float(pd.Series([r.value for r in wide]).agg(over))
-    return Estimate(value, low, high, min(r.n for r in wide))
+    value = float(pd.Series([e.value for e in estimates]).agg(over))
+    error = float(pd.Series([e.error for e in estimates]).max(skipna=False))
+    return Estimate(value, low, high, min(e.n for e in estimates), error)
