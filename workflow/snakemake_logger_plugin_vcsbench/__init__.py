@@ -1,8 +1,7 @@
 """The console of a run: one line with the present stage, how far it is, and the time left.
 
 Snakemake loads this logger plugin by `--logger vcsbench`. A terminal has one line that is rewritten, a log
-file has a line each minute. A failed job is shown with the last lines of its log. Control characters in the
-output of programs are escaped.
+file has a line each minute. Control characters in the output of programs are escaped.
 """
 
 from __future__ import annotations

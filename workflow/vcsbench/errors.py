@@ -36,8 +36,7 @@ def without_password(text: str) -> str:
 class UserError(Exception):
     """A mistake that the user can fix. The message names the file, the key and the remedy.
 
-    Parts of it come from files of others: control characters are escaped, passwords in URLs are replaced, and
-    its length is limited.
+    Control characters in it are escaped, passwords in URLs are replaced, and its length is limited.
     """
 
     def __init__(self, message: str = "") -> None:

@@ -34,6 +34,7 @@ COMMAND_LENGTH = 120
 
 
 def _lock_folder() -> str:
+    """Return the first folder that all users may write, but where they cannot remove a file of others."""
     for folder in ("/run/lock", "/dev/shm"):
         with suppress(OSError):
             status = os.lstat(folder)

@@ -51,10 +51,9 @@ class Metric:
 
     `parts` are computed from the columns `needs` of the measurements and aggregated over runs and rounds;
     `value` computes the metric from them. So the client's CPU share is a quotient of medians, as published.
-    By default the only column has the metric's name, and is the only part and the value. `exact` metrics
-    are counts without noise; `once` metrics are counted in one separate run for all rounds of a cell.
-    `fewer` is a phrase with a place for a factor. `quantity` names the values that a comparison divides,
-    `reading` describes a table.
+    By default the only column, part and value is that of the metric's name. `exact` metrics are counts
+    without noise; `once` metrics are counted in one separate run for all rounds of a cell. `fewer` is a
+    phrase with a place for a factor. `quantity` names the compared values, `reading` describes a table.
     """
 
     name: str

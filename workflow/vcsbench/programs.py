@@ -152,8 +152,8 @@ def _libraries_in(folder: str) -> Iterator[str]:
 def path_of(need: str) -> str:
     """Return the path of a need of a command, or "" if it is missing.
 
-    A need is a program on the PATH, a program that set-up built, or a module of this interpreter
-    (`python3:NAME`; the path of its metadata, which contain the version).
+    A need is a program on the PATH, one that set-up built, or a module of this interpreter (`python3:NAME`;
+    the path of its metadata, with the version).
     """
     if need.startswith(MODULE):
         prefix = Path(sys.executable).parent.parent

@@ -1,7 +1,7 @@
 """Strategies of building a tree that are programs of ours: python -I strategies.py NAME SOURCE TARGET.
 
-A strategy gets a tree `source` and a path `target` that does not exist. The start of Python is a part of its
-time: so this file imports nothing of vcsbench, and a strategy imports what it measures.
+A strategy gets a tree `source` and a new path `target`. The start of Python is a part of its time: this
+file imports nothing of vcsbench, and a strategy imports what it measures.
 """
 
 import itertools

@@ -41,7 +41,7 @@ COLOUR_STEPS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
 
 @dataclass(frozen=True)
 class Point:
-    """A place of a grid. `keys` are its axis values; without a number, `value` is None and `text` explains.
+    """A place of a grid. Without a number, `value` is None and `text` explains.
 
     `kind` is `measured` or `published`; without a number `skipped`, `failed`, `withheld` (measured, but no
     run counts) or `unpublished`. `deviation` marks runs far from their cell's median, `bar` is in per cent,

@@ -44,8 +44,7 @@ class Results:
 
     `order` has the axes with their values in order. `tables` and `published` map a table's name to its
     rows, `definitions` and `checks` an id to its check, `texts` a path to its content. `account` is the
-    time budget, `history` the saved baselines, `own_repository` the user's repository if it was measured,
-    `repository_notes` what was detected about it, `moved` the lost or rejected nodes, `loads` the revisions
+    time budget, `history` the saved baselines, `moved` the lost or rejected nodes, `loads` the revisions
     and seconds of each repository's load.
     """
 
@@ -140,8 +139,7 @@ def read_results(
 ) -> Results:
     """Return the results of a study below the folder `results`; missing files are left empty.
 
-    `definitions` is the file of all findings, `expectations` are the user's, `own` is the user's
-    repository, `found` has notes on it.
+    `expectations` are the user's, `own` is the user's repository, `found` has notes on it.
     """
     name, saved = study.name, {}
     if baselines:

@@ -105,7 +105,7 @@ class TableSection:
 
     `legend` exists if it compares `baseline` with values of the axis `compared`. `whole` is the published
     table if the pairs show a part of it, `reduced` the measured numbers reduced as published. `withheld`
-    maps reasons to the places without a number, `axes` identify a number.
+    maps reasons to places without a number.
     """
 
     name: str

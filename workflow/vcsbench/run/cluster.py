@@ -1,7 +1,6 @@
 """A run on a cluster, as the login node sees it: blocks of cells in jobs, one job per node.
 
-All nodes see the checkout. A node works in nodes/job<n>/<node>, which is a checkout with the same files.
-`run.node` is the process of a job on its node.
+A node works in nodes/job<n>/<node>, a checkout with the same files. All nodes see both.
 """
 
 from __future__ import annotations

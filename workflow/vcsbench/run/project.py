@@ -168,8 +168,7 @@ class Project:
     def clean(self) -> list[str]:
         """Remove all files of vcsbench for this checkout, and return a line for each removed folder.
 
-        Also removes the files of killed measurements, results/, and the folders of checkouts that no
-        longer exist. Raise a UserError during a run.
+        The folders of checkouts that no longer exist are removed, too. Raise a UserError during a run.
         """
         with checkout_lock(self.root):
             end_processes(self.root)

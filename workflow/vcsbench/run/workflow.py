@@ -1,8 +1,7 @@
 """Run Snakemake in a checkout, one run at a time, and end all that it started in every case.
 
-Ctrl-C, SIGTERM, a closed terminal and a failure end the run within seconds. If this process is killed
-with SIGKILL, the kernel kills Snakemake, and the jobs end with Snakemake. The next run removes all
-leftovers.
+A signal or a failure ends the run within seconds. After a SIGKILL of this process, the kernel kills
+Snakemake, and the jobs end with Snakemake. The next run removes all leftovers.
 """
 
 from __future__ import annotations
@@ -60,9 +59,8 @@ def run(
 ) -> int:
     """Run the workflow in a checkout and return the exit code.
 
-    `options` override the keys of `configfiles`. If cells fail, Snakemake is called again: it measures
-    the other cells until the minutes are up, and makes the report. Raise UserError for a configuration
-    file that cannot be read.
+    `options` override the keys of `configfiles`. If cells fail, a second call of Snakemake measures the
+    others and makes the report. Raise UserError for a configuration file that cannot be read.
     """
     _check_file(root / CONFIGURATION)
     # Snakemake refuses an empty file.

@@ -1,11 +1,10 @@
 """Read tar archives, and write members of archives into a folder that they cannot leave.
 
-Each folder on the way is opened by its single name with O_NOFOLLOW, relative to the one above it. A name
-has no slash and is not `..`, so no call can leave the folder. Unlike openat2(RESOLVE_BENEATH), this works
-on each kernel and with paths longer than PATH_MAX.
+Each folder is opened by its single name with O_NOFOLLOW, relative to the one above it. A name has no slash
+and is not `..`. Unlike openat2(RESOLVE_BENEATH), this works on each kernel and with paths longer than
+PATH_MAX.
 
-Python's tarfile is not used: it reads headers of any size into memory, and writes members by following
-links.
+Python's tarfile reads headers of any size into memory, and writes members by following links.
 """
 
 from __future__ import annotations

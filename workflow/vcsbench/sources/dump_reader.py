@@ -54,10 +54,9 @@ class DumpReader:
     """Reads and checks a stream once.
 
     - `numbers`, `offsets`: the number of each revision from 1, and the byte at which its record begins.
-    - `offset`: the byte that was reached. `is_at_end`: True after the last byte. `is_whole`: True after the
-      last record.
-    - `has_tree`: True if the history ends with a folder at `tree`, and None if that depends on the content
-      of a copied folder. Then the loaded repository decides.
+    - `is_at_end`: True after the last byte. `is_whole`: True after the last record.
+    - `has_tree`: True if the history ends with a folder at `tree`, None if that depends on the content of a
+      copied folder.
     - `long_names`: paths at its end with a name over NAME_BYTES, or of a link over LINK_NAME_BYTES, but
       none in copied folders. They are sorted, with NUL for each slash.
     """

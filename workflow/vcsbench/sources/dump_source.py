@@ -148,8 +148,7 @@ class DumpSource(Source):
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it is truncated or corrupt.
 
-        The file is read twice: all of it is checked before anything is written. That is fast compared to
-        loading it.
+        The file is read twice: all of it is checked before anything is written.
         """
         size = self._size()
         with opened(self._path) as file:

@@ -46,8 +46,8 @@ class FileKind:
     """Files that share an extension.
 
     `share` of all files; `pool` of their text; `size` relative to the mean file; `executable` share;
-    `churn`: part of the text that each change replaces, 1 for binary files, 0 for a few hunks; `heat`:
-    share of all files that change less often than these, None for a random one.
+    `churn`: part of the text that a change replaces, 0 for a few hunks; `heat`: share of all files that
+    change less often, None for a random one.
     """
 
     share: float
@@ -74,8 +74,7 @@ class Shares:
 
     Shares of revisions: `branch` changes a branch, `new_branch` and `new_tag` copy one. Shares of file
     changes, the others are edits: `add`, `delete`, `move`, `copy`. Shares of commits: `journal` adds an
-    entry to the journal, `directory` moves or deletes a directory, `rewrite` changes all program-written
-    files.
+    entry to the journal, `directory` moves or deletes one, `rewrite` changes all program-written files.
     """
 
     branch: float = 0.0
@@ -96,12 +95,10 @@ class Profile:
 
     - `tree_files`, `tree_bytes`: of trunk's export. `journal_bytes`: the median size of its `journal`.
     - `repository`: t, h and p of the bytes of the loaded repository (format 7, not packed) at a scale: t *
-      scale^0.5 + h * scale^p, fitted to loaded repositories. p is above 1 if a revision changes more in a
-      larger tree.
+      scale^0.5 + h * scale^p, fitted to loaded repositories.
     - The first of `projects` has the exported trunk and gets `own_share` of the revisions; the trunks of
       the others have `other_kinds`.
-    - `imported`: part of trunk in the first import, which a scale makes smaller as it does the history;
-      with 0 trunk grows by the law of growth.
+    - `imported`: part of trunk in the first import; with 0 trunk grows by the law of growth.
     - `new_directories`: share of new files in a new directory, at most `deepest` levels below trunk.
     """
 

@@ -1,8 +1,7 @@
 """Generate names, messages and file contents.
 
-Contents are cut from pools. A pool is one long text; a file is a list of pieces of a pool. A file costs a
-few bytes of memory per edit, and writing it copies memory. A stretch of lines shares a small vocabulary, so
-that contents compress as source code does.
+A file is a list of pieces of a pool, which is one long text: it costs a few bytes of memory per edit. A
+stretch of lines shares a small vocabulary, so that contents compress as source code does.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ class Branch:
 def growth(profile: Profile, age: int) -> float:
     """Return the part of trunk's final size after `age` revisions.
 
-    That is the square root of the part of the history, so that a scaled repository is the beginning of the
-    whole one. Trunk grows linearly if its import has nearly all of it.
+    It is the square root of the part of the history: a scaled repository is the beginning of the whole one.
+    Trunk grows linearly if its import has nearly all of it.
     """
     if profile.imported:
         return min(1.0, profile.imported + (1 - profile.imported) * age / profile.revisions)

@@ -102,9 +102,9 @@ def _field(pipe: BufferedReader) -> bytes:
 def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
     """Yield the changes of each pair of trees from the output of DIFF_TREE.
 
-    A pair begins with a line of the two trees. A change is `:<old mode> <new mode> <old object> <new
-    object> <status>`, NUL, path, NUL. A rename (status R and a percentage) has both paths. If one file
-    became several, the others have the status C.
+    A pair begins with a line. A change is `:<old mode> <new mode> <old object> <new object> <status>`, NUL,
+    path, NUL. A rename (status R and a percentage) has both paths. If one file became several, the others
+    have the status C.
     """
     while pipe.readline():
         changes = []

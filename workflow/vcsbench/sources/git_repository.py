@@ -497,7 +497,7 @@ class Blob:
     """The content of an object, to be read before the next object's.
 
     `end` is the last answer to a request. An object with it is damaged: git does not compare the size of a
-    loose object with its content, and we would wait for the rest.
+    loose object with its content.
     """
 
     def __init__(

@@ -289,8 +289,7 @@ def _blob_sizes(git: Git, commit: str) -> list[int]:
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     """Write the tree of a commit to a new folder and return notes on renames and omissions.
 
-    Names and link targets are the same as in the loaded history. Every folder is created here, so no link
-    is followed.
+    Names are as in the loaded history. Every folder is created here, so no link is followed.
     """
     counts = Counter[str]()
     check_space(sum(_blob_sizes(git, commit)), folder.parent, git.where)

@@ -110,7 +110,6 @@ def content_digest(repository: Path) -> str:
 
     It covers names, sizes and times of the youngest files, and the times of all folders. A commit, an edit
     of a revision property, packing and filtering change some of these. Reading and `rsync -a` change none.
-    A repository of 100,000 revisions takes milliseconds, because old shards are not listed.
     """
     digest = hashlib.sha256()
     for folder in _revision_folders(repository):

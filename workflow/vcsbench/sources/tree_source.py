@@ -159,8 +159,8 @@ def _file_records(at: bytes, path: str, properties: dump_format.Properties) -> I
 def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list[str]:
     """Write the tree of a directory or archive to a new folder and return notes on changes and omissions.
 
-    Names and link targets are the same as in the loaded history. Modes, times and hard links stay.
-    `temporary` is an empty folder on the same file system, into which an archive is unpacked.
+    Names are as in the loaded history. Modes, times and hard links stay. `temporary` is an empty folder on
+    the same file system, for the archive.
     """
     counts = Counter[str]()
     with _readable(source):
@@ -324,8 +324,8 @@ def is_archive(path: Path) -> bool:
 def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path:
     """Unpack an archive into an empty folder and return the folder of its tree.
 
-    That is `folder`, or the single folder in it, which is then called `tree`. Add members that were left
-    out or replaced to `counts`. Nothing is written outside `folder`. Raise UserError for damaged archives.
+    That is `folder`, or the single folder in it, which is then called `tree`. Count omissions and
+    replacements in `counts`. Nothing is written outside `folder`. Raise UserError for damaged archives.
     """
     counts = Counter() if counts is None else counts
     try:

@@ -97,8 +97,8 @@ def run(
 ) -> int:
     """Run a command in a new guest and return its exit code.
 
-    `folder` is private: the guest mounts its `out` as /mnt/out and may write there. `image` is an empty
-    file of the size of the exported file system. Raise UserError if the guest cannot run the command.
+    The guest mounts `out` in the private `folder` as /mnt/out and may write there. `image` is an empty file
+    of the size of the exported file system. Raise UserError if the guest cannot run the command.
     """
     tools, out = (root / TOOLS).resolve(), folder / "out"
     for path in (folder, image):

@@ -282,14 +282,14 @@ def _prefix(root: str | Path) -> str:
 
 
 class CellFilesystem:
-    """The file system on which a cell has its working copy or tree: a folder of the user's, or made for it.
+    """The file system of a cell's working copy or tree: a folder of the user's, or made for it.
 
     `part` is the value of the axis `filesystem` in a recipe. open() makes it. `inside` is the folder for
     the cell's files.
 
     A made file system is a tmpfs, or an image on the storage behind a loop device, mounted in a mount
-    namespace of this process. The image is unlinked, and the loop device detaches when its last user closes
-    it. So the kernel removes everything even after a SIGKILL.
+    namespace of this process. The image is unlinked, and the loop device detaches with its last user: the
+    kernel removes everything even after a SIGKILL.
     """
 
     def __init__(self, part: FilesystemPart) -> None:

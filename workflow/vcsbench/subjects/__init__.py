@@ -32,7 +32,7 @@ class Subject:
     """The subject of round `number`. `run` is the private folder of the cell-round.
 
     - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
-    - `counterpart`: the tree that a written tree has to equal, and the URL that its keywords may have.
+    - `counterpart`: the tree that a written tree has to equal, and the URL in its keywords.
     - `beside`: the subject that the cell reads, if this one is written. `urls`: other URLs in keywords.
     - `served`: the folder that a server serves. `name`: the name of the subject below it.
     """
