@@ -168,8 +168,7 @@ class CellRound:
             self._capture()
 
     def _set_up(self) -> None:
-        """hyperfine does not report the signal that ended a warm-up run of its own, so this process runs
-        them."""
+        """Warm up in this process: hyperfine does not report the signal that ended a run of its own."""
         for step in self.state["setup"]:
             self.cell.run_step(step)
         if self.state["warmup"] or (self.has_discarded_run and not self.discarded_run):

@@ -171,7 +171,7 @@ def baseline_table(
     order: Mapping[str, list[str]],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
-    """Give the value of medians, 100 x (elapsed(saved) / elapsed(now) - 1); the ratio is unpaired."""
+    """Return the value 100 x (elapsed(saved) / elapsed(now) - 1) of medians; the ratio is unpaired."""
     axes = list(order)
     table = tables.rows_frame([_row(pair, limits) for pair in pairs], axes)
     noise = pairs[0].noise if pairs else Noise()

@@ -376,7 +376,7 @@ class FindingCheck:
     def fewer_cells(
         self, published: pd.DataFrame, measured: pd.DataFrame, value: Estimate
     ) -> list[Reason]:
-        """Give a reason if the published value of the measured cells differs in the same direction."""
+        """Return a reason if the published value of the measured cells differs in the same direction."""
         known = self.involved(published)
         cells = self._comparable(self.involved(measured))[0]
         if self.sides and not metric_of(self.metric).exact:

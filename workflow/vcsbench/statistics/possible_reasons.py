@@ -104,7 +104,7 @@ def _reads_storage(rows: pd.DataFrame) -> bool:
 
 
 def _effects(kind: str, published: str) -> set[str]:
-    """Explain a faster storage by reads at less cost; a virtual disk may be faster or slower."""
+    """Return the directions that a storage explains. A virtual disk may be faster or slower."""
     if not published:
         return set()
     ranks = [SLOWNESS[kind]] if kind in SLOWNESS else [*SLOWNESS.values()]
