@@ -89,12 +89,7 @@ def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:
         raise UserError(
             f"{path}: the column `{keys[0]}`, an axis of the study, is missing. Add it."
         )
-    if not {"metric", "value"} <= {*columns}:
-        return read_frame(path, [name for name in columns if name not in keys])
-    frame = read_frame(path, ["value"])
-    metrics = dict.fromkeys(frame["metric"])
-    values = {name: frame["value"].where(frame["metric"] == name) for name in metrics}
-    return frame.drop(columns=["metric", "value"]).assign(**values)
+    return read_frame(path, [name for name in columns if name not in keys])
 
 
 def is_measured(frame: pd.DataFrame) -> bool:
