@@ -16,9 +16,8 @@ rule cell:
     # Nothing else runs next to a measurement.
     threads: lambda wildcards: workflow.cores
     params:
-        # A change of one of these digests makes the result out of date. One param: Snakemake takes 0.2 ms for each
-        # param of each job.
-        recipe=lambda wildcards: PLAN.recipe_digests(wildcards.study, wildcards.cell),
+        # A change of the digest makes the result out of date.
+        recipe=lambda wildcards: PLAN.recipe(wildcards.study, wildcards.cell)["digest"],
         task=lambda wildcards, output: PROJECT.cell_arguments(
             wildcards.study, wildcards.cell, int(wildcards.round)
         ),

@@ -16,7 +16,7 @@ from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.plan import recipe as recipes
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, is_within, make_grid
-from vcsbench.plan.recipe import CallCount, digest_of
+from vcsbench.plan.recipe import CallCount
 from vcsbench.plan.result_state import (
     SamplingBatches,
     block_name,
@@ -84,18 +84,6 @@ class Plan:
     def digest(self, study: str, path: str) -> str:
         """Return "" for a cell that is not measured."""
         return str(self.recipe(study, path)["digest"]) if (study, path) in self.by_path else ""
-
-    @cache  # noqa: B019 - one instance; called for each round of a cell
-    def recipe_digests(self, study: str, path: str) -> str:
-        recipe = self.recipe(study, path)
-        parts: dict[str, object] = {
-            "code": recipe["code"],
-            "server_files": recipe["server_files"],
-            "binaries": recipe["binaries"],
-        }
-        parts["settings"] = {k: v for k, v in recipe.items() if k not in (*parts, "digest")}
-        digests = (f"{part} {digest_of(content)[:12]}" for part, content in parts.items())
-        return ", ".join(digests)
 
     def _batches(self, study: str) -> SamplingBatches:
         subjects: dict[str, list[RepositoryPart]] = defaultdict(list)
