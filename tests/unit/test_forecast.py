@@ -13,13 +13,9 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.forecast import plan_report
 from vcsbench.forecast.doctor import LIMITED, MISSING, checks, doctor
 from vcsbench.forecast.plan_report import (
-    COPY_S,
-    FIXED_COST_S,
-    LOAD_S,
     CellRoundCost,
     CostModel,
     detectable_pct,
-    forecast,
     rounds_needed,
 )
 from vcsbench.run.project import Project
@@ -84,28 +80,6 @@ def test_cost_model_prefers_the_cell_then_its_group_then_its_study(tmp_path):
     assert costs.scatter() == 0.0
     again = CostModel(plan, [*measured, cost(2.0, [0.55], **cold, format="f6")])
     assert again.scatter() == pytest.approx(0.07, abs=0.01)
-
-
-def test_forecast_without_results_uses_typical_rates(tmp_path):
-    project = open_project(tmp_path)
-    expected = forecast(project.plan, project.repositories, CostModel(project.plan, []))
-    revisions = project.environment.revisions("ruby")
-    formats = len(project.repositories.formats("ruby"))
-    assert expected.is_rough
-    assert expected.stages["loading"] == pytest.approx(revisions * formats * LOAD_S)
-    copies = project.config.settings.copies * len(
-        [v for v in project.repositories.needed["disk"] if v.repo == "ruby"]
-    )
-    assert expected.stages["copying"] == pytest.approx(revisions * copies * COPY_S)
-
-
-def test_forecast_with_results_uses_their_durations(tmp_path):
-    plan = (project := open_project(tmp_path)).plan
-    costs = CostModel(plan, [cost(2.0, [0.5], **c.axes) for c in plan.cells])
-    fixed = [cell for cell in plan.cells if cell.axes["repo"] == "empty"]
-    rounds = (len(plan.cells) - len(fixed)) * ROUNDS
-    measuring_s = forecast(plan, project.repositories, costs).stages["measuring"]
-    assert measuring_s == 2.0 * rounds + FIXED_COST_S * len(fixed)
 
 
 def test_running_services_finds_a_database(tmp_path):

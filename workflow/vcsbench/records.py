@@ -491,5 +491,4 @@ class CellCalls(TypedDict, total=False):
     client: SystemCalls | None
     server: SystemCalls | None
     why_not: str
-    slower: float  # the time of the traced run / of a plain run
     seconds: float  # of the whole count

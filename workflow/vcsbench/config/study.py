@@ -369,10 +369,6 @@ class Study:
     def findings(self) -> list[str]:
         return list((self.published.findings if self.published else None) or [self.name])
 
-    @property
-    def cost_class(self) -> list[str]:
-        return list(dict.fromkeys([*self.variance_group, *self.block]))
-
     def axes_of(self, word: str) -> list[str]:
         """Return the axes with the values of a word: `repositories`, `servers`."""
         return [axis for axis, values in self.axes.items() if values == word]

@@ -75,31 +75,31 @@ class CostModel:
 
     def __init__(self, plan: Plan, measured: Sequence[CellRoundCost]) -> None:
         self.plan, self.measured = plan, measured
-        self._groups: dict[tuple[str, ...], list[CellRoundCost]] = {}
+        self._costs: dict[tuple[str, ...], list[CellRoundCost]] = {}
         for cost in measured:
-            self._groups.setdefault(self._group(cost.study, cost.axes), []).append(cost)
-            self._groups.setdefault((cost.study,), []).append(cost)
+            for key in self._keys(cost.study, cost.axes):
+                self._costs.setdefault(key, []).append(cost)
 
-    def _group(self, study: str, axes: Axes) -> tuple[str, ...]:
-        group = self.plan.config.studies[study].cost_class
-        return (study, *grids.variance_class(axes, group))
+    def _keys(self, study: str, axes: Axes) -> list[tuple[str, ...]]:
+        """Return the groups of a cell, the smallest first: the cell itself, its block, its study."""
+        block = grids.variance_class(axes, self.plan.config.studies[study].block)
+        return [("cell", study, *axes.values()), ("block", study, *block), ("study", study)]
 
     def cell_round_s(self, study: str, axes: Axes) -> float | None:
         """Return the mean duration of a cell's rounds, or of similar cells; None if none was measured."""
         if is_fixed_cost(axes):
             return FIXED_COST_S
-        group = self._groups.get(self._group(study, axes)) or self._groups.get((study,), [])
-        same = [cost for cost in group if cost.axes == axes]
-        costs = same or group
-        return statistics.fmean(cost.wall_s for cost in costs) if costs else None
+        groups = filter(None, map(self._costs.get, self._keys(study, axes)))
+        return next((statistics.fmean(cost.wall_s for cost in group) for group in groups), None)
 
     def scatter(self) -> float:
         """Return the standard deviation between rounds of a cell, as a share; 0 if unknown."""
-        rounds: dict[tuple[str, ...], list[float]] = {}
-        for cost in self.measured:
-            key = (cost.study, *cost.axes.values())
-            rounds.setdefault(key, []).append(math.log(statistics.fmean(cost.times)))
-        several = [logs for logs in rounds.values() if len(logs) > 1]
+        cells = [costs for (kind, *_), costs in self._costs.items() if kind == "cell"]
+        several = [
+            [math.log(statistics.fmean(cost.times)) for cost in costs]
+            for costs in cells
+            if len(costs) > 1
+        ]
         degrees = sum(len(logs) - 1 for logs in several)
         squares = sum(statistics.variance(logs) * (len(logs) - 1) for logs in several)
         return math.expm1(math.sqrt(squares / degrees)) if degrees else 0.0

@@ -184,42 +184,32 @@ def _is_traced(pid: int) -> bool:
 def count_calls(recipe: Recipe, folder: Path) -> CellCalls:
     """Return the system calls of a cell: `client` and `server` (None without one) by CallCounts.as_dict().
 
-    Also return `seconds` of the count, and `slower`, the ratio of the traced run's time to a plain run's. If
-    nothing can be counted, `why_not` has the reason, and the counts are None.
+    Also return `seconds` of the count. `folder` is a private folder. If nothing can be counted, `why_not` has
+    the reason, and the counts are None.
     """
     began = time.monotonic()
     result: CellCalls = {"client": None, "server": None, "why_not": ""}
     try:
-        result |= _count_calls(recipe, folder)
+        strace_path()
+        with ExitStack() as stack:
+            cell = PreparedCell(recipe, 1, folder)
+            cell.open(stack)
+            cell.run_step("start-server")
+            cell.reset_output()
+            plain = time.monotonic()
+            # A command that fails without strace fails here.
+            log, limit_s = folder / "counted.log", recipe["time_limit_s"]
+            capture(cell.argv, cell.stdin, discard_output, cell.environment, log, limit_s)
+            limit_s = max(limit_s, MAX_SLOWDOWN * (time.monotonic() - plain))
+            cell.reset_output()
+            server = AttachedTrace(processes.family(cell.server.pid)) if cell.server else None
+            client = trace_command(cell.argv, cell.environment, cell.stdin, limit_s)
+            of_server = server.end().as_dict() if server else None
+            result |= {"client": client.as_dict(), "server": of_server}
     except (UserError, OSError) as error:
         result["why_not"] = str(error)
     result["seconds"] = round(time.monotonic() - began, 3)
     return result
-
-
-def _count_calls(recipe: Recipe, folder: Path) -> CellCalls:
-    strace_path()
-    limit_s = recipe["time_limit_s"]
-    with ExitStack() as stack:
-        cell = PreparedCell(recipe, 1, folder)
-        cell.open(stack)
-        cell.run_step("start-server")
-        cell.reset_output()
-        began = time.monotonic()
-        # A command that fails without strace fails here.
-        log = folder / "counted.log"
-        capture(cell.argv, cell.stdin, discard_output, cell.environment, log, limit_s)
-        plain_s = time.monotonic() - began
-        cell.reset_output()
-        server = AttachedTrace(processes.family(cell.server.pid)) if cell.server else None
-        began = time.monotonic()
-        limit_s = max(limit_s, MAX_SLOWDOWN * plain_s)
-        client = trace_command(cell.argv, cell.environment, cell.stdin, limit_s)
-        return {
-            "client": client.as_dict(),
-            "slower": round((time.monotonic() - began) / plain_s, 2),
-            "server": server.end().as_dict() if server else None,
-        }
 
 
 UPDATE = "{svn} update -q {working_copy}"
