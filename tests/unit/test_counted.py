@@ -1,21 +1,15 @@
-"""Counts of bytes, calls and instructions: columns with reasons, tables, findings, advice and the report."""
+"""Counts of bytes, calls and instructions: columns with reasons, tables, findings and advice."""
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
-from unit.html_tree import grids, parse, rows
-from unit.report_files import default_study
 from unit.synthetic import THRESHOLDS, make_study
 from vcsbench.advice.advise import less_work
-from vcsbench.advice.cards import Advice
 from vcsbench.evidence import run_columns
 from vcsbench.evidence.measurements import collect, measurements, read_grid
 from vcsbench.plan.recipe import CallCount, call_counts
-from vcsbench.report.page import build_page
-from vcsbench.report.results import Results
 from vcsbench.statistics.contract import NOT_SHOWN, Limits
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
@@ -176,7 +170,7 @@ def test_read_calls_of_other_recipe_has_reason(tmp_path):
     assert hot("old")["client"]["reads"] == 1
 
 
-# Tables, findings and the report
+# Tables, findings and advice
 
 
 def test_count_columns_old_results_have_reason(tmp_path):
@@ -249,25 +243,3 @@ def records(made):
     """Return the rows as a report reads them: None for a missing number."""
     rows = made.astype(object).where(made.notna(), None).to_dict("records")
     return rows
-
-
-def test_page_has_count_tables_or_reason(tmp_path):
-    measured = frame(tmp_path)
-    level = {"metric": "device_mib", "where": COLD, "rows": ["ra", "format"]}
-    level |= {"columns": ["packing"]}
-    tables = {"device-read": level, "instructions": {**level, "metric": "instructions_m"}}
-    less = less_work([(DEVICE, records(table(measured, DEVICE)))], 10)
-    results = Results(
-        study=replace(default_study(), tables=tables, published=None, featured_tables=[]),
-        order=ORDER,
-        grid=read_grid(tmp_path / "results" / "grid" / "fsfs-san-2014.csv")[1],
-        measurements=records(measured),
-        tables={name: records(table(measured, tables[name])) for name in tables},
-        advice=Advice(less_work=less),
-    )
-    tree = parse(build_page(results))
-    levels = grids(tree, "device-read", "Measured")[0]
-    assert [cell.text for cell in rows(levels)["svn f6"]] == ["80", "40"]
-    absent = tree.by_id("table-instructions")
-    assert f"Not measured: {NO_COUNTER}." in absent.text and not absent.all("table")
-    assert less[0] in tree.by_id("situations").text

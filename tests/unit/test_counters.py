@@ -4,7 +4,6 @@ Page faults stand for instructions, which not every machine counts: both are ope
 same way.
 """
 
-import errno
 import mmap
 import os
 import shutil
@@ -56,12 +55,6 @@ def test_usage_includes_running_descendants():
         process.stdout.readline()
         assert 0.3 <= processes.usage(processes.family(process.pid)).cpu_s < 3
         process.communicate(b"\n")
-
-
-def test_can_read_io_of_unreadable_process_is_false(monkeypatch):
-    assert processes.can_read_io(os.getpid())
-    monkeypatch.setattr(processes, "read", lambda path: "")
-    assert not processes.can_read_io(os.getpid())
 
 
 def test_family_has_children_of_other_threads():
@@ -185,36 +178,6 @@ def test_count_instructions_of_ended_process_is_unknown(faults):
     with subprocess.Popen(["true"]) as process:
         process.wait()
     assert counters.count_instructions({"server": [process.pid]})["server"].end() is None
-
-
-@pytest.mark.parametrize(
-    ("number", "reason"),
-    [
-        (errno.ENOENT, "the machine has no counter of instructions"),
-        (errno.EACCES, "counters may not be read: that takes root, CAP_PERFMON"),
-        (errno.EPERM, "counters may not be read: that takes root, CAP_PERFMON"),
-    ],
-)
-def test_count_instructions_refused_has_reason_and_no_counters(number, reason, monkeypatch):
-    def refuse(_thread):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(counters, "_open_event", refuse)
-    counters.why_no_instructions.cache_clear()
-    try:
-        assert counters.why_no_instructions().startswith(reason)
-        assert counters.count_instructions({"client": [os.getpid()]}) == {}
-    finally:
-        counters.why_no_instructions.cache_clear()
-
-
-def test_instruction_counter_that_was_shared_is_unknown():
-    reading, writing = os.pipe()
-    os.write(writing, b"".join(n.to_bytes(8, sys.byteorder) for n in (1000, 20, 10)))
-    os.close(writing)
-    counter = counters.InstructionCounter([])
-    counter.events = [reading]
-    assert counter.end() is None
 
 
 STATISTICS = r"""device proc mounted on /proc with fstype proc

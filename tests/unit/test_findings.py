@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from unit.synthetic import WORK
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
+from vcsbench.run import inputs
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import (
     DEFAULT_LIMITS,
@@ -91,16 +93,22 @@ def with_duplicates(variance, count):
 
 
 def published(name):
-    study = load_study(CONFIG / "studies" / f"{name}.yaml")
-    axes = list(study.axes)
-    numbers = read_published([CONFIG / "published" / study.published.numbers], axes)
-    return read_findings(FINDINGS, name, axes), axes, numbers
+    of = SimpleNamespace(study=name)
+    columns, metadata = inputs.group_columns(of), inputs.published_metadata(of)
+    numbers = read_published(inputs.published_numbers(of), inputs.axes(of), columns, **metadata)
+    return inputs.findings(of), inputs.axes(of), numbers, columns
 
 
-@pytest.mark.parametrize(("name", "count"), [("fsfs-san-2014", 19), ("fsfs-ssd-2014", 10)])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        *(("fsfs-san-2014", 19), ("fsfs-ssd-2014", 10), ("server-prototype-2010", 9)),
+        *(("working-copy-2012", 5), ("tree-building-2007", 4)),
+    ],
+)
 def test_findings_hold_on_published_numbers(name, count):
-    checks, axes, numbers = published(name)
-    rows = evaluate_findings(checks, axes, numbers, None)
+    checks, axes, numbers, by = published(name)
+    rows = evaluate_findings(checks, axes, numbers, None, by=by)
     assert list(rows) == OF_FINDINGS and len(rows) == count
     for check, value in zip(checks, rows["published"], strict=True):
         assert is_expected(check, value), check["id"]
@@ -109,7 +117,7 @@ def test_findings_hold_on_published_numbers(name, count):
 
 
 def test_evaluate_findings_reduces_published_pairs():
-    checks, axes, numbers = published("fsfs-san-2014")
+    checks, axes, numbers, _ = published("fsfs-san-2014")
     check = next(f for f in checks if "null-log-peak" in f["id"])
     rows = numbers.query("command == 'null-log' and cache == 'hot-svn' and config == 'fast'")
     times = rows.set_index(["repo", "format", "packing", "ra"])["elapsed_s"].unstack("ra")

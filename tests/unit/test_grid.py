@@ -5,12 +5,9 @@ import pytest
 
 from unit.study_grid import DEFAULT, ROOT, study_environment, study_grid
 from unit.test_tables import ELAPSED, FORMATS, frame_of, table_of
-from vcsbench.axes.client_server import why_lacking
-from vcsbench.config.builds import ON_PATH
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.machine import Machine
 from vcsbench.plan.grid import (
     DUPLICATE,
     is_duplicate,
@@ -86,12 +83,6 @@ def test_make_grid_undefined_value_is_user_error(part, expected):
     with pytest.raises(UserError) as caught:
         cells(part)
     assert expected in str(caught.value)
-
-
-def test_why_lacking_without_httpd_skips_http_only():
-    machine = Machine(deployed=True)
-    assert "mod_dav_svn" in why_lacking(ON_PATH, machine, "{svn} log", "httpd")
-    assert why_lacking(ON_PATH, machine, "{svn} log", "svnserve") == ""
 
 
 # Duplicates

@@ -15,8 +15,6 @@ from vcsbench.measure.work import UrlNormaliser, inspect_trees, read_verified
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
 from vcsbench.statistics.aggregation import read_published
-from vcsbench.statistics.contract import is_expected
-from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
 ROOT = Path(__file__).parent.parent.parent
@@ -117,12 +115,3 @@ def test_published_throughput_is_by_run_and_clients():
     assert made["kde", "off", "3"] == 148 and made["kde", "on", "1"] == 12.2
     many = table("throughput-by-clients").set_index(["clients", "wire_compression"])["value"]
     assert many.to_dict() == {("many", "off"): 800.0, ("many", "on"): 120.0}
-
-
-def test_findings_hold_on_published_numbers():
-    _, frame = published()
-    checks = inputs.findings(Wildcards)
-    rows = evaluate_findings(checks, list(load_study(STUDY_FILE).axes), frame, None, by=["run"])
-    assert len(rows) == 9
-    for check, (_, row) in zip(checks, rows.iterrows(), strict=True):
-        assert is_expected(check, row["published"]), row
