@@ -258,7 +258,6 @@ class Console:
 
 
 def describe_failure(fields: Mapping[str, Any]) -> str:
-    """Return the name of a failed job and the last lines of its log, from the fields of its event."""
     logs = [str(log) for log in fields.get("log") or ()]
     name = next(iter(fields.get("output") or ()), fields.get("rule_name", ""))
     head = f"failed: {name}" + (f" (log: {', '.join(logs)})" if logs else "")
@@ -269,7 +268,6 @@ def describe_failure(fields: Mapping[str, Any]) -> str:
 
 
 def message(text: str) -> str:
-    """Return a message of Snakemake for the terminal, or "" for one that repeats a failed job."""
     if LOCKED_MESSAGE in text:
         with suppress(OSError):
             Path(LOCKED).touch()

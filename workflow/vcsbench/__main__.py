@@ -73,7 +73,6 @@ def configuration(options: argparse.Namespace) -> Keys:
             raise UserError(
                 f"--minutes: {minutes!r} is no number of minutes above 0. Give one, such as --minutes=15."
             )
-        # A number of minutes overrides fixed rounds of a configuration file.
         keys |= {"minutes": float(minutes), "rounds": None}
     if getattr(options, "report_only", False):
         keys["measure"] = "nothing"

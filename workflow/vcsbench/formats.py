@@ -154,7 +154,6 @@ def count_packed(path: Path, shard: int) -> int:
 
 
 def release_settings(value: FormatValue) -> dict[str, str] | None:
-    """Return the settings for db/fsfs.conf; None if the file stays as it is."""
     return None if value.is_as_is or value.is_today else RELEASE_SETTINGS[value.format]
 
 
@@ -165,7 +164,6 @@ def written_settings(value: FormatValue) -> dict[str, str]:
 
 
 def today_settings(number: int) -> dict[str, str]:
-    """Return the defaults of Subversion 1.10 to 1.14 for a format."""
     if number < 4:
         return {}
     since = {"packed-revprops": 6, "io": LOGICAL}
@@ -192,7 +190,6 @@ def read_settings(path: Path) -> dict[str, str]:
 
 
 def effective_settings(path: Path, number: int) -> dict[str, str]:
-    """Return the settings that today's Subversion uses for a repository of a format."""
     explicit = read_settings(path) if number >= PACKABLE else {}
     settings = {**today_settings(number), **explicit}
     if "compression-level" in explicit:

@@ -82,7 +82,6 @@ def quota_cores() -> float | None:
 
 
 def throttled_us() -> int | None:
-    """Return the microseconds in which quotas held back this process, or None if unknown."""
     counts = [n for group in groups("cpu") if (n := _throttled_of(group)) is not None]
     return sum(counts) if counts else None
 

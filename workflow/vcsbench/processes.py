@@ -95,7 +95,6 @@ def grant(path: Path | int, mode: int) -> None:
 
 
 def closed(path: Path) -> Path | None:
-    """Return the first folder of a path that root's servers cannot enter, or None."""
     if not (ids := server_ids()):
         return None
     uid, gid = ids
@@ -142,7 +141,6 @@ def send(pids: Iterable[int], signal: int) -> None:
 
 
 def ancestors(count: int = sys.maxsize) -> list[int]:
-    """Return up to `count` ancestors of this process, nearest first, without init."""
     found: list[int] = []
     pid = os.getpid()
     while len(found) < count and (pid := int(_stat(pid)[1])) > 1:

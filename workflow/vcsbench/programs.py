@@ -164,7 +164,6 @@ def path_of(need: str) -> str:
 
 
 def programs_in(argv: str) -> tuple[str, ...]:
-    """Return the programs in a command template: {svn} and similar words, and a first word without braces."""
     words = [word for word in re.findall(r"\{(\w+)\}", argv) if word in SUBVERSION]
     first = argv.split()[0]
     return tuple(dict.fromkeys([*([] if "{" in first else [first]), *words]))

@@ -66,7 +66,6 @@ def grouped(count: float) -> str:
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """Format a number of things: `1 cell`, `72 cells`."""
     return f"{grouped(number)} {noun if number == 1 else plural or noun + 's'}"
 
 

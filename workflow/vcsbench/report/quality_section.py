@@ -63,7 +63,6 @@ def _reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
 
 
 def set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
-    """Return why cell-rounds were measured again, with their cells, the most frequent first."""
     again = unique(
         (flag, row["cell"], row["round"])
         for row in measurements

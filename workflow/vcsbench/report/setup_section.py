@@ -430,7 +430,6 @@ def _build_tables(results: Results) -> Iterator[PlainTable]:
 
 
 def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
-    """Return by command a sentence per repository on the revisions that an update covered."""
     texts: dict[str, list[str]] = {}
     for context in contexts:
         first, last = (context.get("working_copy") or {}).get("revisions") or (0, 0)

@@ -405,7 +405,6 @@ def number_sentences(point: Point, definition: Row) -> list[str]:
 
 
 def evidence_sentences(runs: Rows, thresholds: Row) -> list[str]:
-    """Return the evidence of a cell's runs. Runs that differ give a range."""
     ways = unique(filter(None, (run.get("cache_cleared_by") for run in runs)))
     by = f"The caches were cleared before a run, by {words.enumeration(ways)}."
     sentences = [by if ways else "No cache was cleared before a run."]

@@ -110,7 +110,6 @@ def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = Non
     printed, given = [], given or {}
     for study in studies:
         if len(studies) > 1:
-            # The next command measures this study alone, in minutes of its own.
             study = replace(study, account={**study.account, "studies": 1})
             given = {**given, "STUDY": study.study}
             printed.append(study.study)

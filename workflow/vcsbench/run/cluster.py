@@ -166,7 +166,6 @@ def collect(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 
 
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
-    """Copy a cell-round and its log from a node, and remove the result of another node."""
     log = export.replace("results/cells/", "results/logs/cells/").replace(".json", ".log")
     _copy(folder / log, root / log)
     context = Path(export).with_suffix(".context.json")

@@ -169,7 +169,6 @@ def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
 
 
 def group_columns(wildcards: Wildcards) -> list[str]:
-    """Return the columns besides the axes that distinguish runs or published numbers."""
     tables = study_file(wildcards.study).tables.values()
     columns = [column for table in tables for column in table.get("by", [])]
     has_statistic = STATISTIC in _published_values(wildcards.study)
@@ -177,7 +176,6 @@ def group_columns(wildcards: Wildcards) -> list[str]:
 
 
 def optional_input(path: str, measured: Collection[str]) -> Callable[[Wildcards], list[str]]:
-    """Return an input function: the path for the studies that are measured here, otherwise nothing."""
     return lambda wildcards: (
         [path.format(study=wildcards.study)] if wildcards.study in measured else []
     )
@@ -282,7 +280,6 @@ class Expectations:
         return {s: e for s, e in self.by_study.items() if s not in self.config.studies}
 
     def baselines(self, study: str) -> list[str]:
-        """Return the baselines that the configuration or an expectation compares a study with."""
         compared = [e["compare"] for e in self.for_study(study) if "compare" in e]
         expected = [sides["to"] for sides in compared if "to" in sides]
         saved = self.saved(study)

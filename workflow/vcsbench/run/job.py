@@ -98,7 +98,6 @@ def _watch(fds: list[int]) -> None:
 
 
 def stop_workflow() -> None:
-    """Ask Snakemake to start no other job, and the tool to measure no other cell."""
     with contextlib.suppress(OSError):
         Path(ENDED).touch()
     for pid in processes.ancestors(WATCHED_ANCESTORS + 1):

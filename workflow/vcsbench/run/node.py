@@ -129,7 +129,6 @@ def _difference(root: Path, node: str, work: NodeWork, project: Project) -> str:
 
 
 def _missing(folder: Path, work: NodeWork, found: Mapping[str, str], node: str) -> list[str]:
-    """Return the files that are not complete on another node."""
     exports = [
         export
         for block, exports in work.blocks.items()

@@ -115,7 +115,6 @@ class Project:
         return {name: file for build in builds for name, file in build.environments.items()}
 
     def cell_arguments(self, study: str, cell: str, number: int) -> str:
-        """Return the arguments of the process that measures a cell-round, quoted for a shell."""
         return shlex.join(
             (
                 self.plan.recipe_json(study, cell),

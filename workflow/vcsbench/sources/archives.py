@@ -244,7 +244,6 @@ class Member(NamedTuple):
 
 
 def is_tar(start: bytes) -> bool:
-    """Return True if 512 bytes are an archive's first header, or the end mark of an empty one."""
     return len(start) == BLOCK and (not any(start) or _has_checksum(start))
 
 

@@ -160,7 +160,6 @@ def digest_of(*words: object) -> str:
 
 
 def digest_of_file(kind: str, path: Path) -> str:
-    """Return a hex digest of a file's path, size and time."""
     state = path.stat()
     return digest_of(kind, path.resolve(), state.st_size, state.st_mtime_ns)
 
@@ -215,7 +214,6 @@ class Options:
         return UserError(f"{self.where}.{key}: {message}")
 
     def allow(self, *keys: str) -> None:
-        """Refuse every key but `source` and these."""
         for key in self._definition:
             if key != "source" and key not in keys:
                 raise self.error(key, f"is no key of this source; it has {', '.join(keys)}")

@@ -209,7 +209,6 @@ def number_of(headers: Mapping[bytes, bytes], key: bytes) -> int:
 
 
 def has_long_name(path: bytes, is_link: bool = False) -> bool:
-    """Return True if the last name of a path is over NAME_BYTES, or of a link over LINK_NAME_BYTES."""
     length = len(path.rstrip(b"/").rpartition(b"/")[2])
     return length > (LINK_NAME_BYTES if is_link else NAME_BYTES)
 

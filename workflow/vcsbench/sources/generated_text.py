@@ -209,7 +209,6 @@ def _pool_of_lines(
 
 
 def make_pools(seed: str) -> dict[str, Pool]:
-    """Return the pools by name. `bytes` does not compress, as images and archives do not."""
     noise = Random(f"{seed} bytes").getrandbits(8 * POOL_BYTES).to_bytes(POOL_BYTES, "little")
     return {
         "braces": _pool_of_lines(f"{seed} braces", _function, STRETCH_LINES // 10),

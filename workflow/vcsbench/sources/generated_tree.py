@@ -314,7 +314,6 @@ class GeneratedProject:
         return dump_format.file(copy.path(), b"add", origin=origin)
 
     def _insert(self, file: GeneratedFile, heat: float) -> None:
-        """Add a file; `heat` is the share of the files that change less often."""
         file.directory.files[file.name] = file
         self.files.append(file)
         file.index = int((1 - heat) * (len(self.files) - 1))
@@ -333,7 +332,6 @@ class GeneratedProject:
         self.size -= size_of(file.pieces)
 
     def _journal_limit(self) -> int:
-        """Return the size at which the journal is cut in half. Its median is three quarters of that."""
         return 2000 + int(self._profile.journal_bytes * self._grown * 4 / 3)
 
     def _excess(self) -> float:

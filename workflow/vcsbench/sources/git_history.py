@@ -123,7 +123,6 @@ def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
 
 
 def check_path(path: bytes, where: str) -> None:
-    """Raise UserError if folders are nested too deep, or the path is too long for an export."""
     if path.count(b"/") > MAX_DEPTH:
         what = f"folders are nested deeper than {MAX_DEPTH}"
     elif len(path) > LONGEST_PATH:
@@ -134,7 +133,6 @@ def check_path(path: bytes, where: str) -> None:
 
 
 def damaged_tree(where: str, path: bytes) -> UserError:
-    """Return the error about a tree with two entries of one name, or one outside of its folder."""
     return UserError(
         f"{where}: a tree is damaged at {printable(path[:200])}: two entries of one name, or one outside of "
         "its folder. `git fsck` lists such trees."

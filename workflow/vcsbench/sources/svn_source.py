@@ -121,7 +121,6 @@ def content_digest(repository: Path) -> str:
 
 
 def _states(folder: str) -> tuple[bytes, list[str]]:
-    """Return the states of a folder and its entries, and the folders in it, the youngest last."""
     with os.scandir(folder) as scanned:
         # By number: 10 comes after 9, and 3.pack between 2 and 4.
         entries = sorted(scanned, key=lambda entry: (len(entry.name.split(".")[0]), entry.name))
@@ -185,7 +184,6 @@ def summarize_tree(repository: Path, tree: str) -> tuple[str, int]:
 
 
 def _count_long_links(repository: Path, tree: str) -> int:
-    """Return the number of links below `tree` whose names are too long for links only."""
     url = pegged(file_url(repository, urllib.parse.quote(tree)))
     argv = ["svn", "propget", "--recursive", "--xml", "svn:special", url]
     number = 0

@@ -46,7 +46,6 @@ REVISIONS = 1
 # A constant, because the same tree must give the same bytes.
 DATE = b"2000-01-01T00:00:00.000000Z"
 REPOSITORY_FACTOR = 0.5
-# Larger files are copied in chunks, without a checksum in the record.
 WHOLE_BYTES = CHUNK = 2**24
 # Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that
 # user.
@@ -100,7 +99,6 @@ def _has_files(root: Path) -> bool:
 
 
 def has_closed_entry(root: Path) -> bool:
-    """Return True if others cannot read a file or folder of a tree. Links are loaded, not followed."""
     return any(
         not can_others_read(state)
         for _, state in entries(root)

@@ -117,7 +117,6 @@ def lacks_journal(path: str) -> bool:
 
 
 def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
-    """Return in a clause why no cell on a storage can be cold; "" if one can."""
     kind = _filesystem(storage)
     if kind in IN_MEMORY:
         return f"{storage} is a {kind}: files in memory are never cold"
@@ -312,7 +311,6 @@ REFLINK_KINDS = ("btrfs", "xfs")
 
 @cache
 def why_cannot_make(kind: str) -> str:
-    """Return in a clause why a kind of file system cannot be made; "" if it can."""
     if kind not in MAKEABLE:
         return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
     if not can_own_mounts():

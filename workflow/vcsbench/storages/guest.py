@@ -51,7 +51,6 @@ BREAKING = re.compile(r"[\s,:'\"\\\x00-\x1f]")
 
 
 def why_unavailable(root: Path) -> str:
-    """Return in a clause why this machine has no guest, or ""."""
     if not (root / TOOLS).exists():
         return "the guest's kernel and NFS tools are not here (envs/unpack_nfs_guest.sh gets them)"
     missing = [name for name in (f"mkfs.{KIND}", "ip", "flock") if not shutil.which(name)]

@@ -44,7 +44,6 @@ SUBFOLDERS = (
     "trees",
 )
 _INCOMPLETE = {MARKER, f".{MARKER}.new"}
-# How long a process that a killed job started may still write.
 ENDS_IN_S = 10.0
 MIB = 1 << 20
 # Mean overhead of a file on disk: half a block and an inode.

@@ -126,7 +126,6 @@ def empty_copy_ok(workdir: Path) -> bool:
 
 
 def last_dumped_revision(parts: Recipe, youngest: int = sys.maxsize) -> int:
-    """Return the last revision of a cell's dump: the command's `revisions`, scaled, or the youngest."""
     if "revisions" not in parts:
         return youngest
     return min(scaled_revisions(parts["revisions"], parts), youngest)

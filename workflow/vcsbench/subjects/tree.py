@@ -92,7 +92,6 @@ class Tree(FilesystemSubject):
         self.folders = [self.path]
 
     def prepare(self) -> int:
-        """Make the tree and its stores; return the size of a file system for it and the built tree."""
         if self.recipe.get("looked_at"):
             return 0
         if self.repository:

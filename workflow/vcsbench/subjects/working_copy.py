@@ -59,7 +59,6 @@ class WorkingCopy(FilesystemSubject):
         self.filesystem.open(self.templates.size_of(self.revisions[1]))
 
     def prepare(self) -> int:
-        """Make the templates if needed; return the size of a file system for the working copy."""
         self.repository.check()
         youngest, first = self.repository.metadata["youngest"], 0
         if self.behind is not None:
