@@ -60,7 +60,6 @@ def read_mounts() -> list[Mount]:
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount:
-    """Return the mount that holds a path, which need not exist."""
     real = os.path.realpath(path)
     holding = [
         m for m in read_mounts() if real == m.point or real.startswith(m.point.rstrip("/") + "/")

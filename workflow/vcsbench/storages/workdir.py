@@ -67,7 +67,6 @@ def owner_of(workdir: Path) -> str:
 
 
 def _is_own_folder(path: Path) -> bool:
-    """Return True if a path is a folder of this user, and no link."""
     try:
         status = os.lstat(path)
     except OSError:
