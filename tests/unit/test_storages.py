@@ -14,7 +14,6 @@ import pytest
 from project import ODD_FILES, ROOT, mounted, mounted_ext4, needs, open_folder, write_program
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.files import write_json
 from vcsbench.kernel import Memory
 from vcsbench.machine import Machine
 from vcsbench.prepare import loader
@@ -369,16 +368,19 @@ def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path, name):
 
 
 @needs_root
-@pytest.mark.parametrize(("fault", "options"), [("read-only", "ro"), ("full", "size=64k")])
-def test_explain_write_errors_names_the_folder(tmp_path, fault, options):
-    explained = filesystems.explain_write_errors(tmp_path / "scratch", "name another `scratch`")
+@pytest.mark.parametrize(
+    "copies", [shutil.copytree, lambda _, path: path.write_bytes(bytes(1 << 20))]
+)
+def test_naming_names_the_place_of_a_full_disk(tmp_path, copies):
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/large").write_bytes(bytes(1 << 20))
     with (
-        mounted(tmp_path / "results", options) as results,
-        pytest.raises(UserError, match=f"^{results}: is {fault}; ") as caught,
-        explained,
+        mounted(tmp_path / "full", "size=64k") as full,
+        pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as caught,
+        filesystems.naming(full),
     ):
-        write_json(results / "loaded.json", "x" * (1 << 20))
-    assert "scratch" not in str(caught.value)
+        copies(tmp_path / "tree", full / "copy")
+    assert caught.value.filename.startswith(str(full))
 
 
 @needs_root

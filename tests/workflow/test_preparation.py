@@ -133,7 +133,9 @@ def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk
         "        os.posix_fallocate(file.fileno(), 0, room)\n"
     )
     output = project.fail("measured")
-    assert f"{full}/vcsbench-" in output and "is full; free" in output, output
+    assert f"{full}/vcsbench-" in output and "No space left on device. Free some space" in output, (
+        output
+    )
     assert hog.exists()
     loading = {path.name for path in full.glob("vcsbench-*/loading/*")}
     assert loading <= {"empty"} or where == "storage"
@@ -152,7 +154,7 @@ def test_storage_read_only_after_a_run_is_refused(project, disk):
     project.prepare()
     shutil.rmtree(copy_path(project, "ruby.f7.nopack.1"))
     subprocess.run(["mount", "-o", "remount,ro", path], check=True)
-    assert "is read-only; mount it" in project.fail("measured")
+    assert "Read-only file system" in project.fail("measured")
     subprocess.run(["mount", "-o", "remount,rw", path], check=True)
     project.prepare()
 

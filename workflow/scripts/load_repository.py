@@ -1,7 +1,6 @@
 """Load a source into a staging folder, in each format, and pack. Write a record with its path."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 from vcsbench import progress, sources
@@ -9,13 +8,11 @@ from vcsbench.files import write_json
 from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import missing_copies
 from vcsbench.run.job import job_log
-from vcsbench.storages.filesystems import explain_write_errors
+from vcsbench.storages.filesystems import naming
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant
 
 snakemake: Any
-
-REMEDY = "lower the scale, or name another folder in `scratch`"
 
 
 def main() -> None:
@@ -48,7 +45,7 @@ def main() -> None:
             folder.make()
             folder.check_protected()
     with loader.staging_dir(workdir, repo) as staging:
-        with explain_write_errors(workdir.path, REMEDY):
+        with naming(workdir.path):
             facts = loader.load_source(source, params.variants, staging)
             if params.dump is not None:
                 # Verified before the dump. Without a dump, it is verified while it is copied.
@@ -62,10 +59,9 @@ def main() -> None:
         }
         if params.dump is not None:
             first = staging / ".".join(params.variants[0])
-            with explain_write_errors(scratch.path, REMEDY):
+            with naming(scratch.path):
                 facts["dump"] = loader.make_dump(first, params.dump, scratch, repo)
-        with explain_write_errors(Path(snakemake.output[0]).resolve().parent):
-            write_json(snakemake.output[0], {**record, **facts})
+        write_json(snakemake.output[0], {**record, **facts})
     if not storages:
         workdir.remove(loader.STAGING, repo)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from vcsbench import progress, words
 from vcsbench.errors import UserError
 from vcsbench.prepare import verify
-from vcsbench.storages.filesystems import explain_write_errors
+from vcsbench.storages.filesystems import naming
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.fsfs import CHUNK, read_chunks
@@ -236,7 +236,7 @@ def make_copies(
     `loaded` has the record of each load, by repository. Loaded repositories are verified at the same time.
     Raise UserError without enough space, verify.DamagedError for damage. No incomplete copy is kept.
     """
-    with explain_write_errors(workdir.path, REMEDY):
+    with naming(workdir.path):
         workdir.make(REPOSITORIES)
         workdir.remove(TEMPORARY)
         _remove_incomplete(workdir)

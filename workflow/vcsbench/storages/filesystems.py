@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import kernel
-from vcsbench.errors import FULL, UserError
+from vcsbench.errors import FULL
 from vcsbench.isolation import can_own_mounts
 from vcsbench.kernel import read, unescaped
 
@@ -30,11 +30,8 @@ MOUNTS = Path("/proc/self/mounts")
 # Memory that Snakemake and the loading programs take.
 LOADING_BYTES = 256 << 20
 LEAST_BYTES = 256 * 1024
-_REFUSALS = {
-    errno.ENOSPC: ("is full", "free some space"),
-    errno.EDQUOT: ("takes no more of this user: the quota is used up", "raise the quota"),
-    errno.EROFS: ("is read-only", "mount it so that it can be written to"),
-}
+# Errors of a storage that takes no more, or nothing.
+REFUSALS = (*FULL, errno.EROFS)
 # E and the errno, or S13 of SQLite, which has Subversion's cache of representations.
 _SVN_ERRNO = re.compile(r"\bE000(\d{3})\b")
 _SQLITE_FULL = re.compile(r"sqlite\[S13\]")
@@ -150,30 +147,25 @@ def is_full(folder: str | Path) -> bool:
 
 
 @contextlib.contextmanager
-def explain_write_errors(folder: Path, otherwise: str = "") -> Iterator[None]:
-    """Turn an OSError into a UserError that names the folder that refused a write.
-
-    `otherwise` is a second remedy, besides free space.
-    """
+def naming(folder: Path) -> Iterator[None]:
+    """Name the folder in an OSError without a path, as that of a write to a full disk is."""
     try:
         yield
+    except shutil.Error as error:
+        _, target, reason = error.args[0][0]
+        raise_write_error(reason, target)
+        raise
     except OSError as error:
-        name = error.filename if isinstance(error.filename, str) else ""
-        if name and not Path(name).absolute().is_relative_to(folder):
-            folder, otherwise = Path(name).parent, ""
-        if error.errno not in _REFUSALS:
-            raise UserError(f"{folder}: failed: {error}") from None
-        problem, remedy = _REFUSALS[error.errno]
-        other = f", or {otherwise}," if otherwise else ""
-        raise UserError(f"{folder}: {problem}; {remedy}{other} and run again") from None
+        error.filename = error.filename or str(folder)
+        raise
 
 
-def raise_write_error(output: str, path: Path) -> None:
+def raise_write_error(output: str, path: str | Path) -> None:
     """Raise the OSError that a program printed in English, if a full or read-only storage caused it."""
     found = _SVN_ERRNO.search(output)
     number = next((n for n in FULL if os.strerror(n) in output), 0)
     number = int(found[1]) if found else errno.ENOSPC if _SQLITE_FULL.search(output) else number
-    if number in _REFUSALS:
+    if number in REFUSALS:
         raise OSError(number, os.strerror(number), str(path))
 
 
