@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 from project import needs, write_program
@@ -256,21 +255,3 @@ def test_build_flags_follow_places_of_libraries(libraries, places, flags):
     client = {"program": "/x/bin/svn", "version": "1", "places": places, "libraries": libraries}
     build = {"name": "x", "client": client, "server": None}
     assert run_columns.build_flags({"build": build}) == flags
-
-
-def test_same_binaries_flags_build_compared_with_itself():
-    ran = pd.DataFrame(
-        [
-            *(("log", "system", "1"), ("log", "again", "1"), ("log", "trunk", "2")),
-            *(("dump", "trunk", "1"), ("dump", "system", ""), ("dump", "again", "")),
-        ],
-        columns=["command", "build", "binaries"],
-    )
-    table = pd.DataFrame(
-        [(c, "system", b, "too-short") for c in ("log", "dump") for b in ("again", "trunk")],
-        columns=["command", "baseline", "candidate", "flags"],
-    )
-    flags = list(run_columns.same_binaries(table, ran, ["command"]))
-    assert flags == ["same-binaries too-short", "too-short", "too-short", "too-short"]
-    without = ran.drop(columns="binaries")
-    assert list(run_columns.same_binaries(table, without, ["command"])) == ["too-short"] * 4

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +21,7 @@ from vcsbench.sources import SizeEstimate
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
-from vcsbench.subjects.repository import Variant, copy_path
+from vcsbench.subjects.repository import Variant
 
 pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
 
@@ -159,17 +158,6 @@ def test_make_copies_includes_spacers_in_space(loaded, place):
     with pytest.raises(UserError, match=error):
         make(place, loaded, F7, fragmentation=1e12 / 1024)
     assert len(missing_copies(place.path, [F7], 2)) == 2
-
-
-def test_make_copies_makes_missing_copies_only(loaded, place):
-    make(place, loaded, F6, F7)
-    assert not missing_copies(place.path, [F6, F7], 2)
-    other = copy_path(place.path, F6.name, 1) / "db" / "current"
-    before = other.stat().st_ino
-    shutil.rmtree(copy_path(place.path, F7.name, 2))
-    assert list(missing_copies(place.path, [F6, F7], 2)) == [(F7, 2)]
-    make(place, Path("/vanished"), F6, F7)  # made from another copy
-    assert not missing_copies(place.path, [F6, F7], 2) and other.stat().st_ino == before
 
 
 GIB = 1 << 30

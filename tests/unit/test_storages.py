@@ -14,20 +14,17 @@ import pytest
 from project import ODD_FILES, ROOT, mounted, mounted_ext4, needs, open_folder, write_program
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.kernel import Memory
 from vcsbench.machine import Machine
 from vcsbench.prepare import loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
-from vcsbench.report.setup_section import output_locations
 from vcsbench.storages import filesystems, guest
-from vcsbench.storages.filesystems import Mount, lacks_journal, mount_of, why_never_cold
+from vcsbench.storages.filesystems import lacks_journal, mount_of, why_never_cold
 from vcsbench.storages.workdir import (
     MARKER,
     WorkDir,
     abandoned_workdirs,
     copy_tree,
     owner_of,
-    resolve,
 )
 from vcsbench.subjects import fsfs
 
@@ -296,21 +293,15 @@ def test_workdir_of_another_user_is_neither_read_nor_removed(storage):
 # Descriptions
 
 
-def set_mounts(monkeypatch, *found):
-    monkeypatch.setattr(filesystems, "read_mounts", lambda: list(found))
-    filesystems._filesystem.cache_clear()
-
-
 @pytest.mark.parametrize(
     ("path", "setting", "reason"),
     [
-        ("/ram/x", "auto", "never cold"),
-        ("/x", "drop-caches", "it takes root"),
-        ("/x", "auto", "takes root, or vmtouch"),
+        ("/dev/shm/x", "auto", "never cold"),
+        ("/proc/x", "drop-caches", "it takes root"),
+        ("/proc/x", "auto", "takes root, or vmtouch"),
     ],
 )
 def test_why_never_cold_in_memory_or_without_rights(monkeypatch, path, setting, reason):
-    set_mounts(monkeypatch, Mount("/dev/sda", "/", "ext4"), Mount("tmpfs", "/ram", "tmpfs"))
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
     monkeypatch.setenv("PATH", "")
     assert reason in why_never_cold(Machine(), path, setting)
@@ -322,49 +313,13 @@ def test_lacks_journal_is_that_of_the_file_system(tmp_path, feature, lacks):
         assert lacks_journal(str(disk)) is lacks
 
 
-def test_mount_of_is_the_last_mount(monkeypatch):
-    below, hides = Mount("a", "/data", "ext4"), Mount("b", "/data", "tmpfs")
-    set_mounts(monkeypatch, Mount("c", "/", "xfs"), below, hides)
-    assert mount_of("/data/x") == hides and mount_of("/database").device == "c"
-
-
-def test_describe_storage_reads_system(tmp_path, monkeypatch):
-    set_mounts(monkeypatch, Mount("/dev/vda1", "/", "ext4", "rw,noatime"))
-    device = os.stat(tmp_path).st_dev
-    queue = f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/../queue"
-    kernel = {f"{queue}/rotational": "0", f"{queue}/scheduler": "none [mq-deadline] kyber"}
-    monkeypatch.setattr(filesystems, "read", lambda path: kernel.get(str(path), ""))
-    description = filesystems.describe_storage("disk", tmp_path)
-    assert description.pop("free_bytes") > 0
-    assert description == {
-        "name": "disk",
-        "path": str(tmp_path),
-        "filesystem": "ext4",
-        "device": "/dev/vda1",
-        "rotational": False,
-        "mount_options": "rw,noatime",
-        "scheduler": "mq-deadline",
-    }
-
-
-def test_free_bytes_in_ram_leaves_memory_to_the_load(tmp_path, monkeypatch):
-    gib = 1 << 30
-    monkeypatch.setattr(filesystems.kernel, "memory", lambda: Memory(8 * gib, gib, None))
-    set_mounts(monkeypatch, Mount("disk", "/", "ext4"))
-    assert filesystems.free_bytes(tmp_path) > gib
-    set_mounts(monkeypatch, Mount("ram", "/", "tmpfs"))
-    assert filesystems.free_bytes(tmp_path) == 768 << 20
-    monkeypatch.setattr(filesystems.kernel, "memory", lambda: Memory(8 * gib, 100 << 20, None))
-    assert filesystems.free_bytes(tmp_path) == 0
-
-
 @needs_root
 @pytest.mark.parametrize(
     "name", ["back\\slash", "sp ace", "t\tab", "n\nl", "\\040", "l\u2028s", "ü"]
 )
 def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path, name):
-    with mounted(tmp_path / name) as point:
-        assert mount_of(point / "below")[:3] == ("tmpfs", str(point), "tmpfs")
+    with mounted_ext4(tmp_path / "image", tmp_path / name, 8), mounted(tmp_path / name) as point:
+        assert mount_of(point / "below")[:3] == ("tmpfs", str(point), "tmpfs"), "the last mount"
 
 
 @needs_root
@@ -392,20 +347,6 @@ def test_copy_tree_on_a_full_disk_raises_its_error(tmp_path, monkeypatch):
     with mounted(tmp_path / "full", "size=64k") as full, no_space as caught:
         copy_tree(tmp_path / "tree", full / "copy")
     assert caught.value.filename == str(full / "copy")
-
-
-@pytest.mark.parametrize(
-    "configured", ["link", "./link/../link", "here/../real", "real", "{}/link"]
-)
-def test_resolve_gives_one_path_per_folder(tmp_path, configured):
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    folder = resolve(configured.format(tmp_path), tmp_path)
-    assert folder == (tmp_path / "real").resolve()
-    place = WorkDir(configured.format(tmp_path), tmp_path)
-    assert place.storage == folder
-    context = {"storage": {"name": "disk", "path": str(place.path)}, "targets": str(folder)}
-    assert output_locations([context]) == [f"{folder}, the storage itself"]
 
 
 # Boots of a guest, with a script in place of its kernel
