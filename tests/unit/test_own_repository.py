@@ -83,10 +83,18 @@ def test_own_repository_as_it_is_is_detected_and_first(
     is_physical = made["fmt"] == "f2" and number == 8
     assert f"mine is of format {number}{LAYOUT * is_physical}: a copy of it" in findings(here)
     shards = f"It has {full} full shards, {packed} packed: {packing} is the baseline."
-    assert shards in findings(here)
+    assert shards in findings(here) and "Exports read the folder trunk." in findings(here)
     parts = {"repository": {"name": "mine", "format": "as-is"}}
     why = axis_of("packing").why_not("pack", parts, here)
     assert why_no_pack in why and bool(why) is bool(why_no_pack)
+
+
+def test_format_findings_without_trunk_name_the_root(tmp_path):
+    path = tmp_path / "mine"
+    fsfs.create(path, "f6")
+    url = f"{path.as_uri()}/project/trunk"
+    subprocess.run(["svn", "mkdir", "-q", "--parents", "-m", "", url], check=True)
+    assert "Exports read the root, with all branches and tags." in findings(here_of(path))
 
 
 @pytest.mark.parametrize(

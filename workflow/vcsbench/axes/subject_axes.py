@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from vcsbench import words
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.configuration import Config
-from vcsbench.errors import UserError
+from vcsbench.errors import UserError, printable
 from vcsbench.files import why_not_on_disk
 from vcsbench.formats import (
     AS_IS,
@@ -175,7 +175,16 @@ def _format_findings(env: Environment) -> list[str]:
             f"{form} is that, upgraded in place: its revisions keep the layout that they have."
             for form in _upgraded_formats(env)
         ),
+        _exported(env),
     ]
+
+
+def _exported(env: Environment) -> str:
+    # A local repository is its own loaded form.
+    tree = env.sources[env.only].tree(env.root)
+    if tree:
+        return f"Exports read the folder {printable(tree)}."
+    return "Exports read the root, with all branches and tags. TREE=project/trunk names a folder instead."
 
 
 def current_packing(env: Environment) -> str:
