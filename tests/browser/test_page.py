@@ -120,7 +120,7 @@ MINE = "#&ra=http&format=f6&packing=nopack&config=slow"
 
 def test_overview_counts_the_results_of_all_cases(page, tmp_path):
     seen = drive(page, tmp_path, OVERVIEW)
-    assert seen["first"] == ["All cases measured. Pick your case above for your own numbers."]
+    assert seen["first"] == ["All cases measured. For your own numbers, pick what you have above."]
     assert seen["chips"]["card-format"] == ["f7 2.0x faster in 6"]
     assert (seen["now"], len(seen["best"])) == ("", 3)
     assert seen["scope"] == "Over all cases measured, if you change only this:"
@@ -130,7 +130,7 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     seen = drive(page, tmp_path, OVERVIEW, anchor=MINE)
     first, steps, changes = seen["first"]
     assert first.startswith(
-        "Your case: http, f6, not packed, default settings. Best change of all: "
+        "You have: http, f6, not packed, default settings. Best change of all: "
     )
     assert "f7, packed, default settings: 2.5x faster, " in first
     numbers = [float(number) for number in re.findall(r"([\d.]+) s", steps)]
@@ -139,7 +139,7 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     assert changes.startswith("Single changes, largest gain first: f7 2.0x faster (")
     assert seen["chips"]["card-format"] == ["f7 2.0x faster"]
     assert len(seen["best"]) == 1 and f"2.5x faster, {seen['now']} → " in seen["best"][0]
-    assert seen["scope"] == "In your case, if you change only this:"
+    assert seen["scope"] == "With what you have, if you change only this:"
     assert seen["cards"][0] == "card-format"
     kept = drive(page, tmp_path, OVERVIEW, anchor=MINE.replace("=f6", "=f7"))
     assert kept["chips"]["card-format"] == ["keep f7 2.0x faster"]

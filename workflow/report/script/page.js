@@ -1,4 +1,4 @@
-// "My case", notes, print, and the start.
+// "What I have", notes, print, and the start.
 
 const mine = document.getElementById("case");
 const note = document.getElementById("note");
@@ -167,11 +167,11 @@ function applyFirst(values, { best, gains, undecided, isMine, lacking }) {
   const first = document.getElementById("first");
   if (!first) return;
   if (!has.length) {
-    const text = mine ? " Pick your case above for your own numbers." : "";
+    const text = mine ? " For your own numbers, pick what you have above." : "";
     first.replaceChildren(made("p", "", made("b", "All cases measured."), text));
     return;
   }
-  const lines = [made("p", "", made("b", `Your case: ${has.join(", ")}.`))];
+  const lines = [made("p", "", made("b", `You have: ${has.join(", ")}.`))];
   const open = [...mine.elements].filter(({ name, value }) => name && !value).map(({ name }) => labelOf(name, ""));
   if (open.length) lines[0].append(` Pick ${open.join(", ")} as well for your times.`);
   else if (best) lines[0].append(" Best change of all: ", made("b", best.text), `: ${best.effect} (${best.operation}).`);
@@ -204,7 +204,7 @@ function applyCase() {
     const isOther = key in by && by[key] && overall !== short;
     card.querySelector(".sentence").textContent = isOther ? `${sentence} Over all cases: ${overall}. ${reason}` : sentence;
     const axis = card.querySelector(".forest")?.dataset.compares;
-    const scope = Object.keys(values).length ? "In your case" : "Over all cases measured";
+    const scope = Object.keys(values).length ? "With what you have" : "Over all cases measured";
     card.querySelector(".scope").textContent = `${scope}, if you change only this:`;
     // A reader who has the value has nothing to apply.
     for (const action of card.querySelectorAll(".do")) {

@@ -12,7 +12,7 @@ function state() {
   return { anchor: decodeURIComponent(anchor), given: new URLSearchParams(rest.join("&")) };
 }
 
-// The picked axis values: one per axis. A value that "My case" does not offer is none.
+// The picked axis values: one per axis. A value that "What I have" does not offer is none.
 function picked() {
   const controls = document.getElementById("case")?.elements ?? {};
   const isOffered = (name, value) => !controls[name]?.options || [...controls[name].options].some((option) => option.value === value);

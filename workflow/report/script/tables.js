@@ -92,7 +92,7 @@ function applyFilter(given) {
   }
 }
 
-// The axes of the tables that "My case" does not have.
+// The axes of the tables that "What I have" does not have.
 function makeFilter(labels) {
   if (!filter) return;
   const values = {};

@@ -1,4 +1,4 @@
-"""The answers of a page: the overview, cards with forest plots, "My case", and situations."""
+"""The answers of a page: the overview, cards with forest plots, "What I have", and situations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RANKS = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED
 
 
 class Pick(NamedTuple):
-    """An axis of "My case": its values with their labels, and the preset value."""
+    """An axis of "What I have": its values with their labels, and the preset value."""
 
     axis: str
     label: str
@@ -217,7 +217,7 @@ def _present(where: Where) -> Where:
 
 
 def picks_of(results: Results, cards: Sequence[CardView]) -> list[Pick]:
-    """Return the axes of "My case" with several values, preset for a reader's own repository."""
+    """Return the axes of "What I have" with several values, preset for a reader's own repository."""
     study, picks, answers = results.study, [], 1
     left_out = {*NOT_PICKED, study.command_axis, *study.axes_of("repositories")}
     # An answer over all cells follows no pick.

@@ -32,7 +32,7 @@ FLAGS = {
 }
 HEADER = (
     "Answers over all cases measured. Each answer changes one thing and keeps the",
-    "rest. For your own case, pick what you have at the top of the report.",
+    "rest. For your own numbers, pick what you have at the top of the report.",
 )
 _QUESTION, _ANSWER = 12, 10
 _VERDICTS = {
