@@ -364,12 +364,17 @@ def document(results: list[tuple[Case, Outcome]]) -> str:
 def summary(results: list[tuple[Case, Outcome]]) -> str:
     """Return the rows of the document: the most usual cases, and their most important shares."""
     names = {
-        "5 rounds": Case(5),
-        "10 rounds": Case(10),
-        "5 rounds, one pair of duplicates": Case(5, blocks=1, duplicates=1, experiments=2000),
-        "10 rounds, duplicates differ by 3 %": Case(10, twins="differ"),
-        "as many rounds as a run decides": Case("by minutes"),
+        "5 rounds, 24 pairs of duplicates": Case(5),
+        "10 rounds, 24 pairs": Case(10),
+        "5 rounds, 3 pairs": Case(5, blocks=1, experiments=2000),
+        "5 rounds, 1 pair": Case(5, blocks=1, duplicates=1, experiments=2000),
+        "as many rounds as a session decides, 24 pairs": Case("by minutes"),
         "the same, unequal noise": Case("by minutes", scatter="unequal", experiments=1500),
+        "10 rounds, 24 pairs that differ by 3 %": Case(10, twins="differ"),
+        "5 rounds, 12 pairs that differ by 2 %": Case(5, blocks=4, twins="by 2 %"),
+        "5 rounds, 1 pair that differs by 1.5 %": Case(
+            5, blocks=1, duplicates=1, twins="by 1.5 %", experiments=2000
+        ),
     }
     lines = [
         "| case | intervals that contain the truth | equal pairs called different "
