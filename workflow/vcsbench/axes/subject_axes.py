@@ -353,7 +353,6 @@ AXES = (
     Axis(
         "format",
         words=_format_words,
-        of_server=True,
         why_invalid=_why_no_format,
         select=_select_formats,
         part=_format_part,
@@ -366,7 +365,6 @@ AXES = (
     Axis(
         "packing",
         words=_packing_words,
-        of_server=True,
         select=_select_packings,
         part=lambda value, env: (
             {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}
