@@ -111,10 +111,7 @@ def server_file(folder: Path, name: str) -> Path:
 
 
 def server_files_digest(folder: Path, names: Sequence[str]) -> str:
-    files = server_files(folder, names)
-    position = {name: i for i, name in enumerate(names)}
-    ordered = sorted(files, key=lambda file: (position[Path(file).parts[0]], Path(file)))
-    return _digest([(file, files[file]) for file in ordered])
+    return _digest([*server_files(folder, names).items()])
 
 
 def _list(folder: Path, names: Sequence[str]) -> list[tuple[str, Path]]:
@@ -123,13 +120,13 @@ def _list(folder: Path, names: Sequence[str]) -> list[tuple[str, Path]]:
         path = folder / name
         if os.path.lexists(path) and not path.is_file() and not path.is_dir():
             raise UserError(f"{path}: this is not a regular file. Replace it, or remove it.")
-        paths += sorted(path.rglob("*")) if path.is_dir() else [path]
+        paths += path.rglob("*") if path.is_dir() else [path]
     return [(str(path.relative_to(folder)), path) for path in paths if path.is_file()]
 
 
 def _digest(files: Sequence[tuple[str, Path]]) -> str:
     total = hashlib.sha256()
-    for name, path in files:
+    for name, path in sorted(files):
         content = read_bytes(path, CONFIGURATION_BYTES)
         try:
             is_text = "\0" not in content.decode()

@@ -7,8 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -34,8 +33,8 @@ CLIENT_ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "HGRCPATH": "",
 }
-LIBRARY = re.compile(r"libsvn_.*\.so")
-ARCHITECTURE = "-linux-"
+# Subversion's libraries in a folder, or in one of an architecture.
+LIBRARIES = ("libsvn_*.so*", "*-linux-*/libsvn_*.so*")
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 MODULES_OF = "lib/python3*/*-packages"
@@ -131,22 +130,8 @@ class Programs(_Places):
         prefix = self.prefix or str(Path(self.find("svn")).resolve().parent.parent)
         folders = [os.path.join(prefix, "lib"), os.path.join(prefix, "lib64")]
         folders += filter(None, self.library_path.split(":"))
-        libraries: set[str] = set()
-        for folder in folders:
-            with suppress(OSError):
-                names = os.listdir(folder)
-                below = [os.path.join(folder, name) for name in names if ARCHITECTURE in name]
-                libraries.update(
-                    path for place in (folder, *below) for path in _libraries_in(place)
-                )
-        return joined_digest(libraries)
-
-
-def _libraries_in(folder: str) -> Iterator[str]:
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if LIBRARY.match(entry.name) and not entry.is_symlink():
-                yield entry.path
+        found = (path for f in folders for names in LIBRARIES for path in Path(f).glob(names))
+        return joined_digest({str(path) for path in found if not path.is_symlink()})
 
 
 def path_of(need: str) -> str:
