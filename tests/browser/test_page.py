@@ -30,7 +30,9 @@ setInterval(() => {
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """The report of a completely measured study with duplicates."""
-    return write_page(make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1))
+    load = {"seconds": 22.0, "pack_seconds": 0.4, "revisions": 5500, "path": "/dev/shm/x"}
+    made = make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1)
+    return write_page(made, loads={"ruby": load})
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +100,30 @@ def test_picks_change_cards_cases_tables_and_address(page, tmp_path):
     assert 0 < len(filtered["cells"]) < len(before["cells"])
     back = f"{pick('ra', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
     assert drive(page, tmp_path, back + CARD) == {**before, "hash": ""}
+
+
+def test_revisions_of_a_reader_give_estimates_of_load_and_packing(page, tmp_path):
+    steps = """
+    return { lines: all(".estimate").filter(seen).map((line) => line.textContent), hash: location.hash,
+             first: document.getElementById("first").textContent,
+             summary: document.querySelector(".cases > summary").textContent };
+    """
+    before = drive(page, tmp_path, steps)
+    type_in = """
+    const input = document.getElementById("revisions");
+    input.value = "20000";
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    """
+    seen = drive(page, tmp_path, type_in + steps)
+    lines = [line.replace("\u202f", " ") for line in seen["lines"]]
+    assert before["lines"] == [] and sorted(lines) == [
+        "Estimate for 20 000 revisions at this rate: 1.5 s.",
+        "Estimate for 20 000 revisions at this rate: 80 s, on a disk up to 11 min.",
+    ]
+    # A number of revisions is no case.
+    assert seen == {**before, "lines": seen["lines"], "hash": "#&revisions=20000"}
+    assert drive(page, tmp_path, steps, anchor="#&revisions=20000") == seen
+    assert drive(page, tmp_path, f"mine.reset(); {steps}", anchor="#&revisions=20000") == before
 
 
 OVERVIEW = """

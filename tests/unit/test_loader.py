@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dump_streams import BASE, DATE, HEAD, file, folder, revision
-from project import needs, write_program
+from project import needs, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import fill_template
@@ -53,6 +53,19 @@ def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
     }
     argv = fill_template(study["commands"]["load"]["argv"], words)
     subprocess.run(argv, input=dump, check=True)
+
+
+def test_load_has_the_time_of_packing(tmp_path):
+    path = tmp_path / "of.dump"
+    path.write_bytes(HEAD + b"".join(revision(n + 1) for n in range(1000)) + folder(b"trunk"))
+    source = sources.open_source("it", {"source": "dump", "path": str(path)})
+    times = []
+    for packings in (["nopack"], ["nopack", "pack"]):
+        with open_folder("/dev/shm") as staging:
+            facts = load_source(source, [("f6", packing) for packing in packings], staging)
+            times.append((facts["pack_seconds"], facts["seconds"]))
+    (none, _), (packing, whole) = times
+    assert none == 0 < packing < whole
 
 
 def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch):

@@ -141,13 +141,22 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
     repository = {"name": "ruby", "packing": "pack", "youngest": 5526, "files": 3}
     sizes = {"f6": 80 * 1024**2, "f7": 35 * 1024**2}
     contexts = [{"repository": {**repository, "format": f, "bytes": n}} for f, n in sizes.items()]
-    loads = {"ruby": {"seconds": 22.0, "revisions": 5526, "path": "/dev/shm/x"}, "bsd": {}}
+    load = {"seconds": 22.0, "pack_seconds": 2.0, "revisions": 5526, "path": "/dev/shm/x"}
+    loads = {"ruby": load, "bsd": {}}
     found = card_views(results.advice.cards, replace(results, contexts=contexts, loads=loads))
     costs = {view.card.question.axis: " ".join(view.costs) for view in found}
     text = costs["format"].replace("\u202f", " ")
     assert "f6 80.0 MiB in 3 files, f7 35.0 MiB in 3 files (5 526 revisions, packed)" in text
-    assert "took 22 s; time grows in proportion. That was in memory" in text
-    assert costs["packing"] == costs["ra"] == ""
+    assert "Loading 5 526 revisions, all formats at once, took 22 s in memory." in text
+    assert costs["packing"].replace("\u202f", " ") == "Packing 5 526 revisions took 2 s in memory."
+    assert costs["ra"] == ""
+    rates = {view.card.question.axis: view.rates for view in found}
+    # Commits make a load on a disk eight times as long.
+    assert rates["format"] == pytest.approx([22 / 5526, 8 * 22 / 5526])
+    assert rates["packing"] == pytest.approx([2 / 5526]) and rates["ra"] == []
+    on_disk = {"ruby": {**load, "path": "/var/tmp/x"}}
+    views = card_views(results.advice.cards, replace(results, contexts=contexts, loads=on_disk))
+    assert card_on({"cards": views}, "format").rates == pytest.approx([22 / 5526])
 
 
 NAME = "hot-log-packing-penalty"

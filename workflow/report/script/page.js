@@ -103,6 +103,23 @@ function axesApart([one], [other]) {
   return Object.keys(one).filter((axis) => one[axis] !== other[axis]);
 }
 
+function durationOf(seconds) {
+  const minutes = Math.round(seconds / 60);
+  return seconds < 90 ? `${Number(seconds.toPrecision(2))} s` : minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+}
+
+// The time of a load or of packing for the reader's number of revisions.
+function applyEstimates() {
+  const count = Number(state().given.get("revisions")) || 0;
+  const input = document.getElementById("revisions");
+  if (input) input.value = count || "";
+  for (const line of document.querySelectorAll(".estimate")) {
+    const [here, onDisk] = line.dataset.rates.split(" ").map((rate) => durationOf(rate * count));
+    line.textContent = `Estimate for ${written(count, "revisions")} at this rate: ${here}${onDisk ? `, on a disk up to ${onDisk}` : ""}.`;
+    line.hidden = !count;
+  }
+}
+
 // The command that adds cells to the grid of this run.
 function commandToAdd(cells) {
   const { study, args } = known.of;
@@ -227,10 +244,10 @@ function applyCase() {
 
 function makeCase() {
   if (!mine) return;
-  mine.addEventListener("change", ({ target }) => select({ [target.name]: target.value }));
+  mine.addEventListener("change", ({ target }) => select({ [target.name || target.id]: target.value }));
   mine.addEventListener("reset", (event) => {
     event.preventDefault();
-    select(Object.fromEntries([...mine.elements].filter(({ name }) => name).map(({ name }) => [name, ""])));
+    select(Object.fromEntries([...mine.elements].map(({ name, id }) => [name || id, ""])));
   });
   const presets = [...mine.elements].filter(({ dataset }) => dataset.preset);
   if (!state().given.size && presets.length) {
@@ -257,7 +274,7 @@ async function start() {
   answers = await unpacked("answers");
   makeCase();
   makeFilter(answers?.labels ?? {});
-  listeners.unshift(applyCase, applyFilter);
+  listeners.unshift(applyCase, applyEstimates, applyFilter);
   update();
   goToAnchor();
   document.documentElement.dataset.ready = "yes";

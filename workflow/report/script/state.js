@@ -2,7 +2,7 @@
 // A link restores it.
 "use strict";
 
-const OURS = ["only", "marks", "number"];
+const OURS = ["only", "marks", "number", "revisions"];
 const listeners = [];
 
 function state() {

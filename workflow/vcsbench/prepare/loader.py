@@ -137,9 +137,9 @@ def _log(text: str) -> None:
 def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRecord:
     """Load `source` into `staging`/<format>.<packing> for each pair. Nothing is verified (verify).
 
-    The user's own repository is copied first, and the others are loaded from that copy: all have the same
-    revisions, although commits arrive. Return revisions, notes, load_options, tree, folder and long_names
-    (summarize_tree), and seconds.
+    The user's own repository is copied first, and the others are loaded from that copy: all have the
+    same revisions, although commits arrive. Return revisions, notes, load_options, tree, folder and
+    long_names (summarize_tree), seconds, and pack_seconds of the slowest `svnadmin pack`.
     """
     begun = time.monotonic()
     created = {parse_format(fmt).loaded_as for fmt, _ in pairs}
@@ -160,7 +160,7 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
         facts = replace(streamed, notes=[*facts.notes, *streamed.notes])
     _log(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(partial(_finish, pairs=pairs), [*copied, *paths]))
+        packing_s = [*pool.map(partial(_finish, pairs=pairs), [*copied, *paths])]
     for fmt, packing in pairs:
         path = staging / f"{fmt}.{packing}"
         if mismatch := fsfs.mismatch(path, fmt, packing):
@@ -176,6 +176,7 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
         "folder": folder,
         "long_names": long_names,
         "seconds": round(time.monotonic() - begun, 1),
+        "pack_seconds": round(max(packing_s, default=0.0), 2),
     }
 
 
@@ -370,7 +371,9 @@ def _stream(source: Source, paths: list[Path]) -> Facts:
     return facts
 
 
-def _finish(path: Path, pairs: Sequence[Pair]) -> None:
+def _finish(path: Path, pairs: Sequence[Pair]) -> float:
+    """Make the variants of a loaded repository. Return the seconds of its slowest `svnadmin pack`."""
+    packing_s = 0.0
     created, _, packing = path.name.rpartition(".")
     needed = [(fmt, packing) for fmt, packing in pairs if parse_format(fmt).loaded_as == created]
     for fmt in dict.fromkeys(fmt for fmt, _ in needed):
@@ -381,12 +384,15 @@ def _finish(path: Path, pairs: Sequence[Pair]) -> None:
         packed = path.with_name(f"{fmt}.{fsfs.PACKED}")
         if (fmt, fsfs.PACKED) in needed and packed != plain:
             shutil.copytree(plain, packed)
+            begun = time.monotonic()
             _pack(packed)
+            packing_s = max(packing_s, time.monotonic() - begun)
             _log(f"packed {fsfs.read_shape(packed).packed} shards of {packed.name}")
         if plain != path and (fmt, packing) not in needed:
             shutil.rmtree(plain)
     if (created, packing) not in needed:
         shutil.rmtree(path)
+    return packing_s
 
 
 def _pack(path: Path) -> None:

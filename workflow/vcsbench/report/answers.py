@@ -35,6 +35,11 @@ NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
 STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
 SIZED = ("format", "packing")
+# What a change takes: its words, the key of its seconds, and how many times as long it is on a disk.
+WORK = {
+    "format": ("Loading {}, all formats at once,", "seconds", 8),
+    "packing": ("Packing {}", "pack_seconds", 0),
+}
 RANKS = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
 
 
@@ -82,6 +87,7 @@ class CardView(NamedTuple):
     actions: Sequence[tuple[str, str, CardAction]]
     lines: Sequence[str]
     costs: Sequence[str]
+    rates: Sequence[float] = ()
 
 
 class BestChoice(NamedTuple):
@@ -113,23 +119,25 @@ class SituationView(NamedTuple):
 
 def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     ranked = sorted(cards, key=lambda card: RANKS.index(card.answer.kind))
-    return [_card_view(card, _costs(results, card.question.axis)) for card in ranked]
+    return [_card_view(card, *_costs(results, card.question.axis)) for card in ranked]
 
 
-def _costs(results: Results, axis: str) -> list[str]:
+def _costs(results: Results, axis: str) -> tuple[list[str], list[float]]:
+    """Return the known costs of a change (size on disk, time of a load or of packing), and its seconds
+    per revision: in memory, and on a disk if known.
+    """
     sizes = disk_sizes(results.contexts, axis)
-    costs = [f"Disk here: {sizes}."] if sizes else []
+    costs, rates = [f"Disk here: {sizes}."] if sizes else [], []
+    what, key, on_disk = WORK.get(axis, ("", "", 0))
     names = {(context.get("repository") or {}).get("name") for context in results.contexts}
     for name, load in results.loads.items():
-        if axis == "format" and name in names and load.get("revisions", 0) > 1:
-            took = words.duration(load["seconds"])
+        if name in names and load.get("revisions", 0) > 1 and load.get(key):
             revisions = words.count_of(load["revisions"], "revision")
-            costs.append(
-                f"Loading {revisions}, all formats at once, took {took}; time grows in proportion."
-            )
-            if str(load.get("path", "")).startswith("/dev/shm/"):
-                costs.append("That was in memory; a disk can take eight times as long.")
-    return costs
+            where = " in memory" if str(load.get("path", "")).startswith("/dev/shm/") else ""
+            costs.append(f"{what.format(revisions)} took {words.duration(load[key])}{where}.")
+            rate = load[key] / load["revisions"]
+            rates = [rate, rate * on_disk] if where and on_disk else [rate]
+    return costs, rates
 
 
 def disk_sizes(contexts: Rows, axis: str) -> str:
@@ -156,7 +164,7 @@ def disk_sizes(contexts: Rows, axis: str) -> str:
     return f"{', '.join(texts)} ({revisions}, {value_label(other, key[1])})"
 
 
-def _card_view(card: Card, costs: Sequence[str]) -> CardView:
+def _card_view(card: Card, costs: Sequence[str], rates: Sequence[float]) -> CardView:
     name = card.question.axis
     pairs = [(case, pair) for case in card.cases for pair in case.pairs]
     left, right = (
@@ -177,7 +185,7 @@ def _card_view(card: Card, costs: Sequence[str]) -> CardView:
     has_several = len({pair.candidate for _, pair in pairs}) > 1
     rows = [_forest_row(card, case, pair, axis, has_several) for case, pair in pairs]
     drawing = charts.forest_axis(axis)
-    return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs)
+    return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs, rates)
 
 
 def _forest_row(
