@@ -20,10 +20,10 @@ from unit.report_files import (
     results_of,
 )
 from unit.synthetic import AXES
-from vcsbench.advice.cards import Advice, factor
+from vcsbench.advice.cards import Advice, Choice, Situation, factor
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.errors import UserError
-from vcsbench.report.answers import card_views, choice
+from vcsbench.report.answers import card_views, choice, operations_of
 from vcsbench.report.findings_section import MEANINGS, causes_of, finding_views, summary_of
 from vcsbench.report.page import StudyFindings, build_index, build_page, page_of, read_entries
 from vcsbench.report.results import Results, read_records, read_results
@@ -202,10 +202,21 @@ def test_summary_has_the_number_and_the_reasons_of_each_verdict(results):
     assert lines["reversed"].why == "smaller scale (1), newer Subversion (1)"
     assert lines["not measured"].why == f"not in the grid ({lines['not measured'].number})"
     more = [{"why": WHY}, {"why": "smaller scale: 0.2 (to test: `set scale`)"}]
-    scale, version = causes_of(more)
+    scale, version = causes_of(more, [])
     assert scale == ("smaller scale", ["0.1", "0.2"], ["`set scale`"])
     assert (version.label, version.tests) == ("newer Subversion", [])
-    assert causes_of([{"why": "on a bound: x"}]) == []
+    assert causes_of([{"why": "on a bound: x"}], []) == []
+
+
+@pytest.mark.parametrize("verdict", ["reversed", "differs"])
+def test_finding_that_differs_without_a_known_reason_reports_that(results, verdict):
+    why = "reversed: packed" if verdict == "reversed" else ""
+    views, rows = views_of(results, why)
+    view = next(view for view in views if view.id == NAME)
+    assert (view.verdict, view.possible) == (verdict, ["none known"])
+    (line,) = summary_of([view])
+    assert line.why == "none known (1)"
+    assert [cause.label for cause in causes_of(rows, views)][-1] == "none known"
 
 
 def test_findings_have_the_published_and_the_measured_set_up(page, tree):
@@ -276,6 +287,15 @@ def test_packed_answers_equal_the_rule_on_the_fitting_cases(page, picks):
     expected = view.card.answer_for(picks)
     texts = [expected.kind, expected.short, expected.sentence, expected.value]
     assert card["answers"][number] == texts
+
+
+def test_best_combination_names_only_values_that_it_has(results, page):
+    case = {"command": "log", "cache": "cold", "ra": "http", "repo": "ruby", "format": ""}
+    cases = [case, {**case, "ra": "", "format": "f7"}]
+    choices = [Choice({"packing": "pack"}, 1.0)]
+    advice = replace(results.advice, situations=[Situation(where, choices) for where in cases])
+    made = operations_of(replace(results, advice=advice), page["cards"])
+    assert [best.label for best in made[0].best] == ["http", "f7"]
 
 
 def test_overview_and_situations_have_the_best_combination(page):

@@ -103,6 +103,13 @@ def test_setup_of_different_contexts_has_both(fact, second, expected):
     assert any(expected in text for text in setup(context(1), context(2, **second)).facts[fact])
 
 
+def test_head_names_machines_that_differ_by_a_few_mib_once():
+    sizes = (1950, 1960, 1940)
+    hosts = [{"name": "guest", "cores": 1, "memory_bytes": size << 20} for size in sizes]
+    found = setup(*(context(n, host=host) for n, host in enumerate(hosts)))
+    assert found.conditions["Machine"] == "guest (1 core, 2 GiB)"
+
+
 @pytest.mark.parametrize(
     ("virtualized", "storage", "label"),
     [

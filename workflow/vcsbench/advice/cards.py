@@ -65,6 +65,7 @@ VALUES = {
     "reflink": {"on": "reflinks on", "off": "reflinks off"},
     "pristines": {"stored": "pristines stored", "none": "no pristines"},
     "wire_compression": {"on": "compression on", "off": "compression off"},
+    "network_delay": {"0": "no delay"},
 }
 # A square is a cache: empty, half full (the OS cache), full (the server's cache, too).
 PICTOGRAMS = {"cold": "□", "hot": "■", "hot-os": "◧", "hot-svn": "■"}

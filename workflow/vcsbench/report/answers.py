@@ -28,7 +28,7 @@ from vcsbench.advice.cards import (
 from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
 from vcsbench.evidence.measurements import FLAGGED_SHARE
 from vcsbench.report import charts
-from vcsbench.report.results import Results, Rows, unique, values_in, varying
+from vcsbench.report.results import Results, Rows, name_of, unique, values_in, varying
 
 # A reader does not choose these.
 NOT_PICKED = ("cache", "clients", "build")
@@ -288,7 +288,7 @@ def operations_of(results: Results, cards: Sequence[CardView]) -> list[Operation
 
 
 def _best(situation: Situation, shown: Sequence[str]) -> BestChoice:
-    label = ", ".join(value_label(axis, situation.where.get(axis, "")) for axis in shown)
+    label = name_of(situation.where, shown)
     if not (best := situation.best):
         return BestChoice(_present(situation.where), label, "", f"no answer: {situation.why_not}")
     effect = seconds(best.seconds)

@@ -29,6 +29,9 @@ MEANINGS = {
     contract.NOT_MEASURED: "",
 }
 _DIFFERENT = (contract.REVERSED, contract.DIFFERS)
+# Of a finding that differs, if no condition other than published explains it.
+NO_REASON = "none known"
+NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
 _ROUNDS = re.compile(r"`rounds: (\d+)`")
 
@@ -94,12 +97,14 @@ def summary_of(views: Sequence[FindingView]) -> list[VerdictCount]:
     return lines
 
 
-def causes_of(rows: Rows) -> list[Cause]:
+def causes_of(rows: Rows, views: Sequence[FindingView]) -> list[Cause]:
     known: dict[str, dict[str, str]] = {}
     for row in rows:
         for sentence, test in contract.read_reasons(row.get("why") or ""):
             if contract.is_possible(sentence):
                 known.setdefault(_label(sentence), {})[_text(sentence)] = test
+    if any(NO_REASON in view.possible for view in views):
+        known[NO_REASON] = {NOTHING_EXPLAINS: ""}
     return [Cause(name, [*of], unique(filter(None, of.values()))) for name, of in known.items()]
 
 
@@ -160,7 +165,7 @@ def finding_views(
                     ],
                 )
             ),
-            possible=unique(possible),
+            possible=unique(possible) or [NO_REASON] * (verdict in _DIFFERENT),
             why=_reasons(why, account),
             table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",

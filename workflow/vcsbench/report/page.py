@@ -168,7 +168,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "operations": answers.operations_of(results, cards),
         "findings": findings,
         "verdicts": summary_of(findings),
-        "causes": causes_of(results.findings),
+        "causes": causes_of(results.findings, findings),
         "expectations": expectations,
         "compared": compared_setup(setup, study),
         "situations": answers.situations_of(results),

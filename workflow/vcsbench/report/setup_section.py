@@ -160,8 +160,9 @@ def _nodes(contexts: Rows, study: Study) -> list[str]:
 
 def _machine(host: Row) -> str:
     cores, memory = host.get("cores"), host.get("memory_bytes")
-    sizes = [f"{cores} cores" if cores else "", words.size(memory) if memory else ""]
-    named = ", ".join(filter(None, sizes))
+    # Guests of one kind differ by a few MiB.
+    size = f"{memory / 2**30:.0f} GiB" if memory else ""
+    named = ", ".join(filter(None, [words.count_of(cores, "core") if cores else "", size]))
     return f"{host.get('name') or 'a machine'}{f' ({named})' if named else ''}"
 
 
