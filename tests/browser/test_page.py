@@ -5,12 +5,13 @@ import json
 import re
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from browser.driver import browse, drive, needs_chromium, visit
-from unit.report_files import CONFIG, default_grid, make_files, write_page
+from unit.report_files import CONFIG, default_grid, make_files, results_of, write_page
 from unit.study_grid import study_grid
 from vcsbench.config.validation import read_yaml
 
@@ -200,6 +201,23 @@ def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
         page, tmp_path, "return document.querySelector('#first pre');", anchor="#&ra=http"
     )
     assert without is None
+
+
+def test_page_with_one_answer_over_all_cells_has_no_picks(tmp_path):
+    made = make_files(tmp_path / "study", skip=default_grid, twins=1)
+    advice = results_of(made).advice
+    cards = [replace(c, question=replace(c.question, aggregate=True)) for c in advice.cards]
+    page = write_page(made, advice=replace(advice, cards=cards))
+    steps = """
+    const cells = grids.filter((g) => g.measured && g.section.id === "table-elapsed")
+      .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell));
+    return { error: document.documentElement.dataset.error, picks: mine,
+             cases: all("#card-packing .forest tbody tr").filter(seen).length,
+             access: [...new Set(cells.map((c) => c.keys.ra))] };
+    """
+    # The filter of the tables has the access.
+    seen = drive(page, tmp_path, steps, anchor="#&ra=http")
+    assert seen == {"picks": None, "cases": 36, "access": ["http"]}
 
 
 def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
