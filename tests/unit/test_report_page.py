@@ -414,6 +414,21 @@ def test_time_of_fixed_rounds_has_the_time_of_more(results):
     )
 
 
+def test_possible_reasons_are_tested_with_the_arguments_of_the_run(results):
+    run, more = "make report STUDY=fsfs-san-2014", "ARGS='--configfile larger.yaml'"
+    tests = [f"`make x && {run} {more}`", f"name a folder, then `{run}`"]
+    why = f"smaller scale: 1 (to test: {tests[0]}); other storage: SSD (to test: {tests[1]})"
+    row = {**results.findings[0], "verdict": "differs", "why": why}
+    for command, arguments in (("vcsbench run", ""), ("vcsbench run --configfile my.yaml", "my")):
+        page = page_of(replace(results, findings=[row], provenance={"command": command}))
+        found = [test for cause in page["causes"] for test in cause.tests]
+        mine = [
+            f"`make x && {run} ARGS='--configfile my.yaml --configfile larger.yaml'`",
+            f"name a folder, then `{run} ARGS='--configfile my.yaml'`",
+        ]
+        assert found == (mine if arguments else tests)
+
+
 def test_next_steps_have_the_arguments_of_the_run(results):
     made = {
         "command": "vcsbench run --repository=/r --cores=2 --configfile 'my b.yaml' --config seed=2"
@@ -424,10 +439,10 @@ def test_next_steps_have_the_arguments_of_the_run(results):
     commands = [shlex.split(command) for _, _, command in page["next_steps"]]
     files = "--configfile 'my b.yaml'"
     variables = ["REPO=/r", "STUDY=fsfs-san-2014"]
-    given = [*variables[:1], f"ARGS={files} --config seed=2", *variables[1:]]
+    given = [*variables, f"ARGS={files} --config seed=2"]
     assert commands == [
         ["make", "report", *given],
-        ["make", "baseline", "REPO=/r", f"ARGS={files}", "STUDY=fsfs-san-2014", "NAME=before"],
+        ["make", "baseline", *variables, f"ARGS={files}", "NAME=before"],
         ["make", "check", *given],
     ]
 

@@ -25,6 +25,7 @@ from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts
 from vcsbench.report.findings_section import (
     MEANINGS,
+    Cause,
     FindingView,
     causes_of,
     finding_views,
@@ -153,7 +154,7 @@ def page_of(results: Results) -> dict[str, Any]:
     where = [words.enumeration(setup.host_names), *([str(setup.last.year)] if setup.last else [])]
     quality, remarks = quality_of(results)
     citation, meta = citation_of(results, setup)
-    given = {**variables_of(results.provenance.get("command", "")), "STUDY": study.name}
+    given = variables_of(results.provenance.get("command", ""), study.name)
     account = results.account and {**results.account, "studies": 1}
     return {
         "study": study,
@@ -168,7 +169,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "operations": answers.operations_of(results, cards),
         "findings": findings,
         "verdicts": summary_of(findings),
-        "causes": causes_of(results.findings, findings),
+        "causes": [_as_typed(c, given) for c in causes_of(results.findings, findings)],
         "expectations": expectations,
         "compared": compared_setup(setup, study),
         "situations": answers.situations_of(results),
@@ -252,6 +253,17 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
         text = f"The tables have all {all_} comparisons. The cards leave out {all_ - of_cards}"
         sentences.append(f"{text}: those with a value that is no choice, and noise checks.")
     return sentences
+
+
+def _as_typed(cause: Cause, given: Mapping[str, str]) -> Cause:
+    """Return a possible reason whose tests have the arguments of the run."""
+
+    def repeated(match: re.Match[str]) -> str:
+        arguments = f"{given.get('ARGS', '')} {match[1] or ''}".strip()
+        return f"{command_of({**given, 'ARGS': arguments})}`"
+
+    plain = rf"make report STUDY={given['STUDY']}(?: ARGS='(--configfile larger.yaml)')?`"
+    return cause._replace(tests=[re.sub(plain, repeated, test) for test in cause.tests])
 
 
 def _next_steps(

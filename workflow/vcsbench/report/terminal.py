@@ -163,14 +163,15 @@ def _counts(study: StudySummary) -> Iterator[str]:
         yield f"{len(study.verdicts)} findings: {', '.join(verdicts)}"
 
 
-def variables_of(command: str) -> dict[str, str]:
+def variables_of(command: str, study: str = "") -> dict[str, str]:
     """Return the variables of make that repeat `vcsbench run ...`, without minutes and `measure=nothing`."""
     given: dict[str, str] = {}
     others: list[str] = []
     try:
-        arguments = dropwhile(lambda word: not word.startswith("-"), shlex.split(command))
+        typed = shlex.split(command)
     except ValueError:
-        return given
+        typed = []
+    arguments = dropwhile(lambda word: not word.startswith("-"), typed)
     for argument in arguments:
         flag, is_whole, value = argument.partition("=")
         if flag in FLAGS:
@@ -180,6 +181,7 @@ def variables_of(command: str) -> dict[str, str]:
     # `--config` without a value is an error.
     pairs = zip(others, [*others[1:], "-"], strict=False)
     given["ARGS"] = shlex.join(a for a, b in pairs if a != "--config" or not b.startswith("-"))
+    given["STUDY"] = study or given.get("STUDY", "")
     return {name: given[name] for name in (*FLAGS.values(), "ARGS") if name and given.get(name)}
 
 
