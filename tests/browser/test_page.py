@@ -189,9 +189,9 @@ def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
     subprocess.run(["sh", "-c", made], cwd=tmp_path, check=True)
     assert shlex.split(run) == [
         *("make", "report", f"STUDY={study}"),
-        "ARGS=--configfile 'a b.yaml' --configfile my-case.yaml",
+        "ARGS=--configfile 'a b.yaml' --configfile more.yaml",
     ]
-    more = read_yaml(tmp_path / "my-case.yaml")["grid"][study]["include"]
+    more = read_yaml(tmp_path / "more.yaml")["grid"][study]["include"]
     before, after = ({c.path for c in study_grid(study, *of)[1]} for of in (include, more))
     lacking = {path for path in after - before if path.endswith("/hot-svn")}
     assert before < after and lacking == after - before

@@ -124,7 +124,7 @@ function applyEstimates() {
 function commandToAdd(cells) {
   const { study, args } = known.of;
   const text = JSON.stringify({ grid: { [study]: { include: [...answers.include, ...cells] } } });
-  return `printf '%s\\n' ${quoted(text)} >my-case.yaml && make report ${withArgs(`${args} --configfile my-case.yaml`)}`;
+  return `printf '%s\\n' ${quoted(text)} >more.yaml && make report ${withArgs(`${args} --configfile more.yaml`)}`;
 }
 
 // The overview. Returns the best combination with the largest gain, and the gain of each card that has any.
