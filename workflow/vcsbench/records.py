@@ -427,6 +427,7 @@ class LoadRecord(TypedDict, total=False):
     folder: str
     long_names: int
     seconds: float
+    pack_seconds: float
     dump: DumpRecord
 
 
