@@ -87,6 +87,7 @@ LAYOUT = {"verdict": "apart", "sentence": "do NOT lie interleaved: far", "apart"
         ("Programs", {"versions": {"svn": "2"}}, "svn 1.14.2 (1 cell-round), 2 (1 cell-round)"),
         ("Caches", {"runs": CLEARED}, "Cleared by evicting the files one by one (vmtouch) for 2"),
         ("Layout", {"layout": LAYOUT}, "disk: the copies do NOT lie interleaved: far."),
+        ("Server", {"remote": {"host": "x", "url": "svn://x"}}, "The server is on x (svn://x)"),
         (
             "Storage",
             {"storage": {**FULL_DISK, "free_bytes": 5 << 30}},

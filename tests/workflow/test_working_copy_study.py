@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from project import ROOT, mounted, needs, wait_for
+from project import ROOT, free_port, mounted, needs, wait_for
 from vcsbench.axes.client_server import REFLINK_LIBRARY
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages.filesystems import why_cannot_make
@@ -197,6 +197,48 @@ def test_filesystem_unmounted_during_a_run_fails_its_cells(project):
         assert not list(folder.iterdir())
     finally:
         subprocess.run(["umount", folder], check=False, capture_output=True)
+
+
+@pytest.mark.slow
+@makes("tmpfs")
+def test_remote_server_is_measured_without_server_evidence(project):
+    part = {**PLAIN, "command": "update-1000", "filesystem": "tmpfs", "sqlite_locking": "default"}
+    configure(project, part)
+    project.prepare()
+    folder = Path(project.json("repositories/disk.json")["place"])
+    (copy,) = (folder / "repositories").glob("large.*.1")
+    port = free_port()
+    argv = ["svnserve", "-d", "--foreground", "--listen-host", "127.0.0.1", "--listen-port"]
+    with subprocess.Popen([*argv, str(port), "-r", copy.parent]) as server:
+        try:
+            remote = {"host": "elsewhere", "url": f"svn://127.0.0.1:{port}/{copy.name}"}
+            configure(project, part, server=remote)
+            project.succeed("measured")
+            context = project.context(STUDY, "update-1000/large/tmpfs/off/default/stored/-")
+            assert context["remote"] == remote and context["server"] is None
+            assert "server" not in context["promises"]
+            run = project.rows(f"measurements/{STUDY}.csv")[0]
+            assert not run["server_cpu_s"] and not is_invalid(run["flags"])
+            # The served repository has to equal the local copy.
+            configure(project, part, server={**remote, "url": f"svn://127.0.0.1:{port}/empty"})
+            output = project.fail("measured")
+            assert "relocate" in output and "has uuid" in output
+        finally:
+            server.kill()
+
+
+def test_remote_server_skips_cells_of_server_settings(project):
+    study = "fsfs-san-2014"
+    part = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "hot-os", "config": "slow"}
+    configure(
+        project,
+        studies=[study],
+        grid={study: {"include": [part]}},
+        server={"host": "elsewhere", "url": "svn://elsewhere/large"},
+    )
+    project.succeed(f"results/grid/{study}.csv")
+    skips = {row["skip"] for row in project.rows(f"grid/{study}.csv")}
+    assert len(skips) == 1 and "elsewhere" in skips.pop()
 
 
 @pytest.mark.slow

@@ -116,6 +116,7 @@ class Recipe(TypedDict, total=False):
     environments: list[str]
     servers: str
     access: Access
+    remote: dict[str, str]  # host and url of a server on another machine
     clients: int
     server_options: list[str]
     delay: str
@@ -385,6 +386,7 @@ class Context(SubjectFacts, total=False):
     environment: dict[str, str]
     server: Mapping[str, object] | None
     servers: str
+    remote: dict[str, str] | None
     server_files: dict[str, str]
     host: Host
     targets: str

@@ -87,15 +87,17 @@ class Axis:
     word `{<name>}` in commands.
 
     `words`: the values by the words that a study may give instead of a list; `source`: where they are
-    defined, for messages. `changes_work`: its values may change the work of a command. `why_invalid`: a
-    clause on why a value can be measured nowhere. `select`: the values for the names in a part of the grid.
-    `part`: the contribution to the recipe. `why_not`: why this machine cannot measure a cell. `findings`,
-    `limits`: sentences on the user's own repository, and for the report.
+    defined, for messages. `of_server`: the axis needs a server that vcsbench starts. `changes_work`: its
+    values may change the work of a command. `why_invalid`: a clause on why a value can be measured nowhere.
+    `select`: the values for the names in a part of the grid. `part`: the contribution to the recipe.
+    `why_not`: why this machine cannot measure a cell. `findings`, `limits`: sentences on the user's own
+    repository, and for the report.
     """
 
     name: str
     words: Callable[[Environment], dict[str, list[str]]] = lambda env: {}
     source: str = ""
+    of_server: bool = False
     changes_work: bool = False
     why_invalid: Callable[[str], str] = lambda value: ""
     select: Callable[[list[str], list[str], Environment], list[str]] = lambda named, values, env: (

@@ -104,4 +104,4 @@ def steps_of(state: State) -> list[str]:
     return [step for when in STEPS for step in state.get(when, [])]
 
 
-AXIS = Axis("cache", part=_part, why_not=_why_not, limits=_limits)
+AXIS = Axis("cache", of_server=True, part=_part, why_not=_why_not, limits=_limits)

@@ -241,6 +241,20 @@ def _server_part(value: str, env: Environment) -> Recipe:
     return {"servers": str(SERVERS / value) if value else ""}
 
 
+def _access_part(value: str, env: Environment) -> Recipe:
+    access, server = ACCESS[value], env.config.settings.server
+    if not server or not value:
+        return {"access": access}
+    return {"access": {**access, "server": ""}, "remote": {"host": server.host, "url": server.url}}
+
+
+def _why_no_access(value: str, parts: Recipe, env: Environment) -> str:
+    server, scheme = parts.get("remote"), parts["access"]["scheme"]
+    if not server or server["url"].startswith(f"{scheme}://"):
+        return ""
+    return f"the server on {server['host']} is not reached over {scheme}"
+
+
 def _valid(is_valid: Callable[[str], bool], fault: str) -> Callable[[str], str]:
     return lambda value: "" if is_valid(value) else fault
 
@@ -299,6 +313,7 @@ AXES = (
         BUILD_AXIS,
         words=lambda env: {"builds": list(env.builds)},
         source="`builds`",
+        of_server=True,
         part=_build_part,
         why_not=_why_no_build,
     ),
@@ -306,11 +321,13 @@ AXES = (
         SERVER_AXIS,
         words=lambda env: {"servers": env.servers},
         source=str(SERVERS),
+        of_server=True,
         part=_server_part,
     ),
     Axis(
         "ra",
-        part=lambda value, env: {"access": ACCESS[value]},
+        part=_access_part,
+        why_not=_why_no_access,
         limits=lambda values, guests: [LOOPBACK] if {*values} - {"file"} else [],
     ),
     Axis(
@@ -324,6 +341,7 @@ AXES = (
     # http compresses by other means, and over file nothing is sent.
     Axis(
         "wire_compression",
+        of_server=True,
         why_invalid=_valid(
             lambda value: value in LEVELS or (value.isdigit() and int(value) <= HIGHEST_LEVEL),
             f"is no level; say {', '.join(LEVELS)} or a number from 0 to {HIGHEST_LEVEL}",

@@ -353,6 +353,7 @@ AXES = (
     Axis(
         "format",
         words=_format_words,
+        of_server=True,
         why_invalid=_why_no_format,
         select=_select_formats,
         part=_format_part,
@@ -365,6 +366,7 @@ AXES = (
     Axis(
         "packing",
         words=_packing_words,
+        of_server=True,
         select=_select_packings,
         part=lambda value, env: (
             {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}

@@ -122,6 +122,17 @@ class BuildPlace(Side):
     server: Text | Side | None = key(None, "The same for the server.")
 
 
+class RemoteServer(Model):
+    """A server on another machine. Fixed cost is not measured there: it has no empty repository."""
+
+    host: Text = key(MISSING, "The name of the machine in reports.")
+    url: Text = key(
+        MISSING,
+        "The URL of the repository there; `{repo}` stands for the repository's name here.",
+        pattern="^(svn|http)://.",
+    )
+
+
 NodeName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9._-]+$")]
 
 
@@ -236,6 +247,11 @@ class Settings(Model):
         "ext4, xfs and tmpfs, of which each cell-round gets a new one, in an image on `storage` (needs root; "
         "docs/working-copies.md). `nfs: guest` is NFS in a User Mode Linux guest, `guest-local: guest` "
         "the file system below that server.",
+    )
+    server: RemoteServer | None = key(
+        None,
+        "A server that you run on another machine, with a repository of the same trees as here. Cells that "
+        "compare its caches, CPU, memory or options are skipped.",
     )
     scratch: Text = key(
         MISSING,

@@ -125,7 +125,7 @@ class CellRound:
         self.prepared_runs = 0
         self.runs = []
         self.collector = EvidenceCollector(
-            cell.input,
+            None if "remote" in self.recipe else cell.input,
             cell.output,
             cell.server,
             self.recipe["clearing"],
@@ -361,6 +361,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
             else None
         ),
         "servers": recipe["servers"],
+        "remote": recipe.get("remote"),
         "server_files": {
             str(path.relative_to(cell.files)): path.read_text(errors="replace")
             for path in server_files

@@ -156,7 +156,7 @@ class PreparedCell:
             self.argv = [*python, *launch, *self.command]
         self.stdin = "".join(fill_template(self.recipe["stdin"], words))
         idle = [subject.idle_words() for subject in self.subjects]
-        if all(idle) and self.input:
+        if all(idle) and self.input and "remote" not in self.recipe:
             words = self._words(idle, self.input.idle_name)
             command = fill_template(self.recipe["argv"], words)
             self.idle_command = [word.replace(CLIENT, "1") for word in command]
@@ -201,6 +201,8 @@ class PreparedCell:
 
     def url(self, name: str) -> str:
         assert self.input
+        if remote := self.recipe.get("remote"):
+            return str(remote["url"]).replace("{repo}", self.recipe["repository"]["name"])
         scheme = self.recipe["access"]["scheme"]
         if not self.server:
             return f"{scheme}://{urllib.parse.quote(f'{self.input.served}/{name}')}"

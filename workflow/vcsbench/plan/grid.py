@@ -68,6 +68,8 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
         grid.append(cell)
         if cell.path in twice:
             grid.append(replace(cell, path=cell.path + DUPLICATE))
+    if settings.server:
+        return grid
     fixed = fixed_cost_points(measured.values(), values.get(CACHE_AXIS, []), why_skip)
     return grid + [CellSpec(study.name, _path(axes), axes) for axes in fixed]
 

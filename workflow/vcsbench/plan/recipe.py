@@ -23,7 +23,7 @@ from vcsbench.storages.filesystems import lacks_journal
 from vcsbench.storages.workdir import resolve
 
 if TYPE_CHECKING:
-    from vcsbench.records import Recipe
+    from vcsbench.records import Promises, Recipe
 
 COMMAND_KEYS = (
     "revisions",
@@ -67,7 +67,7 @@ def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
     parts = cast("Recipe", contributions)
     state = parts["state"].copy()
     server_warmup = state.pop("warmup_of_server", 0)
-    if parts["access"]["server"]:
+    if parts["access"]["server"] or "remote" in parts:
         state["warmup"] += server_warmup
     if command.warmup is not None:
         state |= {"warmup": command.warmup, "discard": False}
@@ -76,11 +76,16 @@ def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
         parts["runs"] = runs
     parts["server"] = parts["access"]["server"]
     parts["network"] = network_of(parts, env)
+    if "remote" in parts:
+        state["promises"] = _without_server(state["promises"])
     return {**parts, "state": state}
 
 
 def why_not(axes: Mapping[str, str], parts: Recipe, env: Environment) -> str:
     for name in _axes(axes):
+        if "remote" in parts and axes.get(name) and axis_of(name).of_server:
+            host = parts["remote"]["host"]
+            return f"{name} is a server setting, and vcsbench can neither set nor see it on {host}"
         if reason := axis_of(name).why_not(axes.get(name, ""), parts, env):
             return reason
     return why_not_isolated(parts, env)
@@ -145,6 +150,13 @@ def _defaults(
                 f"Use one of {', '.join(sorted(AXES))}."
             )
     return defaults
+
+
+def _without_server(promises: Promises) -> Promises:
+    rest = {key: value for key, value in promises.items() if key != "server"}
+    if "then" in promises:
+        rest["then"] = _without_server(promises["then"])
+    return cast("Promises", rest)
 
 
 def network_of(parts: Recipe, env: Environment) -> str:

@@ -91,6 +91,12 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
             for c in contexts
             if (c.get("layout") or {}).get("sentence")
         ),
+        "Server": unique(
+            f"The server is on {c['remote']['host']} ({c['remote']['url']}). vcsbench does not control it: "
+            "its CPU, memory, caches and options are not measured. The times include the network."
+            for c in contexts
+            if c.get("remote")
+        ),
         "Output": output_locations(contexts),
         "Programs": [", ".join(f"{name} {version}" for name, version in versions.items())],
         **descriptions,

@@ -21,6 +21,7 @@ from vcsbench.config.configuration import EMPTY, Config, load_config
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
+from vcsbench.external import split_credentials
 from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
@@ -226,6 +227,9 @@ def open_environment(
     config = load_config(raw, root, files, is_cluster)
     for study in config.studies.values():
         _check_commands(study)
+    if (server := config.settings.server) and split_credentials(server.url)[2]:
+        text = "the URL has a password. Remove it, and allow the server to be read without one."
+        raise config.error(["server", "url"], text)
     tree = os.environ.get(TREE) or None
     definitions: Mapping[str, Mapping[str, object]] = config.repositories
     if config.settings.repository is not None:
