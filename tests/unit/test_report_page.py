@@ -334,9 +334,8 @@ def test_words_have_the_marks_of_tables_and_of_answers(page):
 def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(results, scatter):
     counts = {"comparisons": 82, "different": 20, "alike": 4}
     outlook = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 58), (720, 2), (3600, 0))]
-    spent = dict.fromkeys(("preparation", "measuring", "waiting"), 0.0)
-    account = {"minutes": None, "min_effect_pct": 10.0, "tables": {"t": counts}, "timed_s": 0.0}
-    account |= {"spent_s": spent, "blocks": [], "outlook": outlook, "around_s": 0, "studies": 1}
+    account = {"minutes": None, "min_effect_pct": 10.0, "tables": {"t": counts}}
+    account |= {"taken_s": 0, "blocks": [], "outlook": outlook, "studies": 1}
     if scatter:
         account["noisy"] = {"scatter_pct": scatter}
     why = ": runs of a cell scatter by 21 % here" if scatter else ""
@@ -388,19 +387,16 @@ def test_limits_concern_the_grid_only(results, page):
 def test_time_explains_another_number_of_comparisons_than_the_cards_have(results, page, more):
     cards = sum(len(view.rows) for view in page["cards"])
     counts = {"comparisons": cards + more, "different": 1, "alike": 0}
-    spent = dict.fromkeys(("preparation", "measuring", "waiting"), 0.0)
-    account = {"minutes": None, "min_effect_pct": 10.0, "tables": {"t": counts}, "timed_s": 0.0}
-    account["around_s"] = 0.0
-    sentences = page_of(replace(results, account={**account, "spent_s": spent, "blocks": []}))
+    account = {"minutes": None, "min_effect_pct": 10.0, "tables": {"t": counts}}
+    sentences = page_of(replace(results, account={**account, "taken_s": 0.0, "blocks": []}))
     assert any(f"The cards leave out {more}:" in text for text in sentences["budget"]) == bool(more)
 
 
 def test_time_of_fixed_rounds_has_the_time_of_more(results):
-    spent = dict.fromkeys(("preparation", "measuring", "waiting"), 0.0)
     counts = {"t": {"comparisons": 3, "different": 1, "alike": 0}}
     blocks = [{"block": "log", "rounds": 5, "seconds": 200.0}]
-    account = {"minutes": None, "min_effect_pct": 10.0, "tables": counts, "timed_s": 0.0}
-    account |= {"spent_s": spent, "blocks": blocks, "around_s": 60.0}
+    account = {"minutes": None, "min_effect_pct": 10.0, "tables": counts}
+    account |= {"taken_s": 60.0, "blocks": blocks}
     page = page_of(replace(results, account=account))
     # The head has the whole time, as the limit in minutes has.
     assert ", 60 s; 72 cells" in page["header"][1]
@@ -433,9 +429,7 @@ def test_next_steps_have_the_arguments_of_the_run(results):
     made = {
         "command": "vcsbench run --repository=/r --cores=2 --configfile 'my b.yaml' --config seed=2"
     }
-    page = page_of(
-        replace(results, provenance=made, account={"blocks": [], "spent_s": {}, "around_s": 0.0})
-    )
+    page = page_of(replace(results, provenance=made, account={"blocks": [], "taken_s": 0.0}))
     commands = [shlex.split(command) for _, _, command in page["next_steps"]]
     files = "--configfile 'my b.yaml'"
     variables = ["REPO=/r", "STUDY=fsfs-san-2014"]

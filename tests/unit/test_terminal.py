@@ -24,8 +24,7 @@ ACCOUNT = {
     "tables": {"t": COUNTS},
     "outlook": OUTLOOK,
     "studies": 1,
-    "around_s": 60,
-    "spent_s": {"preparation": 60, "measuring": 700, "waiting": 20},
+    "taken_s": 840,
 }
 
 

@@ -23,7 +23,7 @@ from vcsbench.statistics.budget import (
     allocate_rounds,
     budget_report,
     comparisons_of,
-    remaining_s,
+    taken_s,
 )
 from vcsbench.statistics.contract import NUMBERS, Limits
 from vcsbench.statistics.noise import run_scatter
@@ -41,7 +41,7 @@ def decide() -> dict[str, object]:
         params.comparison, run_scatter(frame, params.comparison["block"])
     )
     costs = time_breakdown(frame, settings.block, given.prepared)
-    left = remaining_s(60 * params.minutes, costs, len(given.exports), set_up_s())
+    left = 60 * params.minutes - set_up_s() - taken_s(costs, len(given.exports))
     tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
     more, why = allocate_rounds(comparisons_of(tables.values(), settings), costs, left)
     return {

@@ -210,7 +210,7 @@ def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     if setup.first and setup.last:
         taken = (setup.last - setup.first).total_seconds()
         # From the preparation to the report, as the limit in minutes.
-        taken = sum(account["spent_s"].values()) + account["around_s"] if account else taken
+        taken = account["taken_s"] if account else taken
         parts.append(f"{words.day(setup.last)}, {words.duration(taken)}")
     cells = words.count_of(int(measured), "cell")
     runs = words.count_of(len(results.measurements), "timed run")

@@ -81,8 +81,7 @@ def next_step(account: Row) -> tuple[int, str] | None:
     seconds, left = next(m for m in outlook if 4 * (m[1] - last) <= now - last)
     if not seconds or left >= now:
         return None
-    total = sum(account["spent_s"].values()) + account["around_s"] + seconds
-    minutes = math.ceil(account["studies"] * total / 60)
+    minutes = math.ceil(account["studies"] * (account["taken_s"] + seconds) / 60)
     number = f"{now - left} of {now}" if left else f"all {now}" if now > 1 else "the"
     noun = "comparison" if now == 1 else "comparisons"
     return minutes, f"{words.duration(seconds)} more decide {number} undecided {noun}"

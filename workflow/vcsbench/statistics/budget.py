@@ -190,10 +190,9 @@ def _groups(comparisons: Iterable[Comparison], round_s: Mapping[str, float]) -> 
     return groups
 
 
-def remaining_s(
-    seconds: float, spent: TimeBreakdown, cell_rounds: int, setup_s: float = 0.0
-) -> float:
-    return seconds - setup_s - spent.total_s - AROUND_S - AROUND_PER_CELL_ROUND_S * cell_rounds
+def taken_s(spent: TimeBreakdown, cell_rounds: int) -> float:
+    """Return the seconds of a run from its preparation to its report."""
+    return spent.total_s + AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds
 
 
 def allocate_rounds(
@@ -217,13 +216,7 @@ def budget_report(
 ) -> dict[str, object]:
     here = limits.on_machine(scatter)
     return {
-        "spent_s": {
-            "preparation": round(spent.preparation_s, 1),
-            "measuring": round(spent.measuring_s, 1),
-            "waiting": round(spent.waiting_s, 1),
-        },
-        "timed_s": round(spent.timed_s, 1),
-        "around_s": AROUND_S + AROUND_PER_CELL_ROUND_S * cell_rounds,
+        "taken_s": round(taken_s(spent, cell_rounds), 1),
         "min_effect_pct": here.min_effect_pct,
         "noisy": None if here == limits else {"scatter_pct": scatter_pct(scatter)},
         "blocks": [
