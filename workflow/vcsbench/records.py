@@ -157,23 +157,16 @@ class Evidence(TypedDict, total=False):
     resident_before: float | None
     resident_after: float | None
     resident_after_bytes: int | None
-    resident_of: str
     written_resident_before: float | None
-    written_resident_after: float | None
-    pristines_resident: float | None
-    database_resident: float | None
-    working_resident: float | None
     client_read_bytes: int
     client_write_bytes: int
     client_rchar: int
     client_wchar: int
     client_syscr: int
     server_kind: str
-    server_pid_before: int
     server_pid: int
     server_same: bool
     server_processes_changed: bool
-    server_started_at: str
     server_age_s: float
     server_argv: list[str]
     server_build: str
@@ -210,10 +203,7 @@ class Evidence(TypedDict, total=False):
     instructions_why_not: str
     others_cpu_s: float
     others_cpu_pct: float
-    load_before: float
     memory_available_bytes: int | None
-    governor: str
-    clock_source: str
     other_servers: list[str]
     sync_s: float
     warming: list[WarmUpReads]
@@ -221,15 +211,7 @@ class Evidence(TypedDict, total=False):
     server_first_rchar: int | None
     client_peak_memory_bytes: int | None
     discarded_read_bytes: int
-    discarded_at: str
     waiting_s: float | None
-
-
-class DiscardedRun(TypedDict, total=False):
-    """The reads of a discarded cold run, and its time in ISO 8601; {} without one."""
-
-    read_bytes: int
-    at: str
 
 
 class Launched(TypedDict):

@@ -200,7 +200,7 @@ def _evidence() -> Iterator[Check]:
 
 
 def _machine() -> Iterator[Check]:
-    facts, now = host(), counters.machine_state()
+    facts = host()
     memory, cores = words.size(facts["memory_bytes"] or 0), words.count_of(facts["cores"], "core")
     guest = f", a virtual machine ({facts['virtualized']})" if facts["virtualized"] else ""
     text = f"{facts['cpu']}, {cores}, {memory}, {facts['os']}, {facts['kernel']}{guest}"
@@ -219,13 +219,12 @@ def _machine() -> Iterator[Check]:
         yield Check(WARNING, text, "remove the quota")
     if facts["cores"] < MIN_CORES:
         yield Check(WARNING, "client and server share one core", "use a machine with two or more")
-    clock = now["clock_source"]
+    clock = facts["clock_source"]
     if clock and clock not in STEADY_CLOCKS:
         yield Check(WARNING, f"reading the clock is slow ({clock})", "boot with clocksource=tsc")
-    if re.fullmatch("powersave|ondemand|conservative|schedutil", now["governor"]):
-        text = f"the governor {now['governor']} changes the processor's speed with its load"
+    if re.fullmatch("powersave|ondemand|conservative|schedutil", facts["governor"]):
+        text = f"the governor {facts['governor']} changes the processor's speed with its load"
         yield Check(WARNING, text, "cpupower frequency-set -g performance")
-    load = os.getloadavg()[0]
-    if load > facts["cores"] / 4:
-        text = f"other programs are at work: the load average is {load:.1f}"
+    if facts["load"] > facts["cores"] / 4:
+        text = f"other programs are at work: the load average is {facts['load']:.1f}"
         yield Check(WARNING, text, "wait until the machine is idle")

@@ -36,25 +36,10 @@ def clear_caches(method: str, folders: Sequence[Path]) -> None:
 
 
 class Residency(NamedTuple):
-    """How much of some files is in memory.
-
-    `share` (0 to 1) of the bytes of the `queried` files; `pages_bytes` of their pages, scaled up if not
-    all of `files` were queried. `files` is 0 for resident_by_names(), which queries only files with
-    cached names.
-    """
+    """How much of some files is in memory: `share` (0 to 1) of their bytes, and the bytes of their pages."""
 
     share: float
     pages_bytes: int
-    files: int
-    queried: int
-
-    @property
-    def coverage(self) -> str:
-        if not self.files:
-            return f"all files, {self.queried} of them known to the kernel"
-        if self.queried == self.files:
-            return f"all {self.files} files"
-        return f"{self.queried} of {self.files} files, evenly chosen"
 
 
 class FileUse(NamedTuple):
@@ -149,8 +134,7 @@ def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
         size, cached, pages_bytes = FileUse.sum(map(_query_folder, chosen))
     except OSError:
         return None
-    queried = sum(len(names) for _, names in chosen)
-    return Residency(cached / size, pages_bytes * step, count, queried) if size else None
+    return Residency(cached / size, pages_bytes * step) if size else None
 
 
 def _folders(folder: str) -> Iterator[FolderFiles]:
@@ -211,7 +195,7 @@ def resident_by_names(size: int, *paths: Path) -> Residency | None:
     except OSError:
         return None
     _, cached, pages_bytes = FileUse.sum(uses)
-    return Residency(cached / size, pages_bytes, 0, len(uses))
+    return Residency(cached / size, pages_bytes)
 
 
 def _is_cached(path: Path) -> bool:

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from vcsbench import processes
 from vcsbench.errors import UserError, without_password
 from vcsbench.external import printable
-from vcsbench.files import read_json
+from vcsbench.files import write_text
 from vcsbench.kernel import read
 from vcsbench.machine import host
 from vcsbench.measure.prepared_cell import PreparedCell
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         BuildFacts,
         BuildSide,
         Context,
-        DiscardedRun,
         Recipe,
         RunRecord,
         SetAside,
@@ -82,7 +81,7 @@ class CellRound:
         self.work = KINDS[recipe["work"]]
         self.captured: Captured | None = None
         self.has_discarded_run = bool(self.state.get("discard"))
-        self.discarded_run: DiscardedRun = {}
+        self.discarded_bytes: int | None = None
         self.runs: list[RunRecord] = []
         self.set_aside: list[SetAside] = []
         self.read_error: Exception | None = None
@@ -98,7 +97,7 @@ class CellRound:
             self.hyperfine = Hyperfine(self.folder, self._answer)
             subject = self.cell.input if self.has_discarded_run else None
             self.discarded_run_cache = DiscardedRunCache(self.recipe, subject)
-            self.discarded_run = self.discarded_run_cache.read()
+            self.discarded_bytes = self.discarded_run_cache.read()
             self._time(lock)
             self.discarded_run_cache.renew()
             while len(self.set_aside) < MAX_RETRIES and any(
@@ -171,7 +170,7 @@ class CellRound:
         """Warm up in this process: hyperfine does not report the signal that ended a run of its own."""
         for step in self.state["setup"]:
             self.cell.run_step(step)
-        if self.state["warmup"] or (self.has_discarded_run and not self.discarded_run):
+        if self.state["warmup"] or (self.has_discarded_run and self.discarded_bytes is None):
             self._prepare(is_timed=False, is_first=True)
             self._capture()
             self._store_discarded_run()
@@ -218,20 +217,17 @@ class CellRound:
         if self.has_discarded_run:
             assert self.captured
             by_server = self.collector.warming[0].get("server_read_bytes") or 0
-            self.discarded_run = {
-                "read_bytes": self.captured.io["read_bytes"] + by_server,
-                "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            }
-            self.discarded_run_cache.write(self.discarded_run)
+            # Without the files that this process has read again, unlike the counts of a warm-up run.
+            self.discarded_bytes = self.captured.io["read_bytes"] + by_server
+            self.discarded_run_cache.write(self.discarded_bytes)
 
     def _end_run(self, is_last: bool) -> None:
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         if not evidence:
             return
         evidence["client_peak_memory_bytes"] = self.captured and self.captured.peak_bytes
-        if self.discarded_run:
-            evidence["discarded_read_bytes"] = self.discarded_run["read_bytes"]
-            evidence["discarded_at"] = self.discarded_run["at"]
+        if self.discarded_bytes is not None:
+            evidence["discarded_read_bytes"] = self.discarded_bytes
         run: RunRecord = {"run": len(self.runs) + 1, "certificate": evidence, "work": {}}
         self.runs.append(run)
         try:
@@ -282,7 +278,7 @@ class CellRound:
 
 
 class DiscardedRunCache:
-    """The last discarded cold run of a command over a subject, in a file on the storage.
+    """The bytes that the last discarded cold run of a command read of a subject, in a file on the storage.
 
     The first cold run warms the layers below this system, so it is discarded. Its successors are not, until
     DISCARDED_RUN_S after the last cold run, also with another access or server configuration. Without a
@@ -301,21 +297,21 @@ class DiscardedRunCache:
         key = json.dumps([boot, recipe["argv"], recipe["stdin"], copies])
         name = hashlib.sha256(key.encode()).hexdigest()[:16]
         storage = WorkDir(recipe["storage"]["path"], os.getcwd())
-        self.file = storage.make("discarded") / f"{name}.json"
+        self.file = storage.make("discarded") / name
 
-    def read(self) -> DiscardedRun:
+    def read(self) -> int | None:
+        """Return None without a discarded run, or if it is too old."""
         if not self.file or not self.file.exists():
-            return {}
+            return None
         age_s = time.time() - self.file.stat().st_mtime
-        is_recent = 0 <= age_s < DISCARDED_RUN_S
-        return cast("DiscardedRun", read_json(self.file)) if is_recent else {}
+        return int(self.file.read_text()) if 0 <= age_s < DISCARDED_RUN_S else None
 
-    def write(self, run: DiscardedRun) -> None:
+    def write(self, read_bytes: int) -> None:
         if self.file:
             for file in self.file.parent.iterdir():
                 if time.time() - file.stat().st_mtime > DISCARDED_RUN_S:
                     file.unlink()
-            self.file.write_text(json.dumps(run))
+            write_text(self.file, str(read_bytes))
 
     def renew(self) -> None:
         if self.file and self.file.exists():

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import kernel
 from vcsbench.kernel import read, system_error, unescaped
-from vcsbench.machine import CLOCK_SOURCE, SCALING_GOVERNOR
 from vcsbench.storages.filesystems import Mount, mount_of
 
 if TYPE_CHECKING:
@@ -101,15 +100,6 @@ def counters_between(before: Counters, after: Counters) -> Evidence:
         **counts_between(before.counts, after.counts),
     }
     return cast("Evidence", evidence)
-
-
-def machine_state() -> Evidence:
-    return {
-        "load_before": os.getloadavg()[0],
-        "memory_available_bytes": kernel.memory().available,
-        "governor": read(SCALING_GOVERNOR),
-        "clock_source": read(CLOCK_SOURCE),
-    }
 
 
 def device_use(*paths: Path) -> Counts:

@@ -5,14 +5,13 @@ Nothing is judged here. vcsbench.evidence judges again whenever its thresholds c
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import os
 import time
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from vcsbench import processes
+from vcsbench import kernel, processes
 from vcsbench.measure import caches, counters
 from vcsbench.measure.server import Server, other_servers
 from vcsbench.processes import Usage
@@ -105,7 +104,10 @@ class EvidenceCollector:
             sides["server"] = processes.family(self.server.pid)
         if is_timed:
             others = other_servers(sides.get("server", []))
-            self.state = counters.machine_state() | {"other_servers": others}
+            self.state = {
+                "memory_available_bytes": kernel.memory().available,
+                "other_servers": others,
+            }
         self.before = self._snapshot(hyperfine)
         if is_timed:
             self.instructions = counters.count_instructions(sides)
@@ -178,15 +180,9 @@ class EvidenceCollector:
             "resident_before": before and before.share,
             "resident_after": after and after.share,
             "resident_after_bytes": after and after.pages_bytes,
-            "resident_of": after.coverage if after else "",
         }
         if self.output:
-            left = _query(self.output) if is_queried else None
             evidence["written_resident_before"] = written and written.share
-            evidence["written_resident_after"] = left and left.share
-            for name, paths in self.output.parts().items() if is_queried else ():
-                part = caches.resident(*paths)
-                evidence |= cast("Evidence", {f"{name}_resident": part and part.share})
         return evidence
 
     def _query_input(self) -> caches.Residency | None:
@@ -198,7 +194,6 @@ class EvidenceCollector:
         assert self.server
         evidence: Evidence = {
             "server_kind": self.server.kind,
-            "server_pid_before": before.pid,
             "server_pid": after.pid,
             "server_same": bool(after.pid) and before.instance == after.instance,
             "server_processes_changed": (before.family, before.ended)
@@ -207,10 +202,8 @@ class EvidenceCollector:
         if not evidence["server_same"]:
             return evidence
         used = after.usage - before.usage
-        started = processes.started_at(after.pid)
         return evidence | {
-            "server_started_at": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(),
-            "server_age_s": round(time.time() - started, 3),
+            "server_age_s": round(time.time() - processes.started_at(after.pid), 3),
             "server_argv": processes.command_line(after.pid),
             "server_build": binary_of(after.pid),
             "server_cpu_s": used.cpu_s,

@@ -87,9 +87,6 @@ class Subject:
     def restore(self) -> None:
         """Reset the subject before a run, outside the timed region."""
 
-    def parts(self) -> dict[str, list[Path]]:
-        return {}
-
     def discard(self) -> None:
         """Remove the files of the cell-round."""
 
