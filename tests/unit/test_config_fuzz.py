@@ -4,15 +4,16 @@ The long run prints its counts: python -m pytest -s -m slow tests/unit/test_conf
 """
 
 import copy
+import datetime
 import itertools
+import math
+import random
 import traceback
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from vcsbench.config.configuration import merge
 from vcsbench.config.definitions import read_expectations, read_findings
@@ -28,28 +29,11 @@ STUDY = "fsfs-ssd-2014"
 FINDINGS = ROOT / "config/published/findings.yaml"
 NUMBER = itertools.count()
 # Known keys and values, and odd ones.
-WORDS = ["all", "default", "auto", "pack", "f6", "log", "ruby", "disk", "elapsed_s", "over", "to"]
-WORDS += ["git", "path"]
-ODD = ["", " ", "..", "/", "~2", "a\nb", "é", "\x1b[2J", "\0", "{x}", "%2F"]
-ODD += ["9" * 5000, "x" * 70000]
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**30), 10**30)
-    | st.integers(-2, 12)
-    | st.floats()
-    | st.sampled_from(WORDS)
-    | st.sampled_from(ODD)
-    | st.text(max_size=8)
-    | st.dates()
-    | st.binary(max_size=4)
-)
-KEYS = st.sampled_from(WORDS) | st.sampled_from(ODD) | st.text(max_size=5) | st.integers(0, 3)
-VALUES = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
-    max_leaves=6,
-)
+KEYS = ["all", "default", "auto", "pack", "f6", "log", "ruby", "disk", "elapsed_s", "over", "to"]
+KEYS += ["git", "path", "", " ", "..", "/", "~2", "a\nb", "é", "\x1b[2J", "\0", "{x}", "%2F", 0, 3]
+KEYS += ["9" * 5000, "x" * 70000]
+VALUES = [*KEYS, None, True, -1, 10**30, 1.5, math.nan, math.inf, b"x", datetime.date(2014, 1, 1)]
+VALUES += [[], {}, [[]], ["log", 3], {"a": {"b": []}}, {"": None}, {3: [1, {"x": "y"}]}]
 
 
 def places(content):
@@ -62,30 +46,21 @@ def places(content):
     return pairs
 
 
-@st.composite
-def mutations(draw, content):
-    """Replace, remove, add, rename or repeat values of a tree."""
+def mutated(dice, content):
+    """Replace, remove, add or repeat up to three values of a tree."""
     content = copy.deepcopy(content)
-    for _ in range(draw(st.integers(1, 3))):
-        all_places = places(content)
-        if not all_places:
+    for _ in range(dice.randint(1, 3)):
+        if not (all_places := places(content)):
             break
-        above, key = draw(st.sampled_from(all_places))
-        kind = draw(st.sampled_from(("replace", "replace", "remove", "add", "rename", "repeat")))
-        if kind == "replace":
-            above[key] = draw(VALUES)
-        elif kind == "remove":
+        (above, key), (other, other_key) = dice.choices(all_places, k=2)
+        value = copy.deepcopy(dice.choice([other[other_key], *dice.choices(VALUES, k=3)]))
+        kind = dice.choice(("replace", "replace", "remove", "add"))
+        if kind == "remove":
             del above[key]
-        elif kind == "repeat":
-            other, other_key = draw(st.sampled_from(all_places))
-            above[key] = copy.deepcopy(
-                other.get(other_key) if isinstance(other, dict) else other[:1]
-            )
-        elif isinstance(above, dict):
-            value = above.pop(key) if kind == "rename" else draw(VALUES)
-            above[draw(KEYS)] = value
+        elif kind == "add" and isinstance(above, list):
+            above.append(value)
         else:
-            above.append(draw(VALUES))
+            above[dice.choice(KEYS) if kind == "add" else key] = value
     return content
 
 
@@ -128,23 +103,16 @@ READERS = {
     "study": (read_study, read_yaml(ROOT / f"config/studies/{STUDY}.yaml"), 60, 5000),
     "checks": (read_checks, {STUDY: read_yaml(FINDINGS)[STUDY]}, 60, 5000),
 }
-QUIET = settings(
-    **{"derandomize": True, "deadline": None, "database": None, "phases": (Phase.generate,)},
-    suppress_health_check=list(HealthCheck),
-)
 
 
 def fuzz(reader, count, folder):
     """Run a reader on `count` mutations of its file and return the number of each result."""
     read, seed, *_ = READERS[reader]
     read(copy.deepcopy(seed), folder)
-    counts = Counter()
-
-    @settings(QUIET, max_examples=count)
-    @given(mutations(seed))
-    def check(content):
+    counts, dice = Counter(), random.Random(reader)
+    for _ in range(count):
         try:
-            read(content, folder)
+            read(mutated(dice, seed), folder)
             counts["read"] += 1
         except UserError as error:
             is_line = printable(str(error)) == str(error) and len(str(error)) <= LONGEST + 3
@@ -152,8 +120,6 @@ def fuzz(reader, count, folder):
         except Exception as error:
             line = traceback.extract_tb(error.__traceback__)[-1]
             counts[f"{error!r:.100} at {Path(line.filename).name}:{line.lineno}"] += 1
-
-    check()
     return counts
 
 
@@ -168,4 +134,4 @@ def test_mutated_configuration_raises_only_user_errors(tmp_path, monkeypatch, re
     monkeypatch.chdir(ROOT)
     counts = fuzz(reader, count, tmp_path)
     print(reader, dict(counts))
-    assert counts.total() > count / 2 and counts.keys() <= {"read", "refused"}, counts
+    assert counts.keys() <= {"read", "refused"}, counts
