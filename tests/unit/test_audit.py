@@ -12,9 +12,11 @@ from project import needs
 from shards import small_shards
 from vcsbench import sources
 from vcsbench.errors import UserError
+from vcsbench.files import write_json
 from vcsbench.prepare import copies
 from vcsbench.prepare.copies import make_copies
 from vcsbench.prepare.loader import load_source
+from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import (
@@ -179,3 +181,40 @@ def test_check_copy_changed_other_source_or_gone_is_refused(prepared):
     shutil.rmtree(prepared.path(PLAIN, 1))
     with pytest.raises(UserError, match="it does not exist"):
         prepared.check(PLAIN, 1)
+
+
+BOTH = [(PLAIN, 1), (PLAIN, 2)]
+
+
+@pytest.mark.parametrize(
+    ("lost", "is_staged", "is_copied", "is_loaded"),
+    [
+        *(([], False, False, False), (BOTH[1:], False, True, False)),
+        *((BOTH, True, True, False), (BOTH, False, True, True)),
+    ],
+)
+def test_tokens_change_for_rules_that_must_run_again(
+    prepared, capsys, lost, is_staged, is_copied, is_loaded
+):
+    root = Path(prepared.place.owner)
+    new = PLAIN._replace(format="f8")
+    repositories = PreparedRepositories(
+        {"disk": [*VARIANTS, new]}, {"disk": str(prepared.place.storage)}, 2, root
+    )
+    staged = {} if is_staged else {"path": "/vanished"}
+    known = {"repositories": {variant.name: {"identity": "i1"} for variant in VARIANTS}}
+    for file, record in (
+        (repositories.load_record("ruby"), {**prepared.record["ruby"], **staged}),
+        (repositories.copies_record("disk"), known),
+    ):
+        file.parent.mkdir(parents=True)
+        write_json(file, {**record, "made": "then"})
+    for copy in lost:
+        metadata_file(prepared.path(*copy)).unlink()
+    tokens = [repositories.copies_token("disk") for _ in range(2)]
+    assert tokens[0] == tokens[1] and (tokens[0] != "then") == is_copied
+    # Copies of a new variant are made without a token.
+    assert set(repositories.missing("disk")) == {*lost, (new, 1), (new, 2)}
+    assert capsys.readouterr().err.count(f"{len(lost)} copies are missing") == bool(lost)
+    repositories.needed = {"disk": VARIANTS}
+    assert (repositories.load_token("ruby") != "then") == is_loaded

@@ -13,7 +13,9 @@ from project import needs, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import fill_template
-from vcsbench.prepare.loader import load_source, summarize_tree
+from vcsbench.prepare.loader import load_source, make_dump, summarize_tree
+from vcsbench.prepare.repositories import has_dump
+from vcsbench.storages.workdir import WorkDir
 
 pytestmark = needs("svn", "svnadmin", "svnlook")
 
@@ -92,3 +94,23 @@ def test_summarize_tree_names_the_folder_with_most_entries(tmp_path, monkeypatch
     monkeypatch.setenv("LC_ALL", "C")
     summaries = {tree: summarize_tree(path, tree) for tree in ("trunk", "", "odd")}
     assert summaries == {"trunk": ("trunk/größer", 0), "": ("trunk", 0), "odd": ("odd", 0)}
+
+
+def test_make_dump_has_first_revisions_and_detects_changes(tmp_path):
+    source = sources.open_source("ruby", {"source": "generated", "profile": "ruby", "scale": 0.001})
+    facts = load_source(source, [("f7", "nopack")], tmp_path)
+    (tmp_path / "scratch").mkdir()
+    place = WorkDir(tmp_path / "scratch", tmp_path)
+    made = make_dump(tmp_path / "f7.nopack", 12, place, "ruby")
+    path, record = Path(made["path"]), {**facts, "dump": made}
+    assert path.read_bytes().count(b"Revision-number: ") == 13
+    assert made["last"] == 12 and made["bytes"] == path.stat().st_size
+    assert has_dump(record, 12) and not has_dump(record, 13)
+    every = make_dump(tmp_path / "f7.nopack", 10**6, place, "ruby")
+    assert every["last"] == facts["revisions"]
+    assert has_dump({**facts, "dump": every}, 10**6)
+    assert not has_dump(record, 12)  # replaced by another file
+    assert not has_dump(facts, 12)
+    with pytest.raises(UserError, match="cannot be dumped"):
+        make_dump(place.path, 12, place, "other")
+    assert not (path.parent / "other.dump").exists()
