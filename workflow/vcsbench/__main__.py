@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from vcsbench.errors import UserError, printable, sentence_of
 from vcsbench.external import is_url
+from vcsbench.records import Recipe
 
 if TYPE_CHECKING:
     from vcsbench.plan.plan import Plan
-    from vcsbench.records import Recipe
     from vcsbench.run.project import Project
 
 ROOT = Path(__file__).resolve().parent.parent.parent

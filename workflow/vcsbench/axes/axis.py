@@ -14,9 +14,9 @@ from vcsbench.config.study import Study
 from vcsbench.external import hide_password
 from vcsbench.files import read_json
 from vcsbench.machine import Machine
+from vcsbench.records import Head, Recipe
 
 if TYPE_CHECKING:
-    from vcsbench.records import Head, Recipe
     from vcsbench.sources.base import Source, Stored
 
 

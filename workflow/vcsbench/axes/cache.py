@@ -6,14 +6,12 @@ The evidence of a run is compared with the promises, never with the name of the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.errors import UserError
+from vcsbench.records import FilesystemPart, Promises, Recipe, State
 from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
-
-if TYPE_CHECKING:
-    from vcsbench.records import FilesystemPart, Promises, Recipe, State
 
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
 cleared; the drift over the rounds shows how much faster repeated cold runs become."""

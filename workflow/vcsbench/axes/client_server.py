@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.builds import ON_PATH, Build
@@ -27,11 +26,9 @@ from vcsbench.programs import (
     path_of,
     programs_in,
 )
+from vcsbench.records import Access, Recipe
 from vcsbench.storages import guest
 from vcsbench.storages.filesystems import REFLINK_KINDS
-
-if TYPE_CHECKING:
-    from vcsbench.records import Access, Recipe
 
 CONDA = ("micromamba", "mamba", "conda", "pixi")
 BUILD_AXIS = "build"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vcsbench import words
 from vcsbench.axes.axis import Axis, Environment
@@ -24,6 +23,7 @@ from vcsbench.formats import (
     parse_format,
     written_settings,
 )
+from vcsbench.records import FilesystemPart, Recipe
 from vcsbench.storages import guest
 from vcsbench.storages.filesystems import (
     MAKEABLE,
@@ -33,9 +33,6 @@ from vcsbench.storages.filesystems import (
     why_cannot_make,
 )
 from vcsbench.storages.workdir import resolve
-
-if TYPE_CHECKING:
-    from vcsbench.records import FilesystemPart, Recipe
 
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
 OFFERED_FORMATS = ("f6", "f7", "f8", "f6-today")

@@ -24,10 +24,10 @@ from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
 from vcsbench.plan.result_state import block_name, read_context
+from vcsbench.records import CellCalls, Context, Promises, RunRecord
 
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import Columns
-    from vcsbench.records import CellCalls, Context, Promises, RunRecord
 
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). No network card of
 # a real server adds that.

@@ -11,11 +11,11 @@ import pandas as pd
 
 from vcsbench.evidence import flags
 from vcsbench.files import read_json
+from vcsbench.records import CellCalls, Context, Evidence, RunRecord, SystemCalls
 from vcsbench.storages.filesystems import IN_MEMORY, storage_kind
 
 if TYPE_CHECKING:
     from vcsbench.plan.recipe import CallCount
-    from vcsbench.records import CellCalls, Context, Evidence, RunRecord, SystemCalls
 
 # A hypervisor hides what is below: the kernel's rotational flag says nothing about it.
 VIRTUAL_DISK = "virtual disk"

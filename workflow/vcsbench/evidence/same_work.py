@@ -10,13 +10,11 @@ import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from vcsbench.axes import axis_of
 from vcsbench.measure.work import APART
-
-if TYPE_CHECKING:
-    from vcsbench.records import Context, RunRecord
+from vcsbench.records import Context, RunRecord
 
 OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
 # All other figures stand between these.

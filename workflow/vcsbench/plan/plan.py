@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import product
-from typing import TYPE_CHECKING
 
 from vcsbench.axes.axis import Environment
 from vcsbench.config.builds import environment_record
@@ -23,10 +22,7 @@ from vcsbench.plan.result_state import (
     is_up_to_date,
     subject_digest,
 )
-
-if TYPE_CHECKING:
-    from vcsbench.records import Recipe, RepositoryPart
-
+from vcsbench.records import Recipe, RepositoryPart
 
 Blocks = Mapping[tuple[str, ...], Sequence[CellSpec]]
 Block = tuple[str, str]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from vcsbench import isolation
 from vcsbench.axes import AXES, axis_of
@@ -18,12 +18,10 @@ from vcsbench.errors import UserError
 from vcsbench.files import server_files_digest
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec
+from vcsbench.records import Promises, Recipe
 from vcsbench.sources import is_private
 from vcsbench.storages.filesystems import lacks_journal
 from vcsbench.storages.workdir import resolve
-
-if TYPE_CHECKING:
-    from vcsbench.records import Promises, Recipe
 
 COMMAND_KEYS = (
     "revisions",

@@ -13,12 +13,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from vcsbench.files import read_json
-
-if TYPE_CHECKING:
-    from vcsbench.records import Context
+from vcsbench.records import Context
 
 FOLDER = "results/budget"
 ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"

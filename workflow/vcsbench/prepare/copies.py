@@ -13,11 +13,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
 from vcsbench.prepare import verify
+from vcsbench.records import LoadRecord, RepositoryFacts
 from vcsbench.storages.filesystems import naming
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
@@ -34,9 +35,6 @@ from vcsbench.subjects.repository import (
     read_metadata,
     write_metadata,
 )
-
-if TYPE_CHECKING:
-    from vcsbench.records import LoadRecord, RepositoryFacts
 
 _DIGEST_MODULUS = 1 << 128
 # ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other. So

@@ -12,13 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from vcsbench.records import CopyLayout
 from vcsbench.storages.filesystems import ExtentsUnsupportedError, first_extent, mount_of
 from vcsbench.subjects import fsfs
-
-if TYPE_CHECKING:
-    from vcsbench.records import CopyLayout
 
 STEPS = 100
 # The ratio is near 0 for interleaved copies, and 3 for copies made one after another.

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, cast
+from typing import IO, BinaryIO, cast
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
@@ -24,6 +24,7 @@ from vcsbench.external import SMALL_FILE, file_url, pegged, read_bytes
 from vcsbench.files import read_json
 from vcsbench.formats import AS_IS, has_memcached, parse_format
 from vcsbench.processes import how_it_ended
+from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
 from vcsbench.sources.svn_source import summarize_tree
@@ -31,9 +32,6 @@ from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import file_state
-
-if TYPE_CHECKING:
-    from vcsbench.records import DumpRecord, LoadRecord
 
 STAGING, DUMPS = "loading", "dumps"
 PIPE_BYTES = 1 << 20

@@ -7,15 +7,13 @@ import sys
 from collections.abc import Collection, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from vcsbench.files import read_json
 from vcsbench.prepare.copies import missing_copies, staged_path
+from vcsbench.records import LoadRecord
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, empty_copy_ok, file_state
-
-if TYPE_CHECKING:
-    from vcsbench.records import LoadRecord
 
 SAMPLED_FILES = 100_000
 LISTED = 3

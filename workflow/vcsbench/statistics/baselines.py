@@ -9,16 +9,14 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
 from vcsbench.files import write_bytes, write_json
 from vcsbench.machine import host_label
 from vcsbench.plan.result_state import read_context
-
-if TYPE_CHECKING:
-    from vcsbench.records import Context, Host
+from vcsbench.records import Context, Host
 
 Item = TypeVar("Item")
 FOLDER = Path("baselines")
