@@ -249,7 +249,8 @@ def _prepared_recipe(project: Project, name: str) -> Recipe:
     for record in project.records(study, path):
         if not Path(record).exists():
             raise UserError(
-                f"{record}: the subjects of the cell are not prepared. Run `snakemake --cores all {record}`."
+                f"{record}: the repositories of the cell are not prepared. Run `make report` first, or only "
+                f"`envs/run.sh snakemake --cores all {record}`."
             )
     recipe: Recipe = json.loads(project.plan.recipe_json(study, path))
     return recipe
