@@ -106,8 +106,8 @@ class Side(Model):
     )
     library_path: str | None = key(
         None,
-        "LD_LIBRARY_PATH for its programs, folders separated by colons. The runs of a build that loads "
-        "Subversion's libraries from elsewhere than these and its prefix leave the tables.",
+        "LD_LIBRARY_PATH for its programs, folders separated by colons. If a build loads Subversion's "
+        "libraries from other folders than these and its prefix, its runs are invalid.",
     )
 
 
@@ -243,15 +243,16 @@ class Settings(Model):
     )
     filesystems: dict[Name, Text] = key(
         {},
-        "The values of the axis `filesystem`, by name: a folder on a mounted one, or `make` for btrfs, "
-        "ext4, xfs and tmpfs, of which each cell-round gets a new one, in an image on `storage` (needs root; "
-        "docs/working-copies.md). `nfs: guest` is NFS in a User Mode Linux guest, `guest-local: guest` "
-        "the file system below that server.",
+        "The values of the axis `filesystem`, by name: a folder on a mounted file system; or `make` (names "
+        "btrfs, ext4, xfs, tmpfs; needs root): each cell-round gets a new file system, in an image on "
+        "`storage` (docs/working-copies.md). `nfs: guest` is NFS in a User Mode Linux guest, `guest-local: "
+        "guest` the file system below that server.",
     )
     server: RemoteServer | None = key(
         None,
-        "A server that you run on another machine, with a repository of the same trees as here. Cells that "
-        "compare its caches, CPU, memory or options are skipped.",
+        "A server that you run on another machine, for working-copy-2012 (docs/working-copies.md has an "
+        "example). Load the same histories there. Cells that name a format, packing, cache state, build or "
+        "configuration of the server are skipped.",
     )
     scratch: Text = key(
         MISSING,
@@ -288,14 +289,15 @@ class Settings(Model):
     )
     runs: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] = key(
         MISSING,
-        "Timed runs per cell and round. `auto`: one if a run costs more than its preparation (cold), "
-        "several otherwise (hot). Before version 2, hyperfine reports CPU times of several runs as means.",
+        "Timed runs per cell and round. `auto`: one where each run needs its own preparation (cold), several "
+        "where one preparation serves all (warm). Before version 2, hyperfine reports CPU times of several "
+        "runs as means.",
     )
     seed: int = key(MISSING, "Seed of the random order of the cells.", ge=0, lt=1 << 63)
     measure: Literal["all", "unfailed", "nothing"] = key(
         "all",
-        "Which cells are measured: `all`; `unfailed`, without those that failed before and lack a round; or "
-        "`nothing`, for a report of the existing results. `vcsbench run` sets it after a failure.",
+        "Which cells are measured: `all`; `unfailed`: all but those that failed before and still lack a "
+        "round; or `nothing`, for a report of the existing results. `vcsbench run` sets it after a failure.",
     )
     cluster: ClusterSettings = key(
         ClusterSettings(),
@@ -318,7 +320,8 @@ class Settings(Model):
     )
     min_effect_pct_if_noisy: Percentage = key(
         15,
-        "The same on a noisy machine, where single runs of a cell scatter by more than 6 %, if it is larger.",
+        "Used instead of `min_effect_pct` on a noisy machine (timed runs of a cell scatter by more than "
+        "6 %), unless `min_effect_pct` is larger.",
         "notable_noisy_pct",
     )
     workload: (
@@ -335,7 +338,8 @@ class Settings(Model):
     skip_client_warmup: bool = key(
         False,
         "false: the client runs once on an empty repository after the caches were dropped, so that a cold "
-        "run does not time its own files. true: without this run, as published.",
+        "run does not time the loading of the client's own program and libraries. true: without this run, as "
+        "published.",
         "cold_client",
     )
     clear_caches: Literal["auto", "drop-caches", "evict"] = key(
@@ -350,8 +354,8 @@ class Settings(Model):
     )
     output_location: Literal["auto", "storage", "scratch"] = key(
         "auto",
-        "The place that commands such as export write to. `auto` is the storage under test, as published, "
-        "unless it is ext4 without a journal, where an export would time the search for inodes.",
+        "The place that commands such as export write to. `auto` is the storage under test, as published. On "
+        "ext4 without a journal, `auto` is `scratch`, because creating files there is slow after deletions.",
         "targets",
     )
     time_limit_s: float = key(

@@ -41,9 +41,9 @@ class Command(Model):
         None,
         "The kind of subject that the command reads. repository: a "
         "copy of a Subversion repository ({repository}, {url}, {tree}, {last}). dump: a dump file of it "
-        "in the scratch folder ({dump}). tree: its youngest tree, or the directory or archive that it is, "
-        "as files ({source}) or in the command's `store` ({store}, {store_url}), on the cell's "
-        "`filesystem`.",
+        "in the scratch folder ({dump}). tree: the youngest tree of the repository, or its source itself if "
+        "that is a directory or an archive, as files ({source}) or in the command's `store` ({store}, "
+        "{store_url}), on the cell's `filesystem`.",
         "reads",
     )
     output: OutputName | None = key(
@@ -60,15 +60,15 @@ class Command(Model):
     )
     revisions: int | None = key(
         None,
-        "The last revision of a dump ({last}), of the whole repository; a scaled repository has as much "
-        "less. At most the youngest.",
+        "The last revision to dump ({last}), counted at scale 1. At a smaller scale it is multiplied by it. "
+        "It is at most the youngest.",
         ge=0,
         lt=1 << 31,
     )
     revisions_behind: int | None = key(
         None,
-        "A clean working copy exists before each run, this many revisions behind the youngest; a scaled "
-        "repository has as much less. Default: no working copy.",
+        "A clean working copy exists before each run, this many revisions behind the youngest, counted at "
+        "scale 1. At a smaller scale the number is multiplied by it. Default: no working copy.",
         "behind",
         ge=0,
         lt=1 << 31,
@@ -110,8 +110,8 @@ class Command(Model):
         "that svnbench prints. tree: the files that the command wrote. dump: the stream that svnadmin dump "
         "prints, without its UUID. repository: the dump stream of the repository that the command filled. "
         "stdout: any other output, equal for all formats and accesses. built_tree: the files and links "
-        "that the command wrote. unchecked: the files that it wrote, which differ by design; compared where "
-        "a table names it. opaque: unknown, so no ratio is shown.",
+        "that the command wrote. unchecked: its files differ by design; its times are compared all the "
+        "same, but advice leaves it out. opaque: unknown, so no ratio is shown.",
     )
     inapplicable_axes: list[Text] | None = key(
         None, "The axes that do not apply to the command.", "without"
@@ -229,9 +229,8 @@ class Table(Model):
     )
     by: list[Text] | None = key(
         None,
-        "Columns of the measurements (`run`) or of the published numbers that distinguish rows of the "
-        "table as axes do, and stand in its `rows` or `columns`. Rows that differ in other columns are "
-        "aggregated.",
+        "Further columns of the measurements or published numbers, such as `run`, that are used like axes in "
+        "`rows` or `columns`. Rows that differ in other columns are aggregated.",
     )
     compare: Compare | None = key(
         None, "The compared axis: value = 100 * (metric(baseline) / metric(candidate) - 1)."
@@ -280,10 +279,7 @@ class StudyFile(Model):
     axes: dict[AxisName, AxisValues | Text] = key(
         MISSING,
         "The dimensions of the grid, in the order of a cell's path. Each has its values, or a word for "
-        "names that are defined elsewhere: `repositories`, `servers`, `builds`, `storages`, `filesystems` "
-        "(configuration and config/servers), `storage and filesystems` (with the storage as it is), "
-        "`formats`, `packings` (of the user's repository and others), `commands` (the study's; only such "
-        "an axis, or the axis `command`, selects commands).",
+        "names that are defined elsewhere (table below).",
         min_length=1,
     )
     commands: dict[str, Command] = key(
@@ -305,8 +301,8 @@ class StudyFile(Model):
     )
     scenario_axes: UniqueTexts = key(
         [],
-        "The axes that the reader cannot choose: command, repository, access. Advice is given "
-        "for each of their values, in this order, and chooses among the values of all other axes.",
+        "Axes such as command, repository and access. Advice is given for each of their values, in this "
+        "order, and chooses among the values of all other axes. A question may still compare accesses.",
         "given",
     )
     questions: Annotated[dict[str, Question], Field(min_length=1)] = key(
