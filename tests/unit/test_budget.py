@@ -32,9 +32,9 @@ DEGREES = 60
 BOTH = t_quantile(DEGREES, 1 - ALPHA) + t_quantile(DEGREES, 1 - 2 * EQUIVALENCE_ALPHA)
 
 
-def needed(ratio, error, n=5, twin_sd=0.0):
+def needed(ratio, error, n=5, twin_sd=0.0, share=0.1):
     row = {"ratio": ratio, "error": error, "n": n, "degrees": DEGREES, "twin_sd": twin_sd}
-    return comparison_rounds(row, ALPHA, LIMITS)
+    return comparison_rounds({**row, "fixed_share": share}, ALPHA, LIMITS)
 
 
 NARROW = math.log1p(0.1) / BOTH
@@ -52,6 +52,8 @@ HALF = t_quantile(DEGREES, 1 - ALPHA)
         (needed(3.0, 0.001, n=2), LIMITS.min_rounds),
         (needed(3.0, math.nan, n=1), LIMITS.min_rounds),
         (needed(3.0, 0.001, twin_sd=math.nan), math.inf),  # without duplicates nothing is called
+        (needed(1.0, 1.001 * NARROW, share=math.nan), 6),
+        (needed(1.0, 1.001 * NARROW, share=0.51), math.inf),  # mostly fixed cost
     ],
 )
 def test_comparison_rounds_follow_widths_and_sizes(rounds, expected):
@@ -126,7 +128,7 @@ def test_allocate_rounds_batch_takes_half_of_time(spent_s, left_s, rounds):
 def table_comparisons(error, *commands, limits=LIMITS):
     """Return the comparisons of a table of equal formats with this error."""
     row = {"baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY, "error": error}
-    row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2}
+    row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2, "fixed_share": 0.1}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
     settings = ComparisonSettings({"t": {"compare": compare}}, {}, ["command"], limits)
     table = pd.DataFrame([{"command": command, **row} for command in commands])
