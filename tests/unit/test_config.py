@@ -66,20 +66,6 @@ def test_load_config_valid_keys_have_studies_rounds_and_minutes(
     assert config.minutes == (None if rounds else sum(of_studies))
 
 
-def test_load_config_full_repositories_are_of_one_study(tmp_path):
-    full = configured(tmp_path, **read_yaml(ROOT / "config" / "full.yaml"))
-    assert {n for n, r in full.repositories.items() if "studies" not in r} == {"ruby", "bsd"}
-    published = set(read_yaml(DEFAULT)["grid"]) - {"own-repository"}
-    assert set(configured(tmp_path, studies=["all"]).studies) == published
-
-
-@pytest.mark.parametrize(("keys", "rounds"), [({}, 5), ({"rounds": 9}, 9)])
-def test_load_config_elsewhere_has_fewest_rounds(keys, rounds):
-    config = load_config({**read_yaml(DEFAULT), **keys}, ROOT, [DEFAULT], elsewhere=True)
-    assert config.settings.rounds == rounds and config.least_rounds == 5
-    assert config.minutes is None
-
-
 REPOSITORY = {"source": "generated", "profle": "ruby"}
 
 
@@ -136,16 +122,6 @@ def test_load_config_study_name_that_no_rule_takes_is_error(tmp_path, name):
     (studies / f"{name}.yaml").write_bytes((ROOT / f"config/studies/{SSD}.yaml").read_bytes())
     with pytest.raises(UserError, match=f"`studies`: '{name}' .*Rename its file"):
         load_config({**read_yaml(DEFAULT), "studies": [name]}, tmp_path, [DEFAULT])
-
-
-def test_load_config_study_without_commands_is_error(tmp_path):
-    studies = tmp_path / "config" / "studies"
-    studies.mkdir(parents=True)
-    definition = read_yaml(ROOT / "config" / "studies" / f"{SSD}.yaml")
-    definition.pop("commands")
-    (studies / "old.yaml").write_text(yaml.safe_dump(definition))
-    with pytest.raises(UserError, match="published numbers only"):
-        load_config({**read_yaml(DEFAULT), "studies": ["old"]}, tmp_path, [DEFAULT])
 
 
 def test_load_config_unusable_names_of_folders_are_errors(tmp_path, monkeypatch):

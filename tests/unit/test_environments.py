@@ -42,8 +42,8 @@ def test_lock_files_hold_what_is_pinned(lock, pinned):
     locked = dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", text, re.MULTILINE))
     hashed = re.findall(r"^[a-z0-9._-]+==.* \\\n    --hash=sha256:", text, re.MULTILINE)
     assert {name: locked.get(name) for name in pinned} == pinned
-    assert len(hashed) == len(locked), "a package without a hash"
-    assert "://" not in text, "a lock file must work with any package index"
+    assert len(hashed) == len(locked)
+    assert "://" not in text
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -69,22 +69,3 @@ def test_conda_environments_agree_with_pyproject(name):
         if CONDA_NAMES.get(package, package) in conda
     }
     assert {package: conda[CONDA_NAMES.get(package, package)] for package in expected} == expected
-
-
-def test_conda_differences_are_still_differences():
-    pinned = RUNTIME | GROUPS["dev"]
-    assert [name for name, version in CONDA_HAS.items() if pinned[name] == version] == []
-
-
-def test_conda_environments_agree_with_each_other():
-    whole = conda_pins("workflow.yaml")
-    for name in ENVIRONMENTS:
-        assert conda_pins(name).items() <= whole.items(), name
-    assert {CONDA_NAMES.get(package, package) for package in RUNTIME} <= whole.keys()
-
-
-def test_rules_name_environments_that_exist():
-    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
-    named = set(re.findall(r"envs/([\w-]+\.yaml)", rules))
-    assert named, "no rule names an environment"
-    assert named <= set(ENVIRONMENTS)

@@ -71,7 +71,7 @@ def test_evaluate_expectations_without_repo_uses_all():
     mine = expectation(where={"command": "log", "repo": "mine"})
     assert rows_of(mine, frame)["measured"][0] == pytest.approx(1.0)
     elsewhere = unmeasured_expectations("b", [expectation()])
-    assert elsewhere[["passes", "why"]].values.tolist() == [["no", "the key `studies` lacks b"]]
+    assert elsewhere["passes"].tolist() == ["no"] and "`studies`" in elsewhere["why"][0]
 
 
 ROW = {"study": "a", "statement": "Fast | small.", "low": "1.0", "high": "1.5", "unit": "s"}

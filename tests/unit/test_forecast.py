@@ -1,20 +1,16 @@
 """The reports of `plan` and `doctor`: forecasts, detectable differences, capabilities, side effects."""
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from project import open_folder, wait_for
+from project import open_folder
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.forecast import plan_report
 from vcsbench.forecast.doctor import LIMITED, MISSING, checks, doctor
 from vcsbench.forecast.plan_report import (
-    CellRoundCost,
-    CostModel,
     detectable_pct,
     rounds_needed,
 )
@@ -53,10 +49,6 @@ def run_doctor(project):
     return doctor(project.plan, project.repositories, lines.append), "\n".join(lines)
 
 
-def cost(wall_s, times, **axes):
-    return CellRoundCost(STUDY, axes, wall_s, times)
-
-
 def test_rounds_needed_is_the_least_number_that_detects():
     needed = rounds_needed(0.11, 10)
     assert 35 <= needed <= 50
@@ -64,41 +56,12 @@ def test_rounds_needed_is_the_least_number_that_detects():
     assert detectable_pct(0.03, 5) < detectable_pct(0.03, 3) < detectable_pct(0.1, 3)
 
 
-def test_cost_model_prefers_the_cell_then_its_group_then_its_study(tmp_path):
-    cold = {"command": "log", "cache": "cold", "ra": "svn"}
-    measured = [
-        cost(2.0, [0.5, 0.5], **cold, format="f6"),
-        cost(3.0, [0.7], **cold, format="f7"),
-        cost(9.0, [5.0], **{**cold, "command": "export"}, format="f7"),
-    ]
-    plan = open_project(tmp_path).plan
-    costs = CostModel(plan, measured)
-    assert costs.cell_round_s(STUDY, {**cold, "format": "f6"}) == 2.0
-    assert costs.cell_round_s(STUDY, {**cold, "format": "f8"}) == 2.5
-    assert costs.cell_round_s(STUDY, {**cold, "command": "cat"}) == pytest.approx(14 / 3)
-    assert CostModel(plan, []).cell_round_s(STUDY, cold) is None
-    assert costs.scatter() == 0.0
-    again = CostModel(plan, [*measured, cost(2.0, [0.55], **cold, format="f6")])
-    assert again.scatter() == pytest.approx(0.07, abs=0.01)
-
-
-def test_running_services_finds_a_database(tmp_path):
-    database = tmp_path / "postgres"
-    shutil.copy(shutil.which("sleep") or "", database)
-    with subprocess.Popen([database, "60"]) as process:
-        try:
-            services = plan_report.running_services
-            wait_for(lambda: any(name.startswith("postgres ") for name in services()))
-        finally:
-            process.kill()
-
-
 def test_doctor_with_skipped_cells_names_the_reason(tmp_path):
     is_able, text = run_doctor(open_project(tmp_path, builds={}))
     # A small repository has nothing to pack.
-    assert not is_able and "fewer than a shard of 1000" in text
+    assert not is_able and "shard of 1000" in text
     # 15 % on a machine whose runs scatter widely.
-    assert re.search("to detect (10|15) % takes about", text) and " 0 cells" not in text
+    assert re.search("detect (10|15) %", text) and " 0 cells" not in text
     assert not list((tmp_path / "storage").iterdir())
 
 
@@ -117,7 +80,7 @@ def test_doctor_with_missing_storage_fails(tmp_path):
     missing = [check for check in checks(project.plan, []) if check.state == MISSING]
     assert any(check.text.startswith("`storages.disk`") and check.remedy for check in missing)
     is_able, text = run_doctor(project)
-    assert not is_able and "which does not exist" in text
+    assert not is_able and str(tmp_path / "storage") in text
 
 
 @pytest.mark.parametrize(

@@ -35,24 +35,6 @@ def duplicates_of(grid):
     return [cell.path for cell in grid if is_duplicate(cell.path)]
 
 
-def test_make_grid_default_has_compared_values():
-    grid = cells()
-    assert 48 <= len(grid) <= 84
-    for axis, values in {
-        "command": {"log", "export"},
-        "ra": {"http", "svn", "file"},
-        "format": {"f6", "f7"},
-        "packing": {"nopack", "pack"},
-        "config": {"slow", "fast"},
-        "cache": {"cold", "hot-os", "hot-svn"},
-    }.items():
-        assert {cell.axes[axis] for cell in grid} >= values
-    # Settings of the server are measured where they matter most.
-    others = [c.axes for c in grid if c.axes["command"] not in ("log", "export")]
-    assert {axes["command"] for axes in others} == {"null-export"}
-    assert {axes["config"] for axes in others} == {"slow", "medium", "fast"}
-
-
 def test_make_grid_paths_follow_axis_order_with_dash_for_inapplicable_axis():
     paths = [cell.path for cell in cells({**COLD_LOG, "ra": "http"})]
     assert paths == [f"log/http/ruby/f6/{packing}/slow/cold" for packing in ("nopack", "pack")]

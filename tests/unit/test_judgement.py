@@ -8,7 +8,7 @@ import pytest
 from unit.synthetic import THRESHOLDS
 from vcsbench.axes.cache import STATES
 from vcsbench.evidence import flags
-from vcsbench.evidence.judgement import Run, judge, with_times
+from vcsbench.evidence.judgement import judge
 
 ROOT = Path(__file__).parent.parent.parent
 MIB = 1 << 20
@@ -182,10 +182,6 @@ def test_judge_hot_run_on_network_without_counters_by_local_devices(device, flag
     }
 
 
-def test_judge_without_evidence_is_uncertified():
-    assert judge({}, 1.0, STATES["cold"]["promises"], THRESHOLDS) == ["uncertified"]
-
-
 def test_judge_each_threshold_has_effect():
     """A lenient value of each threshold removes a flag."""
     over = {
@@ -211,13 +207,6 @@ def test_judge_each_threshold_has_effect():
         is_minimum = name in ("min_read_share_cold", "min_memory_available_mib")
         lenient = {name: 0.0 if is_minimum else 1000.0}
         assert len(judged(cache, lenient, **seen)) < len(judged(cache, **seen)), name
-
-
-def test_with_times_waiting_is_rest_of_elapsed():
-    seen = with_times({"server_cpu_s": 0.25}, Run(1.0, 0.5, 0.125, 0))
-    assert seen["waiting_s"] == 0.125
-    assert with_times({"server_cpu_s": 0.75}, Run(1.0, 0.5, 0.25, 0))["waiting_s"] == -0.5
-    assert with_times({}, Run(1.0, None, None, 0))["waiting_s"] is None
 
 
 def test_flags_documented_equal_code():

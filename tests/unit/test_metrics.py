@@ -12,7 +12,6 @@ from vcsbench.metrics import (
     Metric,
     metric_of,
 )
-from vcsbench.statistics.aggregation import by_cell, by_round
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
@@ -59,7 +58,7 @@ def test_table_call_uses_words_of_metric(better):
     block = ["command", "cache"]
     table = make_table(measured(), "f6-vs-f7", {"compare": COMPARE}, AXES, block)
     (row,) = table.to_dict("records")
-    assert row["value"] == pytest.approx(-50, abs=1), "f6 / f7 - 1, whichever is better"
+    assert row["value"] == pytest.approx(-50, abs=1)
     assert row["ratio"] == pytest.approx(0.5, rel=0.01)
     assert row["call"] == "higher"
     table = make_table(measured(2.0, 1.0), "t", {"compare": COMPARE}, AXES, block)
@@ -80,7 +79,7 @@ def test_finding_depends_on_value_only_and_names_an_unmeasured_metric(better):
     frame = measured().drop(columns="mb")
     (row,) = evaluate_findings([finding], list(AXES), frame[[*AXES]], frame).to_dict("records")
     assert row["verdict"] == "not measured"
-    assert row["why"] == "no metric: rate was not measured"
+    assert row["why"].startswith("no metric: rate ")
     assert make_table(frame, "t", {"compare": COMPARE}, AXES, []).empty
 
 
@@ -95,10 +94,3 @@ def test_reduce_best_and_worst_run(better):
     high, low = ("best", "worst") if better == HIGH else ("worst", "best")
     assert (found[high], found[low]) == (of_f7.max(), of_f7.min())
     assert of_f7.min() < found["median"] < of_f7.max()
-
-
-def test_metric_is_computed_from_aggregated_parts():
-    frame = measured(runs=3).query("format == 'f6'").assign(elapsed_s=lambda f: f["run"] ** 2)
-    frame["user_s"] = frame["run"].map({1.0: 0.1, 2.0: 0.9, 3.0: 0.3})
-    (cell,) = by_cell(by_round(frame, list(AXES)), list(AXES)).to_dict("records")
-    assert cell["client_cpu_pct"] == 100 * (0.3 + 0.1) / 4.0

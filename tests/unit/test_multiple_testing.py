@@ -69,12 +69,6 @@ def test_calls_of_known_interval_has_call(mean, options, expected):
     assert is_difference(expected) == (expected in WORDS)
 
 
-def test_calls_of_missing_estimate_is_empty_and_words_are_of_metric():
-    assert calls_of([NO_ESTIMATE], True, WORDS, DEFAULT_LIMITS) == [""]
-    higher = calls_of([estimate(0.2), estimate(-0.2)], True, ("lower", "higher"), DEFAULT_LIMITS)
-    assert higher == ["lower", "higher"]
-
-
 @pytest.mark.parametrize("side", [1, -1])
 def test_calls_of_equivalence_equals_two_one_sided_tests(side):
     """Compare with scipy: the nearer bound gives the p-value."""

@@ -84,7 +84,7 @@ def test_run_order_groups_blocks_by_cache_in_all_orders():
         # A rotation would give each cell the same predecessor.
         neighbours |= {pair for block in of_round for pair in pairwise(block)}
         orders = {tuple(path.rpartition("/")[2] for path in block) for block in of_round}
-        assert len(orders) > 1, "blocks have independent orders"
+        assert len(orders) > 1
     assert len(followers) == 3 * 2
     assert len(neighbours) == len(BLOCKS) * 5 * 4
 
@@ -93,7 +93,7 @@ def test_run_order_studies_are_sequential():
     both = [CellSpec(study, cell.path, cell.axes) for study in ("z", "a") for cell in CELLS]
     order = run_order(both, {"z": ["command"], "a": ["command"]}, 3, seed=1)
     places = {s: [at for (study, *_), at in order.items() if study == s] for s in ("z", "a")}
-    assert max(places["z"]) < min(places["a"]), "in the order in which they are configured"
+    assert max(places["z"]) < min(places["a"])
     alone = run_order([c for c in both if c.study == "a"], {"a": ["command"]}, 3, seed=1)
     first = min(places["a"])
     assert alone == {key: at - first for key, at in order.items() if key[0] == "a"}

@@ -19,7 +19,6 @@ from vcsbench.report.grids import (
 from vcsbench.report.page import build_page
 from vcsbench.report.table_sections import (
     details,
-    evidence_sentences,
     number_sentences,
     table_sections,
 )
@@ -69,17 +68,6 @@ def test_grid_follows_the_order_of_the_study_with_joined_headings():
     assert [heading.text for heading in grid.headings[1]] == ["slow", "fast"] * 2
     assert grid.starts == [True, False, True, False] and grid.constant == [("repo", "ruby")]
     assert len(grid.points) == 15 and None in grid.groups[0].rows[0].points
-
-
-@pytest.mark.parametrize(
-    ("candidates", "title", "rows"), [(["f7"], "log", [""]), (["f8", "f7"], "log", ["f8", "f7"])]
-)
-def test_grid_title_has_no_single_candidate(candidates, title, rows):
-    compare = {"axis": "format", "baseline": "f6", "candidates": candidates}
-    axes = {"rows": ["candidate", "repo"], "columns": ["cache", "config"]}
-    found = [Point({**PLAIN, "candidate": c}, "measured", 1.0) for c in sorted(candidates)]
-    (grid,) = make_grids(found, layout_of({"compare": compare, **axes}, ORDER))
-    assert grid.title.split(", ")[0] == title and labels(grid) == rows
 
 
 def test_matching_takes_the_places_of_the_measured_points():
@@ -178,7 +166,7 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections,
     number = next(n for n in table["numbers"].values() if n["cells"][0] == CELL)
     assert number["cells"][1] == CELL.replace("nopack", "pack")
     ratio, call, _ = number["sentences"]
-    assert ratio.startswith("elapsed not packed ÷ elapsed packed = 1.2") and "interval 1.2" in ratio
+    assert "= 1.2" in ratio and "interval 1.2" in ratio
     assert call == "packed is faster." and number["published"] == "+306"
     # An interval without 1 that is called noisy needs an explanation.
     section = next(s for s in sections if s.name == "nopack-vs-pack")
@@ -191,25 +179,6 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections,
     sentences = [number_sentences(replace(point, row=r), definition) for r in noisy]
     assert [len(of) for of in sentences] == [4, 3]
     assert {of[1] for of in sentences} == {"Call: undecided."}
-
-
-def test_evidence_has_memory_reads_and_server(results):
-    rows = [row for row in results.measurements if row["cell"] == CELL]
-    rows = [{**row, "device_bytes": (2 + n) << 20} for n, row in enumerate(rows)]
-    served = [{**row, "server_age_s": "0.5", "server_same": "True"} for row in rows]
-    late = [{**served[0], "delayed_acks": 2.0}, *served[1:]]
-    text = " ".join(evidence_sentences(late, {}))
-    for part in (
-        *("drop_caches", "1.0 % before a run, 90 % after", "2.00 MiB to 6.00 MiB"),
-        *("0.500 s old", "same process", "In 1 of 5 runs TCP", "outlier-10, 1 run: "),
-    ):
-        assert part in text
-    changed = " ".join(
-        evidence_sentences([*served[:-1], {**served[-1], "server_same": "False"}], {})
-    )
-    assert "same process" not in changed and "TCP" not in changed
-    unserved = [{**row, "server_age_s": ""} for row in late]
-    assert "TCP" not in " ".join(evidence_sentences(unserved, {}))
 
 
 @pytest.mark.slow

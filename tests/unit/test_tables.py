@@ -142,14 +142,6 @@ def test_make_table_ratio_is_of_geometric_means_of_times_and_medians_of_counts()
     assert row_of(frame.assign(read_calls=frame["elapsed_s"]), counts)["ratio"] == pytest.approx(2)
 
 
-def test_make_table_unmeasured_value_has_no_row(tmp_path):
-    definition = {"compare": {"axis": "format", "baseline": "f7", "candidates": ["f8"]}}
-    write_frame(table_of(TWICE, definition, FORMAT_ONLY), tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text() == ",".join(["table", *SIDES, *STATISTICS]) + "\n"
-    zero = pd.DataFrame({"format": ["f6", "f7"], "elapsed_s": [1.0, 0.0]})
-    assert table_of(zero, FORMATS, FORMAT_ONLY).empty
-
-
 def test_make_table_few_paired_rounds_are_low_n():
     assert row_of(TWICE)["flags"] == "no-duplicates"
     few = TWICE[(TWICE["format"] == "f6") | (TWICE["round"] > 2)]
@@ -167,11 +159,6 @@ def test_make_table_excludes_invalid_runs():
     frame.loc[frame["format"] == "f7", "flags"] = "no-disk-reads"
     assert table_of(frame, FORMATS, FORMAT_ONLY).empty
     assert table_of(frame, ELAPSED, FORMAT_ONLY)["format"].tolist() == ["f6"]
-
-
-def test_make_table_joins_flags_of_both_cells():
-    words = ["outlier-10", "", "", "", "", "too-short outlier-20", "", "", "", "odd"]
-    assert row_of(TWICE.assign(flags=words))["flags"] == "too-short outlier-20 no-duplicates odd"
 
 
 def test_make_table_withholds_different_hosts():

@@ -1,5 +1,6 @@
 """The lines that a run prints at its end."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,6 @@ from vcsbench.report.terminal import (
     HEADER,
     StudySummary,
     command_of,
-    configfiles_of,
     lines,
     read_summaries,
     variables_of,
@@ -65,7 +65,7 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
     grid = [{"cell": str(n), "skip": "no\x1b httpd" if n < 3 else "no root"} for n in range(4)]
     failures = [{"cell": "log/1", "reason": "timeout"}] * 2
     text = "\n".join(lines([summary(grid=grid, failures=failures)]))
-    assert "Skipped     4 cells (3 of them): no\\x1b httpd" in text
+    assert re.search(r"Skipped +4 .*3 .*no\\x1b httpd", text)
     assert "Failed      1 cell: timeout" in text and "\x1b" not in text
 
 
@@ -80,12 +80,6 @@ def test_lines_of_an_aggregate_have_one_per_candidate():
         " " * 12 + "c: faster",
         " " * 12 + texts[0],
     ]
-
-
-def test_lines_of_several_studies_name_each_with_its_command():
-    found = lines([summary(packing()), StudySummary("other")], {"STUDY": "all", "ARGS": "-n"})
-    assert " ".join(found).count("make report STUDY=fsfs ARGS=-n MINUTES=") == 1
-    assert "fsfs" in found and "other" in found
 
 
 @pytest.mark.parametrize(
@@ -107,11 +101,6 @@ def test_lines_of_several_studies_name_each_with_its_command():
 @pytest.mark.parametrize("program", ["vcsbench run", "snakemake"])
 def test_command_of_a_run_continues_it(program, typed, expected):
     assert command_of(variables_of(f"{program} {typed}")) == expected
-
-
-def test_configfiles_of_arguments_leave_out_all_others():
-    arguments = "--config a=b --configfile 'x y' z -n --configfiles q --forcerun r"
-    assert configfiles_of(arguments) == "--configfile 'x y' z --configfiles q"
 
 
 def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path):
