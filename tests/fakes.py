@@ -23,7 +23,7 @@ class Fakes:
         self.record.touch()
         for name in BASICS.split():
             program = shutil.which(name)
-            assert program, f"this machine has no {name}"
+            assert program, name
             (self.bin / name).symlink_to(program)
 
     def add(self, name: str, script: str = "", *, silent: bool = False) -> Path:

@@ -1,14 +1,11 @@
 """Page cache and device of real files: resident shares, eviction, counted reads and writes, cold runs."""
 
 import os
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from project import needs
 from vcsbench import processes
-from vcsbench.axes.cache import AXIS, STATES
 from vcsbench.machine import can_drop_caches
 from vcsbench.measure import caches, counters
 from vcsbench.measure.caches import clear_caches
@@ -55,11 +52,6 @@ def test_clear_caches_evict_makes_files_cold_until_read(folder):
     assert residency == (1.0, 3 * MIB + 4096)
 
 
-def test_resident_reads_no_file(folder):
-    os.close(evicted_file(folder / "file"))
-    assert [share(folder), share(folder)] == [0.0, 0.0]
-
-
 def test_cachestat_and_mincore_count_the_same_pages(folder):
     length = 3 * MIB + 100
     descriptor = evicted_file(folder / "file", length)
@@ -81,7 +73,7 @@ def test_resident_many_files_samples_evenly_over_folders(folder, name):
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x" * 5000)
     residency = caches.resident(folder, max_files=4)
-    assert residency and residency.pages_bytes == 4 * 8192 * 3, "scaled up by every third file"
+    assert residency and residency.pages_bytes == 4 * 8192 * 3
     whole = caches.resident(folder)
     assert whole and whole.pages_bytes == 10 * 8192
 
@@ -101,24 +93,6 @@ def test_resident_by_names_queries_cached_names_only(folder):
     residency = caches.resident_by_names(30_000, folder)
     assert residency == (pytest.approx(5000 / 30_000), 8192)
     assert caches.resident(folder) == residency
-
-
-def test_has_cached_names_unsupported_is_false(folder, monkeypatch):
-    assert not caches.has_cached_names(Path("/proc/self"))
-    monkeypatch.setattr(caches, "OPENAT2", 100_000)
-    assert not caches.has_cached_names(folder)
-
-
-@pytest.mark.parametrize("skip", [False, True])
-def test_cold_state_skip_client_warmup_leaves_client_untouched(skip):
-    config = SimpleNamespace(settings=SimpleNamespace(skip_client_warmup=skip))
-    environment = SimpleNamespace(config=config)
-    assert ("touch-client" in AXIS.part("cold", environment)["state"]["prepare"]) is not skip
-
-
-def test_cold_state_clears_caches_while_server_is_stopped():
-    expected = ["stop-server", "sync", "clear-caches", "start-server"]
-    assert [step for step in STATES["cold"]["prepare"] if step in expected] == expected
 
 
 @needs_drop_caches

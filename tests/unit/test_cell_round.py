@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.errors import UserError
 from vcsbench.measure.cell_round import DISCARDED_RUN_S, DiscardedRunCache
-from vcsbench.measure.prepared_cell import fill_template
 from vcsbench.subjects import Subject
 
 READ_BYTES = 4096
@@ -60,31 +58,3 @@ def test_discarded_run_expires_unless_renewed(recipe):
     os.utime(cache.file, (expired, expired))
     cache_of(recipe, "copy2").write(READ_BYTES)
     assert not cache.file.exists()
-
-
-WORDS = {
-    "svn": lambda: ["/usr/bin/svn", "--non-interactive"],
-    "url": lambda: "svn://h/r",
-    "odd": lambda: "a b 'c",
-    "tree": lambda: "trunk",
-    "none": list,
-    "empty": str,
-}
-
-
-@pytest.mark.parametrize(
-    ("template", "argv"),
-    [
-        ("{svn} log {none} -v {url}", [*WORDS["svn"](), "log", "-v", "svn://h/r"]),
-        ("x {url}/{tree}", ["x", "svn://h/r/trunk"]),
-        ("x {url}/{empty}", ["x", "svn://h/r"]),
-        ("x {odd}", ["x", "a b 'c"]),
-    ],
-)
-def test_fill_template_has_values_as_whole_arguments(template, argv):
-    assert fill_template(template, WORDS) == argv
-
-
-def test_fill_template_unknown_word_raises():
-    with pytest.raises(UserError, match=r"\{revision\}"):
-        fill_template("{svn} log {revision}", WORDS)

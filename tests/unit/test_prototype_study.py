@@ -7,11 +7,9 @@ import pandas as pd
 import pytest
 
 from unit.study_grid import study_grid
-from vcsbench.axes.cache import STATES
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
-from vcsbench.evidence.judgement import promised
-from vcsbench.measure.work import UrlNormaliser, inspect_trees, read_verified
+from vcsbench.measure.work import UrlNormaliser, inspect_trees
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
 from vcsbench.statistics.aggregation import read_published
@@ -25,28 +23,6 @@ STUDY_FILE = ROOT / "config" / "studies" / f"{STUDY}.yaml"
 made = partial(study_grid, STUDY)
 
 
-def paths(*include, **over):
-    return [cell.path for cell in made(*include, **over)[1] if "/empty/" not in cell.path]
-
-
-TRUNK = {"repo": "kde", "build": "trunk"}
-
-
-def test_path_has_applicable_axes_only():
-    assert paths({**TRUNK, "command": "log -v", "cache": "hot"}) == [
-        "log-v/file/kde/trunk/hot/-/-"  # verify and log run over file only
-    ]
-    found = paths({**TRUNK, "command": "export", "wire_compression": ["off", "on"]})
-    assert found == [
-        "export/svn/kde/trunk/-/off/-",
-        "export/svn/kde/trunk/-/on/-",
-        "export/file/kde/trunk/-/-/-",
-    ]
-    assert paths(
-        {**TRUNK, "command": "exports", "wire_compression": "off", "clients": ["16", "2"]}
-    ) == ["exports/svn/kde/trunk/-/off/2", "exports/svn/kde/trunk/-/off/16"]
-
-
 def parts(cell, here):
     return parts_of(here.config.studies[STUDY], cell.axes, here)
 
@@ -57,19 +33,6 @@ def test_build_without_definition_is_refused():
     other = next(cell for cell in cells if cell.axes["build"] == "prototype")
     with pytest.raises(UserError, match=r"`builds\.prototype` is missing, which the grid measures"):
         parts(other, here)
-
-
-def test_promised_differs_after_the_first_run():
-    promises = STATES["series"]["promises"]
-    assert promised(promises, 1) == {"os": "cold", "server": "new"}
-    assert promised(promises, 2) == promised(promises, 3) == {"os": "hot", "server": "kept"}
-    assert promised({"os": "hot"}, 2) == {"os": "hot"}
-
-
-def test_read_verified_counts_revisions():
-    lines = [b"* Verifying metadata at revision 0 ...\n"]
-    lines += [b"* Verified revision %d.\n" % number for number in range(4)]
-    assert read_verified(iter(lines), UrlNormaliser("")) == {"revisions": 4, "youngest": 3}
 
 
 def test_inspect_trees_compares_trees_of_clients(tmp_path):

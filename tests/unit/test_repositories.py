@@ -8,7 +8,6 @@ import pytest
 from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.prepare import loader
 from vcsbench.prepare.copies import (
     CopyJob,
     copy_and_compare,
@@ -17,7 +16,6 @@ from vcsbench.prepare.copies import (
     missing_copies,
 )
 from vcsbench.prepare.loader import load_source
-from vcsbench.sources import SizeEstimate
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
@@ -93,16 +91,6 @@ def test_load_with_another_result_raises(tmp_path, monkeypatch):
         load_source(sources.open_source("ruby", SMALL), [("f6", "nopack")], tmp_path)
 
 
-def test_list_files_orders_by_revision(packed):
-    listed = fsfs.list_files(packed)
-    assert fsfs.read_shape(packed).packed == 3
-    at = {file.name: file.revision for file in listed}
-    assert at["db/revs/0.pack/pack"] == 9 and at["db/revs/2.pack/pack"] == 29
-    assert at["db/revs/3/30"] == 30
-    assert at["db/current"] == at["format"] == fsfs.AFTER_ALL_REVISIONS
-    assert [file.revision for file in listed] == sorted(at.values())
-
-
 def test_interleave_makes_equal_copies(loaded, packed, tmp_path):
     plain = loaded / "f7.nopack"
     sources_of = {"a": plain, "b": plain, "c": packed}
@@ -111,15 +99,6 @@ def test_interleave_makes_equal_copies(loaded, packed, tmp_path):
     for copying in jobs:
         subprocess.run(["diff", "-r", copying.source, copying.destination], check=True)
         subprocess.run(["svnadmin", "verify", "-q", copying.destination], check=True)
-
-
-def test_interleave_writes_spacers_between_revisions(loaded, tmp_path):
-    source = loaded / "f7.nopack"
-    spacers = tmp_path / "spacers"
-    spacers.mkdir()
-    interleave([CopyJob(source, tmp_path / "a", fsfs.list_files(source))], spacers, 4, seed=1)
-    sizes = [path.stat().st_size for path in spacers.iterdir()]
-    assert len(sizes) >= 24 and 2048 < sum(sizes) / len(sizes) < 6144
 
 
 def test_copy_and_compare_damaged_copy_raises(loaded, tmp_path, monkeypatch):
@@ -139,7 +118,7 @@ def test_copy_and_compare_damaged_copy_raises(loaded, tmp_path, monkeypatch):
         copy_and_compare([CopyJob(source, tmp_path / "a", fsfs.list_files(source))], tmp_path, 0, 1)
 
 
-F6, F7 = (Variant("ruby", fmt, "nopack", "i1") for fmt in ("f6", "f7"))
+F7 = Variant("ruby", "f7", "nopack", "i1")
 
 
 def make(place, loaded, *variants, fragmentation=0):
@@ -158,45 +137,3 @@ def test_make_copies_includes_spacers_in_space(loaded, place):
     with pytest.raises(UserError, match=error):
         make(place, loaded, F7, fragmentation=1e12 / 1024)
     assert len(missing_copies(place.path, [F7], 2)) == 2
-
-
-GIB = 1 << 30
-
-
-@pytest.mark.parametrize(
-    ("free", "repositories", "copies", "chosen"),
-    [
-        ((10, 10, 10), 2, (6,), "scratch"),
-        ((1, 10, 10), 2, (6,), "first"),
-        ((1, 10, 10), 3, (9,), "first: about 12.0 GiB are needed .* and 10.0 GiB are free"),
-        ((10, 10, 5), 2, (6, 6), "second: about 6.00 GiB are needed"),
-        ((10, 10, 5), 2, (6, 3), "scratch"),
-        ((0, 6, 5), 2, (6, 3), "second"),
-        # One device.
-        (10, 2, (4, 4), "scratch"),
-        (10, 3, (4, 4), "about 11.0 GiB are needed"),
-        (10, 1, (6, 6), "about 12.0 GiB are needed"),
-    ],
-)
-def test_choose_staging_takes_the_first_folder_with_space(
-    free, repositories, copies, chosen, monkeypatch
-):
-    names = ("scratch", "first", "second")
-    places = [WorkDir(f"/{name}", "/checkout") for name in names]
-    sizes = dict(zip(places, free if isinstance(free, tuple) else [free] * 3, strict=True))
-    devices = {place: n if isinstance(free, tuple) else 1 for n, place in enumerate(places)}
-    by_path = {place.path: size * GIB for place, size in sizes.items()}
-    monkeypatch.setattr(loader, "free_bytes", by_path.__getitem__)
-    monkeypatch.setattr(loader, "_device", devices.__getitem__)
-    estimate = SizeEstimate(revisions=0, repository_bytes=GIB)
-    scratch, *storages = places
-
-    def choose():
-        of_storages = dict(zip(storages, copies, strict=False))
-        return loader.choose_staging(estimate, repositories, scratch, of_storages)
-
-    if chosen in names:
-        assert choose() is places[names.index(chosen)]
-    else:
-        with pytest.raises(UserError, match=chosen.replace(": about", "/.*: about")):
-            choose()

@@ -27,16 +27,6 @@ def test_batches_have_first_rounds_until_a_decision(tmp_path):
     assert state.rounds(1) == {"log/cold": 5, "log/hot": 5}
 
 
-def test_batches_last_decision_with_rounds_has_all(tmp_path):
-    write_decision(tmp_path, 2, cold=8, hot=5)
-    write_decision(tmp_path, 3, cold=8, hot=9)
-    write_decision(tmp_path, 4, gives=False, cold=8, hot=9)
-    state = batches(tmp_path)
-    assert state.rounds() == {"log/cold": 8, "log/hot": 9}
-    # With more minutes, a decision without rounds is made again.
-    assert state.next == 4 and not state.take()
-
-
 def test_batches_changed_or_new_block_starts_again(tmp_path):
     write_decision(tmp_path, 2, cold=40, hot=9)
     state = batches(tmp_path, {"log/cold": "other", "log/hot": "digest", "dump/cold": "digest"})

@@ -9,7 +9,7 @@ import pytest
 from vcsbench.axes.client_server import ACCESS
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.files import files_digest, server_file, server_files, server_files_digest
+from vcsbench.files import server_file, server_files, server_files_digest
 from vcsbench.run.project import Project
 
 SERVERS = Path(__file__).parents[2] / "config" / "servers"
@@ -47,16 +47,6 @@ def test_digest_after_an_edit_differs_for_the_users_of_the_file(servers, file, s
     assert {key for key, digest in after.items() if digest != before[key]} == stale
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_digest_of_a_frozen_copy_is_that_of_the_configuration(tmp_path, folder):
-    for access, names in NAMES.items():
-        frozen = tmp_path / (access or "none")
-        for name, path in server_files(SERVERS / folder, names).items():
-            (frozen / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, frozen / name)
-        assert files_digest(frozen, names) == server_files_digest(SERVERS / folder, names)
-
-
 def test_server_files_of_a_folder_without_files_are_the_default_ones(servers):
     (servers / "mine" / "client").mkdir(parents=True)
     names = ["svnserve.args", "client"]
@@ -89,13 +79,6 @@ def test_plan_with_a_broken_server_file_is_refused(tmp_path):
     broken.symlink_to("/nonexistent")
     with pytest.raises(UserError, match=f"^{broken}: this is not a regular file"):
         Project(read_yaml(SERVERS.parent / "config.yaml"), tmp_path, [])
-
-
-@pytest.mark.parametrize("content", [b"# caf\xe9\n", b"-M 1\0 6\n", b"#" * (1 << 20) + b"\n"])
-def test_digest_file_that_is_no_short_text_is_refused(servers, content):
-    (servers / "fast/httpd.conf").write_bytes(content)
-    with pytest.raises(UserError, match=r"^.*/fast/httpd\.conf: .*(UTF-8|larger than)"):
-        server_files_digest(servers / "fast", NAMES["http"])
 
 
 def test_shipped_folders_hold_no_file_that_equals_the_default_one():

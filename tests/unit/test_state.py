@@ -71,14 +71,3 @@ def test_changed_folder_after_reading_is_empty(copy):
     assert fsfs.changed_folder(copy, before, shards=0)
     shutil.rmtree(copy)
     assert fsfs.changed_folder(copy, before, shards=0) == "."
-
-
-def test_changed_folder_checks_a_number_of_shards(copy):
-    for number in range(1, 40):
-        shutil.copytree(copy / "db/revs/0", copy / f"db/revs/{number}")
-    before = fsfs.read_state(copy)
-    (copy / "db/revs/7/1").chmod(0o600)
-    assert fsfs.changed_folder(copy, before) == "db/revs/7"
-    assert fsfs.changed_folder(copy, before, shards=0) == ""
-    seen = {fsfs.changed_folder(copy, before, shards=8) for _ in range(100)}
-    assert seen == {"", "db/revs/7"}

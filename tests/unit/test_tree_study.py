@@ -6,9 +6,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 
 from project import needs
@@ -16,15 +14,11 @@ from unit.study_grid import study_grid
 from vcsbench import programs
 from vcsbench.axes import axis_of
 from vcsbench.config.study import load_study
-from vcsbench.config.validation import read_yaml
-from vcsbench.evidence import same_work
 from vcsbench.measure.prepared_cell import PYTHON, fill_template, strategy_argv
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import parts_of, why_not
-from vcsbench.run import inputs
 from vcsbench.sources import open_source
 from vcsbench.statistics.aggregation import read_published
-from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 from vcsbench.subjects import remove_incomplete
 from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features
@@ -32,7 +26,6 @@ from vcsbench.subjects.tree_stores import STORES
 
 ROOT = Path(__file__).parent.parent.parent
 STUDY = load_study(ROOT / "config" / "studies" / "tree-building-2007.yaml")
-FINDINGS = read_yaml(ROOT / "config" / "published" / "findings.yaml")[STUDY.name]
 BUILDING = {name: c for name, c in STUDY.commands.items() if c.work == "built_tree"}
 NEUTRAL = UrlNormaliser("")
 
@@ -62,32 +55,6 @@ def test_published_numbers_reach_tables():
     assert shares["", "transform"] == pytest.approx(100 * (2.183 / 26.227 - 1))
 
 
-def test_finding_on_best_uses_best_run_of_each_round():
-    def rows(strategy, *elapsed):
-        cell = f"{strategy}/linux/storage/hot-os"
-        common = {"repo": "linux", "filesystem": "storage", "cache": "hot-os", "flags": ""}
-        common |= {"work": "1", "cell": cell, "host": "here", "scale": 1.0, "strategy": strategy}
-        return [
-            {**common, "round": 1.0 + n // 2, "run": 1.0 + n % 2, "elapsed_s": seconds}
-            for n, seconds in enumerate(elapsed)
-        ]
-
-    frame = pd.DataFrame([*rows("cp", 1, 9, 1, 3), *rows("copytree", 8, 2, 5, 2)])
-    found = evaluate_findings(FINDINGS, list(STUDY.axes), published(), frame, by=["statistic"])
-    measured = dict(found[["id", "measured"]].to_numpy())
-    assert measured["copytree-vs-cp"] == pytest.approx(0.5)
-
-
-def test_grid_has_each_strategy_on_the_storage():
-    _, cells = made()
-    on_storage = {c.axes["strategy"] for c in cells if c.axes["filesystem"] == "storage"}
-    assert on_storage == set(STUDY.commands)
-    elsewhere = {(c.axes["strategy"], c.axes["filesystem"]) for c in cells} - {
-        (name, "storage") for name in on_storage
-    }
-    assert elsewhere == {(s, f) for s in ("cp", "cp reflink") for f in ("btrfs",)}
-
-
 def reason(**axes):
     here, _ = made({"filesystem": ["storage", "ext4", "tmpfs", "btrfs"]})
     usual = {"strategy": "cp", "repo": "linux", "filesystem": "storage", "cache": "hot-os"}
@@ -96,10 +63,10 @@ def reason(**axes):
 
 def test_strategy_without_its_program_is_skipped(monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "BUILT", tmp_path)
-    assert reason(strategy="fewest calls").startswith("build_tree is not installed")
+    assert reason(strategy="fewest calls").startswith("build_tree ")
     (tmp_path / "bin").mkdir()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
-    assert reason(strategy="transform") == f"breezy is not installed in {sys.executable}"
+    assert reason(strategy="transform").endswith(sys.executable)
     (tmp_path / "lib/python3.11/site-packages/breezy-3.3.dist-info").mkdir(parents=True)
     (tmp_path / "lib/python3.11/site-packages/breezy-3.3.dist-info/METADATA").touch()
     assert reason(strategy="transform") == ""
@@ -199,14 +166,6 @@ LOSES = {
 }
 
 
-@pytest.mark.parametrize("store", ["git", "hg", "fossil", "brz", "svn", "pack"])
-def test_store_of_empty_tree_is_made(store, tmp_path):
-    strategy = next(command for command in BUILDING.values() if command.store == store)
-    if why := missing(strategy):
-        pytest.skip(f"not installed: {why}")
-    assert templates(tmp_path, store, tmp_path / "storage").idle_store().exists()
-
-
 def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):
     if why := missing(STUDY.commands["checkout"]):
         pytest.skip(f"not installed: {why}")
@@ -245,21 +204,6 @@ def test_templates_lost_or_changed_are_made_again(tree, tmp_path):
     assert copy.stat().st_ino == before
 
 
-def test_fewest_calls_uses_three_calls_per_file(tree, tmp_path):
-    if why := missing(STUDY.commands["fewest calls"]) or not programs.path_of("strace"):
-        pytest.skip(f"not installed: {why or 'strace'}")
-    pack = templates(tree, "pack", tmp_path / "storage").store_record()["path"]
-    log, target = tmp_path / "log", str(tmp_path / "built")
-    names = "trace=open,openat,write,close,mkdir,symlink,link,mknod,mknodat,chdir"
-    argv = ["strace", "-qq", "-e", names, "-o", log, f"{programs.BUILT}/build_tree", pack, target]
-    subprocess.run(argv, check=True)
-    _, _, calls = log.read_text().partition("\nchdir")
-    state = list(tree.rglob("*"))
-    files = [p for p in state if p.is_file() and not p.is_symlink() and p.stat().st_size]
-    # One of the two names of a file is made as a link.
-    assert calls.count("\n") - 1 == 3 * (len(files) - 1) + len(state) - len(files) + 1
-
-
 @needs("git", "svn", "svnadmin")
 @pytest.mark.parametrize("kind", ["git", "svn"])
 def test_checkout_head_has_the_committed_tree(kind, tree, tmp_path):
@@ -282,13 +226,6 @@ def test_checkout_head_has_the_committed_tree(kind, tree, tmp_path):
     assert inspect_built_tree(tmp_path / "head", NEUTRAL) == before
 
 
-def test_same_work_of_unchecked_work_is_refused():
-    unchecked, other = '{"apart":1,"files":1}', '{"files":2}'
-    refusal = same_work.refusal("", {"one file": unchecked, "cp": other})
-    assert refusal and refusal.reason
-    assert same_work.figures_of(unchecked) == "1 files"
-
-
 def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
     """Without a journal, the removal of old files would be part of the measurement."""
     here, _ = made()
@@ -298,10 +235,3 @@ def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
         monkeypatch.setattr(f"{place}.why_cannot_make", lambda _kind, cannot=cannot: cannot)
         part = axis.part("storage", here)["filesystem"]
         assert (part["make"], bool(part["mounted"])) == (kind, not kind)
-
-
-def test_non_choices_are_reference_strategies():
-    wildcards = SimpleNamespace(study=STUDY.name)
-    references = ["fewest calls", "one file", "empty files", "start python", "start breezy"]
-    assert inputs.reference_commands(wildcards) == {"strategy": references}
-    assert inputs.reference_commands(SimpleNamespace(study="fsfs-san-2014")) == {}

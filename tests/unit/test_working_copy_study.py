@@ -50,15 +50,6 @@ def test_published_numbers_reach_tables():
     assert of["value"].tolist() == [pytest.approx(100 * (13.9 / 16.7 - 1))]
 
 
-def test_grid_has_no_null_update_with_reflinks():
-    _, cells = made({"repo": "large", "filesystem": "btrfs", "pristines": "stored"})
-    assert {(c.axes["command"], c.axes["reflink"]) for c in cells} == {
-        *(("checkout", how) for how in ("off", "on")),
-        *(("update-1000", how) for how in ("off", "on")),
-        ("update-null", "off"),
-    }
-
-
 def reason(**axes):
     usual = {"command": "checkout", "repo": "large", "filesystem": "ext4", "reflink": "off"}
     whole = {**usual, "sqlite_locking": "default", "pristines": "stored", **axes}
@@ -69,12 +60,12 @@ def reason(**axes):
 def test_why_not_has_reason_of_impossible_values(monkeypatch):
     assert reason(reflink="on").endswith("has no reflinks") or "right to mount" in reason()
     monkeypatch.setattr(client_server, "_version", lambda *program: "1.14.2")
-    assert "svn is 1.14.2, and can do without pristines since 1.15" in reason(pristines="none")
+    assert "pristines since 1.15" in reason(pristines="none")
     monkeypatch.setattr(client_server, "_version", lambda *program: "1.15.0")
     assert "pristines" not in reason(pristines="none")
-    assert "has nothing to clone" in reason(pristines="none", reflink="on")
+    assert "nothing to clone" in reason(pristines="none", reflink="on")
     delayed = reason(network_delay="1ms")
-    assert "a delay is added in a guest only" in delayed or "right to mount" in delayed
+    assert "in a guest" in delayed or "right to mount" in delayed
 
 
 def test_filesystem_folder_of_another_kind_is_refused():
@@ -85,17 +76,6 @@ def test_filesystem_folder_of_another_kind_is_refused():
     assert axis_of("filesystem").part("elsewhere", here)["filesystem"]["make"] == ""
     with pytest.raises(UserError, match="/dev/shm is tmpfs, not btrfs; call it tmpfs"):
         axis_of("filesystem").part("btrfs", here)
-
-
-@pytest.mark.parametrize(
-    ("axis", "value"),
-    [
-        *(("sqlite_locking", "none"), ("reflink", "yes"), ("pristines", "no"), ("clients", "0")),
-        *(("network_delay", "1s"), ("wire_compression", "10"), ("clients", "many")),
-    ],
-)
-def test_axis_value_invalid_is_refused(axis, value):
-    assert axis_of(axis).why_invalid(value).startswith("is n")
 
 
 LINE = "cloned={} passed_on=3 failed={} errno={}\n"
