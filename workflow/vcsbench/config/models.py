@@ -56,8 +56,8 @@ Where = Annotated[dict[str, Value], Field(min_length=1)]
 
 
 class StudySets(Model):
-    repository: Names = key(MISSING, "The studies of a run on a repository of your own.")
-    default: Names = key(MISSING, "The studies of any other run.", "otherwise")
+    repository: Names = key(MISSING, "The studies of a session on a repository of your own.")
+    default: Names = key(MISSING, "The studies of any other session.", "otherwise")
 
 
 class RepositorySettings(Model):
@@ -214,8 +214,8 @@ class Settings(Model):
 
     studies: Names | StudySets = key(
         MISSING,
-        "The studies to run, by their file in config/studies: `[fsfs-san-2014, builds]`, or `[all]` for the "
-        "published ones with a grid. The other form has two lists, one for a repository of your own: "
+        "The studies to measure, by their file in config/studies: `[fsfs-san-2014, builds]`, or `[all]` for "
+        "the published ones with a grid. The other form has two lists, one for a repository of your own: "
         "`{repository: [own-repository], default: [fsfs-san-2014]}`. `make report STUDY=name` sets it.",
     )
     repository: str | None = key(
@@ -274,7 +274,7 @@ class Settings(Model):
     )
     minutes: Minutes | dict[str, Minutes] | None = key(
         None,
-        "The time limit of a run, from the preparation to the report. All studies share it evenly; or "
+        "The time limit of a session, from the preparation to the report. All studies share it evenly; or "
         "give it by study, with `default` for the others. `make report MINUTES=30` sets it. Each cell "
         "gets `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go where they "
         "answer most (docs/running.md). On a cluster, each cell has `rounds` rounds, or "
@@ -359,7 +359,7 @@ class Settings(Model):
         "targets",
     )
     time_limit_s: float = key(
-        600, "A run that takes longer, in seconds, fails its cell.", gt=0, le=31_536_000
+        600, "A timed run that takes longer, in seconds, fails its cell.", gt=0, le=31_536_000
     )
     thresholds: Thresholds = key(
         Thresholds(),

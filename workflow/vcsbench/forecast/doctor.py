@@ -72,7 +72,7 @@ def doctor(plan: Plan, repositories: PreparedRepositories, write: Callable[[str]
             for check in group:
                 write(f"  {check.text}" + (f" [{check.remedy}]" if check.remedy else ""))
             write("")
-    write("Side effects of a run")
+    write("Side effects of a session")
     for sentence in side_effects(plan, repositories, services):
         write(f"  {sentence}")
     runs = noise_runs()

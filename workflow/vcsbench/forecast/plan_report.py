@@ -417,7 +417,7 @@ def _privacy(plan: Plan) -> Iterator[str]:
     if SHARED in networks:
         servers = "its servers answer every user of this machine"
     elif networks & {OWN, USER}:
-        servers = "its servers answer only in a network of the run"
+        servers = "its servers answer only in a network of the session"
     else:
         servers = "no server of vcsbench has it"
     verb = "is" if len(names) == 1 else "are"

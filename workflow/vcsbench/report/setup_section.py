@@ -149,10 +149,10 @@ def _clearing(contexts: Rows) -> list[str]:
     runs = [run for context in contexts for run in context.get("runs") or []]
     ways = Counter((run.get("certificate") or {}).get("cache_cleared_by") for run in runs)
     return [
-        f"Cleared {CLEARING.get(way, f'by {way}')} for {words.count_of(count, 'run')}."
+        f"Cleared {CLEARING.get(way, f'by {way}')} for {words.count_of(count, 'timed run')}."
         for way, count in ways.most_common()
         if way
-    ] or ["No run had its caches cleared."]
+    ] or ["No timed run had its caches cleared."]
 
 
 def _nodes(contexts: Rows, study: Study) -> list[str]:

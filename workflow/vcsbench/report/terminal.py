@@ -43,9 +43,9 @@ _VERDICTS = {
     contract.TOO_SMALL: contract.TOO_SMALL,
 }
 _ENDED = {
-    contract.ALL_DECIDED: "The run ended because all comparisons are answered.",
-    contract.TIME_IS_UP: "The run ended because its {minutes} were over.",
-    contract.UNREACHABLE: "The run ended because more rounds cannot answer the rest.",
+    contract.ALL_DECIDED: "The session ended because all comparisons are answered.",
+    contract.TIME_IS_UP: "The session ended because its {minutes} were over.",
+    contract.UNREACHABLE: "The session ended because more rounds cannot answer the rest.",
 }
 
 
