@@ -54,6 +54,17 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
     )
 
 
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [((720, 86400), "all 10"), ((720, 86401), "1 of 10"), ((90000, 1e6), "")]
+)
+def test_next_command_takes_at_most_a_day(seconds, shown):
+    outlook = [
+        {"seconds": s, "left": {"t": n}} for s, n in zip((0, *seconds), (10, 9, 0), strict=True)
+    ]
+    text = " ".join(lines([summary(packing(), account={**ACCOUNT, "outlook": outlook})]))
+    assert (f"decide {shown}" in " ".join(text.split())) if shown else "Next" not in text
+
+
 @pytest.mark.parametrize("length", [10, 200, 1000])
 def test_lines_have_at_most_80_columns(length):
     grid = [{"skip": "reason " * length, "cell": "a"}]

@@ -25,6 +25,7 @@ from vcsbench.statistics import contract
 
 COLUMNS = 80
 MEASURE_NOTHING = f"measure={NOTHING}"
+DAY_S = 24 * 3600
 # With their variables of make; "" is left out of a repeated command.
 FLAGS = {
     **{"--repository": "REPO", "--tree": "TREE", "--study": "STUDY"},
@@ -72,9 +73,13 @@ def answered(account: Row) -> tuple[int, int, int]:
 def next_step(account: Row) -> tuple[int, str] | None:
     """Return the minutes of the shortest longer run that answers most of the rest, and its effect.
 
-    "Most" is three quarters of the comparisons that more rounds can answer.
+    "Most" is three quarters of the comparisons that more rounds answer within a day.
     """
-    outlook = [(m["seconds"], sum(m["left"].values())) for m in account.get("outlook", [])]
+    outlook = [
+        (moment["seconds"], sum(moment["left"].values()))
+        for moment in account.get("outlook", [])
+        if moment["seconds"] <= DAY_S
+    ]
     if not outlook:
         return None
     now, last = outlook[0][1], outlook[-1][1]
