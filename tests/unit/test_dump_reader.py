@@ -127,31 +127,14 @@ BYPASSED = [
     {b"svn:author": b"Andr\xe9"},
     {b"svn:author": b"a\r\n"},
 ]
+BAD_MERGEINFO = (
+    b"garbage|/a:0-1|/a:5-2|/a:1-1|/a:|\n|/a:1\n\n|/a:1,|/a:1 ,2|/a:00000000001|/a:2147483648|/a:1-3*,2"
+    b"|/a:3,1-4*|/a:1\r\n/b:1\n|/a:1\r/b:1\n|/a:1\r\r|\xff:1"
+)
 BYPASSED_OF_FILES = [
     {b"svn:ignore": b"a\r\nb"},
     {b"svn:ignore": b"a\xe9"},
-    *(
-        {b"svn:mergeinfo": text}
-        for text in (
-            b"garbage",
-            b"/a:0-1",
-            b"/a:5-2",
-            b"/a:1-1",
-            b"/a:",
-            b"\n",
-            b"/a:1\n\n",
-            b"/a:1,",
-            b"/a:1 ,2",
-            b"/a:00000000001",
-            b"/a:2147483648",
-            b"/a:1-3*,2",
-            b"/a:3,1-4*",
-            b"/a:1\r\n/b:1\n",
-            b"/a:1\r/b:1\n",
-            b"/a:1\r\r",
-            b"\xff:1",
-        )
-    ),
+    *({b"svn:mergeinfo": text} for text in BAD_MERGEINFO.split(b"|")),
     {b"svn:wc:ra_dav:version-url": b"x"},
     {b"svn:entry:committed-rev": b"5"},
 ]

@@ -101,11 +101,6 @@ def test_dump_write_any_compression_makes_the_same_repository(dumps, tmp_path, h
     assert re.sub(uuid, b"", again, count=1) == re.sub(uuid, b"", dumps["2"], count=1)
 
 
-def test_dump_write_part_of_history_counts_its_revisions(repository, tmp_path):
-    (tmp_path / "part").write_bytes(run("svnadmin", "dump", "-q", "-r", "11:20", repository))
-    assert write_and_load(dump_source(tmp_path / "part"), tmp_path / "copy").revisions == 10
-
-
 def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_path):
     path = tmp_path / "it.dump"
     path.write_bytes(
@@ -113,15 +108,6 @@ def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_pat
     )
     estimate = dump_source(path).estimate()
     assert (estimate.revisions, estimate.repository_bytes) == (2, path.stat().st_size // 4)
-
-
-def test_dump_identity_changes_with_the_file(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(BASE)
-    before = dump_source(path).identity()
-    assert dump_source(path).identity() == before
-    path.write_bytes(BASE + revision(2))
-    assert dump_source(path).identity() != before
 
 
 @pytest.mark.parametrize("how", COMPRESSIONS)
@@ -158,7 +144,7 @@ def test_dump_write_truncated_file_names_the_place(dumps, tmp_path, how, part):
 def test_dump_write_corrupt_file_names_the_place(dumps, tmp_path, fmt, old, new, reason):
     path = tmp_path / "corrupt"
     before, _, after = dumps[fmt].partition(old)
-    assert after, "the dump contains the old text"
+    assert after
     path.write_bytes(before + new + after)
     message = refused(path)
     assert reason in message

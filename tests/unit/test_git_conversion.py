@@ -33,9 +33,6 @@ from git_histories import (
     write_and_load,
 )
 from vcsbench.sources.dump_format import subversion_path
-from vcsbench.sources.git_history import Commit as ListedCommit
-from vcsbench.sources.git_history import ConversionPlan
-from vcsbench.sources.git_repository import Ref
 
 pytestmark = needs_git
 
@@ -393,14 +390,3 @@ def test_whole_history_nested_branches_and_second_roots_are_kept(tmp_path):
     )
     path, repository = make_git(tmp_path / "git", graph), tmp_path / "svn"
     check_refs(path, repository, convert_whole(path, repository), graph)
-
-
-def test_plan_branches_that_lie_in_another_get_other_names():
-    commits = [ListedCommit(b"c" * 40, b"t" * 40, 1, ())]
-    names = (b"main", b"a", b"a/b", b"a~b", b"x/y/z", b"x/y", b"trunk", b"tags")
-    plan = ConversionPlan(commits, [Ref(name, b"c" * 40, b"c" * 40) for name in names], [])
-    assert [copy.path for copy in plan.copies[0]] == [
-        b"branches/a", b"branches/a~b", b"branches/a~b~2", b"branches/x/y/z", b"branches/x~y",
-        b"branches/trunk", b"branches/tags",
-    ]  # fmt: skip
-    assert list(plan.renamed) == [b"a/b", b"a~b", b"x/y"]

@@ -125,7 +125,7 @@ def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(make, tmp_
 
     copy, notes = hotcopy(original, tmp_path)
 
-    assert len(notes) == 1 and "3 revisions have a svn:date" in notes[0]
+    assert len(notes) == 1 and "3 revisions" in notes[0]
     assert "revision 0: 'first monday" in notes[0]
     assert states(original) == before
     assert run("svn", "log", "-q", copy.as_uri()).count("(no date)") == 2

@@ -18,7 +18,7 @@ from vcsbench.machine import Machine
 from vcsbench.prepare import loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import filesystems, guest
-from vcsbench.storages.filesystems import lacks_journal, mount_of, why_never_cold
+from vcsbench.storages.filesystems import mount_of, why_never_cold
 from vcsbench.storages.workdir import (
     MARKER,
     WorkDir,
@@ -119,16 +119,6 @@ def test_remove_folder_with_a_living_writer_is_removed(workdir):
     assert not made.exists()
     writer.kill()
     writer.wait()
-
-
-def test_remove_without_permission_raises(workdir, monkeypatch):
-    workdir.make("loading", "ruby")
-
-    def fail(path):
-        raise PermissionError(1, "Operation not permitted", str(path))
-
-    monkeypatch.setattr(shutil, "rmtree", fail)
-    refused(lambda: workdir.remove("loading", "ruby"), "cannot be removed: Operation not permitted")
 
 
 @pytest.mark.parametrize("left", [{}, {f".{MARKER}.new": b"{"}, {MARKER: b""}, {MARKER: bytes(20)}])
@@ -305,12 +295,6 @@ def test_why_never_cold_in_memory_or_without_rights(monkeypatch, path, setting, 
     monkeypatch.setattr("vcsbench.machine.can_drop_caches", lambda: False)
     monkeypatch.setenv("PATH", "")
     assert reason in why_never_cold(Machine(), path, setting)
-
-
-@pytest.mark.parametrize(("feature", "lacks"), [("has_journal", False), ("^has_journal", True)])
-def test_lacks_journal_is_that_of_the_file_system(tmp_path, feature, lacks):
-    with mounted_ext4(tmp_path / "image", tmp_path / "disk", 32, "-O", feature) as disk:
-        assert lacks_journal(str(disk)) is lacks
 
 
 @needs_root
