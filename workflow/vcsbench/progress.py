@@ -7,52 +7,47 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 EVERY_S = 1.0
-
-
+WRITTEN = ("name", "total", "unit", "done", "seconds")
 Look = Callable[[], tuple[int, int]]
 
 
-@dataclass
+@dataclass(eq=False)
 class Stage:
-    """A stage of a job: `done` of `total` units (0: unknown), and the seconds that it has taken."""
+    """A stage of a job: `done` of `total` units (0: unknown), and the seconds that it has taken.
+
+    `look` returns `done` and `total`; without it the job counts `done`.
+    """
 
     name: str
     total: int = 0
     unit: str = ""
     done: int = 0
     seconds: float = 0.0
+    look: Look | None = None
+    started: float = field(default_factory=time.monotonic)
 
-
-class Running(NamedTuple):
-    """A stage of this process. `look` returns `done` and `total`; without it the job counts `done`."""
-
-    stage: Stage
-    look: Look | None
-    started: float
-
-    def update(self) -> Stage:
+    def as_dict(self) -> dict[str, object]:
         if self.look:
-            self.stage.done, self.stage.total = self.look()
-        self.stage.seconds = time.monotonic() - self.started
-        return self.stage
+            self.done, self.total = self.look()
+        self.seconds = time.monotonic() - self.started
+        return {name: getattr(self, name) for name in WRITTEN}
 
 
-running: list[Running] = []
+running: list[Stage] = []
 _has_new_stage = threading.Event()
 
 
 @contextlib.contextmanager
 def stage(name: str, total: int = 0, unit: str = "", look: Look | None = None) -> Iterator[Stage]:
-    started = Running(Stage(name, total, unit), look, time.monotonic())
+    started = Stage(name, total, unit, look=look)
     running.append(started)
     _has_new_stage.set()
     try:
-        yield started.stage
+        yield started
     finally:
         running.remove(started)
 
@@ -78,7 +73,7 @@ def _write(path: Path, ended: threading.Event) -> None:
         _has_new_stage.clear()
         # A job may go on that has enough of a full disk.
         with contextlib.suppress(OSError):
-            new.write_text(json.dumps([asdict(each.update()) for each in running.copy()]))
+            new.write_text(json.dumps([each.as_dict() for each in running.copy()]))
             new.replace(path)
         if _has_new_stage.wait(EVERY_S):
             ended.wait(EVERY_S / 10)
