@@ -1,65 +1,59 @@
-"""Loading, packing and copying real repositories."""
+"""Loading, packing, verifying and copying real repositories, and the state that detects changes of a copy."""
 
+import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from shards import set_shard_size
+from project import needs
+from shards import small_shards
 from vcsbench import sources
 from vcsbench.errors import UserError
+from vcsbench.prepare import verify
 from vcsbench.prepare.copies import (
     CopyJob,
     copy_and_compare,
     interleave,
     make_copies,
-    missing_copies,
 )
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
-from vcsbench.subjects.repository import Variant
+from vcsbench.subjects.repository import REPOSITORIES, Variant
 
-pytestmark = pytest.mark.skipif(not shutil.which("svnadmin"), reason="not installed: svnadmin")
+pytestmark = needs("svnadmin", "svn")
 
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
-VARIANTS = [("f6", "nopack"), ("f6", "pack"), ("f7", "nopack"), ("f8", "pack")]
+BOTH = [(fmt, packing) for fmt in ("f6", "f7", "f6-to-f8") for packing in ("nopack", "pack")]
+VARIANTS = [Variant("ruby", *pair, "i1") for pair in BOTH]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_shards():
+    """Use shards of 10 revisions, so that a small repository has something to pack."""
+    with small_shards():
+        yield
 
 
 @pytest.fixture(scope="module")
-def loaded(tmp_path_factory):
+def loaded(tmp_path_factory, _small_shards):
     into = tmp_path_factory.mktemp("loaded")
-    facts = load_source(sources.open_source("ruby", SMALL), VARIANTS, into)
+    facts = load_source(sources.open_source("ruby", SMALL), BOTH, into)
     assert facts["revisions"] == 23
     return into
 
 
-@pytest.fixture
-def packed(tmp_path):
-    """A repository of 30 revisions with shards of 10, packed."""
-    path = tmp_path / "packed"
-    fsfs.create(path, "f7")
-    set_shard_size(path, 10)
-    source = sources.open_source("ruby", {**SMALL, "scale": 0.00065})
-    with subprocess.Popen(["svnadmin", "load", "-q", path], stdin=subprocess.PIPE) as process:
-        assert process.stdin
-        source.write(process.stdin)
-    fsfs.run_svnadmin("pack", "-q", path)
-    return path
-
-
-def test_load_upgraded_variant_keeps_its_layout(loaded, tmp_path):
-    variants = [("f6-to-f8", "pack"), ("f6-to-f8", "nopack")]
-    load_source(sources.open_source("ruby", SMALL), variants, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["f6-to-f8.nopack", "f6-to-f8.pack"]
-    upgraded = tmp_path / "f6-to-f8.nopack"
+def test_load_upgraded_variant_keeps_its_layout(loaded):
+    upgraded = loaded / "f6-to-f8.nopack"
     lines = (upgraded / "db" / "format").read_text().splitlines()
-    assert lines == ["8", "layout sharded 1000", "addressing physical"]
+    assert lines == ["8", "layout sharded 10", "addressing physical"]
     for number in range(24):
-        revision = f"db/revs/0/{number}"
+        revision = f"db/revs/{number // 10}/{number}"
         assert (upgraded / revision).read_bytes() == (loaded / "f6.nopack" / revision).read_bytes()
-    assert "addressed logically" in fsfs.mismatch(loaded / "f8.pack", "f6-to-f8", "pack")
+    assert "addressed physically" in fsfs.mismatch(upgraded, "f8", "nopack")
 
 
 def test_load_failed_has_error_of_svnadmin(tmp_path):
@@ -91,8 +85,8 @@ def test_load_with_another_result_raises(tmp_path, monkeypatch):
         load_source(sources.open_source("ruby", SMALL), [("f6", "nopack")], tmp_path)
 
 
-def test_interleave_makes_equal_copies(loaded, packed, tmp_path):
-    plain = loaded / "f7.nopack"
+def test_interleave_makes_equal_copies(loaded, tmp_path):
+    plain, packed = loaded / "f7.nopack", loaded / "f7.pack"
     sources_of = {"a": plain, "b": plain, "c": packed}
     jobs = [CopyJob(of, tmp_path / n, fsfs.list_files(of)) for n, of in sources_of.items()]
     interleave(jobs, tmp_path, 0, seed=1)
@@ -118,22 +112,135 @@ def test_copy_and_compare_damaged_copy_raises(loaded, tmp_path, monkeypatch):
         copy_and_compare([CopyJob(source, tmp_path / "a", fsfs.list_files(source))], tmp_path, 0, 1)
 
 
-F7 = Variant("ruby", "f7", "nopack", "i1")
-
-
-def make(place, loaded, *variants, fragmentation=0):
-    record = {"identity": "i1", "path": str(loaded), "tree": "", "folder": "", "notes": []}
-    make_copies(place, variants, 2, {"ruby": record}, fragmentation, 1)
-
-
 @pytest.fixture
-def place(tmp_path):
-    return WorkDir(tmp_path, tmp_path / "checkout")
+def into(loaded, tmp_path):
+    """A copy of the loaded repositories: in three formats, packed and not."""
+    shutil.copytree(loaded, tmp_path / "loading" / "ruby")
+    return tmp_path / "loading" / "ruby"
 
 
-def test_make_copies_includes_spacers_in_space(loaded, place):
+def make(into, *variants, fragmentation=0):
+    """Make two copies of each variant on the storage next to the loaded repositories."""
+    record = {"identity": "i1", "path": str(into), "tree": "", "folder": "", "notes": []}
+    workdir = WorkDir(into.parent, into)
+    make_copies(workdir, variants, 2, {"ruby": record}, fragmentation, 1)
+
+
+def test_make_copies_includes_spacers_in_space(into):
     # A terabyte for each of 24 revisions of two copies.
     error = r"spacers of 4[0-9.]* TiB included.*lower `fragmentation_kib`"
     with pytest.raises(UserError, match=error):
-        make(place, loaded, F7, fragmentation=1e12 / 1024)
-    assert len(missing_copies(place.path, [F7], 2)) == 2
+        make(into, VARIANTS[2], fragmentation=1e12 / 1024)
+    assert copied(into) == []
+
+
+# Verification
+
+
+def flip_bits(file, *places):
+    """Flip a bit at each of these places of a file, from 0 to 1."""
+    file.chmod(0o644)
+    content = bytearray(file.read_bytes())
+    for place in places:
+        content[int(place * len(content))] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("fmt", ["f6", "f7", "f6-to-f8"])
+@pytest.mark.parametrize("place", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("file", ["nopack/db/revs/1/12", "pack/db/revs/1.pack/pack", "behind"])
+def test_verify_all_one_flipped_bit_is_damage(fmt, place, file, into):
+    if file == "behind":  # the packed shards
+        file = f"nopack/db/revs/2/{fsfs.youngest(into / f'{fmt}.nopack')}"
+    flip_bits(into / f"{fmt}.{file}", place)
+    with pytest.raises(verify.DamagedError, match=rf"{fmt}\.(no)?pack") as raised:
+        verify.verify_all(into)
+    assert raised.value.staging == into and not (into / verify.MARK).exists()
+
+
+@pytest.mark.parametrize("fmt", ["f6", "f7"])
+def test_verify_all_compares_revision_properties(fmt, into):
+    file = into / f"{fmt}.nopack" / "db" / "revprops" / "1" / "12"
+    file.chmod(0o644)
+    content = file.read_bytes()
+    assert b"svn:author" in content
+    file.write_bytes(content.replace(b"svn:author", b"svn:arthur"))
+    with pytest.raises(verify.DamagedError, match="differ in the properties of a revision"):
+        verify.verify_all(into)
+
+
+def copied(into):
+    return [path.name for path in into.parents[1].rglob(f"{REPOSITORIES}/*.json")]
+
+
+def test_make_copies_makes_all_of_sound_and_none_of_damaged_repositories(into):
+    flip_bits(into / "f6.nopack" / "db" / "revs" / "1" / "12", 0.5)
+    with pytest.raises(verify.DamagedError, match=r"f6\.nopack") as raised:
+        make(into, *VARIANTS)
+    assert raised.value.staging == into and copied(into) == []
+    assert not (into / verify.MARK).exists()
+    flip_bits(into / "f6.nopack" / "db" / "revs" / "1" / "12", 0.5)
+    make(into, *VARIANTS)
+    assert len(copied(into)) == 2 * len(BOTH) + 1, "and the empty repository"
+    assert (into / verify.MARK).exists()
+
+
+# The state of a copy
+
+REVISION = "db/revs/0/1"
+
+
+@pytest.fixture
+def copy(loaded, tmp_path):
+    return Path(shutil.copytree(loaded / "f7.nopack", tmp_path / "copy"))
+
+
+def flip_and_set_back_its_time(copy):
+    path = copy / REVISION
+    before = path.stat()
+    path.chmod(0o644)
+    content = bytearray(path.read_bytes())
+    content[5] ^= 1
+    path.write_bytes(content)
+    path.chmod(0o444)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+CHANGES = {
+    "removed": ("db/revs/0", lambda copy: (copy / REVISION).unlink()),
+    "flipped": ("db/revs/0", flip_and_set_back_its_time),
+    "truncated": ("db/revs/0", lambda copy: os.truncate(copy / REVISION, 10)),
+    "appended to": ("db/revs/0", lambda copy: (copy / REVISION).open("ab").write(b"x")),
+    "added": ("db/revs/0", lambda copy: (copy / "db/revs/0/2").write_bytes(b"x")),
+    "chmod": ("db/revs/0", lambda copy: (copy / REVISION).chmod(0o600)),
+    "linked to": ("db/revs/0", lambda copy: os.link(copy / REVISION, copy.parent / "link")),
+    "a hook": ("hooks", lambda copy: (copy / "hooks/start-commit").write_text("#!/bin/sh\n")),
+    "svnserve.conf": ("conf", lambda copy: (copy / "conf/svnserve.conf").write_text("")),
+    "fsfs.conf": ("db", lambda copy: (copy / "db/fsfs.conf").write_text("")),
+    "a shard": ("db/revprops", lambda copy: (copy / "db/revprops/9").mkdir()),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changed_folder_names_the_change(copy, name):
+    where, change = CHANGES[name]
+    before = fsfs.read_state(copy)
+    assert fsfs.changed_folder(copy, before) == ""
+    change(copy)
+    seen = fsfs.changed_folder(copy, before)
+    # A new or removed file changes the time of its folder.
+    assert seen in (where, str(Path(where).parent)), seen
+
+
+def test_changed_folder_after_reading_is_empty(copy):
+    before = fsfs.read_state(copy)
+    for command in ("verify", "dump"):
+        subprocess.run(["svnadmin", command, "-q", copy], check=True, capture_output=True)
+    subprocess.run(["svn", "log", "-v", f"file://{copy}"], check=True, capture_output=True)
+    assert fsfs.changed_folder(copy, before) == ""
+    subprocess.run(["svn", "mkdir", "-qm", "x", f"file://{copy}/new"], check=True)
+    assert fsfs.changed_folder(copy, before, shards=0)
+    shutil.rmtree(copy)
+    assert fsfs.changed_folder(copy, before, shards=0) == "."
