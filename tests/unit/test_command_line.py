@@ -190,19 +190,6 @@ def test_vcsbench_unusable_argument_is_refused(checkout, arguments, error):
     assert done.returncode in (1, 2) and error in done.stderr and not checkout.calls()
 
 
-def test_run_after_kill_ends_leftovers_and_unlocks(checkout):
-    job = checkout.killed()
-    checkout.calls()
-    (checkout.folder / "snakemakes-lock").touch()
-    done = checkout.run("--cores", "1")
-    assert done.returncode == 0, done.stderr
-    assert not processes.command_line(job)
-    assert [words[0] for words, _ in checkout.calls()] == ["--cores", "--unlock", "--cores"]
-    # The next run finds no lock.
-    checkout.run("--cores", "1")
-    assert [words[0] for words, _ in checkout.calls()] == ["--cores"]
-
-
 def test_run_leaves_processes_of_other_checkouts(checkout, tmp_path):
     job = Checkout(tmp_path / "other").killed()
     assert checkout.run("--cores", "1").returncode == 0
@@ -229,16 +216,6 @@ def test_run_only_looks_takes_no_lock(checkout, argument):
     checkout.calls()
     assert checkout.run(argument).returncode == 0
     assert len(checkout.calls()) == 1
-
-
-def test_run_failed_jobs_makes_report_of_results(checkout):
-    results = checkout.folder / "results/cells/s/log"
-    results.mkdir(parents=True)
-    (results / "round1.context.json").touch()
-    done = checkout.run("fail")
-    assert done.returncode == 3
-    measured = [options.get("measure") for _, options in checkout.calls()]
-    assert measured == [None, "unfailed", "nothing"]
 
 
 @pytest.mark.parametrize("outcome", ["fail", "refuse"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from git_histories import exported, log, run, write_and_load
-from project import needs, run_python
+from project import needs
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources import generated_text
@@ -198,22 +198,3 @@ def test_generated_trees_grow_to_the_published_totals(profile, monkeypatch):
     if items:
         total = len(project.files) + len(project.directories)
         assert total == pytest.approx(items * grown, rel=within)
-
-
-def peak_megabytes(profile, scale):
-    """Return the peak memory of a process that writes a stream to /dev/null."""
-    code = (
-        "from vcsbench.sources import open_source;"
-        f"source = open_source('x', {{'source': 'generated', 'profile': {profile!r}, "
-        f"'scale': {scale}}}); source.write(open('/dev/null', 'wb'));"
-        # A child inherits ru_maxrss of its parent, but not VmHWM.
-        "lines = dict(line.split(':') for line in open('/proc/self/status'));"
-        "print(int(lines['VmHWM'].split()[0]) // 1024)"
-    )
-    return int(run_python(code).stdout)
-
-
-@pytest.mark.slow
-def test_generated_memory_does_not_grow_with_the_history():
-    assert peak_megabytes("ruby", 0.2) < peak_megabytes("ruby", 0.01) + 10
-    assert peak_megabytes("kde", 0.002) < 80

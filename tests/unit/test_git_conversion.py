@@ -37,33 +37,13 @@ from vcsbench.sources.dump_format import subversion_path
 pytestmark = needs_git
 
 TEXT = b"".join(b"line %d\n" % number for number in range(40))
-F, L = (FILE, b"link target"), (SYMLINK, b"link target")
+F = (FILE, b"link target")
 CONTENTS = [bytes(range(256)) * 300, b"\r\n\r\n\0", b"PROPS-END\n", b"no newline", b"$Id$\r"]
 HISTORIES = {
-    "modes, links and deletions": [
-        Commit({b"run": (EXECUTABLE, b"#!/bin/sh\n"), b"text": (FILE, b"one\n")}),
-        Commit({b"run": (FILE, b"#!/bin/sh\n"), b"text": (EXECUTABLE, b"two\n")}),
-        Commit({b"link": (SYMLINK, b"text"), b"dangling": (SYMLINK, b"no/such file")}),
-        Commit({b"link": (SYMLINK, b"run"), b"text": None}),
-        Commit({b"empty": (FILE, b""), b"link": None}),
-    ],
     "contents": [
         Commit({b"file %d" % number: (FILE, content) for number, content in enumerate(CONTENTS)}),
         Commit({b"file 0": (FILE, CONTENTS[0][::-1])}),
     ],
-    "types": [
-        Commit({b"a": F, b"b/c/d": F, b"e": L, b"f": F, b"g": L}),
-        Commit({b"a/b": F, b"b/c": F, b"e/f": L, b"f": L, b"g": F}),
-        Commit({b"a": L, b"b": L, b"e": F, b"f/g": L, b"g/h/i": F}),
-        Commit({b"a": F, b"b/c/d": L, b"e": L, b"f": (EXECUTABLE, b""), b"g": L}),
-    ],
-    "emptied folders": [
-        Commit({b"a/b/c/d": F, b"a/e": F, b"f/g": F}),
-        Commit({b"a/b/c/d": None, b"f/g": None, b"f/h": F}),
-        Commit({b"a/e": None, b"f/h": None}),
-        Commit({b"a/b/c": F}),
-    ],
-    "empty commits": [Commit({}), Commit({b"a": F}), Commit({}), Commit({b"a": None})],
     "odd names": [
         Commit({
             name.encode(): F

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
@@ -402,13 +401,6 @@ def test_git_tree_larger_than_the_free_space_is_refused(work, tmp_path):
         check_out(git_source(work), tmp_path / "out")
 
 
-def test_git_message_above_the_limit_is_refused(work, monkeypatch):
-    monkeypatch.setattr(git_repository, "MESSAGE_BYTES", 1000)
-    git(work, "commit", "-q", "--allow-empty", "-m", "m" * 2000)
-    with pytest.raises(UserError, match=r"the message of .* is larger than"):
-        git_source(work).write(io.BytesIO())
-
-
 @pytest.mark.slow
 def test_git_tree_that_is_too_deep_is_refused(work):
     tree = resolve(work, "HEAD^{tree}")
@@ -436,16 +428,6 @@ def test_git_tree_and_loaded_history_have_equal_names(tmp_path):
     assert tree == exported(tmp_path / "svn", 2)
     assert b"esc?\\027[31m/bell?\\007" in tree
     assert sorted(facts.notes) == sorted(notes) and len(notes) == 5
-
-
-def test_sources_program_with_missing_repository_exits_with_one_line(tmp_path):
-    workflow = str(Path(sources.__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, "-m", "vcsbench.sources", "git", tmp_path, tmp_path / "tree", "0" * 40],
-        env={**os.environ, "PYTHONPATH": workflow}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
 
 
 # All kinds of repositories
@@ -561,13 +543,6 @@ def test_git_identity_changes_with_commit_depth_and_refs(merged, tmp_path):
     assert len({*identities, git_source(path).identity()}) == 4
 
 
-def test_git_branches_that_collide_are_loaded_and_noted(work):
-    git(work, "update-ref", "refs/heads/a", "HEAD")
-    git(work, "update-ref", "refs/remotes/origin/a/b", "HEAD")
-    facts = git_source(work, history="whole").write(io.BytesIO())
-    assert [note for note in facts.notes if "(a/b as branches/a~b): 1." in note] == facts.notes
-
-
 # Refusals
 
 EXTENSION = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\t"
@@ -670,13 +645,6 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
         victim.write_bytes(content[: len(content) // 2] if damage == "short" else content)
     with pytest.raises(UserError):
         git_source(path).write(io.BytesIO())
-
-
-@pytest.mark.parametrize("name", ["HEAD", "HEAD:plain.txt"])
-def test_git_estimate_missing_object_is_named(work, name):
-    identity = resolve(work, name)
-    (work / ".git/objects" / identity[:2] / identity[2:]).unlink()
-    assert identity in refusal(work)
 
 
 def test_git_source_partial_clone_is_refused_and_fetches_nothing(merged, tmp_path):

@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +15,6 @@ from git_histories import git
 from project import needs, open_folder
 from vcsbench import isolation
 from vcsbench.errors import UserError
-from vcsbench.isolation import isolate_network
 from vcsbench.measure.prepared_cell import CLIENTS
 from vcsbench.measure.server import MARKER, other_servers
 from vcsbench.plan import recipe as recipes
@@ -268,11 +267,3 @@ def test_clients_read_no_settings_of_the_machine(tmp_path):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     expected = [f"{name} {fails}" for name in CLIENTS for fails in (True, False)]
     assert done.stdout.split("\n")[:-1] == expected, done.stderr
-
-
-@pytest.mark.parametrize("network", ["own", "user"])
-def test_isolate_in_a_guest_does_nothing(network):
-    before = os.readlink("/proc/self/ns/net")
-    with ExitStack() as stack:
-        isolate_network({"network": network, "looked_at": True}, stack)
-        assert os.readlink("/proc/self/ns/net") == before

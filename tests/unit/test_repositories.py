@@ -1,9 +1,11 @@
 """Loading, packing, verifying and copying real repositories, and the state that detects changes of a copy."""
 
+import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -17,12 +19,21 @@ from vcsbench.prepare.copies import (
     copy_and_compare,
     interleave,
     make_copies,
+    missing_copies,
 )
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
-from vcsbench.subjects.repository import REPOSITORIES, Variant
+from vcsbench.subjects.repository import (
+    REPOSITORIES,
+    Variant,
+    check_copy,
+    copy_path,
+    metadata_file,
+    read_metadata,
+    write_metadata,
+)
 
 pytestmark = needs("svnadmin", "svn")
 
@@ -244,3 +255,92 @@ def test_changed_folder_after_reading_is_empty(copy):
     assert fsfs.changed_folder(copy, before, shards=0)
     shutil.rmtree(copy)
     assert fsfs.changed_folder(copy, before, shards=0) == "."
+
+
+# Copies against their metadata, their path, and the repository itself
+
+PLAIN, _, NEWER, *_ = VARIANTS
+
+
+class Prepared(NamedTuple):
+    """Two copies of three variants."""
+
+    workdir: WorkDir
+    loaded: Path
+
+    def path(self, variant, number):
+        return copy_path(self.workdir.path, variant.name, number)
+
+    def missing(self):
+        """Return the copies that a start of the workflow rebuilds, with reasons. It reads no shards."""
+        missing = missing_copies(self.workdir.path, VARIANTS[:3], 2, files=0)
+        return {(variant.name, number): why for (variant, number), why in missing.items()}
+
+    def make(self):
+        record = {"ruby": {"identity": "i1", "path": str(self.loaded)}}
+        make_copies(self.workdir, VARIANTS[:3], 2, record, 0, 1)
+        assert self.missing() == {}
+
+    def check(self, variant, number):
+        return check_copy(self.workdir.path, variant, number)
+
+
+@pytest.fixture
+def prepared(loaded, tmp_path):
+    prepared = Prepared(WorkDir(tmp_path, tmp_path / "checkout"), loaded)
+    prepared.make()
+    return prepared
+
+
+def edit_json(label, **values):
+    """Change or remove (None) keys without a new checksum."""
+    content = {**json.loads(label.read_text()), **values}
+    label.write_text(json.dumps({k: v for k, v in content.items() if v is not None}))
+
+
+UNWRITTEN = ".1.json is not as it was written"
+
+
+def rename_format(copy):
+    label = metadata_file(copy)
+    label.write_text(label.read_text().replace('"f6"', '"f7"'))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (rename_format, UNWRITTEN),
+        (lambda copy: edit_json(metadata_file(copy), bytes=1), UNWRITTEN),
+        (lambda copy: edit_json(metadata_file(copy), variant=None, copy=None), UNWRITTEN),
+        (lambda copy: os.truncate(metadata_file(copy), 100), UNWRITTEN),
+        (lambda copy: fsfs.run_svnadmin("upgrade", copy), "it is of format f8, not of f6"),
+        (lambda copy: fsfs.run_svnadmin("pack", "-q", copy), "2 of its 2 full shards are packed"),
+        (lambda copy: (copy / "db/revs/0.pack").mkdir(), "counts 0 packed shards, and 1"),
+        (lambda copy: (copy / "db/fs-type").write_text("bdb\n"), "its file system is bdb"),
+        (lambda copy: (copy / "db/current").write_text("22\n"), "youngest revision is 22, not 23"),
+    ],
+)
+@pytest.mark.parametrize("same_state", [False, True])
+def test_copy_changed_is_rebuilt(prepared, change, why, same_state):
+    copy = prepared.path(PLAIN, 1)
+    change(copy)
+    if same_state and why != UNWRITTEN:  # no time or size shows the change
+        write_metadata(copy, {**read_metadata(copy), "state": fsfs.read_state(copy)})
+    missing = prepared.missing()
+    assert set(missing) == {(PLAIN.name, 1)} and why in missing[PLAIN.name, 1]
+    assert "something changed" not in missing[PLAIN.name, 1]
+    with pytest.raises(UserError, match=why):
+        prepared.check(PLAIN, 1)
+    assert not read_metadata(copy)
+    prepared.make()
+
+
+def test_check_copy_changed_other_source_or_gone_is_refused(prepared):
+    (prepared.path(NEWER, 1) / "db/uuid").write_text("x")
+    assert prepared.missing() == {(NEWER.name, 1): "something changed in db"}
+    with pytest.raises(UserError, match="made from another source"):
+        prepared.check(PLAIN._replace(identity="i2"), 1)
+    assert read_metadata(prepared.path(PLAIN, 1))
+    shutil.rmtree(prepared.path(PLAIN, 1))
+    with pytest.raises(UserError, match="it does not exist"):
+        prepared.check(PLAIN, 1)

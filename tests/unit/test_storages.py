@@ -7,11 +7,10 @@ import shutil
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from project import ODD_FILES, ROOT, mounted, mounted_ext4, needs, open_folder, write_program
+from project import ODD_FILES, mounted, mounted_ext4, needs, open_folder, write_program
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
@@ -147,36 +146,6 @@ def test_remove_with_a_mount_inside_is_refused(workdir):
         assert (inside / "precious").exists()
     workdir.remove()
     assert not workdir.path.exists()
-
-
-@needs_root
-def test_workdir_in_root_folder_changes_nothing_else(tmp_path):
-    # An overlay as the root folder collects all changes.
-    upper, work, root = (tmp_path / name for name in ("upper", "work", "root"))
-    for folder in (upper, work, root):
-        folder.mkdir()
-    act = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from vcsbench.storages.workdir import WorkDir\n"
-        "place = WorkDir('/', '/checkout')\n"
-        "for name in ('repositories', 'loading'): (place.make(name) / 'file').write_text('x')\n"
-        "print(place.path)\n"
-        "if sys.argv[2] == 'remove': place.remove()\n"
-    )
-    script = (
-        f"set -e; mount -t overlay -o lowerdir=/,upperdir={upper},workdir={work} overlay {root}\n"
-        f"mount --bind /proc {root}/proc\n"
-        f'exec chroot {root} "$@"'
-    )
-    for then in ("keep", "remove"):
-        command = ["unshare", "--mount", "sh", "-c", script, "sh"]
-        python = [sys.executable, "-B", "-c", act, str(ROOT / "workflow"), then]
-        done = subprocess.run([*command, *python], capture_output=True, text=True)
-        if "overlay" in done.stderr:
-            pytest.skip(f"no overlay can be mounted here: {done.stderr}")
-        assert done.returncode == 0, done.stderr
-        changed = sorted(path.name for path in upper.iterdir())
-        assert changed == ([Path(done.stdout.strip()).name] if then == "keep" else []), changed
 
 
 def test_remove_stale_staging_keeps_used_folders(tmp_path):

@@ -6,7 +6,6 @@ import subprocess
 import pytest
 
 from project import mounted, needs
-from vcsbench.storages.workdir import WorkDir
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
@@ -80,12 +79,3 @@ def test_storage_closed_to_the_user_of_servers_is_refused(project):
     closed = project.path / "storage"
     closed.chmod(0o700)
     assert f"cannot enter {closed}" in error(project, grid=GRID)
-
-
-def test_folder_of_a_user_in_the_way_is_kept(project):
-    work = WorkDir(project.path / "storage", project.path)
-    precious = work.path / "repositories" / "precious"
-    precious.parent.mkdir(parents=True)
-    precious.write_text("mine")
-    assert "vcsbench did not make it" in error(project, grid=GRID)
-    assert precious.read_text() == "mine"
