@@ -13,6 +13,7 @@ import pytest
 from project import ODD_FILES, mounted, mounted_ext4, needs, open_folder, write_program
 from vcsbench import processes
 from vcsbench.errors import UserError
+from vcsbench.files import write_json
 from vcsbench.machine import Machine
 from vcsbench.prepare import loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
@@ -20,10 +21,12 @@ from vcsbench.storages import filesystems, guest
 from vcsbench.storages.filesystems import mount_of, why_never_cold
 from vcsbench.storages.workdir import (
     MARKER,
+    STAGING,
     WorkDir,
     abandoned_workdirs,
     copy_tree,
     owner_of,
+    remove_abandoned,
 )
 from vcsbench.subjects import fsfs
 
@@ -148,23 +151,16 @@ def test_remove_with_a_mount_inside_is_refused(workdir):
     assert not workdir.path.exists()
 
 
-def test_remove_stale_staging_keeps_used_folders(tmp_path):
+def test_remove_abandoned_keeps_staging_folders_with_a_record(tmp_path):
     place = WorkDir(tmp_path, tmp_path)
-    for name in ("left", "finished"):
-        (place.make(loader.STAGING, name) / "file").write_text("x")
+    left, finished = (place.make(STAGING, name) for name in ("left", "finished"))
     (tmp_path / "results" / "loaded").mkdir(parents=True)
-    record = {"path": str(place.path / loader.STAGING / "finished")}
-    (tmp_path / "results" / "loaded" / "finished.json").write_text(json.dumps(record))
-    with loader.staging_dir(place, "used") as into:
-        (into / "file").write_text("x")
-        loader.remove_stale_staging([place], tmp_path)
-        assert sorted(path.name for path in into.parent.iterdir()) == ["finished", "used"]
+    write_json(tmp_path / "results" / "loaded" / "finished.json", {"path": str(finished)})
+    assert remove_abandoned(tmp_path, [place]) == [left]
+    assert [*left.parent.iterdir()] == [finished]
     with pytest.raises(KeyError), loader.staging_dir(place, "failing") as into:
         raise KeyError
     assert not into.exists()
-    shutil.rmtree(tmp_path / "results")
-    loader.remove_stale_staging([place], tmp_path)
-    assert not list((place.path / loader.STAGING).iterdir())
 
 
 def command_as(uid, gid):

@@ -9,7 +9,7 @@ from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import missing_copies
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import naming
-from vcsbench.storages.workdir import WorkDir
+from vcsbench.storages.workdir import STAGING, WorkDir
 from vcsbench.subjects.repository import Variant
 
 snakemake: Any
@@ -30,9 +30,8 @@ def main() -> None:
         ]
         for folder, pairs in params.storages.items()
     }
-    loader.remove_stale_staging([scratch, *storages], params.root)
     for workdir in (scratch, *storages):
-        workdir.remove(loader.STAGING, repo)
+        workdir.remove(STAGING, repo)
     copies = {
         workdir: len(missing_copies(workdir.path, variants, params.copies, files=0))
         for workdir, variants in storages.items()
@@ -63,7 +62,7 @@ def main() -> None:
                 facts["dump"] = loader.make_dump(first, params.dump, scratch, repo)
         write_json(snakemake.output[0], {**record, **facts})
     if not storages:
-        workdir.remove(loader.STAGING, repo)
+        workdir.remove(STAGING, repo)
 
 
 os.umask(0o022)

@@ -15,7 +15,7 @@ from vcsbench.prepare.copies import make_copies
 from vcsbench.prepare.layout import prove_interleaving
 from vcsbench.records import CopiesRecord, LoadRecord
 from vcsbench.run.job import job_log
-from vcsbench.storages.workdir import WorkDir
+from vcsbench.storages.workdir import STAGING, WorkDir
 from vcsbench.subjects.repository import Variant, copy_path
 
 snakemake: Any
@@ -40,7 +40,7 @@ def main() -> None:
         )
     except verify.DamagedError as error:
         repo = error.staging.name
-        loader.staging_workdir(loaded[repo], params.root).remove(loader.STAGING, repo)
+        loader.staging_workdir(loaded[repo], params.root).remove(STAGING, repo)
         raise UserError(f"{error}; it is removed: run again, and it is loaded again") from error
     numbers = range(1, params.copies + 1)
     layout = prove_interleaving(
@@ -58,10 +58,8 @@ def main() -> None:
     }
     write_json(snakemake.output[0], record)
     for repo, facts in loaded.items():
-        staging_workdir = loader.staging_workdir(facts, params.root)
         if not is_needed(repo):
-            staging_workdir.remove(loader.STAGING, repo)
-        loader.remove_stale_staging([staging_workdir, workdir], params.root)
+            loader.staging_workdir(facts, params.root).remove(STAGING, repo)
 
 
 def is_needed(repo: str) -> bool:

@@ -44,10 +44,7 @@ LARGE_BYTES = 48 << 10
 UMASK, READABLE = 0o022, 0o044
 TEMPORARY = "making"
 REMEDY = "lower `copies` or the scale, or name another folder in `storages`"
-_COPY_NAME = re.compile(
-    r"\.?[A-Za-z0-9][\w.-]*\.(?:f\d+|as-is)(?:-today)?(?:-to-f\d+)?\.(?:nopack|partly|pack)\.\d+"
-    r"(?:\.json(?:\.new)?)?"
-)
+_COPY_NAME = re.compile(r"\.?[\w.-]+\.\d+(\.json(\.new)?)?")
 
 
 class CopyJob(NamedTuple):

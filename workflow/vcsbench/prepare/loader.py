@@ -21,7 +21,6 @@ from typing import IO, BinaryIO, cast
 from vcsbench import progress, words
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, file_url, pegged, read_bytes
-from vcsbench.files import read_json
 from vcsbench.formats import AS_IS, has_memcached, parse_format
 from vcsbench.processes import how_it_ended
 from vcsbench.records import DumpRecord, LoadRecord
@@ -29,11 +28,11 @@ from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
 from vcsbench.sources.svn_source import summarize_tree
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
-from vcsbench.storages.workdir import WorkDir
+from vcsbench.storages.workdir import STAGING, WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import file_state
 
-STAGING, DUMPS = "loading", "dumps"
+DUMPS = "dumps"
 PIPE_BYTES = 1 << 20
 _COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
 _MEMCACHED = re.compile(rb"^\[memcached-servers\]", re.MULTILINE | re.IGNORECASE)
@@ -45,41 +44,16 @@ Pair = Sequence[str]
 
 @contextlib.contextmanager
 def staging_dir(workdir: WorkDir, repo: str) -> Iterator[Path]:
-    """Make a locked staging folder. It is removed after any error: it may be in RAM."""
-    staging = workdir.make(STAGING, repo)
-    lock = os.open(staging, os.O_RDONLY)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    """Make a staging folder. It is removed after any error: it may be in RAM."""
     try:
-        yield staging
+        yield workdir.make(STAGING, repo)
     except BaseException:
         workdir.remove(STAGING, repo)
         raise
-    finally:
-        os.close(lock)
 
 
 def staging_workdir(record: LoadRecord, root: str | Path) -> WorkDir:
     return WorkDir(Path(record["path"]).parents[2], root)
-
-
-def remove_stale_staging(workdirs: Sequence[WorkDir], root: str | Path) -> None:
-    """Remove staging folders of killed loads: unlocked, and in no record in results/loaded below `root`."""
-    for workdir in workdirs:
-        for staging in sorted((workdir.path / STAGING).glob("*")):
-            record = read_json(Path(root, "results", "loaded", f"{staging.name}.json"))
-            if record.get("path") != str(staging) and not _is_locked(staging):
-                workdir.remove(STAGING, staging.name)
-
-
-def _is_locked(folder: Path) -> bool:
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False
 
 
 def choose_staging(

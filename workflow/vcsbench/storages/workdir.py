@@ -12,14 +12,14 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
-from vcsbench.files import write_json
+from vcsbench.files import read_json, write_json
 from vcsbench.isolation import own_mounts
 from vcsbench.kernel import read
 from vcsbench.processes import run
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 MARKER = ".vcsbench"
 MARKER_LIMIT = 1 << 16
 MODE = 0o750
-TARGETS = "targets"
+TARGETS, STAGING = "targets", "loading"
 SUBFOLDERS = (
-    *("repositories", "loading", "making", "dumps", TARGETS, "discarded", "working-copies"),
+    *("repositories", STAGING, "making", "dumps", TARGETS, "discarded", "working-copies"),
     "trees",
 )
 _INCOMPLETE = {MARKER, f".{MARKER}.new"}
@@ -259,8 +259,9 @@ def run_folder(root: str | Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def remove_abandoned(root: str | Path, workdirs: Iterable[WorkDir]) -> list[Path]:
-    """Remove run folders and written targets of killed measurements, and return their paths."""
+def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path]:
+    """Remove what killed jobs left, and return the paths: run folders, written targets, and staging folders
+    of loads that have no record."""
     prefix = _prefix(root)
     folders = Path(tempfile.gettempdir()).glob(f"{prefix}*")
     pids = {path: path.name.removeprefix(prefix).split("-")[0] for path in folders}
@@ -272,6 +273,13 @@ def remove_abandoned(root: str | Path, workdirs: Iterable[WorkDir]) -> list[Path
         if pid.isdigit() and not is_measuring and _is_own_folder(path):
             shutil.rmtree(path, ignore_errors=True)
             removed.append(path)
+    for workdir in workdirs:
+        for path in (workdir.path / STAGING).glob("*"):
+            record = read_json(Path(root, "results", "loaded", f"{path.name}.json"))
+            if record.get("path") != str(path):
+                with contextlib.suppress(UserError, OSError):
+                    workdir.remove(STAGING, path.name)
+                    removed.append(path)
     return removed
 
 
