@@ -25,6 +25,7 @@ from vcsbench.sources.base import CHUNK, Program
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
 LIST_BYTES = 1 << 29
+SYMBOLIC_DEPTH = 5
 MAX_ALTERNATES = 100
 # git needs about 300 bytes for each file of a commit. A tree that holds itself many times has billions.
 MEMORY_BYTES = 4 << 30
@@ -35,14 +36,14 @@ MESSAGE_BYTES = 1 << 26
 BLOBS, MESSAGES = (b"blob",), (b"commit", b"tag")
 
 _OBJECT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
+_BAD_REF = re.compile(rb"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(?:/|\Z)|/\.|\.\Z|/\Z")
 _ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-7]{3})')
 _LETTERS = dict(zip(b"abfnrtv", b"\a\b\f\n\r\t\v", strict=True))
 HEADS = b"refs/heads/"
 REMOTES = b"refs/remotes/origin/"
 TAGS = b"refs/tags/"
 # As files, they would hide newer refs than those in `packed-refs`.
-REF_FOLDERS = ("refs/heads", "refs/tags", "refs/remotes")
-REPLACEMENTS = "refs/replace"
+REF_FOLDERS = (b"refs/heads", b"refs/tags", b"refs/remotes")
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 EMPTY_TREE = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -190,41 +191,71 @@ def _read_head(layout: GitLayout) -> bytes:
     path = layout.folder / "HEAD"
     if path.is_symlink() and (target := os.fsencode(os.readlink(path))).startswith(b"refs/"):
         return b"ref: " + target
-    text = _read(path, REF_BYTES).strip()
-    if re.fullmatch(rb"ref: *refs/[^\s]+|[0-9a-fA-F]{40,64}", text):
-        return text
+    if value := _value(_read(path, REF_BYTES)):
+        return value
     raise UserError(
         f"{one_line(path)}: names neither a branch nor a commit: the git repository is "
         "damaged. Clone it again."
     )
 
 
-def _copy_refs(common: Path, private: Path) -> None:
-    """Copy the refs, for git to read. Those that replace objects are left out."""
-    # Loose ones first, like git: in the meantime, git may move them to `packed-refs`.
-    waiting, count = ["refs"] if os.path.lexists(common / "refs") else [], 0
+def _value(text: bytes) -> bytes:
+    """Return the ref or object in a ref's file, or b"" if it has none. git ignores text behind an object."""
+    text = text.rstrip()
+    if text.startswith(b"ref:"):
+        name = text[4:].strip()
+        return b"ref: " + name if _is_ref_name(name) else b""
+    name = text.partition(b" ")[0].lower()
+    return name if _OBJECT.fullmatch(name) else b""
+
+
+def _is_ref_name(name: bytes) -> bool:
+    return name.startswith(b"refs/") and not _BAD_REF.search(name)
+
+
+def _read_refs(common: Path) -> dict[bytes, bytes]:
+    """Return the object of each ref; refs that are broken, or replace objects, are left out."""
+    # In this order, like git: in the meantime, git may move loose refs to `packed-refs`.
+    loose, values = _loose_refs(common), {}
+    for line in _read_optional(common / "packed-refs", LIST_BYTES).splitlines():
+        value, _, name = line.partition(b" ")
+        if _OBJECT.fullmatch(value) and _is_ref_name(name):
+            values[name] = value
+    values |= loose
+    refs = {}
+    for name, value in values.items():
+        for _ in range(SYMBOLIC_DEPTH):
+            if not value.startswith(b"ref: "):
+                break
+            value = values.get(value[5:], b"")
+        if _OBJECT.fullmatch(value) and not name.startswith(b"refs/replace/"):
+            refs[name] = value
+    return refs
+
+
+def _loose_refs(common: Path) -> dict[bytes, bytes]:
+    refs: dict[bytes, bytes] = {}
+    waiting = [b"refs"] if os.path.lexists(common / "refs") else []
     while waiting:
         folder = waiting.pop()
-        (private / folder).mkdir(exist_ok=True)
-        with _readable(common / folder), os.scandir(common / folder) as entries:
+        path = common / os.fsdecode(folder)
+        with _readable(path), os.scandir(path) as entries:
             for entry in entries:
-                name = f"{folder}/{entry.name}"
+                name = folder + b"/" + os.fsencode(entry.name)
                 if entry.is_dir(follow_symlinks=False):
-                    waiting += [name] if name != REPLACEMENTS else []
+                    waiting.append(name)
                 elif name in REF_FOLDERS:
                     raise UserError(
                         f"{one_line(entry.path)}: is not a folder. Clone the repository again."
                     )
-                else:
-                    count += 1
+                elif _is_ref_name(name):
                     with suppress(FileNotFoundError):
-                        (private / name).write_bytes(read_bytes(entry.path, REF_BYTES))
-        if count > MAX_REFS:
+                        refs[name] = _value(read_bytes(entry.path, REF_BYTES))
+        if len(refs) > MAX_REFS:
             raise UserError(
-                f"{one_line(common)}: has more than {MAX_REFS} refs. Clone the one branch."
+                f"{one_line(path)}: has more than {MAX_REFS} refs. Clone the one branch."
             )
-    packed = _read_optional(common / "packed-refs", LIST_BYTES)
-    (private / "packed-refs").write_bytes(packed)
+    return refs
 
 
 def _read_shallow(common: Path) -> bytes:
@@ -327,7 +358,9 @@ class Git:
         self.shallow = _read_shallow(layout.common)
         if self.shallow:
             self._write("shallow", self.shallow)
-        _copy_refs(layout.common, private)
+        self.refs = _read_refs(layout.common)
+        packed = b"".join(b"%s %s\n" % (self.refs[name], name) for name in sorted(self.refs))
+        self._write("packed-refs", packed)
         self.head = _read_head(layout)
         self._write("HEAD", self.head + b"\n")
 

@@ -127,10 +127,9 @@ class GitSource(Source):
             return self._options.error("branch", why)
         branch = git.head.removeprefix(b"ref: ")
         why = f"{self._path} has no commit on its current branch, {printable(branch)}"
-        folders = (HEADS.decode(), REMOTES.decode())
-        listed = git.output("for-each-ref", "--format=%(refname)", *folders).splitlines()
+        others = {name for name in git.refs if name.startswith((HEADS, REMOTES))} - {branch}
         remedy = "commit something to it"
-        if others := {*listed} - {branch}:
+        if others:
             name = shlex.quote(printable(min(others)))
             remedy = f"`git symbolic-ref HEAD {name}` in it chooses another one"
         return self._options.error("path", f"{why}; {remedy}")
