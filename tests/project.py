@@ -121,6 +121,10 @@ class Project:
     def log(self, study: str, cell: str) -> str:
         return (self.path / "results/logs/cells" / study / cell / "round1.log").read_text()
 
+    def is_complete(self, *targets: str) -> bool:
+        """Return True if Snakemake would run nothing for the targets."""
+        return "Nothing to be done" in self.succeed(*targets)
+
     def page(self, study: str) -> str:
         return (self.path / "reports" / f"{study}.html").read_text()
 

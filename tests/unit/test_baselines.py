@@ -332,21 +332,6 @@ def test_history_changed_cell_starts_line(here):
     assert {p["call"] for p in points if p["ra"] == "svn"} == {""}
 
 
-def test_history_saved_current_runs_are_no_time(here):
-    now = measure(here, "a", rounds=7, **DUPLICATES)
-    frame = read_frame(now)
-    write_frame(frame[frame["round"] < 6], frame_path(now))
-    save("today", now)
-    result = history_of(now, "today")
-    assert [time["name"] for time in result["times"]] == ["today"]
-    assert result["points"] == [] and history_table(result) is None
-    # Cells without further rounds stay on their line.
-    write_frame(frame[(frame["round"] < 6) | (frame["ra"] == "svn")], frame_path(now))
-    points = history_of(now, "today")["points"]
-    assert {point["time"] for point in points} == {"today", "now"}
-    assert {point["line"] for point in points} == {0}
-
-
 def test_history_unreadable_baseline_is_reported(here):
     save("good", measure(here, "a", **DUPLICATES))
     save("bad", measure(here, "b", **DUPLICATES))

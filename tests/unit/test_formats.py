@@ -22,22 +22,6 @@ needs_svnadmin = needs("svnadmin")
 
 
 @pytest.mark.parametrize(
-    ("value", "fields", "loaded_as"),
-    [
-        ("f7", ("f7", "f7", False), "f7"),
-        ("f6-to-f8", ("f6", "f8", False), "f6"),
-        ("f6-today", ("f6", "f6", True), "f6-today"),
-        ("as-is", ("as-is", "as-is", False), "as-is"),
-        ("as-is-to-f8", ("as-is", "f8", False), "as-is"),
-    ],
-)
-def test_parse_format_valid_has_parts(value, fields, loaded_as):
-    parsed = parse_format(value)
-    assert (parsed, parsed.loaded_as) == (fields, loaded_as)
-    assert (parsed.is_upgraded, parsed.is_as_is) == ("-to-" in value, value.startswith("as-is"))
-
-
-@pytest.mark.parametrize(
     "value",
     [
         *("f5", "f9", "f6-to-f5", "f8-to-f6", "f7-to-f7", "f6-f8", "own", "", "as-is-today"),

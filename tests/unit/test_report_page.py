@@ -277,17 +277,6 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     )
 
 
-def test_tables_have_a_key_for_each_mark_and_for_percentages(page):
-    for table in page["tables"]:
-        grids = [pair.measured for pair in table.pairs if pair.measured]
-        marks = {mark for grid in grids for point in grid.points for mark in point.mark}
-        signs = {sign for sign, _ in table.key}
-        assert marks | {"·"} <= signs
-        # Cards print times only.
-        is_of_counts = table.name.startswith(("bytes-read", "device-read"))
-        assert ("+150" in signs) == (table.compares and not is_of_counts), table.name
-
-
 def test_possible_reasons_are_tested_with_the_arguments_of_the_run(results):
     run, more = "make report STUDY=fsfs-san-2014", "ARGS='--configfile larger.yaml'"
     tests = [f"`make x && {run} {more}`", f"name a folder, then `{run}`"]

@@ -79,11 +79,3 @@ def test_plan_with_a_broken_server_file_is_refused(tmp_path):
     broken.symlink_to("/nonexistent")
     with pytest.raises(UserError, match=f"^{broken}: this is not a regular file"):
         Project(read_yaml(SERVERS.parent / "config.yaml"), tmp_path, [])
-
-
-def test_shipped_folders_hold_no_file_that_equals_the_default_one():
-    for path in SERVERS.rglob("*"):
-        name = path.relative_to(SERVERS)
-        default = SERVERS / "default" / Path(*name.parts[1:])
-        if path.is_file() and name.parts[0] != "default":
-            assert path.read_bytes() != default.read_bytes(), name

@@ -1,7 +1,6 @@
 """The lines that a run prints at its end."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -78,19 +77,6 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
     text = "\n".join(lines([summary(grid=grid, failures=failures)]))
     assert re.search(r"Skipped +4 .*3 .*no\\x1b httpd", text)
     assert "Failed      1 cell: timeout" in text and "\x1b" not in text
-
-
-def test_lines_of_an_aggregate_have_one_per_candidate():
-    question = CardQuestion("build", "Build?", aggregate=True)
-    made = card(row(2.0), question=question)
-    answers = [replace(made.answer, effect=f"{name}: faster") for name in "bc"]
-    texts = ["d: not measured in 8 cells."]
-    found = lines([summary(replace(made, candidates=answers, lines=texts))])
-    assert found[:3] == [
-        "Build?      b: faster",
-        " " * 12 + "c: faster",
-        " " * 12 + texts[0],
-    ]
 
 
 @pytest.mark.parametrize(

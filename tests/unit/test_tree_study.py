@@ -20,7 +20,6 @@ from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.sources import open_source
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.tables import make_table
-from vcsbench.subjects import remove_incomplete
 from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features
 from vcsbench.subjects.tree_stores import STORES
 
@@ -184,24 +183,6 @@ def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):
     record = templates(tree, "hg", tmp_path / "storage").store_record()
     build("hg clone", Path(record["path"]), tmp_path / "hg", tmp_path)
     assert not (tmp_path / "hg" / "sub").exists()
-
-
-def test_templates_lost_or_changed_are_made_again(tree, tmp_path):
-    (tree / "folder" / "below" / "ends\r").unlink()
-    these = templates(tree, "pack", tmp_path / "storage")
-    pack, copy = (Path(r["path"]) for r in (these.store_record(), these.source_record()))
-    assert lost_features(tree, copy) == {"modes": 0, "empty-folders": 0, "hard-links": 0}
-    whole, complete = pack.read_bytes(), inspect_built_tree(copy, NEUTRAL)
-    pack.unlink()
-    (copy / "text").unlink()
-    (copy.parent / "making-of-one-that-was-killed").mkdir()
-    assert Path(these.store_record()["path"]).read_bytes() == whole
-    assert inspect_built_tree(Path(these.source_record()["path"]), NEUTRAL) == complete
-    remove_incomplete(copy.parent)
-    assert not list(copy.parent.glob("making-*"))
-    before = copy.stat().st_ino
-    these.source_record()
-    assert copy.stat().st_ino == before
 
 
 @needs("git", "svn", "svnadmin")

@@ -21,23 +21,9 @@ def error(project, **keys):
     return project.fail("measured")
 
 
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [
-        (
-            {"grid": {STUDY: {"include": [PART], "exclude": [{"ra": "file"}]}}},
-            f"`grid.{STUDY}`: no cell is left",
-        ),
-        ({"storages": {"disk": "/no/storage"}}, "/no/storage: the storage is not a folder"),
-    ],
-)
-def test_configuration_invalid_is_refused(shared_project, keys, expected):
-    assert expected in error(shared_project, **keys)
-
-
 def test_configuration_unknown_key_on_command_line_is_refused(shared_project):
     shared_project.configure(repositories=SMALL)
-    assert "Did you mean `rounds`?" in shared_project.fail("-n", "--config", "roundz=3")
+    assert "`rounds`?" in shared_project.fail("-n", "--config", "roundz=3")
 
 
 def test_repository_empty_is_refused(shared_project):
@@ -56,7 +42,7 @@ def test_repository_below_one_shard_skips_packed_cells(project):
     project.succeed("measured")
     assert len(project.exports()) == 1
     skips = {row["packing"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv")}
-    assert "46 revisions, fewer than a shard of 1000" in skips["pack"]
+    assert "46 revisions" in skips["pack"]
 
 
 @as_root
