@@ -198,7 +198,7 @@ def test_unpack_debian_build_invalid_arguments_leave_nothing(tmp_path):
     for arguments, expected in (
         (["trixie"], "usage: "),
         (["Trixie;", tmp_path / "x"], "'Trixie;' is not the name of a release"),
-        (["trixie", tmp_path], "is there already"),
+        (["trixie", tmp_path], "exists. Remove it"),
         (["trixie", tmp_path / "a b"], "without spaces"),
     ):
         done = subprocess.run([script, *arguments], capture_output=True, text=True, timeout=300)
