@@ -2,6 +2,7 @@
 
 The tests extend one project in their order. The report of the last test has all additions."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from project import measurements_of, needs
+from project import ROOT, measurements_of, needs
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
@@ -72,10 +73,14 @@ def study_file(project):
 
 
 def add_command(project):
+    """Add the command of docs/extending.md."""
     path = study_file(project)
-    edit(path, "  command: [log,", "  command: [list, log,")
-    entry = 'commands:\n  list:\n    argv: "{svn} list -R {url}"\n    input: repository\n    work: stdout\n'
-    edit(path, "commands:\n", entry)
+    text = (ROOT / "docs" / "extending.md").read_text()
+    axes, commands = re.findall(
+        r"```yaml\naxes:\n(  command: .*)\n(commands:\n.*?)```", text, re.S
+    )[0]
+    edit(path, "commands:\n", commands)
+    path.write_text(re.sub("^  command: .*", axes, path.read_text(), count=1, flags=re.M))
 
 
 def add_server_configuration(project):
@@ -121,20 +126,20 @@ def test_values_added_to_axes_are_measured(project):
     for add in (add_command, add_server_configuration, add_access, add_cache_states, add_source):
         add(project)
     cells = project.measure(
-        *({"command": "list"}, {"config": "tiny-cache"}, {"ra": "svn-again"}),
+        *({"command": "blame", "cache": "cold"}, {"config": "tiny-cache"}, {"ra": "svn-again"}),
         *({"cache": ["once", "never"]}, {"repo": "half"}),
     )
-    listed = "list/svn/ruby/f7/nopack/slow/hot-os"
+    blame = "blame/svn/ruby/f7/nopack/slow/cold"
     assert set(cells) == {
-        f"{STUDY}/{listed}",
+        f"{STUDY}/{blame}",
         f"{STUDY}/log/svn/ruby/f7/nopack/tiny-cache/hot-os",
         f"{STUDY}/log/svn-again/ruby/f7/nopack/slow/hot-os",
         f"{STUDY}/log/svn/ruby/f7/nopack/slow/once",
         f"{STUDY}/log/svn/ruby/f7/nopack/slow/never",
         f"{STUDY}/log/svn/half/f7/nopack/slow/hot-os",
     }
-    context = project.project.context(STUDY, listed)
-    argv = ["svn", "list", "-R", f"file://{context['repository']['path']}"]
+    context = project.project.context(STUDY, blame)
+    argv = ["svn", "blame", f"file://{context['repository']['path']}/trunk/ChangeLog"]
     output = subprocess.run(argv, capture_output=True, check=True).stdout
     work = context["runs"][0]["work"]
     assert work["lines"] == output.count(b"\n") > 10 and work["bytes"] == len(output)

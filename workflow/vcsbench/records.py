@@ -109,6 +109,7 @@ class Recipe(TypedDict, total=False):
     store: str
     program: str
     needs: list[str]
+    fixed_cost: bool
     clones: bool
     measure_sync: bool
     state: State

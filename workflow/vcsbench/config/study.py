@@ -86,6 +86,10 @@ class Command(Model):
         "Further requirements: programs, those that set-up builds ({built} is their folder), or Python "
         "modules, `python3:NAME`. A cell that lacks one is skipped.",
     )
+    fixed_cost: bool | None = key(
+        None,
+        "false for a command that fails on an empty repository: its fixed cost is not measured.",
+    )
     clones: bool | None = key(
         None, "The command clones files; where the file system cannot, the cell is skipped."
     )

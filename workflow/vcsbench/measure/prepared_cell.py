@@ -246,6 +246,8 @@ class PreparedCell:
         try:
             run(self.idle_command, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
+            if self.recipe.get("fixed_cost") is False:
+                return  # it has loaded the client's files before it failed
             raise UserError(f"{error} (against an empty repository)") from None
         self.reset_output()
 

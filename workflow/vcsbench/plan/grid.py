@@ -70,7 +70,7 @@ def make_grid(env: Environment, study: Study, why_skip: WhySkip) -> list[CellSpe
             grid.append(replace(cell, path=cell.path + DUPLICATE))
     if settings.server:
         return grid
-    fixed = fixed_cost_points(measured.values(), values.get(CACHE_AXIS, []), why_skip)
+    fixed = fixed_cost_points(study, measured.values(), values.get(CACHE_AXIS, []), why_skip)
     return grid + [CellSpec(study.name, _path(axes), axes) for axes in fixed]
 
 
@@ -166,7 +166,7 @@ def is_fixed_cost(axes: AxisValues) -> bool:
 
 
 def fixed_cost_points(
-    cells: Iterable[AxisValues], caches: Sequence[str], why_skip: WhySkip
+    study: Study, cells: Iterable[AxisValues], caches: Sequence[str], why_skip: WhySkip
 ) -> list[dict[str, str]]:
     """Return the axis values of fixed-cost cells: the commands on an empty repository.
 
@@ -176,7 +176,8 @@ def fixed_cost_points(
     chosen: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for axes in cells:
         key = tuple((axis, value) for axis, value in axes.items() if axis not in NOT_FIXED)
-        if not axes.get(REPOSITORY_AXIS) or key in chosen:
+        fails = study.command(axes).fixed_cost is False
+        if fails or not axes.get(REPOSITORY_AXIS) or key in chosen:
             continue
         points = (
             {**axes, REPOSITORY_AXIS: EMPTY, **packing, **form, **cache}

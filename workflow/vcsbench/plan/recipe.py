@@ -30,6 +30,7 @@ COMMAND_KEYS = (
     "store",
     "program",
     "needs",
+    "fixed_cost",
     "clones",
     "measure_sync",
 )
