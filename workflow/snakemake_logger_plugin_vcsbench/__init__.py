@@ -91,8 +91,6 @@ class RunProgress:
 
     def start(self, number: int, job: Job) -> None:
         self.running[number] = job
-        if job.rule in PREPARING:
-            progress.forget(job.log)
         if job.rule == MEASURING and self.measuring_since is None:
             self.measuring_since = job.started
         self.stage()

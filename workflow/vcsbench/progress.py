@@ -83,11 +83,6 @@ def progress_file(log: str | Path) -> Path:
     return Path(log).with_name(f".{Path(log).stem}.progress")
 
 
-def forget(log: str | Path) -> None:
-    with contextlib.suppress(OSError):
-        progress_file(log).unlink(missing_ok=True)
-
-
 def read_stages(log: str | Path) -> list[Stage]:
     """Return the stages of a job, those of one name and unit added up; [] without a file."""
     try:
