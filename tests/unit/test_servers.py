@@ -14,9 +14,9 @@ import pytest
 from project import wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.machine import Machine
 from vcsbench.measure.server import HOST, SERVER_KINDS, server_environment
 from vcsbench.processes import SERVER_GROUP
+from vcsbench.programs import Programs
 
 DEFAULT = Path(__file__).parent.parent.parent / "config" / "servers" / "default"
 KINDS = [
@@ -24,7 +24,7 @@ KINDS = [
         "svnserve", marks=pytest.mark.skipif(not shutil.which("svnserve"), reason="no svnserve")
     ),
     pytest.param(
-        "httpd", marks=pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn")
+        "httpd", marks=pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn")
     ),
 ]
 ODD = ["a b", "a%2Fb", "a@5", "gr\u00fcn", "q\"u'o", "d${PATH}$x", "b[3]{4}*?", "b\\s", "#h"]

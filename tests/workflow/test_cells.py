@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from project import make_project, needs, servers_of
-from vcsbench.machine import Machine, can_drop_caches
+from vcsbench.machine import can_drop_caches
+from vcsbench.programs import Programs
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
     pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches"),
-    pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn"),
+    pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn"),
 ]
 
 STUDY = "fsfs-san-2014"

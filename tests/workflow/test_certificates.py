@@ -13,7 +13,8 @@ import pytest
 
 from project import needs, servers_of, wait_for, write_program
 from vcsbench.evidence import flags
-from vcsbench.machine import Machine, can_drop_caches
+from vcsbench.machine import can_drop_caches
+from vcsbench.programs import Programs
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
@@ -38,7 +39,7 @@ class Bench:
         project.prepare()
 
     def configure(self, **keys):
-        ra = ["svn", "file", *(["http"] if Machine().httpd else [])]
+        ra = ["svn", "file", *(["http"] if Programs().httpd else [])]
         grid = {STUDY: {"include": [{**PART, "ra": ra}]}}
         self.project.configure(repositories=SMALL, rounds=99, copies=1, grid=grid, **keys)
 
@@ -132,7 +133,7 @@ def client(bench, body):
 
 
 def test_runs_undisturbed_have_no_invalid_flag(bench):
-    accesses = [SVN, FILE, *([HTTP] if Machine().httpd else [])]
+    accesses = [SVN, FILE, *([HTTP] if Programs().httpd else [])]
     warm_ups = {"cold": 0, "hot-os": 1, "hot-svn": 2}
     bench.forget()
     cells = [f"{access}/{cache}" for access in accesses for cache in warm_ups]

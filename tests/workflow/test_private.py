@@ -12,13 +12,13 @@ import pytest
 
 from project import measurements_of, needs, write_program
 from vcsbench import isolation
-from vcsbench.machine import Machine
+from vcsbench.programs import Programs
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
     pytest.mark.slow,
     pytest.mark.skipif(not isolation.can_own_network(), reason="takes root and namespaces"),
-    pytest.mark.skipif(not Machine().httpd, reason="no httpd with mod_dav_svn"),
+    pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn"),
 ]
 
 STUDY = "fsfs-san-2014"

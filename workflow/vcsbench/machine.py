@@ -20,12 +20,6 @@ from vcsbench.kernel import read
 if TYPE_CHECKING:
     from vcsbench.records import Host
 
-HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
-HTTPD_MODULES = (
-    "/usr/lib/apache2/modules",
-    "/usr/lib64/httpd/modules",
-    "/usr/local/libexec/apache24",
-)
 VERSION_S = 10.0
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 MEMORY_BLOCKS = Path("/sys/devices/system/memory")
@@ -43,16 +37,6 @@ class Machine:
     def __init__(self, deployed: bool = False) -> None:
         self.deployed = deployed
         self.digested: dict[tuple[Any, ...], dict[str, str]] = {}
-
-    @cached_property
-    def httpd(self) -> str:
-        if self.deployed or not self.httpd_modules:
-            return ""
-        return next((path for path in HTTPD if os.access(path, os.X_OK)), "")
-
-    @cached_property
-    def httpd_modules(self) -> str:
-        return next((d for d in HTTPD_MODULES if Path(d, "mod_dav_svn.so").exists()), "")
 
     @cache  # noqa: B019 - there is one of it
     def has(self, program: str) -> bool:

@@ -13,9 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench.errors import UserError
-from vcsbench.machine import HTTPD, Machine
 
 PROGRAMS = ("bin", "sbin")
+# Where Debian, Fedora and FreeBSD have them.
+HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
+SYSTEM_MODULES = (
+    "/usr/lib/apache2/modules",
+    "/usr/lib64/httpd/modules",
+    "/usr/local/libexec/apache24",
+)
 MODULES = (
     "libexec",
     "modules",
@@ -72,19 +78,20 @@ class Programs(_Places):
 
     @cached_property
     def httpd(self) -> str:
-        if not self.prefix:
-            return Machine().httpd
-        own = self.find("apache2") or self.find("httpd")
-        return own or next((path for path in HTTPD if os.access(path, os.X_OK)), "")
+        """Return an httpd that can load mod_dav_svn: that of the prefix or of the system, or ""."""
+        own = self.prefix and (self.find("apache2") or self.find("httpd"))
+        if own or not (self.prefix or self.mod_dav_svn):
+            return own
+        return next((path for path in HTTPD if os.access(path, os.X_OK)), "")
 
     @cached_property
     def httpd_modules(self) -> str:
         own = self.prefix and self.httpd.startswith(self.prefix + "/")
-        return self._folder_with("mod_dav.so") if own else Machine().httpd_modules
+        return self._folder_with("mod_dav.so") if own else _system_modules()
 
     @cached_property
     def mod_dav_svn(self) -> str:
-        folder = self._folder_with("mod_dav_svn.so") if self.prefix else Machine().httpd_modules
+        folder = self._folder_with("mod_dav_svn.so") if self.prefix else _system_modules()
         return os.path.join(folder, "mod_dav_svn.so") if folder else ""
 
     def _folder_with(self, name: str) -> str:
@@ -132,6 +139,10 @@ class Programs(_Places):
         folders += filter(None, self.library_path.split(":"))
         found = (path for f in folders for names in LIBRARIES for path in Path(f).glob(names))
         return joined_digest({str(path) for path in found if not path.is_symlink()})
+
+
+def _system_modules() -> str:
+    return next((d for d in SYSTEM_MODULES if Path(d, "mod_dav_svn.so").exists()), "")
 
 
 def path_of(need: str) -> str:

@@ -154,7 +154,7 @@ def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
 def _why_no_httpd(build: Build, machine: Machine) -> str:
     programs = build.server
     if not programs.prefix:
-        if machine.httpd:
+        if programs.httpd and not machine.deployed:
             return ""
         if machine.deployed:
             return NO_CONDA_HTTPD
