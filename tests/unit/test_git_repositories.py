@@ -131,6 +131,7 @@ def refusal(path, **options):
         source = sources.open_source("mine", {**sources.detect(str(path)), **options})
         source.check()
         source.estimate()
+        source.check_history()
 
     with pytest.raises(UserError, match=r"^[^\n]*$") as caught:
         plan()
@@ -645,6 +646,42 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
         victim.write_bytes(content[: len(content) // 2] if damage == "short" else content)
     with pytest.raises(UserError):
         git_source(path).write(io.BytesIO())
+
+
+@pytest.mark.parametrize(
+    "name", ["main", "main:plain.txt", "main~1", "main~1^{tree}", "main~1:old", "side", "side:new"]
+)
+@pytest.mark.parametrize("content", [None, b"damaged"])
+def test_plan_git_missing_or_damaged_object_is_named(work, name, content):
+    """A plan reads commits and trees, but no files of old revisions."""
+    (work / "old").write_text("old")
+    for words in (
+        ("add", "old"),
+        ("commit", "-q", "-m", "2"),
+        ("rm", "-q", "old"),
+        ("commit", "-q", "-m", "3"),
+    ):
+        git(work, *words)
+    git(work, "checkout", "-q", "-b", "side", "main~2")
+    (work / "new").write_text("new")
+    for words in (("add", "new"), ("commit", "-q", "-m", "4"), ("checkout", "-q", "main")):
+        git(work, *words)
+    for history in ("whole", "first-parent"):
+        source = git_source(work, history=history)
+        source.check_history()
+    identity = resolve(work, name)
+    victim = work / ".git/objects" / identity[:2] / identity[2:]
+    victim.unlink()
+    if content:
+        victim.write_bytes(content)
+    if ":" in name and content and "plain" not in name:
+        source.check_history()
+        return
+    assert re.search(f"{identity}|bad object side$", refusal(work, history="whole"))
+    if "side" in name:
+        git_source(work).check_history()
+    else:
+        assert identity in refusal(work)
 
 
 def test_git_source_partial_clone_is_refused_and_fetches_nothing(merged, tmp_path):

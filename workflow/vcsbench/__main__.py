@@ -119,9 +119,10 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
 
     project = _project(options, keys)
     _ = project.expectations
-
+    # A damaged source is refused here, not after minutes of a run.
     for source in project.used_sources():
         source.estimate()
+        source.check_history()
     for line in plan_report(project.plan, project.repositories):
         print(line, flush=True)
     return 0

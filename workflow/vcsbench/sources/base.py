@@ -98,6 +98,10 @@ class Source(Protocol):
         """Raise UserError if there is no usable history."""
         return
 
+    def check_history(self) -> None:
+        """Raise UserError if old parts of the history are missing, as far as seconds show it."""
+        return
+
     def scale(self) -> float:
         """Return the part of the published size; 1.0 for a user's history."""
         return 1.0
