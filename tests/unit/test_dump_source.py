@@ -17,7 +17,7 @@ from project import needs
 from unit.study_grid import study_environment
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.files import why_not_on_disk
+from vcsbench.files import IMPOSSIBLE_PATHS, MAX_DEPTH, why_not_on_disk
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
@@ -241,10 +241,7 @@ def test_dump_tree_that_is_gone_is_refused_before_loading_if_known(
 
 LONG = b"x" * 256
 EXPORT = {"command": "export", "ra": "file", "packing": "nopack", "cache": "hot-os"}
-REASON = (
-    "of more than 255 bytes, the limit on this system, or of a link with more than 251, so its tree cannot "
-    "be written to a disk"
-)
+REASON = f"{IMPOSSIBLE_PATHS}, so its tree cannot be written"
 LINK = {b"svn:special": b"*"}
 AS_LINK = lengths(block(LINK), b"link a") + b"\n" + block(LINK) + b"link a\n\n"
 AS_FILE = lengths(block({})) + b"\n" + block({}) + b"\n\n"
@@ -252,6 +249,16 @@ AS_FILE = lengths(block({})) + b"\n" + block({}) + b"\n\n"
 
 def link(length):
     return file(b"trunk/" + b"x" * length, b"link a", LINK)
+
+
+def nested(name, depth):
+    """Folders in each other below trunk, and a file."""
+    paths = [b"/".join([b"trunk", *[name] * n]) for n in range(1, depth + 1)]
+    return b"".join(map(folder, paths)) + file(paths[-1] + b"/f")
+
+
+# svn writes it, and Python cannot remove it.
+TOO_DEEP = nested(b"d", MAX_DEPTH + 1)
 
 
 def changed(path, properties):
@@ -284,6 +291,9 @@ def changed(path, properties):
             1,
             1,
         ),
+        (nested(b"d", MAX_DEPTH - 1), 0, 0),
+        (TOO_DEEP, 1, 1),
+        (nested(b"d" * 200, 21), 5, 5),
         (folder(b"trunk/d") + link(252) + revision(2) + copied(b"trunk/e", b"trunk/d", 1), 1, 1),
     ],
     ids=[
@@ -299,6 +309,9 @@ def changed(path, properties):
         "deleted link",
         "link made a file",
         "file made a link",
+        "deep",
+        "too deep",
+        "long path",
         "link and a copied folder",
     ],
 )
@@ -308,13 +321,11 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
     path = tmp_path / "mine"
     path.write_bytes(BASE + records)
     facts = load_source(dump_source(path), [("f8", "nopack")], tmp_path)
-    notes = [
-        f"Names of more than 255 bytes, or of links with more than 251: {in_history}, first"
-    ] * bool(in_history)
+    notes = [f"Paths {IMPOSSIBLE_PATHS}: {in_history}, first"] * bool(in_history)
     assert [note[: len(notes[0])] for note in facts["notes"]] == notes
     assert facts["long_names"] == in_tree
     export = run_code("svn", "export", "-q", f"file://{tmp_path}/f8.nopack/trunk", tmp_path / "it")
-    assert bool(export) is bool(in_tree)
+    assert bool(export) is (bool(in_tree) and records is not TOO_DEEP)
 
     parts = [EXPORT, {**EXPORT, "command": "null-export"}]
     plan = Plan(study_environment("own-repository", *parts, repository=str(path)))
@@ -323,7 +334,7 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
     is_foreseen = bool(in_tree) and b"Node-copyfrom-path: a" not in records
     assert skips["null-export"] == ""
     assert skips["export"] == (
-        f"mine has {count_of(in_tree, 'name')} {REASON}" if is_foreseen else ""
+        f"mine has {count_of(in_tree, 'path')} {REASON}" if is_foreseen else ""
     )
 
 
@@ -342,7 +353,7 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
 def test_cell_that_writes_long_names_is_refused(subjects, argv, is_refused):
     recipe = dict(zip(("input", "output"), subjects, strict=True), argv=argv)
     recipe["repository"] = {"name": "it"}
-    assert why_not_on_disk(recipe, lambda: 3) == f"it has 3 names {REASON}" * is_refused
+    assert why_not_on_disk(recipe, lambda: 3) == f"it has 3 paths {REASON}" * is_refused
     assert why_not_on_disk(recipe, lambda: 0) == ""
 
 

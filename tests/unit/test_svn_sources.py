@@ -23,10 +23,12 @@ from git_histories import (
     write_and_load,
 )
 from project import needs, serve_with_password, write_program
+from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, read_dump
 from vcsbench.prepare.loader import load_source
+from vcsbench.sources import svn_source as svn_source_module
 
 pytestmark = needs("svnadmin", "svn", "svnserve", "svnrdump")
 
@@ -189,6 +191,13 @@ def test_svn_long_names_of_files_and_links_are_counted(tmp_path):
         assert bool(done.returncode) is bool(number), tree
 
 
+def test_svn_tree_with_too_many_entries_is_refused(repository, monkeypatch):
+    monkeypatch.setattr(svn_source_module, "MAX_ENTRIES", 3)
+    assert svn_source(repository).long_names() == 0
+    with pytest.raises(UserError, match=r"more than 3 files and folders.*TREE="):
+        svn_source(repository, tree="").long_names()
+
+
 def test_svn_source_wrong_definitions_name_the_key(repository, tmp_path):
     run("svnadmin", "create", tmp_path / "empty")
     (tmp_path / "file").write_text("format")
@@ -274,6 +283,26 @@ def test_svn_revision_that_is_no_file_is_refused(tmp_path, template, name, to):
     os.mkfifo(path / name) if to == "pipe" else (path / name).symlink_to(to)
     with pytest.raises(UserError, match="not a regular file"):
         sources.open_source("it", sources.detect(str(path))).check()
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.8"])
+@pytest.mark.parametrize("name", ["revs", "revprops"])
+def test_plan_svn_revision_without_its_file_is_named(tmp_path, version, name):
+    path = create(tmp_path / "it", HUGE, version)
+    svn_source(path).check_history()
+    victim = next(file for file in (path / "db" / name).rglob("2") if file.is_file())
+    victim.unlink()
+    with pytest.raises(UserError, match=f"mine.path: {victim.parent}: has no file of revision 2"):
+        svn_source(path).check_history()
+
+
+def test_plan_svn_packed_repository_has_its_history(tmp_path):
+    path = tmp_path / "it"
+    run("svnadmin", "create", path)
+    set_shard_size(path, 2)
+    run("svnadmin", "load", "-q", path, stdin=HUGE)
+    run("svnadmin", "pack", "-q", path)
+    svn_source(path).check_history()
 
 
 @pytest.mark.parametrize("name", ["a@5", "-r", "50%25", "50%2F", "it's", "sp ace", "é"])

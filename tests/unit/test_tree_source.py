@@ -441,6 +441,21 @@ def test_directory_larger_than_the_free_space_is_refused(tmp_path):
     assert not (tmp_path / "tree").exists()
 
 
+@pytest.mark.parametrize("name", ["", "a.tar"])
+def test_tree_source_path_too_long_by_its_escapes_is_refused_in_a_plan(name, tmp_path):
+    path = root = tmp_path / "kit"
+    for _ in range(14):
+        path /= "\x01" * 240
+    path.mkdir(parents=True)
+    (path / "file").touch()
+    (private := tmp_path / "private").mkdir()
+    source = source_of(root, name)
+    with pytest.raises(UserError, match="a path is longer than 3500 bytes"):
+        source.estimate()
+    with pytest.raises(UserError, match="a path is longer than 3500 bytes"):
+        checkout_head(source.head(), tmp_path / "tree", private, "svn")
+
+
 def test_directory_identity_changes_with_an_edit_only(tmp_path):
     root = make_tree(tmp_path / "tree")
     before = source_of(root, "").identity()
@@ -461,6 +476,11 @@ def test_directory_identity_changes_with_an_edit_only(tmp_path):
         ("archive", lambda p: p.mkdir(), "is no file"),
         ("archive", lambda p: p.write_text("text"), "is no archive"),
         ("archive", lambda p: p.write_bytes(bz2.compress(HELLO)), "is compressed with bzip2: "),
+        (
+            "archive",
+            lambda p: p.write_bytes(b"7z\xbc\xaf\x27\x1c"),
+            "is a .7z archive: .* what is in it",
+        ),
     ],
 )
 def test_tree_source_wrong_path_names_the_key(source, make, message, tmp_path):

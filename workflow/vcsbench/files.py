@@ -21,8 +21,14 @@ ADMINISTRATIVE = {".svn", ".git", ".hg", ".bzr", ".jj", "_darcs", "CVS", "_FOSSI
 NAME_BYTES = 255
 # svn export and checkout first write a link under its name with `.tmp`.
 LINK_NAME_BYTES = NAME_BYTES - len(".tmp")
+# Linux's limit, without the folder of an export.
+PATH_BYTES = 3500
 # shutil.rmtree and os.walk of Python 3.11 recurse once per folder.
 MAX_DEPTH = 256
+IMPOSSIBLE_PATHS = (
+    f"that no disk can hold (a name over {NAME_BYTES} bytes, of a link over {LINK_NAME_BYTES}; a path over "
+    f"{PATH_BYTES:,} bytes; over {MAX_DEPTH} folders)"
+)
 CONFIGURATION_BYTES = 1 << 20
 DEFAULTS = "default"
 
@@ -141,7 +147,7 @@ def _digest(files: Sequence[tuple[str, Path]]) -> str:
 def why_not_on_disk(recipe: Recipe, count_long_names: Callable[[], int]) -> str:
     """Return in a clause why a cell cannot write the tree of its repository to a disk; "" if it can.
 
-    `count_long_names` returns the number of names over NAME_BYTES, only if that matters.
+    `count_long_names` returns the number of IMPOSSIBLE_PATHS, only if that matters.
     """
     subjects = {recipe["input"], recipe["output"]}
     exports = subjects & {"target", "targets"} and "{tree}" in recipe["argv"]
@@ -149,8 +155,5 @@ def why_not_on_disk(recipe: Recipe, count_long_names: Callable[[], int]) -> str:
         return ""
     if not (long_names := count_long_names()):
         return ""
-    names = "1 name" if long_names == 1 else f"{long_names:,} names"
-    return (
-        f"{recipe['repository']['name']} has {names} of more than {NAME_BYTES} bytes, the limit on this "
-        f"system, or of a link with more than {LINK_NAME_BYTES}, so its tree cannot be written to a disk"
-    )
+    paths = "1 path" if long_names == 1 else f"{long_names:,} paths"
+    return f"{recipe['repository']['name']} has {paths} {IMPOSSIBLE_PATHS}, so its tree cannot be written"

@@ -43,7 +43,7 @@ class Environment:
 
     @cache  # noqa: B019 - there is one of it
     def long_names(self, repo: str) -> int:
-        """Return the number of names over NAME_BYTES in the exported tree, as last loaded or in the
+        """Return the number of IMPOSSIBLE_PATHS in the exported tree, as last loaded or in the
         source."""
         source = self.sources[repo]
         if not source.keeps_long_names:

@@ -117,7 +117,7 @@ class Source(Protocol):
     def _estimate(self) -> SizeEstimate: ...
 
     def long_names(self) -> int:
-        """Return the number of names over NAME_BYTES in the exported tree; 0 if unknown."""
+        """Return the number of IMPOSSIBLE_PATHS in the exported tree; 0 if unknown."""
         return 0
 
     def coming(self) -> int:

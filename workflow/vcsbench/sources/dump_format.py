@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import accumulate
 
 from vcsbench.external import parse_number
-from vcsbench.files import ADMINISTRATIVE, LINK_NAME_BYTES, NAME_BYTES
+from vcsbench.files import ADMINISTRATIVE, LINK_NAME_BYTES, MAX_DEPTH, NAME_BYTES, PATH_BYTES
 
 Properties = Mapping[bytes, bytes]
 
@@ -208,9 +208,12 @@ def number_of(headers: Mapping[bytes, bytes], key: bytes) -> int:
     return read_number(key, headers.get(key, b"0")) or 0
 
 
-def has_long_name(path: bytes, is_link: bool = False) -> bool:
-    length = len(path.rstrip(b"/").rpartition(b"/")[2])
-    return length > (LINK_NAME_BYTES if is_link else NAME_BYTES)
+def is_impossible(path: bytes, is_link: bool = False) -> bool:
+    """Return True for one of IMPOSSIBLE_PATHS. Of the names, the last one decides."""
+    path = path.rstrip(b"/")
+    length = len(path.rpartition(b"/")[2])
+    is_long = length > (LINK_NAME_BYTES if is_link else NAME_BYTES)
+    return is_long or len(path) > PATH_BYTES or path.count(b"/") > MAX_DEPTH
 
 
 def quoted(text: bytes) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Literal
 
 from vcsbench.errors import UserError
-from vcsbench.files import LINK_NAME_BYTES, NAME_BYTES
+from vcsbench.files import IMPOSSIBLE_PATHS
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import DAMAGED, Facts
 from vcsbench.sources.dump_format import (
@@ -57,8 +57,8 @@ class DumpReader:
     - `is_at_end`: True after the last byte. `is_whole`: True after the last record.
     - `has_tree`: True if the history ends with a folder at `tree`, None if that depends on the content of a
       copied folder.
-    - `long_names`: paths at its end with a name over NAME_BYTES, or of a link over LINK_NAME_BYTES, but
-      none in copied folders. They are sorted, with NUL for each slash.
+    - `long_names`: IMPOSSIBLE_PATHS at its end, but none in copied folders. They are sorted, with NUL for
+      each slash.
     """
 
     def __init__(
@@ -155,9 +155,8 @@ class DumpReader:
             )
         if counts["names"]:
             notes.append(
-                f"Names of more than {NAME_BYTES} bytes, or of links with more than {LINK_NAME_BYTES}: "
-                f"{counts['names']}, first {first['names']}. No file system can hold them, so a tree with "
-                "them is not exported, checked out or updated."
+                f"Paths {IMPOSSIBLE_PATHS}: {counts['names']}, first {first['names']}. A tree with them is "
+                "not exported, checked out or updated."
             )
         return Facts(self.revisions, notes, options)
 
@@ -256,7 +255,7 @@ class DumpReader:
         whole = number_of(headers, CONTENT) or properties + text
         if properties + text > whole:
             raise self.wrong("the parts of a record are longer than the record")
-        may_be_link = NODE in headers and dump_format.has_long_name(self._path, is_link=True)
+        may_be_link = NODE in headers and self._is_impossible(self._path, is_link=True)
         if self._skips_contents:
             if may_be_link and properties:
                 self._check_size(properties)
@@ -323,13 +322,16 @@ class DumpReader:
             del self.long_names[
                 bisect_left(self.long_names, key) : bisect_left(self.long_names, key + b"\1")
             ]
-        if action != b"delete" and dump_format.has_long_name(path):
+        if action != b"delete" and self._is_impossible(path):
             self._add_long_name(path)
         if path == self._tree:
             kind = headers.get(KIND)
             self.has_tree = action != b"delete" and (kind == b"dir" if kind else None)
         elif self._tree.startswith(below):
             self.has_tree = None if action != b"delete" and COPY_PATH in headers else False
+
+    def _is_impossible(self, path: bytes, is_link: bool = False) -> bool:
+        return dump_format.is_impossible(path.removeprefix(self._tree + b"/"), is_link)
 
     def _add_long_name(self, path: bytes) -> None:
         self._count("names", f"{quoted(path)} in revision {self._revision}")
@@ -339,7 +341,7 @@ class DumpReader:
 
     def _follow_link(self, headers: Mapping[bytes, bytes]) -> None:
         path = self._path
-        if headers[ACTION] == b"delete" or dump_format.has_long_name(path):
+        if headers[ACTION] == b"delete" or self._is_impossible(path):
             return
         key = path.replace(b"/", b"\0")
         at = bisect_left(self.long_names, key)

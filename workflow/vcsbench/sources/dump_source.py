@@ -34,7 +34,7 @@ REPOSITORY_FACTOR = 1 / 4
 SAMPLE_BYTES = 64 << 20
 # Enough records for an exact count of most dumps, within two seconds.
 SAMPLE_RECORDS = 50_000
-_UNPACK = "unpack it, and give the dump file in it"
+UNPACK = "unpack it, and give what is in it"
 _GIT_BUNDLE = ("is a git bundle", "clone it with `git clone --mirror`, and give the clone")
 _NO_POWERSHELL = "make the dump again without a redirection of PowerShell"
 OTHER_FORMS = {
@@ -43,9 +43,9 @@ OTHER_FORMS = {
     b"\x04\x22\x4d\x18": ("is compressed with lz4", "decompress it with unlz4"),
     b"LZIP": ("is compressed with lzip", "decompress it with lzip -d"),
     b"\x5d\x00\x00": ("is compressed with lzma", "decompress it with unlzma"),
-    b"PK\x03\x04": ("is a .zip archive", _UNPACK),
-    b"7z\xbc\xaf\x27\x1c": ("is a .7z archive", _UNPACK),
-    b"Rar!": ("is a .rar archive", _UNPACK),
+    b"PK\x03\x04": ("is a .zip archive", UNPACK),
+    b"7z\xbc\xaf\x27\x1c": ("is a .7z archive", UNPACK),
+    b"Rar!": ("is a .rar archive", UNPACK),
     **dict.fromkeys((b"# v2 git bundle", b"# v3 git bundle"), _GIT_BUNDLE),
     b"\xff\xfe": ("is UTF-16", _NO_POWERSHELL),
     b"\xfe\xff": ("is UTF-16", _NO_POWERSHELL),
@@ -75,7 +75,7 @@ def why_no_dump(path: Path) -> str:
         if begin.startswith(magic):
             return f"{what}: {remedy}"
     if begin[_TAR_AT:].startswith(_TAR):
-        return f"is a .tar archive: {_UNPACK}"
+        return f"is a .tar archive: {UNPACK}"
     return "" if begin else "is empty"
 
 

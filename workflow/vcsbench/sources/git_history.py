@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import parse_number, printable
-from vcsbench.files import MAX_DEPTH
+from vcsbench.files import MAX_DEPTH, PATH_BYTES
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import Facts, notes_of
 from vcsbench.sources.dump_format import IMPOSSIBLE, TARGETS, above, link_target, subversion_path
@@ -33,7 +33,6 @@ PROPERTIES = {SYMLINK: {b"svn:special": b"*"}, EXECUTABLE: {b"svn:executable": b
 DIFF_TREE = ("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400")
 # Only a tree that holds itself many times has more: a few kilobytes become billions of files.
 MAX_ENTRIES = 3_000_000
-LONGEST_PATH = 3500
 # A larger blob is passed on in chunks, without its checksum, which would have to come first.
 LARGE_BLOB = 16 << 20
 # Decoding takes time with the square of the length. No program writes them.
@@ -123,10 +122,11 @@ def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
 
 
 def check_path(path: bytes, where: str) -> None:
+    path = subversion_path(path)  # an escaped one is longer
     if path.count(b"/") > MAX_DEPTH:
         what = f"folders are nested deeper than {MAX_DEPTH}"
-    elif len(path) > LONGEST_PATH:
-        what = f"a path is longer than {LONGEST_PATH} bytes"
+    elif len(path) > PATH_BYTES:
+        what = f"a path is longer than {PATH_BYTES} bytes"
     else:
         return
     raise UserError(f"{where}: {what}: {printable(path[:60])}... . Choose another branch.")

@@ -152,8 +152,8 @@ class GitSource(Source):
 
     def check_history(self) -> None:
         """Read all commits and trees, and check that their files exist: 1 s for 50,000 commits."""
-        which = ("--branches", "--tags", "--remotes=origin")
-        which = which if self._history == WHOLE else ("--first-parent",)
+        refs = ["--branches", "--tags", "--remotes=origin"]
+        which = refs if self._history == WHOLE else ["--first-parent"]
         with self._open() as git:
             git.output("rev-list", "--objects", "--quiet", *which, self._commit(git))
 

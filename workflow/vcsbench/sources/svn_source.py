@@ -49,6 +49,8 @@ SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
 _URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
 # A line of `svn propget --xml`.
 _TARGET = re.compile(rb'\s*path="([^"]*)">?$')
+# Only a tree that was copied into itself many times has more.
+MAX_ENTRIES = 10_000_000
 # Public histories have 4 to 60 KB per revision in the repository.
 REVISION_BYTES = 20_000
 UNKNOWN_REVISIONS = 1000
@@ -158,7 +160,7 @@ def exported_tree(options: Options, path: Path, tree: str | None, repository: Pa
 
 
 def summarize_tree(repository: Path, tree: str) -> tuple[str, int]:
-    """Return the folder for `log`, and the number of names below `tree` that no disk can hold.
+    """Return the folder for `log`, and the number of IMPOSSIBLE_PATHS below `tree`.
 
     The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
     """
@@ -167,13 +169,18 @@ def summarize_tree(repository: Path, tree: str) -> tuple[str, int]:
     long_names, has_long_links = 0, False
     argv = ["svnlook", "tree", "--full-paths", "--", os.path.abspath(repository), tree]
     with Program(argv, f"{repository}: svnlook tree failed") as program:
-        for line in program.stdout:
+        for number, line in enumerate(program.stdout):
+            if number == MAX_ENTRIES:
+                raise UserError(
+                    f"{repository}: /{tree} has more than {MAX_ENTRIES:,} files and folders. Name a smaller "
+                    "folder in `tree` or by TREE=."
+                )
             path = line.rstrip(b"\n").lstrip(b"/").removeprefix(above).rstrip(b"/")
             top, slash, _ = path.partition(b"/")
             entries[top] += bool(slash)
-            is_long = dump_format.has_long_name(path)
+            is_long = dump_format.is_impossible(path)
             long_names += is_long
-            has_long_links |= not is_long and dump_format.has_long_name(path, is_link=True)
+            has_long_links |= not is_long and dump_format.is_impossible(path, is_link=True)
         program.finish()
     if has_long_links:
         long_names += _count_long_links(repository, tree)
@@ -184,15 +191,17 @@ def summarize_tree(repository: Path, tree: str) -> tuple[str, int]:
 
 
 def _count_long_links(repository: Path, tree: str) -> int:
-    url = pegged(file_url(repository, urllib.parse.quote(tree)))
-    argv = ["svn", "propget", "--recursive", "--xml", "svn:special", url]
+    url = file_url(repository, urllib.parse.quote(tree))
+    above = urllib.parse.unquote_to_bytes(f"{url}/")
+    argv = ["svn", "propget", "--recursive", "--xml", "svn:special", pegged(url)]
     number = 0
     with Program(argv, f"{repository}: svn propget failed") as program:
         for line in program.stdout:
             if match := _TARGET.match(line):
                 path = urllib.parse.unquote_to_bytes(html.unescape(match[1].decode()))
-                is_long = dump_format.has_long_name(path)
-                number += not is_long and dump_format.has_long_name(path, is_link=True)
+                path = path.removeprefix(above)
+                is_long = dump_format.is_impossible(path)
+                number += not is_long and dump_format.is_impossible(path, is_link=True)
         program.finish()
     return number
 
@@ -280,6 +289,21 @@ class SvnSource(Source):
             return f"its files do not say it: {error}"
         settings = effective_settings(self._path, form.number)
         return Stored(form.number, form.shard, form.is_logical, full, packed, settings)
+
+    def check_history(self) -> None:
+        """Check that each revision that is not packed has its files."""
+        stored, youngest = self.stored(), self._youngest()
+        if isinstance(stored, str):
+            return
+        size = stored.shard or youngest + 1
+        for folder in _revision_folders(self._path):
+            for first in range(stored.packed * stored.shard, youngest + 1, size):
+                shard = os.path.join(folder, str(first // size)) if stored.shard else folder
+                with self._naming_key(" The repository is damaged: restore it from a backup."):
+                    names = set(os.listdir(shard))
+                    for revision in range(first, min(first + size, youngest + 1)):
+                        if str(revision) not in names:
+                            raise UserError(f"{shard}: has no file of revision {revision}.")
 
     def repository(self) -> Path | None:
         return self._path.resolve()

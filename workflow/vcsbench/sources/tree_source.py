@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, printable
-from vcsbench.files import entries
+from vcsbench.files import PATH_BYTES, entries
 from vcsbench.sources import archives, dump_format
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
 from vcsbench.sources.base import (
@@ -90,6 +90,11 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
             continue
         name, reasons = dump_format.rename(os.fsencode(os.path.relpath(path, root)))
         counts.update(reasons)
+        if len(name) > PATH_BYTES:
+            raise UserError(
+                f"{printable(os.fspath(root))}: a path is longer than {PATH_BYTES} bytes: "
+                f"{printable(name[:60])}... . Choose a folder further down."
+            )
         yield NamedEntry(path, name, state)
     counts[ADMINISTRATIVE] += administrative.total()
 
@@ -245,7 +250,7 @@ class _TreeSource(Source):
     def _estimate(self) -> SizeEstimate:
         """Measure the tree. An archive is unpacked for that, so a damaged one is refused before a run."""
         with _readable(self._path), self._open(Counter()) as root:
-            sizes = [state.st_size for _, state in entries(root)]
+            sizes = [entry.state.st_size for entry in _list_tree(root, Counter())]
         return SizeEstimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
 
     def write(self, out: BinaryIO) -> Facts:
