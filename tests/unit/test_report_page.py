@@ -277,6 +277,13 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     )
 
 
+def test_headings_set_up_and_marks_are_in_the_words_of_readers(page):
+    assert "Elapsed time: not packed against packed" in {table.title for table in page["tables"]}
+    rows = {name: sides for name, *sides in page["compared"].rows}
+    assert rows["Subversion"] == ["1.9", "1.14.2"] and "46,054" in rows["Repositories"][0]
+    assert {"□ ◧ ■", "● ○ ◌", "◇"} <= page["glossary"].keys()
+
+
 def test_possible_reasons_are_tested_with_the_arguments_of_the_run(results):
     run, more = "make report STUDY=fsfs-san-2014", "ARGS='--configfile larger.yaml'"
     tests = [f"`make x && {run} {more}`", f"name a folder, then `{run}`"]

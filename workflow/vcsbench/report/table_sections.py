@@ -41,6 +41,7 @@ MARKS = {
     "□ ◧ ■": "cold; OS cache warm; server cache warm",
     "● ○ ◌": "in a picture, with its 95 % interval: a result; undecided; mostly start-up",
     "◇": "in the picture of a finding: the published value",
+    words.EN_DASH: "in the overview: not in the grid, skipped or failed",
     "grey band": "in a plot of a card: differences below the smallest effect worth noting",
     "blue, orange": "the candidate is faster, the baseline is faster; darker: by more",
     **KEY,
