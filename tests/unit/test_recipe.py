@@ -8,6 +8,14 @@ from unit.study_grid import study_grid
 from vcsbench import modules
 from vcsbench.plan import recipe
 
+CELLS = {
+    "log": {"input": "repository", "output": ""},
+    "checkout": {"input": "repository", "output": "working_copy"},
+    "cp": {"input": "tree", "output": "built_tree"},
+    "copytree": {"input": "tree", "output": "built_tree", "program": "copytree"},
+}
+ALL = set(CELLS)
+
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
@@ -24,37 +32,40 @@ def forget():
             cached.cache_clear()
 
 
-def digest():
+def digests():
     forget()
-    return modules.cell_code()
+    return {name: modules.cell_code(cell) for name, cell in CELLS.items()}
 
 
 @pytest.mark.parametrize(
-    ("file", "is_stale"),
+    ("file", "stale"),
     [
-        ("measure/cell_round.py", True),
-        ("evidence/judgement.py", True),
-        ("subjects/working_copy.py", True),
-        ("measure/server.conf", True),
-        ("strategies.py", True),
-        ("axes/cache.py", False),  # the recipe contains the values of axes
-        ("prepare/copies.py", False),
-        ("statistics/tables.py", False),
+        ("measure/cell_round.py", ALL),
+        ("evidence/judgement.py", ALL),
+        ("measure/server.conf", ALL),
+        ("strategies.py", {"copytree"}),
+        ("subjects/tree.py", {"cp", "copytree"}),
+        ("subjects/tree_stores.py", {"cp", "copytree"}),
+        ("subjects/working_copy.py", {"checkout"}),
+        ("axes/cache.py", set()),  # the recipe contains the values of axes
+        ("prepare/copies.py", set()),
+        ("statistics/tables.py", set()),
     ],
 )
-def test_cell_code_edit_of_a_measuring_module_changes_digest(package, file, is_stale):
-    before = digest()
+def test_cell_code_edit_changes_digest_of_its_cells(package, file, stale):
+    before = digests()
     with (package / file).open("a") as edited:
         edited.write("\nEDITED = 1\n" if file.endswith(".py") else "\n# edited\n")
-    assert (digest() != before) is is_stale
+    after = digests()
+    assert {name for name in CELLS if after[name] != before[name]} == stale
 
 
 def test_cell_code_comment_or_docstring_edited_keeps_digest(package):
-    before = digest()
+    before = digests()
     for path in package.rglob("*.py"):
         text = path.read_text()
         path.write_text("# A comment.\n" + text.replace('"""', '"""Edited. ', 1) + "\n\n")
-    assert digest() == before
+    assert digests() == before
 
 
 @pytest.mark.parametrize(

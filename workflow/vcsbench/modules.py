@@ -11,10 +11,11 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).parent
 # By the digest of a file's bytes. To parse 100 files takes 0.3 s before each measurement, to look them up
@@ -29,9 +30,22 @@ _NAME = re.compile(r"(\w+)(?: as \w+)?")
 _TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
 
 
+def cell_code(recipe: Mapping[str, Any]) -> str:
+    """Return a digest of the modules that run for a cell with this recipe."""
+    kinds = {recipe["input"], recipe["output"]}
+    used = {
+        "strategies": bool(recipe.get("program")),
+        "subjects.tree": bool(kinds & {"tree", "built_tree"}),
+        "subjects.tree_stores": bool(kinds & {"tree", "built_tree"}),
+        "subjects.working_copy": "working_copy" in kinds,
+    }
+    return _cell_code(tuple(module for module in used if not used[module]))
+
+
 @cache
-def cell_code() -> str:
-    return code_digest(closure([file_of(ENTRY)]))
+def _cell_code(unused: tuple[str, ...]) -> str:
+    others = {file_of(module) for module in unused}
+    return code_digest(file for file in closure([file_of(ENTRY)]) if file not in others)
 
 
 def script_code(script: str | Path) -> str:

@@ -129,7 +129,7 @@ class PreparedCell:
             stack.callback(self.server.close)
         server = self.server.programs if self.server else self.client
         check_unchanged(self.recipe["binaries"], self.client, server)
-        if cell_code() != self.recipe["code"]:
+        if cell_code(self.recipe) != self.recipe["code"]:
             raise UserError(
                 f"{PACKAGE}: the code that measures changed after this run of the workflow had begun; "
                 f"run it again"

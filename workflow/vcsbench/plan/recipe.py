@@ -100,7 +100,7 @@ def recipe_of(cell: CellSpec, parts: Recipe, env: Environment) -> Recipe:
         **parts,
         "time_limit_s": config.settings.time_limit_s,
         "clearing": env.machine.clearing(config.settings.clear_caches),
-        "code": cell_code(),
+        "code": cell_code(parts),
         "server_files": _server_files(parts, env.root),
         "binaries": binaries_of(cell.axes, parts, env),
         "targets": _target_folder(parts, env),
