@@ -16,7 +16,8 @@ STUDY = "fsfs-san-2014"
 FORMATS = {"command": "log", "ra": "file", "format": ["f6", "f7"], "packing": "nopack"}
 # Two blocks of two cells. One cell of each has a duplicate.
 GRID = {STUDY: {"include": [{**FORMATS, "config": "slow", "cache": ["hot-os", "hot-svn"]}]}}
-RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
+# Large enough that its cells are not mostly start-up, which get no further rounds.
+RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.02, "seed": 1}}
 FIRST = 5
 # Smallest relevant effect in percent: above all widths of intervals, and below all.
 COARSE, FINE = 1000, 0.5
@@ -55,20 +56,11 @@ def measured(shared_project):
     return shared_project
 
 
-@pytest.mark.parametrize(("arguments", "decides"), [([], False), (["--minutes=7"], True)])
-def test_option_minutes_overrides_rounds_of_configuration(measured, arguments, decides):
-    configure(measured, rounds=3, minutes=None)
-    done = measured.tool("run", "-n", f"--study={STUDY}", *arguments)
-    assert done.returncode == 0, done.stdout
-    assert ("checkpoint decide" in done.stdout) == decides
-    configure(measured)
-
-
 def test_budget_spent_still_measures_the_minimum_of_rounds(measured):
     assert set(rounds(measured).values()) == {FIRST} and len(rounds(measured)) == 6
     (last,) = decisions(measured)
     assert last["why"] == "time is up" and not last["gives"] and last["spent_s"] > 0
-    assert "Nothing to be done" in measured.succeed("measured")
+    assert measured.is_complete("measured")
 
 
 def test_budget_includes_seconds_of_setup(measured, monkeypatch):
@@ -93,7 +85,7 @@ def test_larger_budget_continues_and_measures_new_rounds_only(measured):
     for block, number in last["rounds"].items():
         cache = block.rpartition("/")[2]
         assert {n for cell, n in measured_rounds.items() if cache in cell} == {number}
-    assert "Nothing to be done" in measured.succeed("measured")
+    assert measured.is_complete("measured")
 
 
 @pytest.mark.slow
@@ -135,7 +127,7 @@ def test_failed_cell_leaves_budget_to_others(project):
     keys = {"duplicates": 4, "grid": {STUDY: {"include": grid}}}
     configure(project, **keys)
     done = project.tool("run", "measured")
-    assert done.returncode != 0 and "The other cells go on" in done.stdout, done.stdout
+    assert done.returncode != 0, done.stdout
     assert [decision["why"] for decision in decisions(project)] == ["time is up"]
     configure(project, **keys, minutes=minutes_for(project, 15))
     assert project.tool("run").returncode != 0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from project import ROOT, needs, write_program
+from project import needs, write_program
+from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "svnbench", "hyperfine")
 
@@ -104,7 +105,7 @@ def test_build_without_a_program_skips_its_cells(measured):
     skipped = {r["cell"]: r["skip"] for r in measured.rows(f"grid/{STUDY}.csv") if r["skip"]}
     assert {cell.rpartition("/")[2] for cell in skipped} == {"no-libraries", "wrapped", "mixed"}
     assert all(cell.startswith("null-log/") for cell in skipped)
-    assert set(skipped.values()) == {f"{measured.path}/wrapped has no svnbench in bin or sbin"}
+    assert all(f"{measured.path}/wrapped has no svnbench" in why for why in skipped.values())
 
 
 def test_binary_changed_measures_its_cells_only(measured):
@@ -131,7 +132,7 @@ def test_build_of_conda_is_made_once_and_measured(project, monkeypatch):
     assert ran["server"] == f"{made}/bin/svnserve" and "other-libraries" not in ran["flags"]
     skipped = {row["cell"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv")}
     assert "mod_dav_svn" in skipped["log/http/ruby/f7/nopack/slow/hot-os/conda"]
-    assert "Nothing to be done" in project.snakemake(TARGETS[1]).stdout
+    assert project.is_complete(TARGETS[1])
 
     before = project.exports()
     (project.path / "my.yaml").write_text("dependencies: [subversion=1.14.5]\n")
@@ -176,7 +177,7 @@ def test_build_slower_client_is_detected_and_equal_client_is_not(project):
             break
     assert calls["slower"] == "slower", table
     assert 1 / 1.3 < float(table["slower"]["ratio"]) < 1 / 1.05
-    assert calls["same"] in ("no difference shown", "too noisy to say"), table
+    assert calls["same"] in (NOT_SHOWN, TOO_NOISY), table
 
 
 @pytest.mark.slow
@@ -190,17 +191,3 @@ def test_build_of_another_release_runs_its_programs_over_each_access(trixie, pro
         assert row["client_version"].startswith("1.14.") and row["client_version"] != "1.14.2"
         assert row["server_version"] == ("" if row["ra"] == "file" else row["client_version"])
         assert not {"other-libraries", "libraries-unknown"} & set(row["flags"].split())
-
-
-def test_unpack_debian_build_invalid_arguments_leave_nothing(tmp_path):
-    script = ROOT / "envs" / "unpack_debian_build.sh"
-
-    for arguments, expected in (
-        (["trixie"], "usage: "),
-        (["Trixie;", tmp_path / "x"], "'Trixie;' is not the name of a release"),
-        (["trixie", tmp_path], "exists. Remove it"),
-        (["trixie", tmp_path / "a b"], "without spaces"),
-    ):
-        done = subprocess.run([script, *arguments], capture_output=True, text=True, timeout=300)
-        assert done.returncode == 1 and expected in done.stderr
-    assert list(tmp_path.iterdir()) == []
