@@ -1,5 +1,6 @@
 """The configuration: valid files are read, an invalid one is a UserError of one line with file and key."""
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import get_args
@@ -122,6 +123,15 @@ def test_load_config_study_name_that_no_rule_takes_is_error(tmp_path, name):
     (studies / f"{name}.yaml").write_bytes((ROOT / f"config/studies/{SSD}.yaml").read_bytes())
     with pytest.raises(UserError, match=f"`studies`: '{name}' .*Rename its file"):
         load_config({**read_yaml(DEFAULT), "studies": [name]}, tmp_path, [DEFAULT])
+
+
+@pytest.mark.parametrize("name", ["all", "default"])
+def test_load_config_study_with_the_name_of_a_keyword_is_error(tmp_path, name):
+    shutil.copytree(ROOT / "config" / "studies", tmp_path / "config" / "studies")
+    file = tmp_path / "config" / "studies" / f"{name}.yaml"
+    file.write_bytes((ROOT / f"config/studies/{SSD}.yaml").read_bytes())
+    with pytest.raises(UserError, match=f"^{file}: `{name}` is a keyword"):
+        load_config({**read_yaml(DEFAULT), "studies": [SSD]}, tmp_path, [DEFAULT])
 
 
 def test_load_config_unusable_names_of_folders_are_errors(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """The checks of studies, commands and grids before anything is measured."""
 
+import os
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -64,6 +65,7 @@ COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
         ({}, {"work": "guess"}, LOG, [f"{OWN}: `commands.log.work`: 'guess' must be one of"]),
         ({}, {"input": "tea"}, LOG, [f"{OWN}: `commands.log.input`: 'tea' must be one of"]),
         ({}, {"work": "tree"}, LOG, [f"{OWN}: `commands.log.work`: 'tree' inspects the output"]),
+        ({}, {"argv": "svn log 'x"}, LOG, [f"{OWN}: `commands.log.argv`: No closing quotation"]),
         (LOCAL, {}, {"command": "log"}, ["needs the axes repo, format, packing", "has no format"]),
         ({"block": ["command", "moon"]}, {}, LOG, ["`block`: the study has no axis moon"]),
         ({"trace_syscalls": {"moon": ["1"]}}, {}, LOG, ["`trace_syscalls`: the study has no"]),
@@ -95,3 +97,23 @@ def test_project_invalid_study_is_refused(tmp_path, study, keys, command, part, 
 def test_names_in_studies_are_those_of_their_table(names, table):
     found = [name for part in get_args(names) for name in get_args(part) or [part]]
     assert sorted(found) == sorted(table)
+
+
+@pytest.mark.parametrize("key", ["scratch", "storages"])
+@pytest.mark.parametrize("kind", ["file", "pipe", "missing"])
+def test_project_folder_that_is_none_is_refused(tmp_path, key, kind):
+    path = tmp_path / "x" / "y" if kind == "missing" else tmp_path / "x"
+    if kind != "missing":
+        os.mkfifo(path) if kind == "pipe" else path.touch()
+    keys = {"scratch": str(path)} if key == "scratch" else {"storages": {"disk": str(path)}}
+    project = Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT])
+    # `make clean` works without it.
+    assert project.places()
+    name = "scratch" if key == "scratch" else "storages.disk"
+    with pytest.raises(UserError, match=f"`{name}`: {path}: no such folder"):
+        project.check_folders()
+
+
+def test_project_storage_that_no_cell_uses_may_be_missing(tmp_path):
+    keys = {"storages": {"disk": str(tmp_path), "other": "/no/storage"}, "scratch": str(tmp_path)}
+    Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT]).check_folders()

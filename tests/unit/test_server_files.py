@@ -79,3 +79,12 @@ def test_plan_with_a_broken_server_file_is_refused(tmp_path):
     broken.symlink_to("/nonexistent")
     with pytest.raises(UserError, match=f"^{broken}: this is not a regular file"):
         Project(read_yaml(SERVERS.parent / "config.yaml"), tmp_path, [])
+
+
+@pytest.mark.parametrize("file", ["svnserve.args", "svnadmin.args", "load.args"])
+def test_plan_with_an_open_quote_in_server_options_is_refused(tmp_path, file):
+    shutil.copytree(SERVERS.parent, tmp_path / "config")
+    broken = tmp_path / "config/servers/fast" / file
+    broken.write_text("--threads\n--log-file '/var/log/x\n")
+    with pytest.raises(UserError, match=f"^{broken}: cannot be read as options: No closing"):
+        Project(read_yaml(SERVERS.parent / "config.yaml"), tmp_path, [])

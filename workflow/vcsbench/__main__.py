@@ -119,6 +119,7 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
 
     project = _project(options, keys)
     _ = project.expectations
+    project.check_folders()
     # A damaged source is refused here, not after minutes of a run.
     for source in project.used_sources():
         source.estimate()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -118,6 +119,21 @@ def server_file(folder: Path, name: str) -> Path:
 
 def server_files_digest(folder: Path, names: Sequence[str]) -> str:
     return _digest([*server_files(folder, names).items()])
+
+
+def read_arguments(path: Path) -> list[str]:
+    """Return the options in a file of a server configuration. A # starts a comment."""
+    try:
+        return shlex.split(path.read_text(), comments=True)
+    except FileNotFoundError:
+        raise missing_server_file(path) from None
+    except ValueError as error:
+        raise UserError(f"{path}: cannot be read as options: {error}. Correct the file.") from None
+
+
+def missing_server_file(path: Path) -> UserError:
+    """Return the error about a missing file of a server configuration."""
+    return UserError(f"{path}: no such file, but a server configuration needs it")
 
 
 def _list(folder: Path, names: Sequence[str]) -> list[tuple[str, Path]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.builds import ON_PATH, Build
 from vcsbench.errors import UserError
-from vcsbench.files import server_file, server_files_digest
+from vcsbench.files import read_arguments, server_file, server_files, server_files_digest
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed
 from vcsbench.programs import (
@@ -225,7 +225,12 @@ def cache_bytes(server: str, settings: str) -> list[int]:
 
 @cache
 def _check_files(folder: Path) -> None:
-    server_files_digest(folder, [name for access in ACCESS.values() for name in access["files"]])
+    """Raise UserError for a file of a server configuration that cannot be used."""
+    names = [name for access in ACCESS.values() for name in access["files"]]
+    server_files_digest(folder, names)
+    for path in server_files(folder, names).values():
+        if path.suffix == ".args":
+            read_arguments(path)
 
 
 def _server_part(value: str, env: Environment) -> Recipe:

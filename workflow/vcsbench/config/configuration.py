@@ -187,6 +187,9 @@ def _check_length(config: Config) -> None:
 
 
 def _check_studies(config: Config) -> None:
+    for word in (ALL, DEFAULT):
+        if (path := config.root / STUDIES / f"{word}.yaml").exists():
+            raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
     for name, study in config.studies.items():
         if not STUDY_NAME.fullmatch(name):
             text = f"{name!r} has other characters than a to z, 0 to 9 and `-`. Rename its file."

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from vcsbench import __version__, strategies
 from vcsbench.errors import UserError
 from vcsbench.external import pegged
-from vcsbench.files import files_digest, server_files
+from vcsbench.files import files_digest, read_arguments, server_files
 from vcsbench.isolation import isolate_network
 from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
-from vcsbench.measure.server import HOST, SERVER_KINDS, Server, read_arguments
+from vcsbench.measure.server import HOST, SERVER_KINDS, Server
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.processes import run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import socket
 import string
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
+from vcsbench.files import missing_server_file, read_arguments
 from vcsbench.programs import Programs
 
 HOST = "127.0.0.1"
@@ -56,19 +56,6 @@ def _load_modules(programs: Programs) -> Iterator[str]:
         if os.path.exists(path):
             yield f'LoadModule {name}_module "{quote_for_httpd(path)}"'
     yield f'LoadModule dav_svn_module "{quote_for_httpd(programs.mod_dav_svn)}"'
-
-
-def read_arguments(path: Path) -> list[str]:
-    try:
-        return shlex.split(path.read_text(), comments=True)
-    except FileNotFoundError:
-        raise _missing(path) from None
-    except ValueError as error:
-        raise UserError(f"{path}: cannot be read as options: {error}") from None
-
-
-def _missing(path: Path) -> UserError:
-    return UserError(f"{path}: no such file, but a server configuration needs it")
 
 
 class Server:
@@ -239,7 +226,7 @@ class Httpd(Server):
         try:
             content = read_bytes(directives, DIRECTIVES_LIMIT)
         except FileNotFoundError:
-            raise _missing(directives) from None
+            raise missing_server_file(directives) from None
         text = string.Template(HTTPD_TEMPLATE.read_text()).substitute(
             run=self._writable_folder(),
             port=self.port,

@@ -92,6 +92,19 @@ class Project:
         for source in self.used_sources():
             source.check()
 
+    def check_folders(self) -> None:
+        """Raise a UserError if `scratch`, or a storage of this run, is no folder that can be written."""
+        settings = self.config.settings
+        storages = {self.plan.parts(cell)["storage"]["shelf"] for cell in self.plan.cells}
+        folders: dict[tuple[str, ...], str] = {("scratch",): settings.scratch}
+        folders |= {("storages", name): settings.storages[name] for name in sorted(storages)}
+        for keys, configured in folders.items():
+            folder = workdir.resolve(configured, self.root)
+            if not folder.is_dir():
+                raise self.config.error(keys, f"{folder}: no such folder. Make it, or use another.")
+            if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+                raise self.config.error(keys, f"{folder}: cannot be written. Use another folder.")
+
     def used_sources(self) -> list[Source]:
         axes = (cell.axes for cell in self.plan.cells)
         names = {values[REPOSITORY_AXIS] for values in axes if REPOSITORY_AXIS in values}
@@ -277,10 +290,15 @@ def _prepared_repositories(plan: Plan) -> PreparedRepositories:
 
 
 def _check_commands(study: Study) -> None:
-    """Raise a UserError if the work of a command is in its output, and it has none."""
+    """Raise a UserError if a command is no list of words, or its work is in an output that it lacks."""
     for name, command in study.commands.items():
+        key = f"config/studies/{study.name}.yaml: `commands.{name}"
+        try:
+            shlex.split(command.argv)
+        except ValueError as error:
+            raise UserError(f"{key}.argv`: {error} in {command.argv!r}. Close it.") from None
         if KINDS[command.work].inspect and not command.output:
             raise UserError(
-                f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects the "
-                f"output, but this command writes nothing. Add `output: target`, or choose another kind."
+                f"{key}.work`: {command.work!r} inspects the output, but this command writes nothing. "
+                f"Add `output: target`, or choose another kind."
             )

@@ -27,6 +27,7 @@ from vcsbench.storages.filesystems import (
     IN_MEMORY,
     MAKE_OPTIONS,
     describe_storage,
+    free_bytes,
     mount_of,
     raise_write_error,
     read_mounts,
@@ -354,11 +355,10 @@ class CellFilesystem:
 
     def _attach(self) -> None:
         image = self.folder / "image"
-        status = os.statvfs(self.folder)
-        if status.f_bavail * status.f_frsize < self.size:
+        if free_bytes(self.folder) < self.size:
             raise UserError(
                 f"{self.folder}: has no room for a file system of {self.size >> 20} MiB; free some space, "
-                f"or lower `filesystem_mib`"
+                f"or name another folder in `storages`"
             )
         with image.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, self.size)
