@@ -266,3 +266,23 @@ def test_vcsbench_exit_code_is_its_own(checkout):
     done = checkout.fakes.run(checkout.folder / "vcsbench", "plan")
     assert done.returncode == 2
     assert "make setup" in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_vcsbench_ended_by_a_signal_removes_its_files(tmp_path, number):
+    program = (
+        "import os, sys, tempfile, time; from pathlib import Path; from vcsbench import __main__\n"
+        "def wait(options, keys):\n"
+        "    with tempfile.TemporaryDirectory(dir=sys.argv[1]):\n"
+        "        Path(sys.argv[1], 'begun').touch(); time.sleep(60)\n"
+        "wait.__name__ = 'clean'; __main__.clean = wait\n"
+        "sys.exit(__main__.main(['clean']))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+    argv = [sys.executable, "-c", program, tmp_path]
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        wait_for((tmp_path / "begun").exists)
+        process.send_signal(number)
+        assert process.communicate(timeout=20)[1] == ""
+    assert process.returncode == 128 + number
+    assert [path.name for path in tmp_path.iterdir()] == ["begun"]

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,12 +24,15 @@ if TYPE_CHECKING:
     from vcsbench.run.project import Project
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-FAILED, MISCONFIGURED, INTERRUPTED = 1, 2, 130
+FAILED, MISCONFIGURED = 1, 2
 MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
 Keys = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _end)
     options, others = _parser().parse_known_args(arguments)
     if others and not options.forwards:
         unknown = shlex.join(others)
@@ -53,8 +57,11 @@ def main(arguments: list[str]) -> int:
         message = sentence_of(error) if isinstance(error, OSError) else str(error)
         print(printable(message), file=sys.stderr)
         return MISCONFIGURED if options.action == "doctor" else FAILED
-    except KeyboardInterrupt:
-        return INTERRUPTED
+
+
+def _end(number: int, _: object) -> None:
+    """End this process by an exception, so that it ends what it started."""
+    sys.exit(128 + number)
 
 
 def configuration(options: argparse.Namespace) -> Keys:

@@ -254,7 +254,8 @@ def noise_runs() -> list[float]:
     times = []
     for _ in range(NOISE_RUNS):
         began = time.monotonic()
-        subprocess.run(argv, check=True)
+        # In a session of its own, Ctrl-C reaches only this process.
+        subprocess.run(argv, check=True, start_new_session=True)
         times.append(time.monotonic() - began)
     return times
 

@@ -68,10 +68,11 @@ def run(
     snakemake = Snakemake(root, options, configfiles, arguments)
     if READ_ONLY.intersection(arguments):
         return snakemake.call({})
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        for number in SIGNALS:
+        for number, handler in before.items():
             # A run under nohup goes on when the terminal closes.
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            if number != signal.SIGHUP or handler != signal.SIG_IGN:
                 signal.signal(number, _interrupt)
         with checkout_lock(root) as lock:
             _end_leftovers(root)
@@ -79,6 +80,9 @@ def run(
             status = _measure(root, snakemake)
     except Interrupted as interrupted:
         return 128 + interrupted.number
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if status and (folder := full_folder(root)):
         print_message(f"{folder}: the file system is full. Free some space and run again.")
     return status
