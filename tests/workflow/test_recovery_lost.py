@@ -1,6 +1,7 @@
 """Results, records or copies removed or damaged: the next run makes these again and no others."""
 
 import hashlib
+import os
 import shutil
 
 import pytest
@@ -16,7 +17,7 @@ RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "see
 CELL = "log/svn/ruby/f7/nopack/slow/hot-os/round1"
 EXPORT = f"results/cells/{STUDY}/{CELL}.json"
 CONTEXT = EXPORT.replace(".json", ".context.json")
-WRITTEN = ("results", "reports", ".snakemake")
+WRITTEN = ("results", "reports", ".snakemake", ".vcsbench")
 # Files and folders of each kind, and the number of cell-rounds to measure again after their removal.
 KINDS = {
     "grid": (f"results/grid/{STUDY}.csv", 0),
@@ -102,6 +103,47 @@ def test_run_after_removal_of_files_makes_these_again(after_run, kinds):
     assert [name for name in made if not (after_run.path / name).exists()] == []
 
 
+DAMAGES = {
+    "truncated": lambda content: content[: len(content) // 2],
+    "binary": lambda _: b"\xff\x00\x80" * 99,
+    "other JSON": lambda _: b"[1]",
+    "empty": lambda _: b"",
+}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "how"),
+    [
+        (("export", "tables", "findings"), "truncated"),
+        (("grid", "report"), "binary"),
+        *(
+            pytest.param((k,), h, marks=pytest.mark.slow)
+            for k in KINDS
+            if k != "cell"
+            for h in DAMAGES
+        ),
+    ],
+)
+def test_run_after_damage_names_files_and_makes_these_again(after_run, kinds, how):
+    exports, files = after_run.exports(), derived(after_run)
+    for kind in kinds:
+        path = after_run.path / KINDS[kind][0]
+        path = min(path.glob("*.csv")) if path.is_dir() else path
+        before = path.stat()
+        path.write_bytes(DAMAGES[how](path.read_bytes()))
+        # As a faulty disk does it.
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    done = after_run.tool("run", "--cores", "2")
+    assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
+    assert [KINDS[kind][0] for kind in kinds if KINDS[kind][0] not in done.stdout] == []
+    cell_rounds = sum(KINDS[kind][1] for kind in kinds)
+    assert measured_again(after_run, exports) == cell_rounds
+    assert derived(after_run).keys() == files.keys()
+    assert cell_rounds or derived(after_run) == files
+    # Nothing is damaged any more.
+    assert "removed damaged" not in after_run.tool("run", "--cores", "2").stdout
+
+
 @pytest.mark.parametrize("word", ["-n", "--lint"])
 def test_dry_run_leaves_files_of_a_run(after_run, word):
     new = after_run.path / EXPORT.replace("round1", ".round1.json.new")
@@ -110,13 +152,24 @@ def test_dry_run_leaves_files_of_a_run(after_run, word):
     assert new.exists()
 
 
-@pytest.mark.slow
-def test_run_torn_metadata_of_snakemake_measures_nothing(after_run):
+@pytest.mark.parametrize(
+    ("content", "plain"),
+    [
+        (b"\xff\xfe", False),
+        *(pytest.param(c, False, marks=pytest.mark.slow) for c in (b"\0", b"[1]", b"")),
+        pytest.param(b"\0", True, marks=pytest.mark.slow),
+    ],
+)
+def test_run_torn_metadata_of_snakemake_measures_nothing(after_run, content, plain):
     exports, files = after_run.exports(), derived(after_run)
-    for path in (after_run.path / ".snakemake" / "metadata").rglob("*"):
+    folder = after_run.path / ".snakemake"
+    for path in (folder / "metadata").rglob("*"):
         if path.is_file():
-            path.write_bytes(bytes(path.stat().st_size))
-    done = after_run.snakemake()
+            path.write_bytes(content)
+    if not plain:
+        (folder / "locks").mkdir(exist_ok=True)
+        (folder / "locks" / "0.input.lock").write_bytes(content)
+    done = after_run.snakemake() if plain else after_run.tool("run", "--cores", "2")
     assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
     assert after_run.exports() == exports
     assert derived(after_run) == files

@@ -32,6 +32,7 @@ from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState
 from vcsbench.run.provenance import store_command
+from vcsbench.run.recovery import remove_scripts, store_digests
 from vcsbench.run.workflow import (
     FAILED,
     OPTIONS,
@@ -51,14 +52,22 @@ STUDY_FILES = (
     "results/grid/{study}.csv",
     "results/measurements/{study}.csv",
     "results/failures/{study}.csv",
+    "results/fixed-cost/{study}.csv",
     "results/provenance/{study}.json",
     "results/tables/{study}",
     "results/findings/{study}.csv",
     "results/expectations/{study}.csv",
     "results/advice/{study}.json",
+    "results/advice/{study}.md",
     "results/budget/{study}.json",
     "results/page/{study}.json",
     "reports/{study}.html",
+)
+OTHER_FILES = (
+    "results/published/{study}",
+    "results/history/{study}.json",
+    "results/check.csv",
+    "reports/index.html",
 )
 
 
@@ -184,6 +193,7 @@ class Project:
         """
         with checkout_lock(self.root):
             end_processes(self.root)
+            remove_scripts(self.root)
             lines = clean_nodes(self.root)
             lines += [f"removed {path}" for path in workdir.remove_abandoned(self.root, [])]
             places = self.places()
@@ -213,9 +223,14 @@ class Project:
             self.cluster.write()
 
     def end(self, failed: bool = False) -> None:
-        if failed:
-            with suppress(OSError):
+        """Store the digests of files, record that jobs failed, and collect the results of nodes."""
+        # A disk may be full.
+        with suppress(OSError):
+            if failed:
                 (self.root / FAILED).touch()
+            names = (*STUDY_FILES, *OTHER_FILES)
+            studies = self.config.studies
+            store_digests(self.root, {n.format(study=s) for n in names for s in studies})
         if self.cluster:
             self.cluster.collect()
 

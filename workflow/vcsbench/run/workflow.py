@@ -27,6 +27,7 @@ from vcsbench.external import printable
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, measured_recipe
 from vcsbench.run.job import ENDED, clear_line
+from vcsbench.run.recovery import contexts, remove_damaged
 from vcsbench.storages import filesystems
 
 CONFIGURATION = "config/config.yaml"
@@ -77,6 +78,8 @@ def run(
         with checkout_lock(root) as lock:
             _end_leftovers(root)
             snakemake.lock = lock
+            if sentence := remove_damaged(root):
+                print_message(f"{sentence}.")
             status = _measure(root, snakemake)
     except Interrupted as interrupted:
         return 128 + interrupted.number
@@ -100,25 +103,33 @@ def _measure(root: Path, snakemake: Snakemake) -> int:
     failed, ended = root / FAILED, root / ENDED
     failed.unlink(missing_ok=True)
     ended.unlink(missing_ok=True)
+    prepared = _preparation_times(root)
     status = snakemake.call({})
-    measured = len(list(_contexts(root)))
+    if not status and prepared and _preparation_times(root) != prepared:
+        # If copies are made again for results that are up to date, Snakemake makes no other missing file.
+        status = snakemake.call({})
+    measured = len(list(contexts(root)))
     if not status or not failed.exists() or full_folder(root) or not measured:
         return status
-    if ended.exists():
-        snakemake.call({"measure": NOTHING})
-        return status
-    print_message("some jobs failed. The other cells go on.")
-    while snakemake.call({"measure": UNFAILED}):
-        before, measured = measured, len(list(_contexts(root)))
-        if measured <= before or ended.exists():
-            snakemake.call({"measure": NOTHING})
+    # A job that ends the run leaves no other cell to measure.
+    is_complete = False
+    while not is_complete and not ended.exists():
+        print_message("some jobs failed. The other cells go on.")
+        is_complete = not snakemake.call({"measure": UNFAILED})
+        before, measured = measured, len(list(contexts(root)))
+        if measured <= before:
             break
+    if not is_complete:
+        snakemake.call({"measure": NOTHING})
     print_message("some jobs failed. The report has the results of the others.")
     return status
 
 
-def _contexts(root: Path) -> Iterator[Path]:
-    return root.glob("results/cells/*/**/round*.context.json")
+def _preparation_times(root: Path) -> dict[Path, int]:
+    records = (
+        path for kind in ("loaded", "repositories") for path in root.glob(f"results/{kind}/*")
+    )
+    return {path: path.stat().st_mtime_ns for path in records}
 
 
 def last_result(root: Path) -> list[str]:
@@ -126,7 +137,7 @@ def last_result(root: Path) -> list[str]:
 
     Cell-rounds run one by one, so a killed Snakemake has at most this one unrecorded.
     """
-    context = max(_contexts(root), key=lambda path: path.stat().st_mtime_ns, default=None)
+    context = max(contexts(root), key=lambda path: path.stat().st_mtime_ns, default=None)
     if context is None:
         return []
     export = context.with_name(context.name.replace(".context.json", ".json"))
