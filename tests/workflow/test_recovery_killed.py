@@ -16,6 +16,7 @@ from project import (
     make_project,
     measurements_of,
     needs,
+    serve_with_password,
     servers_of,
     wait_for,
     write_program,
@@ -214,6 +215,32 @@ def test_second_run_at_once_is_refused(tiny):
     release.touch()
     assert first.wait(300) == 0, first.output()
     assert len(tiny.exports()) == 6
+
+
+@needs("svnrdump")
+def test_password_is_in_no_file_of_a_killed_run(project, tmp_path):
+    repository, password = tmp_path / "far", "hunter2hunter2"
+    subprocess.run(["svnadmin", "create", repository], check=True)
+    subprocess.run(["svn", "mkdir", "-q", "-m", "", f"{repository.as_uri()}/trunk"], check=True)
+    with serve_with_password(repository, "bob", password) as address:
+        source = {"source": "svn", "url": f"svn://bob:{password}@{address}/far"}
+        grid = {STUDY: {"include": [{**PART, "repo": "far"}]}}
+        project.configure(repositories={"far": source}, rounds=1, copies=1, grid=grid)
+        begun = slow_program(project, "svnrdump", "dump")
+        run = Recovery(project, CELLS)
+        wait_for(begun.exists, 120)
+        kill_all(project, run)
+        argv = ["grep", "-rlaF", password, project.path]
+        found = subprocess.run(argv, capture_output=True, text=True).stdout
+        assert found.split() == [str(project.config)]
+        scripts = project.path.joinpath(".snakemake", "scripts")
+        assert list(scripts.iterdir())
+        assert project.tool("clean").returncode == 0
+        assert not list(scripts.iterdir())
+        shutil.rmtree(project.path / "fakes")
+        done = project.tool("run", "--cores", "2")
+    assert done.returncode == 0, done.stdout
+    assert len(project.exports()) == 3
 
 
 def test_clean_after_kill_leaves_nothing(tiny):

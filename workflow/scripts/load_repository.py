@@ -1,5 +1,6 @@
 """Load a source into a staging folder, in each format, and pack. Write a record with its path."""
 
+import json
 import os
 from typing import Any
 
@@ -20,7 +21,7 @@ def main() -> None:
     params, repo = snakemake.params, snakemake.wildcards.repo
     definition = dict(params.definition)
     if "url" in definition:
-        definition["url"] = snakemake.config["repositories"][repo]["url"]
+        definition["url"] = json.loads(os.environ["VCSBENCH_URLS"])[repo]
     source = sources.open_source(repo, definition)
     source.check()
     scratch = WorkDir(params.scratch, params.root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shlex
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from vcsbench import sources
 from vcsbench.axes.axis import Environment
@@ -21,7 +23,7 @@ from vcsbench.config.configuration import EMPTY, Config, load_config
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
-from vcsbench.external import split_credentials
+from vcsbench.external import hide_password, split_credentials
 from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
@@ -48,6 +50,8 @@ from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_
 # On a node: the blocks to measure there, each after its study; and the exported folder of the user's
 # repository.
 BLOCKS, TREE = "VCSBENCH_BLOCKS", "VCSBENCH_TREE"
+# The URLs of repositories with their passwords, as JSON. scripts/load_repository.py reads it.
+URLS = "VCSBENCH_URLS"
 STUDY_FILES = (
     "results/grid/{study}.csv",
     "results/measurements/{study}.csv",
@@ -236,13 +240,22 @@ class Project:
 
 
 def open_project(
-    raw: Mapping[str, object], root: Path, files: Sequence[str | Path], deployed: bool
+    raw: dict[str, Any], root: Path, files: Sequence[str | Path], deployed: bool
 ) -> Project:
-    """Open the project of a Snakemake run. Of `files`, the last one has precedence."""
+    """Open the project of a Snakemake run. Of `files`, the last one has precedence.
+
+    Snakemake writes the configuration into the scripts of jobs, so `raw` loses the passwords of URLs.
+    """
     paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
     # A node measures its job as a workstation does.
     is_cluster = raw.get("cluster") is not None and BLOCKS not in os.environ
-    return Project(raw, root, paths, deployed, is_cluster)
+    project = Project(copy.deepcopy(raw), root, paths, deployed, is_cluster)
+    repositories = raw["repositories"]
+    urls = {name: d["url"] for name, d in repositories.items() if d.get("url")}
+    for name, url in urls.items():
+        repositories[name] = {**repositories[name], "url": hide_password(url)}
+    os.environ[URLS] = json.dumps(urls)
+    return project
 
 
 def open_environment(
