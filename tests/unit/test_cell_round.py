@@ -46,6 +46,13 @@ def test_discarded_run_of_recreated_copy_is_unknown(recipe, tmp_path):
     assert cache_of(recipe).read() is None
 
 
+def test_discarded_run_truncated_file_is_ignored(recipe):
+    cache = cache_of(recipe)
+    cache.write(READ_BYTES)
+    cache.file.write_bytes(b"")
+    assert cache.read() is None
+
+
 def test_discarded_run_expires_unless_renewed(recipe):
     cache = cache_of(recipe)
     cache.write(READ_BYTES)

@@ -300,11 +300,14 @@ class DiscardedRunCache:
         self.file = storage.make("discarded") / name
 
     def read(self) -> int | None:
-        """Return None without a discarded run, or if it is too old."""
+        """Return None without a discarded run, or if it is too old or its file is damaged."""
         if not self.file or not self.file.exists():
             return None
         age_s = time.time() - self.file.stat().st_mtime
-        return int(self.file.read_text()) if 0 <= age_s < DISCARDED_RUN_S else None
+        try:
+            return int(self.file.read_text()) if 0 <= age_s < DISCARDED_RUN_S else None
+        except ValueError:
+            return None
 
     def write(self, read_bytes: int) -> None:
         if self.file:
