@@ -18,7 +18,7 @@ from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import CLIENTS
 from vcsbench.measure.server import MARKER, other_servers
 from vcsbench.plan import recipe as recipes
-from vcsbench.sources import is_private
+from vcsbench.sources import is_private, svn_source
 
 WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
 needs_root = pytest.mark.skipif(not isolation.can_own_network(), reason="takes root and namespaces")
@@ -172,6 +172,19 @@ def test_svn_source_is_private_if_one_folder_or_file_of_it_is(closed, mode, expe
         assert is_private({"url": f"file://{path}"}) == expected
 
 
+@pytest.mark.parametrize(("revisions", "listed"), [(100, 100), (101, 51), (250, 84)])
+def test_svn_source_of_many_revisions_lists_even_sample(tmp_path, monkeypatch, revisions, listed):
+    monkeypatch.setattr(svn_source, "LISTED_FILES", 100)
+    for number in range(revisions):
+        shard = tmp_path / "db/revs" / str(number // 50)
+        shard.mkdir(parents=True, exist_ok=True)
+        (shard / str(number)).touch()
+    entries = list(svn_source.list_history(tmp_path))
+    assert sum(entry.is_file() for entry in entries) == listed
+    # The folders db and revs, and all shards.
+    assert sum(entry.is_dir() for entry in entries) == 2 + -(-revisions // 50)
+
+
 @pytest.mark.parametrize(
     ("closed", "mode", "expected"),
     [
@@ -202,6 +215,7 @@ def test_directory_source_is_private_if_one_folder_or_file_of_it_is(closed, mode
         "main/.git/objects",
         "main/.git/objects/??/*",
         "main/.git/objects/??",
+        "main/.git/objects/pack/*.pack",
     ],
 )
 def test_git_source_is_private_if_a_folder_or_file_elsewhere_is(closed):
@@ -213,7 +227,10 @@ def test_git_source_is_private_if_a_folder_or_file_elsewhere_is(closed):
         shutil.copytree(folder / "main/.git", folder / "main/moved")
         (folder / "link").mkdir()
         (folder / "link/.git").symlink_to("../main/moved")
-        (folder / "main/.git/objects/pack/tmp_pack_1").touch(0o600)
+        git(folder / "main", "repack", "-q")
+        # As git creates them for an interrupted fetch, a pack to keep, and a partial clone.
+        for name in ("tmp_pack_1", "pack-1.keep", "pack-1.promisor"):
+            (folder / "main/.git/objects/pack" / name).touch(0o600)
         (folder / "main/.git/config").chmod(0o600)
         for path in [*folder.glob(closed)][:1] if closed else []:
             path.chmod(0o700)

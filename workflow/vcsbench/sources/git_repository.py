@@ -70,6 +70,7 @@ CONFIGURATION = """\
 	graftFileDeprecated = false
 [extensions]
 """
+PACKS = (".pack", ".idx")
 EXTENSIONS = ("objectformat", "noop", "preciousobjects")
 
 
@@ -126,8 +127,9 @@ def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
         elif entry.is_dir() and (entry.name == "pack" or len(entry.name) == 2):
             yield entry
             for file in os.scandir(entry.path):
-                # git leaves temporary files, which only their owner can read.
-                if not file.name.startswith("tmp_"):
+                # Only their owner can read temporary files and markers as pack-*.keep, which have no history.
+                is_temporary = file.name.startswith("tmp_")
+                if not is_temporary and (entry.name != "pack" or file.name.endswith(PACKS)):
                     yield file
 
 

@@ -6,6 +6,7 @@ import contextlib
 import copy as copying
 import hashlib
 import html
+import itertools
 import os
 import re
 import stat
@@ -60,6 +61,8 @@ LARGEST_REVISION = 2**40
 # Of older shards, only the folder is part of the identity.
 YOUNGEST_SHARDS = 3
 YOUNGEST_FILES = 5000
+# 200,000 files take 0.6 s, and 2 s from a device. Subversion gives a file the mode of the one before.
+LISTED_FILES = 10_000
 
 
 def is_repository(path: Path) -> bool:
@@ -96,15 +99,22 @@ def _revision_folders(repository: Path) -> list[str]:
 
 
 def list_history(repository: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the files and folders from which somebody can read a history."""
+    """Yield the files and folders from which somebody can read a history; of many files an even sample."""
     yield from (entry for entry in os.scandir(repository) if entry.name == "db")
     names = ("current", "revs", "revprops")
     yield from (entry for entry in os.scandir(repository / "db") if entry.name in names)
     for top in _revision_folders(repository):
-        for entry in os.scandir(top):
+        yield from (entry for entry in os.scandir(top) if entry.is_dir())
+        step = -(-sum(1 for _ in _revision_files(top)) // LISTED_FILES) or 1
+        yield from itertools.islice(_revision_files(top), None, None, step)
+
+
+def _revision_files(top: str) -> Iterator[os.DirEntry[str]]:
+    for entry in os.scandir(top):
+        if entry.is_dir():
+            yield from os.scandir(entry.path)
+        else:
             yield entry
-            if entry.is_dir():
-                yield from os.scandir(entry.path)
 
 
 def content_digest(repository: Path) -> str:
