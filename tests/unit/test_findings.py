@@ -139,6 +139,10 @@ def test_evaluate_findings_inconclusive_has_needed_rounds():
     almost_unknown = ratio(math.log(1.8001), 0.5, 0.001, 5)
     verdict, (why,) = verdict_of(finding(), almost_unknown, DEFAULT_LIMITS)
     assert (verdict, why.code) == ("inconclusive", "on-bound")
+    # A saved baseline gets no more rounds, whatever the current side gets.
+    saved = {**finding(), "compare": {"to": "old"}}
+    verdict, (why,) = verdict_of(saved, ratio(math.log(1.85), 0.03, 8.0, 5), DEFAULT_LIMITS)
+    assert (verdict, why.code) == ("inconclusive", "saved-rounds")
 
 
 @pytest.mark.parametrize(

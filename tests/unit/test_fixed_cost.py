@@ -99,6 +99,19 @@ def test_verdicts_of_mostly_fixed_cost_are_too_small(seconds, verdict):
     assert row["verdict"] == verdict
 
 
+def test_value_of_small_pairs_is_greatest_of_means_over_rounds():
+    """Each access has ratios of 2 and 1/2 in turn, so its mean is 1. The greatest of each round is 2."""
+    rows = [runs("empty", 0.02), runs("empty", 0.02, ra="file")]
+    for odd, ra in enumerate(("svn", "file")):
+        slow = runs("ruby", 0.056, count=6, ra=ra)
+        for row in slow[odd::2]:
+            row["elapsed_s"] = 0.014
+        rows += [slow, runs("ruby", 0.028, count=6, ra=ra, format="f7")]
+    finding = {**FINDING, "expect": {"over": "max", "at_least": 1.8}}
+    (row,) = evaluate_findings([finding], AXES, None, measured(*rows)).to_dict("records")
+    assert (row["verdict"], row["measured"]) == (TOO_SMALL, pytest.approx(1.0))
+
+
 def test_verdicts_leave_out_small_pairs_only():
     frame = measured(
         *(runs("ruby", 0.03, ra="svn", format="f6"), runs("ruby", 0.03, ra="svn", format="f7")),

@@ -118,6 +118,7 @@ SENTENCES = {
     "crosses-bound": "unknown error: the interval crosses a bound",
     "needs-rounds": "more rounds: `rounds: {needed:.0f}` decides, {n} measured",
     "on-bound": "on a bound: no number of rounds decides it",
+    "saved-rounds": "wide interval: it crosses a bound, and the saved baseline gets no more rounds",
     "reversed": "reversed: the other value is better",
     "no-metric": "no metric: {metric} was not measured",
     "hosts-differ": "hosts differ: measured on {hosts}, and numbers of different hosts are never divided",
@@ -208,6 +209,8 @@ def verdict_of(
         return DIFFERS, [Reason("reversed")] if "compare" in finding and is_reversed else []
     if not measured.error > 0:
         return INCONCLUSIVE, [Reason("crosses-bound")]
+    if "to" in finding.get("compare", {}):
+        return INCONCLUSIVE, [Reason("saved-rounds")]
     # Intervals of ratios are symmetric as logarithms.
     on: Callable[[float], float] = math.log if "compare" in finding else float
     bounds = [on(bound) for bound in (low, high) if math.isfinite(bound) and bound > 0]

@@ -229,17 +229,16 @@ class FindingCheck:
         if hosts := {host for part in parts if part["host"].nunique() > 1 for host in part["host"]}:
             return _of_several_hosts(hosts)
         rows, refused = self._comparable(rows)
-        small: list[Reason] = []
+        noise, small = context.noise(self.metric), list[Reason]()
         # A limit of a time holds with its fixed cost; a ratio of fixed costs contains no work.
         if self.sides and not metric_of(self.metric).exact:
             large, small = self._without_small(rows)
             if small and large.empty:
-                return Evaluation(self.estimate(rows), contract.TOO_SMALL, small)
+                return Evaluation(self._with_error(rows, noise), contract.TOO_SMALL, small)
             rows = large
         value = self.estimate(rows)
         if not value.n:
             return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
-        noise = context.noise(self.metric)
         value = self._with_error(rows, noise)
         over = self._over(grouped(rows, self.keys).ngroups)
         others = [*self._partial(rounds, rows, context.grid), *small]

@@ -66,7 +66,7 @@ class Noise:
     def with_error(self, estimate: Estimate, pairs: Pairs) -> Estimate:
         """Add the error of the call, and the interval, to a ratio.
 
-        It is an average over `estimate.pairs` pairs of cells, or the least or greatest if that is 1.
+        It is an average over `estimate.pairs` pairs of cells.
         """
         if not estimate.n > 1:
             return estimate
@@ -95,7 +95,7 @@ class Noise:
             return observed
         if len(pairs) == 1:
             return expected
-        if estimate.pairs == 1 or self.averages is None:
+        if self.averages is None:
             return observed
         expected = expected.scaled(len(pairs) / estimate.pairs)
         weight = self.averages.degrees + observed.degrees
