@@ -339,6 +339,28 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
 
 
 @pytest.mark.parametrize(
+    ("target", "is_impossible"),
+    [
+        (b"", True),
+        (b"x" * 4096, True),
+        (b"a\xe9", True),
+        (b"x" * 4095, False),
+        (b"a\n\xc3\xa9", False),
+    ],
+)
+def test_dump_link_with_an_impossible_target_is_counted(tmp_path, target, is_impossible):
+    stream = BASE + file(b"trunk/l", b"link " + target, LINK) + folder(b"tag")
+    (tmp_path / "it").write_bytes(stream + file(b"trunk/no link", target + b"\xe9", LINK))
+    facts = load_source(dump_source(tmp_path / "it"), [("f8", "nopack")], tmp_path)
+    assert (len(facts["notes"]), facts["long_names"]) == (is_impossible, is_impossible)
+    (tmp_path / "f8.nopack").rename(tmp_path / "before")
+    facts = load_source(dump_source(tmp_path / "it", tree="tag"), [("f8", "nopack")], tmp_path)
+    assert facts["long_names"] == 0
+    url = f"file://{tmp_path}/f8.nopack/trunk"
+    assert bool(run_code("svn", "export", "-q", url, tmp_path / "tree")) is is_impossible
+
+
+@pytest.mark.parametrize(
     ("subjects", "argv", "is_refused"),
     [
         (("repository", "target"), "svn export {url}/{tree} {target}", True),

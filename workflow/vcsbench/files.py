@@ -28,7 +28,7 @@ PATH_BYTES = 3500
 MAX_DEPTH = 256
 IMPOSSIBLE_PATHS = (
     f"that no disk can hold (a name over {NAME_BYTES} bytes, of a link over {LINK_NAME_BYTES}; a path over "
-    f"{PATH_BYTES:,} bytes; over {MAX_DEPTH} folders)"
+    f"{PATH_BYTES:,} bytes; over {MAX_DEPTH} folders; a link with an impossible target)"
 )
 CONFIGURATION_BYTES = 1 << 20
 DEFAULTS = "default"

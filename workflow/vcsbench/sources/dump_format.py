@@ -189,6 +189,13 @@ def header_fault(key: bytes, value: bytes) -> str:
     return "" if fits else f"{key.decode()} is {quoted(value)}"
 
 
+def is_impossible_link(text: bytes) -> bool:
+    """Return True if svn export cannot make a link from the text of a file with svn:special."""
+    target = text.removeprefix(b"link ")
+    is_link = len(target) < len(text)
+    return is_link and not (0 < len(target) <= LONGEST_TARGET and is_utf8(target))
+
+
 def is_utf8(text: bytes) -> bool:
     try:
         text.decode()

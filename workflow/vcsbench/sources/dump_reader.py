@@ -150,7 +150,7 @@ class DumpReader:
             )
         if counts["numbers"]:
             notes.append(
-                f"{counts['numbers']} revisions have a number that is not larger than the one before, first "
+                f"Revision numbers that are not larger than the one before: {counts['numbers']}, first "
                 f"{first['numbers']}. The copies have other numbers."
             )
         if counts["names"]:
@@ -158,7 +158,12 @@ class DumpReader:
                 f"Paths {IMPOSSIBLE_PATHS}: {counts['names']}, first {first['names']}. A tree with them is "
                 "not exported, checked out or updated."
             )
-        return Facts(self.revisions, notes, options)
+        if counts["targets"]:
+            notes.append(
+                f"Links with an impossible target: {counts['targets']}, first {first['targets']}. A tree "
+                "with them is not exported, checked out or updated."
+            )
+        return Facts(self.revisions, notes, options, has_odd_links=counts["targets"] > 0)
 
     def wrong(self, what: str) -> UserError:
         place = f"byte {self.offset:,} of the stream"
@@ -472,6 +477,8 @@ class DumpReader:
         for number, chunk in enumerate(self._content(length)):
             if is_delta and number == 0 and not chunk.startswith(b"SVN"):
                 raise self.wrong("a delta does not begin as one")
+            if self._is_link and number == 0 and dump_format.is_impossible_link(chunk):
+                self._count("targets", f"{quoted(self._path)} in revision {self._revision}")
             for _, digest in digests.values():
                 digest.update(chunk)
             self._pass_on()

@@ -169,7 +169,7 @@ def exported_tree(options: Options, path: Path, tree: str | None, repository: Pa
     return tree
 
 
-def summarize_tree(repository: Path, tree: str) -> tuple[str, int]:
+def summarize_tree(repository: Path, tree: str, has_odd_links: bool = False) -> tuple[str, int]:
     """Return the folder for `log`, and the number of IMPOSSIBLE_PATHS below `tree`.
 
     The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
@@ -192,15 +192,15 @@ def summarize_tree(repository: Path, tree: str) -> tuple[str, int]:
             long_names += is_long
             has_long_links |= not is_long and dump_format.is_impossible(path, is_link=True)
         program.finish()
-    if has_long_links:
-        long_names += _count_long_links(repository, tree)
+    if has_long_links or has_odd_links:
+        long_names += _count_impossible_links(repository, tree, has_odd_links)
     if not (+entries):
         return tree, long_names
     largest = min(entries, key=lambda name: (-entries[name], name))
     return (above + largest).decode(errors="surrogateescape"), long_names
 
 
-def _count_long_links(repository: Path, tree: str) -> int:
+def _count_impossible_links(repository: Path, tree: str, reads_targets: bool) -> int:
     url = file_url(repository, urllib.parse.quote(tree))
     above = urllib.parse.unquote_to_bytes(f"{url}/")
     argv = ["svn", "propget", "--recursive", "--xml", "svn:special", pegged(url)]
@@ -210,10 +210,24 @@ def _count_long_links(repository: Path, tree: str) -> int:
             if match := _TARGET.match(line):
                 path = urllib.parse.unquote_to_bytes(html.unescape(match[1].decode()))
                 path = path.removeprefix(above)
-                is_long = dump_format.is_impossible(path)
-                number += not is_long and dump_format.is_impossible(path, is_link=True)
+                if dump_format.is_impossible(path):
+                    continue  # counted
+                number += dump_format.is_impossible(path, is_link=True) or (
+                    reads_targets
+                    and dump_format.is_impossible_link(
+                        _read_link(repository, f"{tree}/{os.fsdecode(path)}")
+                    )
+                )
         program.finish()
     return number
+
+
+def _read_link(repository: Path, path: str) -> bytes:
+    argv = ["svnlook", "cat", "--", os.path.abspath(repository), path]
+    with Program(argv, f"{repository}: svnlook cat failed") as program:
+        text = program.stdout.read(dump_format.LONGEST_TARGET + 10)
+        program.process.kill()
+    return text
 
 
 class SvnSource(Source):

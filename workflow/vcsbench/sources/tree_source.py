@@ -287,7 +287,7 @@ class DirectorySource(_TreeSource):
             raise self._options.error("path", f"{self._path} cannot be read")
         with _readable(self._path):
             if not _has_files(self._path):
-                raise self._options.error("path", f"{self._path} {NO_FILES}")
+                raise self._options.error("path", f"{self._path} {NO_FILES}. Give another folder")
 
 
 class ArchiveSource(_TreeSource):
