@@ -204,3 +204,31 @@ def test_clean_nodes_without_scheduler_keeps_other_nodes(tmp_path, monkeypatch):
 def test_cluster_relative_storage_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"`storages.disk`: 'here' is a relative path"):
         make_cluster(tmp_path, storages={"disk": "here"})
+
+
+def test_shares_of_known_blocks_stay():
+    before = shares_of({("s", "a"): 9, ("s", "b"): 1}, 2, {})
+    after = shares_of({("s", "a"): 9, ("s", "b"): 1, ("s", "c"): 30}, 2, before)
+    assert {block: after[block] for block in before} == before
+    assert after["s", "c"] == before["s", "b"]
+    # With fewer nodes, the blocks of the missing one move.
+    assert set(shares_of({("s", "a"): 9, ("s", "b"): 1}, 1, before).values()) == {1}
+
+
+def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):
+    run = make_cluster(tmp_path)
+    run.write()
+    before = [run.digest(number) for number in (1, 2)]
+    blocks = {block for _, block in run.jobs}
+    more = {**PART, "command": "null-export", "cache": "hot-os"}
+    after = make_cluster(tmp_path, grid={STUDY: {"include": [PART, more]}}, duplicates=1)
+    changed = {job for (_, block), job in after.jobs.items() if block not in blocks}
+    assert changed
+    for number in (1, 2):
+        assert (after.digest(number) == before[number - 1]) == (number not in changed)
+
+
+def test_node_that_started_the_run_measures_nothing(on_node, capsys):
+    on_node.delenv("SLURMD_NODENAME")
+    assert node.main("1", "record") == 1
+    assert "the run was started on this node" in capsys.readouterr().err
