@@ -106,6 +106,15 @@ def test_interleave_makes_equal_copies(loaded, tmp_path):
         subprocess.run(["svnadmin", "verify", "-q", copying.destination], check=True)
 
 
+def test_interleave_writes_spacers_between_revisions(loaded, tmp_path):
+    source = loaded / "f7.nopack"
+    spacers = tmp_path / "spacers"
+    spacers.mkdir()
+    interleave([CopyJob(source, tmp_path / "a", fsfs.list_files(source))], spacers, 4, seed=1)
+    sizes = [path.stat().st_size for path in spacers.iterdir()]
+    assert len(sizes) >= 24 and 2048 < sum(sizes) / len(sizes) < 6144
+
+
 def test_copy_and_compare_damaged_copy_raises(loaded, tmp_path, monkeypatch):
     source = loaded / "f7.nopack"
 
@@ -344,3 +353,10 @@ def test_check_copy_changed_other_source_or_gone_is_refused(prepared):
     shutil.rmtree(prepared.path(PLAIN, 1))
     with pytest.raises(UserError, match="it does not exist"):
         prepared.check(PLAIN, 1)
+
+
+def test_check_copy_moved_from_another_storage_is_refused(prepared):
+    moved = prepared.workdir.path.rename(prepared.workdir.path.with_name("moved"))
+    expected = f"of copy 1 of {PLAIN.name}, made as {prepared.workdir.path}/"
+    with pytest.raises(UserError, match=expected):
+        check_copy(moved, PLAIN, 1)
