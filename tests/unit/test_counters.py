@@ -216,3 +216,12 @@ def test_binary_of_program_replaced_between_starts_is_the_new_one(tmp_path):
                 assert binary_of(process.pid) == ""
             process.kill()
     assert all(of.startswith(f"{program} sha256:") for of in seen) and seen[0] != seen[1]
+
+
+def test_instruction_counter_that_was_shared_is_unknown():
+    reading, writing = os.pipe()
+    os.write(writing, b"".join(n.to_bytes(8, sys.byteorder) for n in (1000, 20, 10)))
+    os.close(writing)
+    counter = counters.InstructionCounter([])
+    counter.events = [reading]
+    assert counter.end() is None

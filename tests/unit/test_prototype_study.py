@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from unit.study_grid import study_grid
+from vcsbench.axes.cache import STATES
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
+from vcsbench.evidence.judgement import promised
 from vcsbench.measure.work import UrlNormaliser, inspect_trees
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run import inputs
@@ -78,3 +80,10 @@ def test_published_throughput_is_by_run_and_clients():
     assert made["kde", "off", "3"] == 148 and made["kde", "on", "1"] == 12.2
     many = table("throughput-by-clients").set_index(["clients", "wire_compression"])["value"]
     assert many.to_dict() == {("many", "off"): 800.0, ("many", "on"): 120.0}
+
+
+def test_promised_differs_after_the_first_run():
+    promises = STATES["series"]["promises"]
+    assert promised(promises, 1) == {"os": "cold", "server": "new"}
+    assert promised(promises, 2) == promised(promises, 3) == {"os": "hot", "server": "kept"}
+    assert promised({"os": "hot"}, 2) == {"os": "hot"}

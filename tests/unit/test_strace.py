@@ -1,6 +1,7 @@
 """Counts of system calls from the output of strace."""
 
 import os
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -9,7 +10,7 @@ import pytest
 
 from project import needs
 from vcsbench.errors import UserError
-from vcsbench.measure.syscalls import CallCounts, trace_command
+from vcsbench.measure.syscalls import AttachedTrace, CallCounts, trace_command
 
 # Makes a number of each call, in this process, in two threads or in a child.
 PROGRAM = """
@@ -104,3 +105,30 @@ def test_trace_command_failed_or_slow_raises():
     with pytest.raises(UserError, match=r"took longer than 0\.5 s and was ended"):
         trace_command(["/bin/sleep", "30"], dict(os.environ), "", 0.5)
     assert time.monotonic() - began < 10
+
+
+@needs("strace")
+def test_attached_trace_counts_while_attached(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 1000)
+    program = (
+        "import os, sys\nfd = os.open(sys.argv[1], os.O_RDONLY)\n"
+        "while sys.stdin.readline():\n    os.pread(fd, 10, 0)\n    print(1, flush=True)\n"
+    )
+    argv, pipe = [sys.executable, "-c", program, str(file)], subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
+        assert process.stdin and process.stdout
+
+        def ask(times):
+            for _ in range(times):
+                process.stdin.write("go\n")
+                process.stdout.readline()
+
+        ask(5)
+        attached = AttachedTrace([process.pid])
+        ask(20)
+        counts = attached.end().as_dict()
+        ask(5)  # the process continues
+        process.stdin.close()
+    assert counts["bytes_read"] == 20 * (10 + len("go\n"))
+    assert counts["opens_read_only"] == 0
