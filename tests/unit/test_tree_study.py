@@ -14,6 +14,7 @@ from unit.study_grid import study_grid
 from vcsbench import programs
 from vcsbench.axes import axis_of
 from vcsbench.config.study import load_study
+from vcsbench.evidence import same_work
 from vcsbench.measure.prepared_cell import PYTHON, fill_template, strategy_argv
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import parts_of, why_not
@@ -216,3 +217,25 @@ def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
         monkeypatch.setattr(f"{place}.why_cannot_make", lambda _kind, cannot=cannot: cannot)
         part = axis.part("storage", here)["filesystem"]
         assert (part["make"], bool(part["mounted"])) == (kind, not kind)
+
+
+def test_fewest_calls_uses_three_calls_per_file(tree, tmp_path):
+    if why := missing(STUDY.commands["fewest calls"]) or not programs.path_of("strace"):
+        pytest.skip(f"not installed: {why or 'strace'}")
+    pack = templates(tree, "pack", tmp_path / "storage").store_record()["path"]
+    log, target = tmp_path / "log", str(tmp_path / "built")
+    names = "trace=open,openat,write,close,mkdir,symlink,link,mknod,mknodat,chdir"
+    argv = ["strace", "-qq", "-e", names, "-o", log, f"{programs.BUILT}/build_tree", pack, target]
+    subprocess.run(argv, check=True)
+    _, _, calls = log.read_text().partition("\nchdir")
+    state = list(tree.rglob("*"))
+    files = [p for p in state if p.is_file() and not p.is_symlink() and p.stat().st_size]
+    # One of the two names of a file is made as a link.
+    assert calls.count("\n") - 1 == 3 * (len(files) - 1) + len(state) - len(files) + 1
+
+
+def test_same_work_of_unchecked_work_is_refused():
+    unchecked, other = '{"apart":1,"files":1}', '{"files":2}'
+    refusal = same_work.refusal("", {"one file": unchecked, "cp": other})
+    assert refusal and refusal.reason
+    assert same_work.figures_of(unchecked) == "1 files"
