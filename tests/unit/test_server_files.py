@@ -14,6 +14,7 @@ from vcsbench.run.project import Project
 
 SERVERS = Path(__file__).parents[2] / "config" / "servers"
 NAMES = {access: definition["files"] for access, definition in ACCESS.items()}
+SETTINGS = ("block-read", "cache-1024", "cache-256", "no-compression", "revprops")
 FOLDERS = sorted(path.name for path in SERVERS.iterdir())
 
 
@@ -88,3 +89,25 @@ def test_plan_with_an_open_quote_in_server_options_is_refused(tmp_path, file):
     broken.write_text("--threads\n--log-file '/var/log/x\n")
     with pytest.raises(UserError, match=f"^{broken}: cannot be read as options: No closing"):
         Project(read_yaml(SERVERS.parent / "config.yaml"), tmp_path, [])
+
+
+@pytest.mark.parametrize("content", [b"# caf\xe9\n", b"-M 1\0 6\n", b"#" * (1 << 20) + b"\n"])
+def test_digest_file_that_is_no_short_text_is_refused(servers, content):
+    (servers / "fast/httpd.conf").write_bytes(content)
+    with pytest.raises(UserError, match=r"^.*/fast/httpd\.conf: .*(UTF-8|larger than)"):
+        server_files_digest(servers / "fast", NAMES["http"])
+
+
+def lines_of(name, file):
+    text = (SERVERS / name / file).read_text()
+    return {line.partition("#")[0].strip() for line in text.splitlines()} - {""}
+
+
+@pytest.mark.parametrize("file", ["svnserve.args", "httpd.conf"])
+def test_server_configuration_differs_in_one_setting_and_tuned_has_all(file):
+    default, tuned = lines_of("default", file), lines_of("default", file)
+    for name in SETTINGS:
+        lines = lines_of(name, file)
+        assert default < lines and len(lines - default) == 1
+        tuned |= lines if name != "cache-1024" else set()
+    assert lines_of("tuned", file) == tuned
