@@ -339,3 +339,19 @@ def test_history_unreadable_baseline_is_reported(here):
     result = history_of(measure(here, "c", **DUPLICATES, seed=2), "bad", "good")
     assert [time["name"] for time in result["times"]] == ["good", "now"]
     assert "baselines/bad" in result["unread"][0] and "is damaged" in result["unread"][0]
+
+
+def test_evaluate_expectations_baseline_excludes_like_table(here):
+    before = measure(here, "a", **QUIET)
+    other = measure(here, "b", host=lambda number: "workstation#bbbb", **QUIET)
+    row = verdict(before, other)
+    assert (row["verdict"], row["passes"]) == ("inconclusive", "no")
+    assert row["why"].startswith("hosts differ: measured on workstation#aaaa, workstation#bbbb")
+    now = measure(here, "c", **QUIET)
+    edit(now, lambda c: c.update(argv_template="other"), part=CELL)
+    row = verdict(before, now)
+    expected = ("inconclusive", "other-command: 1 of 4 cells not compared")
+    assert (row["verdict"], row["why"]) == expected
+    check = expectation("min", at_least=1)
+    rows = evaluate_expectations([check], list(AXES), pd.DataFrame(), EvaluationContext())
+    assert rows["why"][0].startswith("no baseline: old ")

@@ -186,3 +186,18 @@ def test_missing_expectations_and_baselines_are_refused_before_a_run(
     assert capsys.readouterr().err.startswith(
         f"{tmp_path}/my.yaml: `{keys.partition(':')[0]}`: no "
     )
+
+
+def test_check_prints_line_per_expectation(tmp_path, capsys):
+    run_check(tmp_path, GOOD, ALLOWED, NONE)
+    value = "1.20 (1.00 to 1.50) s, expected at most 2.0"
+    assert capsys.readouterr().out.splitlines() == [
+        f"holds: a good: {value}",
+        f"inconclusive, allowed: a allowed: {value} [low n: 4 rounds]",
+        "not measured: b none: no value, expected at most 2.0",
+        f"as files: {tmp_path}/check.junit.xml and {tmp_path}/check.md",
+        "2 of 3 expectations pass",
+    ]
+    assert run_check(tmp_path) == check.main([str(tmp_path / "gone.csv")]) == 1
+    error = capsys.readouterr().err
+    assert "There is nothing to check" in error and "gone.csv: cannot be read" in error

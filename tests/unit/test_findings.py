@@ -358,3 +358,19 @@ def test_read_findings_invalid_is_user_error(tmp_path, keys, expected):
         read_findings(path, "a", AXES)
     assert expected in str(error.value)
     assert read_findings(FINDINGS, "of-my-own", AXES) == []
+
+
+def test_evaluate_findings_average_has_error_of_average():
+    """Over 12 pairs, the variances of duplicates and pairs count a twelfth each."""
+    commands = [f"c{i}" for i in range(12)]
+    noisy = measured([2.0] * 8, commands)
+    noisy["elapsed_s"] *= np.exp(np.random.default_rng(4).normal(0, 0.05, len(noisy)))
+
+    def width(commands, variance):
+        check = finding(where={"command": commands})
+        row = row_of(check, noisy, with_duplicates(variance, 30))
+        return math.log(row["high"] / row["low"])
+
+    for variance in (0.0, 0.04):
+        assert width(commands, variance) < 0.6 * width(commands[:1], variance)
+    assert width(commands, 0.04) > width(commands, 0.0)

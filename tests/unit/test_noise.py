@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.estimates import Estimate, Variance, ratio_interval
 from vcsbench.statistics.noise import NO_NOISE, noise_of, run_scatter
 
@@ -161,3 +162,10 @@ def test_run_scatter_excludes_invalid_runs_and_one_round_is_unknown():
     wild = some.assign(elapsed_s=some["elapsed_s"] * 100 ** (some["round"] % 3), flags="restarted")
     assert run_scatter(pd.concat([some, wild]), ["command"]) == run_scatter(some, ["command"])
     assert math.isnan(run_scatter(frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
+
+
+@pytest.mark.parametrize(("scatter", "effect"), [(0.08, 15), (0.05, 10), (math.nan, 10)])
+def test_limits_noisy_machine_raises_effect(scatter, effect):
+    here = Limits().on_machine(scatter)
+    assert (here.min_effect_pct, here.min_rounds) == (effect, Limits().min_rounds)
+    assert Limits(min_effect_pct=30).on_machine(scatter).min_effect_pct == 30
