@@ -2,6 +2,9 @@
 
 import json
 import subprocess
+from pathlib import Path
+
+import yaml
 
 from project import needs
 from vcsbench import __version__
@@ -46,3 +49,11 @@ def test_provenance_quotes_the_command_and_has_no_secret(tmp_path):
     assert (
         record["config_digest"] != provenance(tmp_path, {**config, "minutes": 16})["config_digest"]
     )
+
+
+def test_citation_file_has_this_version():
+    record = yaml.safe_load((Path(__file__).parents[2] / "CITATION.cff").read_text())
+    assert record["cff-version"] == "1.2.0" and record["type"] == "software"
+    assert record["message"] and record["title"] and record["authors"]
+    assert str(record["version"]) == __version__
+    assert record["license"] == "Apache-2.0"

@@ -69,3 +69,10 @@ def test_conda_environments_agree_with_pyproject(name):
         if CONDA_NAMES.get(package, package) in conda
     }
     assert {package: conda[CONDA_NAMES.get(package, package)] for package in expected} == expected
+
+
+def test_rules_name_environments_that_exist():
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    named = set(re.findall(r"envs/([\w-]+\.yaml)", rules))
+    assert named, "no rule names an environment"
+    assert named <= set(ENVIRONMENTS)

@@ -1,11 +1,13 @@
 """The reports of `plan` and `doctor`: forecasts, detectable differences, capabilities, side effects."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from project import open_folder
+from project import open_folder, wait_for
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.forecast import plan_report
@@ -102,3 +104,14 @@ def test_plan_report_without_space_has_too_little(tmp_path, monkeypatch):
     text = "\n".join(plan_report.plan_report(project.plan, project.repositories))
     assert "64.0 KiB free in" in text and "(too little)" in text
     assert not [*(tmp_path / "storage").iterdir(), *(tmp_path / "scratch").iterdir()]
+
+
+def test_running_services_finds_a_database(tmp_path):
+    database = tmp_path / "postgres"
+    shutil.copy(shutil.which("sleep") or "", database)
+    with subprocess.Popen([database, "60"]) as process:
+        try:
+            services = plan_report.running_services
+            wait_for(lambda: any(name.startswith("postgres ") for name in services()))
+        finally:
+            process.kill()
