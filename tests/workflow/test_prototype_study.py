@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from project import ROOT, needs, servers_of, write_program
+from project import needs, servers_of, write_program
 from vcsbench import processes
-from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import can_drop_caches
 
@@ -127,7 +126,7 @@ def test_client_hanging_ends_all_clients_and_the_server(project):
     output = project.fail("measured")
     assert time.monotonic() - began < 60
     (log, *_) = (project.path / "results" / "logs" / "cells").rglob("round1.log")
-    assert "a run took longer than 3 s and was ended" in log.read_text(), output
+    assert "longer than 3 s" in log.read_text(), output
     assert not servers_of(project)
     assert ["sleep", "60.5"] not in map(processes.command_line, processes.all_pids())
 
@@ -135,27 +134,3 @@ def test_client_hanging_ends_all_clients_and_the_server(project):
 def library_folder():
     """Return the folder of the Subversion libraries of the system."""
     return str(next(Path("/usr/lib").glob("**/libsvn_subr-1.so.1"), Path("/usr/lib/x")).parent)
-
-
-@needs("svn", "svnserve", "hyperfine", "strace")
-@pytest.mark.slow
-def test_two_builds_are_compared(trixie, project):
-    """Run the worked example: the system's Subversion is trunk, another release is the prototype."""
-    example = read_yaml(ROOT / "config" / "prototype.yaml")
-    project.configure(
-        **{**example, "rounds": 2, "repositories": {"tsvn": TSVN}, "copies": 1},
-    )
-    raw = read_yaml(project.config)
-    raw["builds"] = {"trunk": {}, "prototype": {"prefix": str(trixie)}}
-    for part in raw["grid"][STUDY]["include"]:
-        part["repo"] = "tsvn"
-    project.configure(**raw)
-    project.succeed()
-    versions = {r["build"]: r["client_version"] for r in project.rows(f"measurements/{STUDY}.csv")}
-    assert versions["trunk"] != versions["prototype"]
-    table = project.rows(f"tables/{STUDY}/trunk-vs-prototype.csv")
-    assert {"verify", "export"} <= {row["command"] for row in table}
-    assert all(row["ratio"] or row["withheld"] for row in table)
-    verdicts = {row["id"]: row for row in project.rows(f"findings/{STUDY}.csv")}
-    for name in ("prototype-verify", "prototype-verify-opens", "prototype-verify-reads"):
-        assert verdicts[name]["measured"], verdicts[name]

@@ -234,18 +234,3 @@ def test_metric_added_is_in_tables(project):
     assert [row["format"] for row in seconds] == ["f6", "f7"]
     f6, f7 = (float(row["value"]) for row in seconds)
     assert 0 < f6 < 10 and float(compared[0]["value"]) == pytest.approx(100 * (f6 / f7 - 1))
-
-
-@pytest.mark.slow
-def test_report_has_all_additions(project):
-    if not project.parts:
-        pytest.skip("needs the tests before")
-    project.run(repositories=project.repositories, grid={STUDY: {"include": project.parts}})
-    found = project.project.rows(f"measurements/{STUDY}.csv")
-    report = (project.path / "reports" / f"{STUDY}.html").read_text()
-    for part in project.parts:
-        for axis, value in part.items():
-            for name in value if isinstance(value, list) else [value]:
-                assert name in {row[axis] for row in found} and name in report
-    added = study_file(project).read_text()
-    assert ("slow-vs-medium" in report) == ("slow-vs-medium" in added)

@@ -95,7 +95,7 @@ def test_client_leaving_out_work_is_detected(project):
     assert trees["f7"][1]["files"] == files - 1
     for table in ("f6-vs-f7", "f7-vs-f8"):
         reason = withheld(project, table, "export")
-        assert reason.startswith("export: the rounds of f7 did not all do the same: ")
+        assert reason.startswith("export: the rounds of f7 ")
         assert f"{files - 1} files against {files}" in reason or f"{files} files against" in reason
     # The log of f8 has another limit.
     revisions = works(project, "log")["f6"][0]["revisions"]
