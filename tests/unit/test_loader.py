@@ -13,8 +13,10 @@ from project import needs, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import fill_template
-from vcsbench.prepare.loader import load_source, make_dump, summarize_tree
+from vcsbench.prepare.loader import choose_staging, load_source, make_dump, summarize_tree
 from vcsbench.prepare.repositories import has_dump
+from vcsbench.sources.base import SizeEstimate
+from vcsbench.storages.filesystems import free_bytes
 from vcsbench.storages.workdir import WorkDir
 
 pytestmark = needs("svn", "svnadmin", "svnlook")
@@ -68,6 +70,30 @@ def test_load_has_the_time_of_packing(tmp_path):
             times.append((facts["pack_seconds"], facts["seconds"]))
     (none, _), (packing, whole) = times
     assert none == 0 < packing < whole
+
+
+def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
+    with open_folder("/dev/shm") as memory:
+        small, large = free_bytes(memory), free_bytes(tmp_path)
+        if tmp_path.stat().st_dev == memory.stat().st_dev or large < 3 * small:
+            pytest.skip("/dev/shm has as much space as the tests' folder")
+        (tmp_path / "other").mkdir()
+        scratch, first, second = (
+            WorkDir(path, "/checkout") for path in (memory, tmp_path, tmp_path / "other")
+        )
+
+        def choose(size, repositories, copies):
+            return choose_staging(SizeEstimate(0, size), repositories, scratch, copies)
+
+        assert choose(small // 2, 1, {first: 1}) is scratch
+        assert choose(small // 2, 3, {first: 1}) is first
+        # The two storages share a device.
+        for size, repositories, copies in (
+            (large // 2, 2, {first: 1}),
+            (large // 2, 1, {first: 1, second: 2}),
+        ):
+            with pytest.raises(UserError, match="are needed for repositories and their copies"):
+                choose(size, repositories, copies)
 
 
 def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch):
