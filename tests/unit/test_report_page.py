@@ -25,6 +25,7 @@ from vcsbench.errors import UserError
 from vcsbench.report.answers import card_views, choice, operations_of
 from vcsbench.report.findings_section import MEANINGS, causes_of, finding_views, summary_of
 from vcsbench.report.page import StudyFindings, build_index, build_page, page_of, read_entries
+from vcsbench.report.quality_section import quality_of
 from vcsbench.report.results import Results, read_records, read_results
 from vcsbench.report.table_sections import details, table_sections
 
@@ -326,6 +327,28 @@ def test_flag_with_a_threshold_has_its_value(results, config, value):
     assert f"min_run_s ({value})" in table.rows[0][1]
     evidence = unpacked(found["packed_details"])["cells"][runs[0]["cell"]]["evidence"]
     assert f"min_run_s ({value})" in evidence[-1]
+
+
+def test_quality_has_the_answers_of_each_table_and_the_time_of_each_step(results):
+    counts = {"comparisons": 82, "different": 20, "alike": 4}
+    spent = {"preparation": 60.0, "measuring": 700.4, "waiting": 21.0}
+    account = {"tables": {"f6-vs-f7": counts}, "spent_s": spent, "timed_s": 357.0, "taken_s": 840}
+    account |= {"minutes": None, "min_effect_pct": 10.0, "blocks": []}
+    page = page_of(replace(results, account=account))
+    (table,) = (table for table in page["quality"] if table.title == "Comparisons by table")
+    assert table.rows == [("Elapsed time: f6 against f7", "82", "20", "4", "58")]
+    assert "60 s, measuring 12 min (timed runs: 6 min), and" in page["remarks"][1]
+
+
+@pytest.mark.parametrize(("name", "metric"), [("cpu", "client_cpu_pct"), ("saved", "elapsed_s")])
+def test_noise_of_duplicates_is_that_of_elapsed_time_now(results, name, metric):
+    compare = {**results.study.tables["f6-vs-f7"]["compare"], "metric": metric}
+    study = replace(results.study, tables={**results.study.tables, name: {"compare": compare}})
+    tables = {"f6-vs-f7": [{"twin_sd": 0.004}], name: [{"twin_sd": 0.09}]}
+    changed = replace(results, study=study, tables=tables, notes={"saved": []})
+    assert "It differs by 0.40 % (" in quality_of(changed)[1][2]
+    unknown = quality_of(replace(changed, tables={name: tables[name]}))
+    assert "the systematic noise is unknown" in unknown[1][2]
 
 
 def test_links_of_the_page_to_documents_and_to_anchors_exist(tree):

@@ -21,6 +21,7 @@ def frame(*rounds):
             "started_at": (BEGAN + timedelta(seconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "waited_s": waited,
             "cell_round_s": took,
+            "elapsed_s": 0.4 * took,
         }
         for at, command, number, took, waited in rounds
     ]
@@ -36,7 +37,8 @@ def test_time_breakdown_has_cell_rounds_and_waiting():
     )
     assert breakdown.total_s == pytest.approx(27)
     rows = frame((0, "log", 1, 10, 0))
-    assert time_breakdown(pd.concat([rows, rows]), ["command"], []).total_s == 10
+    breakdown = time_breakdown(pd.concat([rows, rows]), ["command"], [])
+    assert breakdown.total_s == 10 and breakdown.timed_s == 8, "each of two runs was timed"
 
 
 def test_time_breakdown_excludes_pauses_and_other_measurements():

@@ -358,11 +358,13 @@ class BlockTime:
 
 @dataclass(frozen=True)
 class TimeBreakdown:
-    """The seconds of a run. `waiting_s` lies between cell-rounds: Snakemake, process starts, decisions."""
+    """The seconds of a run. `waiting_s` lies between cell-rounds: Snakemake, process starts, decisions.
+    `timed_s` is the time of the timed commands, a part of the measuring."""
 
     preparation_s: float = 0.0
     waiting_s: float = 0.0
     blocks: Mapping[str, BlockTime] = field(default_factory=dict)
+    timed_s: float = 0.0
 
     @property
     def round_s(self) -> dict[str, float]:
@@ -385,7 +387,8 @@ def time_breakdown(
     `block` has the axes of a block, `records` are the records of prepared repositories.
     """
     preparation_s = sum(float(read_json(path).get("seconds") or 0) for path in records)
-    cell_rounds = frame.dropna(subset=["cell_round_s"]).drop_duplicates(["cell", "round"])
+    runs = frame.dropna(subset=["cell_round_s"])
+    cell_rounds = runs.drop_duplicates(["cell", "round"])
     if cell_rounds.empty:
         return TimeBreakdown(preparation_s)
     cells = cast("list[dict[str, object]]", cell_rounds[list(block)].to_dict("records"))
@@ -404,4 +407,5 @@ def time_breakdown(
         rounds = rows["round"].nunique()
         seconds = float(rows["cell_round_s"].sum())
         blocks[str(name)] = BlockTime(rounds, seconds, wait_s * len(rows) / rounds)
-    return TimeBreakdown(preparation_s, float(waits.sum()), blocks)
+    timed_s = float(runs["elapsed_s"].sum())
+    return TimeBreakdown(preparation_s, float(waits.sum()), blocks, timed_s)

@@ -11,9 +11,10 @@ from vcsbench.advice.cards import case_label, seconds
 from vcsbench.advice.decision import Row
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
+from vcsbench.metrics import DEFAULT, name_in
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in, varying
-from vcsbench.report.table_sections import PlainTable, flag_sentence
+from vcsbench.report.table_sections import PlainTable, flag_sentence, title_of
 
 NEARLY_ALL = 0.8
 CALLS = (
@@ -27,7 +28,8 @@ FIXED_COST = (
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
-    runs, noisy = results.measurements, results.account.get("noisy")
+    runs, account = results.measurements, results.account
+    noisy = account.get("noisy")
     axes = same_work.work_axes(results.study.axes)
     flags, remarks = _flag_table(runs, results.thresholds)
     work = [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"]
@@ -44,15 +46,22 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
         PlainTable(
             "Work of the commands", work, work_done(runs, axes), len(axes) + 1, same, is_folded=True
         ),
+        PlainTable(
+            "Comparisons by table",
+            ["Table", "Comparisons", "Different", "Equal", "Undecided"],
+            _comparison_rows(results),
+            1,
+            is_folded=True,
+        ),
     ]
     invalid = sum(is_invalid(row["flags"]) for row in runs)
     validity = f": {invalid} invalid and not in the tables." if invalid else ", all valid."
     valid = f"{words.count_of(len(runs), 'timed run')}{validity}"
     noise = [_noise_sentence(results)]
     if noisy:
-        effect = f"equal means within {results.account['min_effect_pct']:g} %"
+        effect = f"equal means within {account['min_effect_pct']:g} %"
         noise += [f"Runs of a cell scatter by {noisy['scatter_pct']:.0f} % here, so {effect}."]
-    remarks = [valid, CALLS, *noise, *remarks]
+    remarks = [valid, *_time_sentence(account), CALLS, *noise, *remarks]
     return [table for table in tables if table.rows], remarks
 
 
@@ -103,8 +112,13 @@ def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _noise_sentence(results: Results) -> str:
     twins = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
-    rows = [row for table in results.tables.values() for row in table]
-    known = [row["twin_sd"] for row in rows if words.is_number(row.get("twin_sd"))]
+    times = [
+        row
+        for name, table in results.tables.items()
+        if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT
+        for row in table
+    ]
+    known = [row["twin_sd"] for row in times if words.is_number(row.get("twin_sd"))]
     if not (twins and known):
         return (
             "No cell has a duplicate with at least two rounds, so the systematic noise is unknown "
@@ -117,6 +131,29 @@ def _noise_sentence(results: Results) -> str:
         f"{have} It differs by {words.significant(100 * math.expm1(max(known)), 2)} % (standard "
         "deviation) beyond the scatter of the rounds. The error of every comparison includes that."
     )
+
+
+def _comparison_rows(results: Results) -> list[tuple[str, ...]]:
+    definitions, counts = results.study.tables, results.account.get("tables", {})
+    return [
+        (
+            title_of(definitions[name]),
+            *(str(n[key]) for key in ("comparisons", "different", "alike")),
+            str(n["comparisons"] - n["different"] - n["alike"]),
+        )
+        for name, n in counts.items()
+        if name in definitions
+    ]
+
+
+def _time_sentence(account: Row) -> list[str]:
+    if not account.get("spent_s"):
+        return []
+    spent = {step: words.duration(time) for step, time in account["spent_s"].items()}
+    return [
+        f"Preparation took {spent['preparation']}, measuring {spent['measuring']} (timed runs: "
+        f"{words.duration(account['timed_s'])}), and waiting between cell-rounds {spent['waiting']}."
+    ]
 
 
 def _fixed_cost(results: Results) -> list[tuple[str, str]]:

@@ -217,6 +217,12 @@ def budget_report(
     here = limits.on_machine(scatter)
     return {
         "taken_s": round(taken_s(spent, cell_rounds), 1),
+        "spent_s": {
+            "preparation": round(spent.preparation_s, 1),
+            "measuring": round(spent.measuring_s, 1),
+            "waiting": round(spent.waiting_s, 1),
+        },
+        "timed_s": round(spent.timed_s, 1),
         "min_effect_pct": here.min_effect_pct,
         "noisy": None if here == limits else {"scatter_pct": scatter_pct(scatter)},
         "blocks": [
