@@ -90,7 +90,7 @@ def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
         # The two storages share a device.
         for size, repositories, copies in (
             (large // 2, 2, {first: 1}),
-            (large // 2, 1, {first: 1, second: 2}),
+            (large // 5, 1, {first: 3, second: 3}),
         ):
             with pytest.raises(UserError, match="are needed for repositories and their copies"):
                 choose(size, repositories, copies)
