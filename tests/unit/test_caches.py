@@ -49,7 +49,7 @@ def test_clear_caches_evict_makes_files_cold_until_read(folder):
     assert share(folder) == pytest.approx(700 / (3 * MIB + 700))
     (folder / "below" / "large").read_bytes()
     residency = caches.resident(folder)
-    assert residency == (1.0, 3 * MIB + 4096)
+    assert residency == (1.0, 3 * MIB + 4096, "2 of 2 files")
 
 
 def test_cachestat_and_mincore_count_the_same_pages(folder):
@@ -74,6 +74,7 @@ def test_resident_many_files_samples_evenly_over_folders(folder, name):
         path.write_bytes(b"x" * 5000)
     residency = caches.resident(folder, max_files=4)
     assert residency and residency.pages_bytes == 4 * 8192 * 3
+    assert residency.coverage == "4 of 10 files"
     whole = caches.resident(folder)
     assert whole and whole.pages_bytes == 10 * 8192
 
@@ -88,11 +89,11 @@ def test_resident_by_names_queries_cached_names_only(folder):
         pytest.skip("this kernel or file system does not report the names it knows")
     os.sync()
     clear_caches("drop-caches", [])
-    assert caches.resident_by_names(30_000, folder) == (0.0, 0)
+    assert caches.resident_by_names(30_000, folder) == (0.0, 0, "all files")
     (folder / "read" / "1").read_bytes()
     residency = caches.resident_by_names(30_000, folder)
-    assert residency == (pytest.approx(5000 / 30_000), 8192)
-    assert caches.resident(folder) == residency
+    assert residency == (pytest.approx(5000 / 30_000), 8192, "all files")
+    assert caches.resident(folder) == (*residency[:2], "6 of 6 files")
 
 
 @needs_drop_caches

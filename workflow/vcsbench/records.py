@@ -158,7 +158,11 @@ class Evidence(TypedDict, total=False):
     resident_before: float | None
     resident_after: float | None
     resident_after_bytes: int | None
+    resident_of: str
     written_resident_before: float | None
+    pristines_resident: float | None
+    database_resident: float | None
+    working_resident: float | None
     client_read_bytes: int
     client_write_bytes: int
     client_rchar: int
@@ -168,6 +172,7 @@ class Evidence(TypedDict, total=False):
     server_pid: int
     server_same: bool
     server_processes_changed: bool
+    server_started_at: str
     server_age_s: float
     server_argv: list[str]
     server_build: str

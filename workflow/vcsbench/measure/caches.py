@@ -36,10 +36,14 @@ def clear_caches(method: str, folders: Sequence[Path]) -> None:
 
 
 class Residency(NamedTuple):
-    """How much of some files is in memory: `share` (0 to 1) of their bytes, and the bytes of their pages."""
+    """How much of some files is in memory: `share` (0 to 1) of their bytes, and the bytes of their pages.
+
+    `coverage` has the number of files that were queried.
+    """
 
     share: float
     pages_bytes: int
+    coverage: str
 
 
 class FileUse(NamedTuple):
@@ -134,7 +138,9 @@ def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
         size, cached, pages_bytes = FileUse.sum(map(_query_folder, chosen))
     except OSError:
         return None
-    return Residency(cached / size, pages_bytes * step) if size else None
+    queried = sum(len(names) for _, names in chosen)
+    coverage = f"{queried} of {count} files"
+    return Residency(cached / size, pages_bytes * step, coverage) if size else None
 
 
 def _folders(folder: str) -> Iterator[FolderFiles]:
@@ -195,7 +201,7 @@ def resident_by_names(size: int, *paths: Path) -> Residency | None:
     except OSError:
         return None
     _, cached, pages_bytes = FileUse.sum(uses)
-    return Residency(cached / size, pages_bytes)
+    return Residency(cached / size, pages_bytes, "all files")
 
 
 def _is_cached(path: Path) -> bool:

@@ -5,6 +5,7 @@ Nothing is judged here. vcsbench.evidence judges again whenever its thresholds c
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import os
 import time
@@ -180,9 +181,13 @@ class EvidenceCollector:
             "resident_before": before and before.share,
             "resident_after": after and after.share,
             "resident_after_bytes": after and after.pages_bytes,
+            "resident_of": after.coverage if after else "",
         }
         if self.output:
             evidence["written_resident_before"] = written and written.share
+            for name, paths in self.output.parts().items() if is_queried else ():
+                part = caches.resident(*paths)
+                evidence |= cast("Evidence", {f"{name}_resident": part and part.share})
         return evidence
 
     def _query_input(self) -> caches.Residency | None:
@@ -202,8 +207,10 @@ class EvidenceCollector:
         if not evidence["server_same"]:
             return evidence
         used = after.usage - before.usage
+        started = processes.started_at(after.pid)
         return evidence | {
-            "server_age_s": round(time.time() - processes.started_at(after.pid), 3),
+            "server_started_at": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(),
+            "server_age_s": round(time.time() - started, 3),
             "server_argv": processes.command_line(after.pid),
             "server_build": binary_of(after.pid),
             "server_cpu_s": used.cpu_s,

@@ -87,6 +87,10 @@ class Subject:
     def restore(self) -> None:
         """Reset the subject before a run, outside the timed region."""
 
+    def parts(self) -> dict[str, list[Path]]:
+        """Return paths whose residency is recorded by itself, by the name of the part."""
+        return {}
+
     def discard(self) -> None:
         """Remove the files of the cell-round."""
 

@@ -93,6 +93,17 @@ class WorkingCopy(FilesystemSubject):
             if "reflink" in self.recipe:
                 clone_working_files(self.path)
 
+    def parts(self) -> dict[str, list[Path]]:
+        administrative = self.path / ".svn"
+        if not administrative.exists():
+            return {}
+        parts = {
+            "pristines": [administrative / "pristine"],
+            "database": [administrative / "wc.db"],
+            "working": [path for path in self.path.iterdir() if path != administrative],
+        }
+        return {name: paths for name, paths in parts.items() if all(map(os.path.exists, paths))}
+
     def facts(self) -> SubjectFacts:
         self.filesystem.check()
         check_clean(self.svn, self.path, self.revisions[1])
