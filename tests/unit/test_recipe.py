@@ -86,6 +86,17 @@ def test_syntax_digest_changes_with_code_only(before, after, same):
     assert (modules.syntax_digest(before) == modules.syntax_digest(after)) is same
 
 
+def test_code_digest_damaged_cache_is_ignored(package, tmp_path, monkeypatch):
+    before = digests()
+    for content in ("", "[1]", '{"a": 1}', "{"):
+        cache = tmp_path / "cache.json"
+        cache.write_text(content)
+        monkeypatch.setattr(modules, "CACHE", cache)
+        modules._known_digests.cache_clear()
+        assert digests() == before
+        assert cache.read_text().count(":") > 30
+
+
 SCRIPTS = modules.PACKAGE.parent / "scripts"
 
 

@@ -21,6 +21,19 @@ mv .conda/bin/python3 .conda/bin/python
 """
 
 
+PIXI = """
+if [[ $1 == install ]]; then
+    mkdir -p .tools/pixi/.pixi/envs/default/bin
+    cp "$PRIVATE"/{python3,svn,svnadmin,svnserve,svnlook,svnbench,hyperfine} \\
+        .tools/pixi/.pixi/envs/default/bin
+    mv .tools/pixi/.pixi/envs/default/bin/python3 .tools/pixi/.pixi/envs/default/bin/python
+elif [[ $1 == init ]]; then
+    grep -q nodefaults "$3" && echo "pixi was given nodefaults" >>"$RECORD"
+    true
+fi
+"""
+
+
 @pytest.fixture
 def machine(tmp_path):
     return Machine(tmp_path)
@@ -114,6 +127,28 @@ def test_setup_without_root_uses_conda(machine, tool):
     assert which.stdout.strip() == f"{machine.checkout}/.conda/bin/svn"
     machine.set_up_well()
     assert machine.calls() == []
+
+
+def test_setup_without_root_uses_pixi(machine):
+    machine.user(1000)
+    machine.lacks_subversion()
+    machine.has("pixi", PIXI)
+    machine.set_up_well()
+    assert machine.calls() == [
+        "pixi init --import .tools/pixi/workflow.yaml .tools/pixi",
+        "pixi install --manifest-path .tools/pixi/pixi.toml",
+    ]
+    assert (machine.checkout / ".conda/bin/svn").exists()
+
+
+def test_setup_with_old_hyperfine_builds_it(machine):
+    machine.set_up_well()
+    machine.calls()
+    machine.hyperfine("1.12.0")
+    machine.has("cargo", 'mkdir -p .tools/bin; cp "$PRIVATE/hyperfine" .tools/bin')
+    machine.set_up_well()
+    built = machine.calls()[0]
+    assert built.startswith("cargo install --quiet --locked --root .tools --version 1.")
 
 
 OUT_OF_REACH = "echo the channel is out of reach >&2; exit 1"
