@@ -73,7 +73,7 @@ def test_working_copy_study_runs_from_grid_to_report(project):
     project.succeed()
     assert not mounts_of(project)
     skips = {row["cell"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv") if row["skip"]}
-    assert "ext4 has no reflinks" in skips["checkout/large/ext4/on/default/stored/-"]
+    assert "no reflinks" in skips["checkout/large/ext4/on/default/stored/-"]
     runs = project.rows(f"measurements/{STUDY}.csv")
     assert not [run["flags"] for run in runs if is_invalid(run["flags"])]
     # Checkouts and updates end at the same tree.
@@ -144,8 +144,8 @@ def test_client_settings_without_effect_fail_their_cells(project):
     found = {cell: why for cell, why in reasons(project).items() if "/empty/" not in cell}
     locking = "update-null/large/ext4/off/exclusive/stored/-"
     assert set(found) == {"checkout/large/btrfs/on/default/stored/-", locking}
-    assert "does not lock the working copy's database as exclusive" in found.pop(locking)
-    assert "the library that clones files did nothing" in found.popitem()[1]
+    assert "exclusive" in found.pop(locking)
+    assert "did nothing" in found.popitem()[1]
 
 
 @pytest.mark.slow
