@@ -351,6 +351,17 @@ def test_noise_of_duplicates_is_that_of_elapsed_time_now(results, name, metric):
     assert "the systematic noise is unknown" in unknown[1][2]
 
 
+def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(results):
+    kinds = [("log", "svn", 1.04), ("log", "svn", 1.08), ("log", "svn", 1.5), ("dump", "", 1.2)]
+    rows = [{"command": c, "ra": ra, "cache": "cold", "detectable": d} for c, ra, d in kinds]
+    (table,) = (
+        table
+        for table in quality_of(replace(results, tables={"f6-vs-f7": rows}))[0]
+        if table.title == "Smallest detectable differences"
+    )
+    assert table.rows == [("log, cold, svn", "3", "8.0 %"), ("dump, cold", "1", "20 %")]
+
+
 def test_links_of_the_page_to_documents_and_to_anchors_exist(tree):
     links = {link.attributes["href"] for link in tree.all("a")}
     ids = {element.attributes.get("id") for element in tree}

@@ -13,7 +13,7 @@ from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.metrics import DEFAULT, name_in
 from vcsbench.plan.grid import is_duplicate
-from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in, varying
+from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, values_in, varying
 from vcsbench.report.table_sections import PlainTable, flag_sentence, title_of
 
 NEARLY_ALL = 0.8
@@ -50,6 +50,13 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
             "Comparisons by table",
             ["Table", "Comparisons", "Different", "Equal", "Undecided"],
             _comparison_rows(results),
+            1,
+            is_folded=True,
+        ),
+        PlainTable(
+            "Smallest detectable differences",
+            ["Cells", "Comparisons", "Detectable from (median)"],
+            _detectable_rows(results),
             1,
             is_folded=True,
         ),
@@ -112,13 +119,7 @@ def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _noise_sentence(results: Results) -> str:
     twins = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
-    times = [
-        row
-        for name, table in results.tables.items()
-        if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT
-        for row in table
-    ]
-    known = [row["twin_sd"] for row in times if words.is_number(row.get("twin_sd"))]
+    known = [r["twin_sd"] for r in _of_times(results) if words.is_number(r.get("twin_sd"))]
     if not (twins and known):
         return (
             "No cell has a duplicate with at least two rounds, so the systematic noise is unknown "
@@ -131,6 +132,26 @@ def _noise_sentence(results: Results) -> str:
         f"{have} It differs by {words.significant(100 * math.expm1(max(known)), 2)} % (standard "
         "deviation) beyond the scatter of the rounds. The error of every comparison includes that."
     )
+
+
+def _of_times(results: Results) -> list[Row]:
+    """Return the rows of the tables of elapsed time, without comparisons with saved baselines."""
+    return [
+        row
+        for name, table in results.tables.items()
+        if name not in results.notes and name_in(results.study.tables[name]) == DEFAULT
+        for row in table
+    ]
+
+
+def _detectable_rows(results: Results) -> list[tuple[str, str, str]]:
+    known = [row for row in _of_times(results) if words.is_number(row.get("detectable"))]
+    classes = grouped_by(known, lambda row: name_of(row, results.study.variance_group))
+    rows = []
+    for name, of in classes.items():
+        percent = 100 * (median(row["detectable"] for row in of) - 1)
+        rows.append((name or "all cells", str(len(of)), f"{words.significant(percent, 2)} %"))
+    return rows
 
 
 def _comparison_rows(results: Results) -> list[tuple[str, ...]]:
