@@ -183,6 +183,7 @@ MINUTES = ["ten", "-3", "0", "0.0", "08", "5m", "1e3", "1 2", "nan"]
     [
         *((("run", f"--minutes={minutes}"), f"--minutes: {minutes!r}") for minutes in MINUTES),
         (("plan", "--minuts=3"), "--minuts=3"),
+        (("run", "--config", "rounds=3", "measured"), "--config: 'measured' has no value"),
     ],
 )
 def test_vcsbench_unusable_argument_is_refused(checkout, arguments, error):
@@ -286,3 +287,9 @@ def test_vcsbench_ended_by_a_signal_removes_its_files(tmp_path, number):
         assert process.communicate(timeout=20)[1] == ""
     assert process.returncode == 128 + number
     assert [path.name for path in tmp_path.iterdir()] == ["begun"]
+
+
+def test_run_with_closed_output_keeps_its_exit_code(checkout):
+    for words, code in ((), 0), (("fail",), 3):
+        argv = ["bash", "-c", 'exec "$@" >&-', "-", checkout.folder / "vcsbench", "run"]
+        assert checkout.fakes.run(*argv, *words).returncode == code

@@ -1,18 +1,21 @@
 """The checks of studies, commands and grids before anything is measured."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Literal, get_args
 
 import pytest
 import yaml
 
+from project import ODD_FILES
 from vcsbench.config import study as study_file
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
+from vcsbench.run import inputs
 from vcsbench.run.project import Project
 from vcsbench.strategies import STRATEGIES
 from vcsbench.subjects.tree_stores import STORES
@@ -117,3 +120,19 @@ def test_project_folder_that_is_none_is_refused(tmp_path, key, kind):
 def test_project_storage_that_no_cell_uses_may_be_missing(tmp_path):
     keys = {"storages": {"disk": str(tmp_path), "other": "/no/storage"}, "scratch": str(tmp_path)}
     Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT]).check_folders()
+
+
+@pytest.mark.parametrize("kind", [*ODD_FILES, "binary", "missing"])
+def test_project_published_numbers_that_cannot_be_read_are_refused(tmp_path, monkeypatch, kind):
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    project = Project(read_yaml(DEFAULT), tmp_path, [DEFAULT])
+    path = Path("config/published/fsfs-san-2014.csv")
+    path.unlink()
+    if kind == "binary":
+        path.write_bytes(b"\xff\0")
+    elif kind != "missing":
+        ODD_FILES[kind](path)
+    inputs._published_values.cache_clear()
+    with pytest.raises(UserError, match=f"^{path}: [^\n]*$"):
+        _ = project.expectations

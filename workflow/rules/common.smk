@@ -27,10 +27,10 @@ try:
         workflow.configfiles,
         DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method,
     )
+    PLAN, SAMPLING = PROJECT.plan, PROJECT.sampling
+    EXPECTATIONS, CLUSTER = PROJECT.expectations, PROJECT.cluster
 except UserError as error:
     raise WorkflowError(str(error)) from None
-PLAN, SAMPLING = PROJECT.plan, PROJECT.sampling
-EXPECTATIONS, CLUSTER = PROJECT.expectations, PROJECT.cluster
 LIMITS = asdict(Limits.of(PLAN.config))
 
 

@@ -43,11 +43,13 @@ def main(arguments: list[str]) -> int:
     try:
         # Paths of the command line are relative to the user's folder, all others to the checkout.
         keys = configuration(options)
+        _snakemake_keys(options.others)
         options.configfiles = [os.path.abspath(file) for file in options.configfile]
         os.chdir(ROOT)
         act: Callable[[argparse.Namespace, Keys], int] = options.act
         code = act(options, keys)
-        sys.stdout.flush()
+        if sys.stdout:  # None if it was closed
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         # As of `vcsbench plan | head`. The interpreter flushes again at its end.
@@ -291,27 +293,33 @@ def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[
 
 
 def _studies_of_run(options: argparse.Namespace, keys: Keys) -> list[str]:
-    from yaml import YAMLError
-
     from vcsbench.config.configuration import load_config
 
     try:
         config, files = _configuration(options, {**keys, **_snakemake_keys(options.others)})
         return [*load_config(config, ROOT, files).studies]
-    except (UserError, YAMLError):
+    except UserError:
         return []
 
 
 def _snakemake_keys(arguments: Sequence[str]) -> Keys:
-    from yaml import safe_load
+    """Return the keys of Snakemake's `--config`. One without a value would be a traceback there."""
+    from vcsbench.config.validation import parse_yaml
 
     keys, is_key = {}, False
     for argument in arguments:
         if argument.startswith("-"):
             is_key = argument in ("--config", "-C")
         elif is_key:
-            name, _, value = argument.partition("=")
-            keys[name] = safe_load(value)
+            name, mark, value = argument.partition("=")
+            if not mark:
+                raise UserError(
+                    f"--config: {argument!r} has no value. Write KEY=VALUE, such as --config rounds=5."
+                )
+            try:
+                keys[name] = parse_yaml(value, "--config")
+            except UserError:  # Snakemake takes it for text
+                keys[name] = value
     return keys
 
 

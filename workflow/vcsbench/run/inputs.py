@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from functools import cache
@@ -20,6 +21,7 @@ from vcsbench.config.definitions import (
 )
 from vcsbench.config.study import Study, TableDefinition, load_study
 from vcsbench.errors import UserError
+from vcsbench.external import read_bytes
 from vcsbench.metrics import metric_in
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import NOTHING, UNFAILED, decision_of
@@ -27,6 +29,7 @@ from vcsbench.statistics import baselines
 from vcsbench.statistics.contract import STATISTIC
 
 FINDINGS = "config/published/findings.yaml"
+PUBLISHED_BYTES = 16 << 20
 # The checkpoint's `get`, which raises until the decision is made.
 Decide = Callable[..., object]
 Tables = dict[str, TableDefinition]
@@ -91,10 +94,16 @@ def axis_order(wildcards: Wildcards, environment: Environment) -> dict[str, list
 def _published_values(study: str) -> dict[str, list[str]]:
     values: dict[str, dict[str, None]] = defaultdict(dict)
     for name in study_file(study).numbers:
-        with Path("config/published", name).open(encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                for axis, value in row.items():
-                    values[axis] |= {value: None} if value else {}
+        path = Path("config/published", name)
+        try:
+            text = read_bytes(path, PUBLISHED_BYTES).decode()
+            rows = [*csv.DictReader(io.StringIO(text, newline=""))]
+        except (OSError, ValueError, csv.Error) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UserError(f"{path}: cannot be read as CSV: {reason}. Restore the file.") from None
+        for row in rows:
+            for axis, value in row.items():
+                values[axis] |= {value: None} if axis and value else {}
     return {axis: list(of_axis) for axis, of_axis in values.items()}
 
 
@@ -248,6 +257,9 @@ class Expectations:
         self.config = environment.config
         self.saved_studies = baselines.saved_baselines()
         self.by_study: dict[str, list[FindingDefinition]] = {}
+        # Numbers that cannot be read are refused before a run, too.
+        for study in self.config.studies:
+            _published_values(study)
         files = [str(environment.root / path) for path in self.config.settings.expectations]
         for path in files:
             if not Path(path).is_file():

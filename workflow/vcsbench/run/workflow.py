@@ -13,6 +13,7 @@ import pwd
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,6 +64,7 @@ def run(
     `options` override the keys of `configfiles`. If cells fail, a second call of Snakemake measures the
     others and makes the report. Raise UserError for a configuration file that cannot be read.
     """
+    tempfile.gettempdir()  # refuses a machine without room for temporary files before Snakemake
     _check_file(root / CONFIGURATION)
     # Snakemake refuses an empty file.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
