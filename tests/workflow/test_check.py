@@ -113,7 +113,7 @@ def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
     keys = {"copies": 1, "grid": GRID, "repository": str(repository)}
     against = level("no-slower-than-old", 1)
     del against["level"]
-    against |= {"compare": {"to": "1.14-old"}, "expect": {"over": "min", "at_least": 0.3}}
+    against |= {"compare": {"to": "1.14-old"}, "expect": {"over": "min", "at_least": 0.05}}
     expect(project, against)
     project.configure(rounds=5, **keys)
     done = project.snakemake("check")
