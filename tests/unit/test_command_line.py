@@ -13,6 +13,7 @@ import pytest
 from fakes import Fakes
 from project import wait_for, write_program
 from vcsbench import processes
+from vcsbench.run.workflow import WRITTEN
 
 ROOT = Path(__file__).parents[2]
 # Records its arguments and the options of the run. With `work` it starts a job that outlives it and waits
@@ -293,3 +294,13 @@ def test_run_with_closed_output_keeps_its_exit_code(checkout):
     for words, code in ((), 0), (("fail",), 3):
         argv = ["bash", "-c", 'exec "$@" >&-', "-", checkout.folder / "vcsbench", "run"]
         assert checkout.fakes.run(*argv, *words).returncode == code
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("words", [(), ("-n",)])
+def test_run_file_in_place_of_a_folder_is_refused(checkout, name, words):
+    path = checkout.folder / name
+    path.symlink_to("/nonexistent")
+    done = checkout.run(*words)
+    assert (done.returncode, checkout.calls()) == (1, [])
+    assert done.stderr.startswith(f"{path}: this is no folder")

@@ -11,6 +11,7 @@ import yaml
 from project import ODD_FILES
 from vcsbench.config import study as study_file
 from vcsbench.config.configuration import merge
+from vcsbench.config.definitions import read_definitions
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import SUBJECTS
@@ -122,17 +123,21 @@ def test_project_storage_that_no_cell_uses_may_be_missing(tmp_path):
     Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT]).check_folders()
 
 
+@pytest.mark.parametrize(
+    "name", ["published/fsfs-san-2014.csv", "published/findings.yaml", "words.yaml"]
+)
 @pytest.mark.parametrize("kind", [*ODD_FILES, "binary", "missing"])
-def test_project_published_numbers_that_cannot_be_read_are_refused(tmp_path, monkeypatch, kind):
+def test_project_file_of_reports_that_cannot_be_read_is_refused(tmp_path, monkeypatch, name, kind):
     shutil.copytree(ROOT / "config", tmp_path / "config")
     monkeypatch.chdir(tmp_path)
     project = Project(read_yaml(DEFAULT), tmp_path, [DEFAULT])
-    path = Path("config/published/fsfs-san-2014.csv")
+    path = Path("config", name)
     path.unlink()
     if kind == "binary":
         path.write_bytes(b"\xff\0")
     elif kind != "missing":
         ODD_FILES[kind](path)
     inputs._published_values.cache_clear()
-    with pytest.raises(UserError, match=f"^{path}: [^\n]*$"):
+    read_definitions.cache_clear()
+    with pytest.raises(UserError, match=f"^[^ ]*{path}: [^\n]*$"):
         _ = project.expectations

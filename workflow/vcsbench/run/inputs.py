@@ -15,6 +15,7 @@ from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import SERVER_AXIS, server_settings
 from vcsbench.config.definitions import (
     FindingDefinition,
+    load_glossary,
     read_definitions,
     read_expectations,
     read_findings,
@@ -257,7 +258,9 @@ class Expectations:
         self.config = environment.config
         self.saved_studies = baselines.saved_baselines()
         self.by_study: dict[str, list[FindingDefinition]] = {}
-        # Numbers that cannot be read are refused before a run, too.
+        # Files that only tables and pages need are refused before a run, too.
+        read_definitions(FINDINGS)
+        load_glossary(environment.root)
         for study in self.config.studies:
             _published_values(study)
         files = [str(environment.root / path) for path in self.config.settings.expectations]

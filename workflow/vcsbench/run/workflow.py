@@ -65,6 +65,11 @@ def run(
     others and makes the report. Raise UserError for a configuration file that cannot be read.
     """
     tempfile.gettempdir()  # refuses a machine without room for temporary files before Snakemake
+    for path in (root / name for name in WRITTEN):
+        if os.path.lexists(path) and not path.is_dir():
+            raise UserError(
+                f"{path}: this is no folder, and a run writes there. Move it elsewhere."
+            )
     _check_file(root / CONFIGURATION)
     # Snakemake refuses an empty file.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
