@@ -32,9 +32,9 @@ DEGREES = 60
 BOTH = t_quantile(DEGREES, 1 - ALPHA) + t_quantile(DEGREES, 1 - 2 * EQUIVALENCE_ALPHA)
 
 
-def needed(ratio, error, n=5, twin_sd=0.0, share=0.1):
+def needed(ratio, error, n=5, twin_sd=0.0, share=0.1, call=TOO_NOISY):
     row = {"ratio": ratio, "error": error, "n": n, "degrees": DEGREES, "twin_sd": twin_sd}
-    return comparison_rounds({**row, "fixed_share": share}, ALPHA, LIMITS)
+    return comparison_rounds({**row, "fixed_share": share, "call": call}, ALPHA, LIMITS)
 
 
 NARROW = math.log1p(0.1) / BOTH
@@ -54,6 +54,7 @@ HALF = t_quantile(DEGREES, 1 - ALPHA)
         (needed(3.0, 0.001, twin_sd=math.nan), math.inf),  # without duplicates nothing is called
         (needed(1.0, 1.001 * NARROW, share=math.nan), 6),
         (needed(1.0, 1.001 * NARROW, share=0.51), math.inf),  # mostly fixed cost
+        (needed(1.0, 1.001 * NARROW, share=0.51, call=NOT_SHOWN), 5),
     ],
 )
 def test_comparison_rounds_follow_widths_and_sizes(rounds, expected):

@@ -101,6 +101,8 @@ def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> f
     All of its error is taken to shrink, because after few rounds the part of duplicates is mostly
     chance. A row that is mostly fixed cost decides nothing, so it gets no further rounds.
     """
+    if row["fixed_share"] > DECIDING_SHARE and row["call"] != TOO_NOISY:
+        return row["n"]
     if math.isnan(row["twin_sd"]) or row["fixed_share"] > DECIDING_SHARE:
         return math.inf
     if math.isnan(row["error"]):
