@@ -124,7 +124,8 @@ def test_failed_cell_leaves_budget_to_others(project):
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)
     (broken / "svnserve.args").write_text("--threads --no-such-option\n")
     grid = [{**FORMATS, "ra": "svn", "config": ["slow", "broken"], "cache": "hot-os"}]
-    keys = {"duplicates": 4, "grid": {STUDY: {"include": grid}}}
+    larger = {"ruby": {**RUBY["ruby"], "scale": 0.05}}
+    keys = {"duplicates": 4, "repositories": larger, "grid": {STUDY: {"include": grid}}}
     configure(project, **keys)
     done = project.tool("run", "measured")
     assert done.returncode != 0, done.stdout
