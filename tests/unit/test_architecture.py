@@ -140,8 +140,6 @@ ALLOWED = {"os._exit"}
 # Ways around an interface without a private name.
 FORBIDDEN = re.compile(r"currentframe|_getframe|f_locals|gc\.(disable|freeze)")
 # Tests may look there: they check that a fault leaves no lock.
-# This module only removes damaged ones, before Snakemake starts.
-REMOVER = "recovery.py"
 SNAKEMAKE_FILES = re.compile(r"\.snakemake(/(?!conda)|\" /)")
 OWN_MODULES = {
     *("vcsbench", "snakemake_logger_plugin_vcsbench"),
@@ -214,7 +212,7 @@ def test_code_uses_no_way_around_an_interface():
         (path.name, match[0])
         for path in [*RULES, *SOURCES]
         for pattern in (FORBIDDEN, SNAKEMAKE_FILES)
-        if pattern is FORBIDDEN or (ROOT / "tests" not in path.parents and path.name != REMOVER)
+        if pattern is FORBIDDEN or ROOT / "tests" not in path.parents
         for match in pattern.finditer(path.read_text())
     ]
     assert found == []

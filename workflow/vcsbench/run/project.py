@@ -34,7 +34,7 @@ from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState
 from vcsbench.run.provenance import store_command
-from vcsbench.run.recovery import remove_scripts, store_digests
+from vcsbench.run.recovery import store_digests
 from vcsbench.run.workflow import (
     FAILED,
     OPTIONS,
@@ -197,7 +197,6 @@ class Project:
         """
         with checkout_lock(self.root):
             end_processes(self.root)
-            remove_scripts(self.root)
             lines = clean_nodes(self.root)
             lines += [f"removed {path}" for path in workdir.remove_abandoned(self.root, [])]
             places = self.places()

@@ -30,8 +30,7 @@ LISTED = 5
 
 def remove_damaged(root: Path) -> str:
     """Remove the damaged files of a checkout, and return a sentence that names them; "" if there are none."""
-    remove_scripts(root)
-    found = chain(_results(root), _records(root), _metadata(root), _derived(root))
+    found = chain(_results(root), _records(root), _derived(root))
     damaged = [path for path in dict.fromkeys(found) if os.path.lexists(path)]
     for path in damaged:
         # Without a record of copies, Snakemake would measure all cells again. A damaged one is written again.
@@ -41,12 +40,6 @@ def remove_damaged(root: Path) -> str:
     more = [f"{len(names) - LISTED:,} more"] if len(names) > LISTED else []
     listed = ", ".join(names[:LISTED] + more)
     return f"removed damaged or changed files, to make them again: {listed}" if names else ""
-
-
-def remove_scripts(root: Path) -> None:
-    """Remove the scripts of a killed Snakemake, which contain the configuration."""
-    for script in root.glob(".snakemake/scripts/*"):
-        remove_path(script)
 
 
 def store_digests(root: Path, names: Iterable[str]) -> None:
@@ -77,24 +70,6 @@ def _results(root: Path) -> Iterator[Path]:
 def _records(root: Path) -> Iterator[Path]:
     for pattern, keys in RECORDS.items():
         yield from (path for path in root.glob(pattern) if not keys <= read_json(path).keys())
-
-
-def _metadata(root: Path) -> Iterator[Path]:
-    """Yield the files with which Snakemake ends in a traceback: records and locks that it cannot read.
-
-    A lost record costs nothing: Snakemake then compares times, and vcsbench the digests in contexts.
-    """
-    records = (path for path in root.glob(".snakemake/metadata/**/*") if not path.is_dir())
-    yield from (path for path in records if not read_json(path))
-    yield from (path for path in root.glob(".snakemake/locks/*") if not _is_text(path))
-
-
-def _is_text(path: Path) -> bool:
-    try:
-        path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _derived(root: Path) -> Iterator[Path]:
