@@ -48,7 +48,7 @@ def card(*rows, axis="format", **options):
 
 def test_answer_with_one_small_loss_is_the_value_with_the_smallest_worst_regret():
     made = card(row(2.9), row(0.926, cache="hot-os", command="export"))
-    decision = rule.decide(made.cases, "f6", 10)
+    decision = rule.recommend(made.cases, "f6", 10)
     assert (decision.kind, decision.value) == (rule.VALUE, "f7")
     assert decision.worst == {"f6": pytest.approx(2.9), "f7": pytest.approx(1 / 0.926)}
     assert (made.answer.short, made.answer.value) == ("f7", "f7")
@@ -62,7 +62,7 @@ def test_answer_with_one_small_loss_is_the_value_with_the_smallest_worst_regret(
 )
 def test_decide_with_losses_on_both_sides_depends_above_the_smallest_effect(loss, effect, kind):
     found = cases(row(2.0), row(1 / loss, cache="hot-os"))
-    assert rule.decide(found, "f6", effect).kind == kind
+    assert rule.recommend(found, "f6", effect).kind == kind
 
 
 def test_answer_with_three_values_counts_each_case_once():
@@ -130,7 +130,7 @@ START_UP = row(0.2, "slower", cache="hot-svn", fixed_share=0.8)
     ],
 )
 def test_decide_uses_decided_cases_alone(rows, kind, value, decided):
-    decision = rule.decide(cases(*rows) if rows else [], "f6", 10)
+    decision = rule.recommend(cases(*rows) if rows else [], "f6", 10)
     assert (decision.kind, decision.value, decision.decided) == (kind, value, decided)
     if value == "f7" and decided == 1:
         assert decision.worst["f7"] == 1.0 and decision.cases == 3
@@ -158,7 +158,7 @@ def test_decide_with_a_workload_takes_the_smallest_weighted_mean():
 def test_decide_does_not_count_mostly_start_up_against_a_value():
     small = row(3.0, "too small to compare", candidate="f8")
     found = cases(row(2.0), small, row(1.5, cache="hot-os", candidate="f8"))
-    decision = rule.decide(found, "f6", 10)
+    decision = rule.recommend(found, "f6", 10)
     # In the first case f8 is not slower than f7 by anything that counts.
     assert (decision.kind, decision.value, decision.worst["f8"]) == (rule.VALUE, "f8", 1.0)
 

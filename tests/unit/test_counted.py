@@ -9,7 +9,7 @@ from unit.synthetic import THRESHOLDS, make_study
 from vcsbench.advice.advise import less_work
 from vcsbench.evidence import run_columns
 from vcsbench.evidence.measurements import collect, measurements, read_grid
-from vcsbench.plan.recipe import CallCount, call_counts
+from vcsbench.plan.recipe import CallCount, counting_cells
 from vcsbench.statistics.contract import NOT_SHOWN, Limits
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
@@ -109,12 +109,12 @@ def recipe(cell, **other):
 
 def test_call_counts_cells_that_differ_in_cache_share():
     hot = recipe("log/hot", axes={"command": "log", "cache": "hot"}, state={}, runs=6)
-    counts = call_counts([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
+    counts = counting_cells([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
     assert counts["log/cold"] == counts["log/hot"]
     assert counts["log/hot"].path == "log/cold" and counts["dump"].path == "dump"
     # A word of the command distinguishes.
     argv = "{svn} log {number}"
-    counts = call_counts(recipe(n, axes={"number": n}, argv=argv) for n in ("1", "2"))
+    counts = counting_cells(recipe(n, axes={"number": n}, argv=argv) for n in ("1", "2"))
     assert counts["1"] != counts["2"]
 
 

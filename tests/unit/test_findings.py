@@ -92,7 +92,7 @@ def with_duplicates(variance, count):
 
 def published(name):
     of = SimpleNamespace(study=name)
-    columns, metadata = inputs.group_columns(of), inputs.published_metadata(of)
+    columns, metadata = inputs.group_columns(of), inputs.published_options(of)
     numbers = read_published(inputs.published_numbers(of), inputs.axes(of), columns, **metadata)
     return inputs.findings(of), inputs.axes(of), numbers, columns
 

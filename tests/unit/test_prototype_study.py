@@ -52,7 +52,7 @@ class Wildcards:
 
 def published():
     study = load_study(STUDY_FILE)
-    metadata = inputs.published_metadata(Wildcards)
+    metadata = inputs.published_options(Wildcards)
     fixed = {f"{ROOT}/{path}": values for path, values in metadata["fixed"].items()}
     frame = read_published(list(fixed), list(study.axes), ["run"], fixed, metadata["inapplicable"])
     return study, frame

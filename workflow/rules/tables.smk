@@ -51,7 +51,7 @@ rule published_tables:
         definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.environment, True),
         order=order_of,
         by=inputs.group_columns,
-        metadata=inputs.published_metadata,
+        metadata=inputs.published_options,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
     script:
@@ -88,7 +88,7 @@ rule findings:
         task="judge_findings",
         axes=inputs.axes,
         by=inputs.group_columns,
-        metadata=inputs.published_metadata,
+        metadata=inputs.published_options,
         block=lambda wildcards: study_of(wildcards).block,
         limits=LIMITS,
         findings=inputs.findings,

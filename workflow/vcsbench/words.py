@@ -61,16 +61,20 @@ def size(count: float) -> str:
     return f"{significant(count)} TiB"
 
 
-def grouped(count: float) -> str:
+def group_digits(count: float) -> str:
     return f"{count:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    return f"{grouped(number)} {noun if number == 1 else plural or noun + 's'}"
+    return f"{group_digits(number)} {noun if number == 1 else plural or noun + 's'}"
 
 
 def count_between(least: int, most: int, noun: str) -> str:
-    return count_of(most, noun) if least == most else f"{grouped(least)} to {count_of(most, noun)}"
+    return (
+        count_of(most, noun)
+        if least == most
+        else f"{group_digits(least)} to {count_of(most, noun)}"
+    )
 
 
 def moment(stamp: str) -> datetime | None:

@@ -33,7 +33,7 @@ from vcsbench.advice.decision import (
 from vcsbench.axes.client_server import cache_bytes
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work
-from vcsbench.evidence.measurements import DECIDING_SHARE, grouped
+from vcsbench.evidence.measurements import DECIDING_SHARE, group_rows
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round
 from vcsbench.statistics.contract import DEFAULT_LIMITS, TOO_NOISY, Limits
@@ -129,7 +129,7 @@ def advise(
     situations: list[Situation] = []
     # One answer over all cells leaves nothing to choose in a situation.
     has_choice = not cards or any(not card.question.aggregate for card in cards)
-    for _, rows in grouped(rounds, scenario_axes) if has_choice else ():
+    for _, rows in group_rows(rounds, scenario_axes) if has_choice else ():
         where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
         situations.append(_situation(where, rows, axes, noise, settings.limits))
     return Advice(cards, situations, less_work(tables, effect), effect)

@@ -23,7 +23,7 @@ from vcsbench.advice.decision import (
     Pair,
     Row,
     Where,
-    decide,
+    recommend,
     smallest_regret,
     worst_regrets,
 )
@@ -211,7 +211,7 @@ class Card:
         chosen = [i for i, case in enumerate(self.cases) if fits(case.where, picks)]
         cases = [self.cases[i] for i in chosen]
         weights = [self.weights[i] for i in chosen] if self.weights else []
-        decision = decide(cases, self.reference, self.min_effect_pct, weights)
+        decision = recommend(cases, self.reference, self.min_effect_pct, weights)
         return _answer(self, decision, cases, picks.get(self.question.axis, ""))
 
 

@@ -208,7 +208,7 @@ class Decision:
     cases: int = 0
 
 
-def decide(
+def recommend(
     cases: Sequence[Case], reference: str, min_effect_pct: float, weights: Sequence[float] = ()
 ) -> Decision:
     if not cases:

@@ -150,7 +150,7 @@ FLAGS: dict[str, Flag] = {
 INVALID = frozenset(word for word, flag in FLAGS.items() if flag.is_invalid)
 
 
-def message(word: str) -> str:
+def flag_message(word: str) -> str:
     return FLAGS[word].message.rstrip(".")
 
 

@@ -87,7 +87,7 @@ def in_order(
     return frame.loc[ranks.sort_values(list(ranks.columns), kind="stable").index]
 
 
-def grouped(frame: pd.DataFrame, keys: Iterable[str]) -> Any:
+def group_rows(frame: pd.DataFrame, keys: Iterable[str]) -> Any:
     return frame.groupby(list(keys) or np.zeros(len(frame)), sort=False, dropna=False)
 
 
@@ -296,7 +296,7 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
     elapsed = frame["elapsed_s"].where(is_valid)
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
     deviation = (elapsed / median - 1).abs()
-    groups = grouped(frame, same_work.work_axes(axes))
+    groups = group_rows(frame, same_work.work_axes(axes))
     alike = set().union(*(same_work.majority(part["work"].to_dict()) for _, part in groups))
     other, is_known = ~frame.index.isin(alike), frame["work"] != ""
     other &= ~frame["work"].map(same_work.is_apart).astype(bool)

@@ -120,7 +120,7 @@ class Plan:
         part = self.config.studies[study].trace_syscalls
         if part is None:
             return {}
-        return recipes.call_counts(
+        return recipes.counting_cells(
             self.recipe(study, cell.path)
             for cell in self.measured(study)
             if is_within(cell.axes, part) and not is_fixed_cost(cell.axes)

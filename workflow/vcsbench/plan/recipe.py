@@ -105,10 +105,10 @@ def recipe_of(cell: CellSpec, parts: Recipe, env: Environment) -> Recipe:
         "binaries": binaries_of(cell.axes, parts, env),
         "targets": _target_folder(parts, env),
     }
-    return {**recipe, "digest": digest_of(recipe)}
+    return {**recipe, "digest": recipe_digest(recipe)}
 
 
-def digest_of(content: object) -> str:
+def recipe_digest(content: object) -> str:
     """Return 16 hexadecimal digits."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -199,12 +199,12 @@ def call_digest(recipe: Recipe) -> str:
         for axis, value in recipe["axes"].items()
         if axis not in AXES or f"{{{axis}}}" in argv
     }
-    return digest_of(
+    return recipe_digest(
         {k: value for k, value in recipe.items() if k not in NOT_COUNTED} | {"axes": axes}
     )
 
 
-def call_counts(recipes: Iterable[Recipe]) -> dict[str, CallCount]:
+def counting_cells(recipes: Iterable[Recipe]) -> dict[str, CallCount]:
     first: dict[str, str] = {}
     counts = {}
     for recipe in recipes:

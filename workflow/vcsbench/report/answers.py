@@ -28,7 +28,7 @@ from vcsbench.advice.cards import (
 from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
 from vcsbench.evidence.measurements import FLAGGED_SHARE
 from vcsbench.report import charts
-from vcsbench.report.results import Results, Rows, name_of, unique, values_in, varying
+from vcsbench.report.results import Results, Rows, unique_values, values_in, values_label, varying
 
 # A reader does not choose these.
 NOT_PICKED = ("cache", "clients", "build")
@@ -168,14 +168,14 @@ def _card_view(card: Card, costs: Sequence[str], rates: Sequence[float]) -> Card
     name = card.question.axis
     pairs = [(case, pair) for case in card.cases for pair in case.pairs]
     left, right = (
-        " or ".join(value_label(name, value) for value in unique(side))
+        " or ".join(value_label(name, value) for value in unique_values(side))
         for side in ([p.baseline for _, p in pairs], [p.candidate for _, p in pairs])
     )
     pairs.sort(key=lambda item: (not item[1].is_decided, -abs(math.log(item[1].ratio))))
     axis = charts.LogAxis.over(v for _, p in pairs for v in (p.ratio, p.low, p.high))
     actions = [
         (value, value_label(name, value) if value else "Measure more values", action)
-        for value in unique([*(value for case in card.cases for value in case.times), ""])
+        for value in unique_values([*(value for case in card.cases for value in case.times), ""])
         if (action := card.question.actions.get(value))
     ]
     lines = [*card.lines, *card.notes]
@@ -288,7 +288,7 @@ def operations_of(results: Results, cards: Sequence[CardView]) -> list[Operation
 
 
 def _best(situation: Situation, shown: Sequence[str]) -> BestChoice:
-    label = name_of(situation.where, shown)
+    label = values_label(situation.where, shown)
     if not (best := situation.best):
         return BestChoice(_present(situation.where), label, "", f"no answer: {situation.why_not}")
     effect = seconds(best.seconds)

@@ -14,7 +14,7 @@ from vcsbench.advice.cards import factor, value_label
 from vcsbench.advice.decision import Row
 from vcsbench.metrics import metric_in
 from vcsbench.report import charts
-from vcsbench.report.results import Rows, grouped_by, unique
+from vcsbench.report.results import Rows, grouped_by, unique_values
 from vcsbench.report.table_sections import TableSection
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import MEDIAN
@@ -105,7 +105,9 @@ def causes_of(rows: Rows, views: Sequence[FindingView]) -> list[Cause]:
                 known.setdefault(_label(sentence), {})[_text(sentence)] = test
     if any(NO_REASON in view.possible for view in views):
         known[NO_REASON] = {NOTHING_EXPLAINS: ""}
-    return [Cause(name, [*of], unique(filter(None, of.values()))) for name, of in known.items()]
+    return [
+        Cause(name, [*of], unique_values(filter(None, of.values()))) for name, of in known.items()
+    ]
 
 
 def _label(sentence: str) -> str:
@@ -165,7 +167,7 @@ def finding_views(
                     ],
                 )
             ),
-            possible=unique(possible) or [NO_REASON] * (verdict in _DIFFERENT),
+            possible=unique_values(possible) or [NO_REASON] * (verdict in _DIFFERENT),
             why=_reasons(why, account),
             table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",
@@ -256,7 +258,8 @@ def _anchor(where: Row, section: TableSection) -> str:
 def _overlap(where: Row, other: Row) -> bool:
     shared = where.keys() & other.keys()
     return all(
-        {*contract.values_of(where[axis])} & {*contract.values_of(other[axis])} for axis in shared
+        {*contract.axis_values(where[axis])} & {*contract.axis_values(other[axis])}
+        for axis in shared
     )
 
 

@@ -19,9 +19,9 @@ from vcsbench.plan.grid import originals
 from vcsbench.report.results import (
     Rows,
     grouped_by,
-    name_of,
-    unique,
+    unique_values,
     values_in,
+    values_label,
     varying,
 )
 from vcsbench.statistics import contract
@@ -212,7 +212,7 @@ def _grid(points: Sequence[Point], layout: Layout) -> Grid:
     first = names[0]
     constant = [(a, first[i]) for i, a in enumerate(layout.rows) if i not in several and first[i]]
     return Grid(
-        name_of(titles, titles),
+        values_label(titles, titles),
         *_headings(columns, [layout.axis_of(axis) for axis in layout.columns]),
         groups,
         constant,
@@ -250,7 +250,9 @@ def matching(
     places = {values_in(point.keys, layout.axes): point for point in published}
     foreign: dict[str, list[str]] = {}
     for axis in repositories:
-        theirs, ours = (unique(p.keys.get(axis, "") for p in s) for s in (published, measured))
+        theirs, ours = (
+            unique_values(p.keys.get(axis, "") for p in s) for s in (published, measured)
+        )
         if not {*theirs} & {*ours}:
             foreign[axis] = theirs
     keys_by_place: dict[tuple[str, ...], dict[str, str]] = {}

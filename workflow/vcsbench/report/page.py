@@ -33,7 +33,7 @@ from vcsbench.report.findings_section import (
     summary_of,
 )
 from vcsbench.report.quality_section import quality_of
-from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, varying
+from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_label, varying
 from vcsbench.report.setup_section import (
     Setup,
     citation_of,
@@ -117,7 +117,7 @@ def render(template: str, model: Mapping[str, object]) -> str:
     )
 
 
-def pack(content: Mapping[str, object]) -> str:
+def packed_json(content: Mapping[str, object]) -> str:
     """Return gzipped JSON in base64. The same content gives the same text."""
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
@@ -164,7 +164,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "header": _header(results, setup, facts["measured"]),
         "picks": picks,
         "cards": cards,
-        "packed_answers": pack(packed),
+        "packed_answers": packed_json(packed),
         "kept": [pick.label for pick in picks if pick.axis in study.scenario_axes],
         "operations": answers.operations_of(results, cards),
         "findings": findings,
@@ -194,7 +194,7 @@ def page_of(results: Results) -> dict[str, Any]:
             f"{study.name}-measurements.csv.gz",
             is_packed=True,
         ),
-        "packed_details": pack(details(results, tables)) if measured else "",
+        "packed_details": packed_json(details(results, tables)) if measured else "",
         "glossary": _glossary(results),
         "citation": citation,
         "meta": {**facts, **meta},
@@ -304,7 +304,7 @@ def _limits(results: Results, setup: Setup) -> list[str]:
     commands = [f"{n}: {c.caveat}" for n, c in study.commands.items() if n in measured and c.caveat]
     limits = []
     for axis in study.axes:
-        if values := unique(filter(None, (row.get(axis, "") for row in results.grid))):
+        if values := unique_values(filter(None, (row.get(axis, "") for row in results.grid))):
             limits += axis_of(axis).limits(values, sorted(setup.guests))
     hosts = "Numbers of different machines, published ones included, are shown side by side only."
     return [*commands, *limits, hosts]
@@ -313,7 +313,7 @@ def _limits(results: Results, setup: Setup) -> list[str]:
 def _glossary(results: Results) -> dict[str, str]:
     meanings = {**MEANINGS, **results.glossary.others, **MARKS}
     for axis in results.order:
-        for value in unique(row.get(axis, "") for row in results.grid):
+        for value in unique_values(row.get(axis, "") for row in results.grid):
             if meaning := results.glossary.of(axis, value):
                 meanings[value_label(axis, value)] = meaning
     return {word: meaning.replace("`", "") for word, meaning in meanings.items()}
@@ -325,7 +325,7 @@ def _plots(results: Results) -> list[Plot]:
     points = results.history.get("points", [])
     if len(times) > 1:
         shown = varying(points, [axis for axis in results.order if axis not in study.block])
-        for block, rows in grouped_by(points, lambda row: name_of(row, study.block)).items():
+        for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
             title = f"Elapsed seconds over time: {block}"
             plots.append(_plot(title, rows, "time", times, shown))
     for name, definition in study.tables.items():
@@ -341,7 +341,7 @@ def _plots(results: Results) -> list[Plot]:
 
 
 def _plot(title: str, rows: Rows, over: str, along: Sequence[str], shown: Sequence[str]) -> Plot:
-    by_line = grouped_by(rows, lambda row: name_of(row, shown) or "all cells")
+    by_line = grouped_by(rows, lambda row: values_label(row, shown) or "all cells")
     lines = [{row[over]: row["value"] for row in members} for members in by_line.values()]
     series = [[values.get(place) for place in along] for values in lines]
     return Plot(title, charts.line_plot(series, along, title), list(by_line))
@@ -356,7 +356,7 @@ def history_table(history: Row) -> PlainTable | None:
         numbers = {WORDS.get(call, call): n for call, n in time["calls"].items() if n}
         calls = ", ".join(f"{number} {call}" for call, number in numbers.items())
         period = words.period(first, last) if first and last else ""
-        hosts = words.enumeration(unique(time["hosts"]))
+        hosts = words.enumeration(unique_values(time["hosts"]))
         calls = calls or ("not comparable" if before else "")
         changed = changed or ("nothing known" if before else "")
         rows.append((time["name"], period, hosts, before, calls, changed))
@@ -385,7 +385,7 @@ def verdict_counts(findings: Iterable[Row]) -> str:
     counts = Counter(finding["verdict"] for finding in findings)
     plural = {DIFFERS: "differ"}
     texts = [(counts[v], v if counts[v] == 1 else plural.get(v, v)) for v in [*VERDICTS, *counts]]
-    return ", ".join(unique(f"{number} {verdict}" for number, verdict in texts if number))
+    return ", ".join(unique_values(f"{number} {verdict}" for number, verdict in texts if number))
 
 
 class _HeadParser(HTMLParser):

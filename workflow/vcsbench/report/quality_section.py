@@ -13,7 +13,15 @@ from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.metrics import DEFAULT, name_in
 from vcsbench.plan.grid import is_duplicate
-from vcsbench.report.results import Results, Rows, grouped_by, name_of, unique, values_in, varying
+from vcsbench.report.results import (
+    Results,
+    Rows,
+    grouped_by,
+    unique_values,
+    values_in,
+    values_label,
+    varying,
+)
 from vcsbench.report.table_sections import PlainTable, flag_sentence, title_of
 
 NEARLY_ALL = 0.8
@@ -74,12 +82,12 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
 
 def _reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
     groups = grouped_by((row for row in rows if row[column]), lambda row: row[column])
-    cells = {text: unique(row["cell"] for row in of) for text, of in groups.items()}
+    cells = {text: unique_values(row["cell"] for row in of) for text, of in groups.items()}
     return sorted(cells.items(), key=lambda item: -len(item[1]))
 
 
 def set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
-    again = unique(
+    again = unique_values(
         (flag, row["cell"], row["round"])
         for row in measurements
         for flag in (row.get("set_aside") or "").replace(",", "").split()
@@ -94,14 +102,14 @@ def _flag_table(measurements: Rows, thresholds: Row) -> tuple[PlainTable, list[s
     groups = grouped_by(carried, lambda pair: pair[0])
     rows, sentences = [], []
     for word, runs in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
-        meaning, number = flag_sentence(word, thresholds), words.grouped(len(runs))
+        meaning, number = flag_sentence(word, thresholds), words.group_digits(len(runs))
         if len(runs) > NEARLY_ALL * len(measurements) and not is_invalid(word):
             sentences.append(
-                f"{meaning} ({word}, {number} of {words.grouped(len(measurements))} runs)"
+                f"{meaning} ({word}, {number} of {words.group_digits(len(measurements))} runs)"
             )
             continue
         invalid = " Invalid runs: not in the tables." if is_invalid(word) else ""
-        rows.append((word, meaning + invalid, unique(cell for _, cell in runs), number))
+        rows.append((word, meaning + invalid, unique_values(cell for _, cell in runs), number))
     return PlainTable("Flags", ["Flag", "Meaning", "Cells", "Runs"], rows, 3), sentences
 
 
@@ -146,7 +154,7 @@ def _of_times(results: Results) -> list[Row]:
 
 def _detectable_rows(results: Results) -> list[tuple[str, str, str]]:
     known = [row for row in _of_times(results) if words.is_number(row.get("detectable"))]
-    classes = grouped_by(known, lambda row: name_of(row, results.study.variance_group))
+    classes = grouped_by(known, lambda row: values_label(row, results.study.variance_group))
     rows = []
     for name, of in classes.items():
         percent = 100 * (median(row["detectable"] for row in of) - 1)

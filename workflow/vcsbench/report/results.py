@@ -87,7 +87,7 @@ def grouped_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, l
     return groups
 
 
-def unique(items: Iterable[Key]) -> list[Key]:
+def unique_values(items: Iterable[Key]) -> list[Key]:
     return list(dict.fromkeys(items))
 
 
@@ -96,7 +96,7 @@ def values_in(row: Row, axes: Iterable[str]) -> tuple[str, ...]:
     return tuple(row.get(axis, "") for axis in axes)
 
 
-def name_of(row: Row, axes: Iterable[str]) -> str:
+def values_label(row: Row, axes: Iterable[str]) -> str:
     return ", ".join(value_label(axis, row[axis]) for axis in axes if row.get(axis))
 
 
@@ -191,7 +191,7 @@ def read_results(
 
 
 def _contexts(folder: Path, measurements: Rows) -> list[Row]:
-    measured = unique((row["cell"], int(row["round"])) for row in measurements)
+    measured = unique_values((row["cell"], int(row["round"])) for row in measurements)
     paths = (folder / cell / f"round{number}.context.json" for cell, number in measured)
     contexts = [context for path in paths if isinstance(context := _read_json(path), dict)]
     return sorted(contexts, key=lambda context: str(context.get("started_at", "")))
@@ -208,7 +208,7 @@ def _moved_nodes(folder: Path, study: str) -> list[str]:
                 sentences.append(f"{lost['node']} was lost. {again}")
         rejected = assignment.get("rejected", [])
         sentences += [f"{node['node']} was rejected: {node['reason']}" for node in rejected]
-    return unique(sentences)
+    return unique_values(sentences)
 
 
 def _read_json(path: Path) -> Any:

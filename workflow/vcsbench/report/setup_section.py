@@ -19,7 +19,7 @@ from vcsbench.advice.decision import Row
 from vcsbench.config.study import Study
 from vcsbench.evidence.run_columns import VIRTUAL_DISK, storage_label
 from vcsbench.plan.result_state import block_name
-from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in
+from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in
 from vcsbench.report.table_sections import PlainTable
 
 DESCRIPTION = (
@@ -83,15 +83,15 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
         "Rounds": [_rounds(contexts)],
         "Order": [_order(contexts, study)],
         "Caches": _clearing(contexts),
-        "Machine": unique(map(_host, hosts)),
+        "Machine": unique_values(map(_host, hosts)),
         "Nodes": [*_nodes(contexts, study), *results.moved],
         "Storage": _storages(contexts),
-        "Layout": unique(
+        "Layout": unique_values(
             f"{(c.get('storage') or {}).get('name')}: the copies {c['layout']['sentence']}."
             for c in contexts
             if (c.get("layout") or {}).get("sentence")
         ),
-        "Server": unique(
+        "Server": unique_values(
             f"The server is on {c['remote']['host']} ({c['remote']['url']}). vcsbench does not control it: "
             "its CPU, memory, caches and options are not measured. The times include the network."
             for c in contexts
@@ -112,11 +112,11 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
             "Repositories": ", ".join(_sizes(contexts, study, scales)),
             "Storage": words.enumeration(_storage_labels(contexts)),
             "Subversion": versions.get("svn", ""),
-            "Machine": words.enumeration(unique(map(_machine, hosts))),
+            "Machine": words.enumeration(unique_values(map(_machine, hosts))),
             "Rounds": _rounds(contexts).partition(": ")[2] if contexts else "",
         },
-        host_names=unique(str(host["name"]) for host in hosts if host.get("name")),
-        guests=unique(
+        host_names=unique_values(str(host["name"]) for host in hosts if host.get("name")),
+        guests=unique_values(
             str(host["virtualized"]).replace("yes", "unknown hypervisor")
             for host in hosts
             if host.get("virtualized")
@@ -138,7 +138,7 @@ def _rounds(contexts: Rows) -> str:
 
 
 def _order(contexts: Rows, study: Study) -> str:
-    seeds = unique(str(context["seed"]) for context in contexts if "seed" in context)
+    seeds = unique_values(str(context["seed"]) for context in contexts if "seed" in context)
     seed = f", seed {words.enumeration(seeds)}" if seeds else ""
     axes = words.enumeration([axis_label(axis) for axis in study.block])
     blocks = f"Blocks ({axes}) and their cells run in random order{seed}."
@@ -211,7 +211,7 @@ def _storage(storage: Row, host: Row) -> str:
 
 
 def output_locations(contexts: Rows) -> list[str]:
-    return unique(_output(context) for context in contexts if context.get("targets"))
+    return unique_values(_output(context) for context in contexts if context.get("targets"))
 
 
 def _output(context: Row) -> str:
@@ -278,7 +278,7 @@ def _format_settings(contexts: Rows) -> list[str]:
 
 
 def _commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
-    timed = unique(
+    timed = unique_values(
         (study.command_name(context.get("axes") or {}), str(context.get("argv_template") or ""))
         for context in contexts
     )
@@ -314,7 +314,7 @@ def _configurations(contexts: Rows, study: Study) -> list[Configuration]:
 
 
 def _facts(contexts: Rows, study: Study) -> Iterator[tuple[str, str, Row]]:
-    kinds = unique(command.input or command.output for command in study.commands.values())
+    kinds = unique_values(command.input or command.output for command in study.commands.values())
     for context in contexts:
         for kind in filter(None, kinds):
             facts = context.get(kind)
@@ -352,7 +352,7 @@ def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
     for kind, distinct in variants.items():
         rows = [dict(row) for row in distinct]
         numbers = {fact for row in rows for fact in row if words.is_number(row[fact])}
-        columns = sorted(unique(f for row in rows for f in row), key=numbers.__contains__)
+        columns = sorted(unique_values(f for row in rows for f in row), key=numbers.__contains__)
         texts = sorted([[_written(c, row.get(c, "")) for c in columns] for row in rows])
         heads = [HEADINGS.get(c, c).replace("_", " ").capitalize() for c in columns]
         name = kind.replace("_", " ").capitalize()
@@ -362,7 +362,7 @@ def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
 def _written(fact: str, value: object) -> str:
     if not words.is_number(value):
         return value_label(fact, str(value))
-    return words.size(value) if fact == "bytes" else words.grouped(value)
+    return words.size(value) if fact == "bytes" else words.group_digits(value)
 
 
 def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
@@ -394,7 +394,7 @@ def _sizes(contexts: Rows, study: Study, scales: Mapping[str, float]) -> list[st
 
 
 def _storage_labels(contexts: Rows) -> list[str]:
-    return unique(
+    return unique_values(
         f"{storage.get('filesystem') or ''}{f' ({kind})' if kind else ''}".strip()
         for storage, host in ((c.get("storage"), c.get("host") or {}) for c in contexts)
         if storage and ((kind := storage_label(storage, host)) or storage.get("filesystem"))
@@ -412,7 +412,7 @@ def _build_tables(results: Results) -> Iterator[PlainTable]:
             continue
         for side in ("client", "server"):
             if program := build.get(side):
-                folders = unique(map(os.path.dirname, program.get("libraries") or []))
+                folders = unique_values(map(os.path.dirname, program.get("libraries") or []))
                 texts = program["program"], program["version"], ", ".join(folders) or "unknown"
                 rows.append((name, side, *texts))
         if name in rank and build.get("digest"):
@@ -425,7 +425,7 @@ def _build_tables(results: Results) -> Iterator[PlainTable]:
     text = "{} ran the same binaries as {} (A/A test): their difference is noise."
     note = " ".join(text.format(order[other], order[first]) for first, other in sorted(pairs))
     if rows:
-        rows = sorted(unique(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
+        rows = sorted(unique_values(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
         heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
         yield PlainTable("Builds", heads, rows, note=note)
 
@@ -440,15 +440,15 @@ def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
         command, repository = study.commands.get(name), context.get("repository") or {}
         expected = (command.revisions_behind if command else 0) or 0
         of = f" of {repository['name']}" if repository.get("name") else ""
-        range_ = f"from {words.grouped(first)} to {words.grouped(last)}"
+        range_ = f"from {words.group_digits(first)} to {words.group_digits(last)}"
         text = f"{name}{of} covers {words.count_of(last - first, 'revision')}, {range_}"
         if last - first < expected:
             scale = repository.get("scale")
             is_scaled = scale not in (None, 1)
             why = f"has scale {scale:g}" if is_scaled else "has no more"
-            text += f", not {words.grouped(expected)}: the repository {why}"
+            text += f", not {words.group_digits(expected)}: the repository {why}"
         texts.setdefault(name, []).append(f"{text}.")
-    return {name: unique(of) for name, of in texts.items()}
+    return {name: unique_values(of) for name, of in texts.items()}
 
 
 def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[str, str]]:

@@ -21,7 +21,7 @@ from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, names
 from vcsbench.plan.grid import originals
 from vcsbench.report import grids
 from vcsbench.report.grids import Grid, Layout, Point
-from vcsbench.report.results import Results, Rows, grouped_by, unique, values_in
+from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in
 from vcsbench.report.terminal import configfiles_of, variables_of
 from vcsbench.statistics.contract import TOO_NOISY, WORDS, is_exact
 
@@ -134,7 +134,7 @@ class TableSection:
 
 def table_sections(results: Results, distances: Mapping[str, Sequence[str]]) -> list[TableSection]:
     """Return a section per table, featured ones first, without tables that have no cell in the grid."""
-    tables = unique([*results.study.featured_tables, *results.study.tables])
+    tables = unique_values([*results.study.featured_tables, *results.study.tables])
     sections = [_section(results, name, distances) for name in tables]
     measured = [s for s in sections if s.not_measured or any(pair.measured for pair in s.pairs)]
     return measured if results.grid else sections
@@ -406,7 +406,7 @@ def number_sentences(point: Point, definition: Row) -> list[str]:
 
 
 def evidence_sentences(runs: Rows, thresholds: Row) -> list[str]:
-    ways = unique(filter(None, (run.get("cache_cleared_by") for run in runs)))
+    ways = unique_values(filter(None, (run.get("cache_cleared_by") for run in runs)))
     by = f"The caches were cleared before a run, by {words.enumeration(ways)}."
     sentences = [by if ways else "No cache was cleared before a run."]
     shares = [
@@ -428,7 +428,7 @@ def evidence_sentences(runs: Rows, thresholds: Row) -> list[str]:
             of = f"In {late} of {words.count_of(len(runs), 'run')}"
             sentences.append(f"{of} TCP delayed an acknowledgement by 40 ms.")
     flags = [flag for run in runs for flag in run["flags"].split()]
-    for flag in unique(flags):
+    for flag in unique_values(flags):
         meaning = flag_sentence(flag, thresholds)
         sentences.append(f"{flag}, {words.count_of(flags.count(flag), 'run')}: {meaning}")
     return sentences
@@ -449,7 +449,7 @@ def _column(runs: Rows, column: str) -> list[float]:
 
 
 def _between(numbers: Sequence[float], written: Callable[[float], str]) -> str:
-    return " to ".join(unique(map(written, (min(numbers), max(numbers)))))
+    return " to ".join(unique_values(map(written, (min(numbers), max(numbers)))))
 
 
 def _percentage(share: float) -> str:

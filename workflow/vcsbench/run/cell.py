@@ -77,7 +77,7 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
     return run_job(recipe_json, job)
 
 
-def count_calls(recipe_json: str, digest: str, output: str) -> int:
+def write_call_counts(recipe_json: str, digest: str, output: str) -> int:
     """Write the number of system calls of a cell with a digest of its command, or why it is unknown."""
     from vcsbench.measure import syscalls
 
@@ -231,7 +231,7 @@ def fail(sentence: str, is_alone: bool = False) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1] == CALLS:
-        code = count_calls(*sys.argv[2:])
+        code = write_call_counts(*sys.argv[2:])
     elif sys.argv[1] == GUEST:
         code = guest_main(*sys.argv[2:])
     else:

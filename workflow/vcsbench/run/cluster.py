@@ -141,7 +141,7 @@ class NodeAssignment:
         self.write()
 
 
-def collect(root: Path, job: int, work: NodeWork) -> dict[str, str]:
+def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     """Copy the results of a job from its nodes. Return the node of each complete block.
 
     Only complete blocks are taken, except from the present node.
@@ -261,7 +261,7 @@ class Cluster:
 
     def collect(self) -> None:
         for job in set(self.jobs.values()):
-            collect(self.root, job, self.work(job))
+            collect_jobs(self.root, job, self.work(job))
 
     @property
     def constraint(self) -> dict[str, str]:

@@ -114,7 +114,7 @@ def published_numbers(wildcards: Wildcards) -> list[str]:
     raise UserError(f"config/studies/{wildcards.study}.yaml: `published`: the key is missing.")
 
 
-def published_metadata(wildcards: Wildcards) -> PublishedMetadata:
+def published_options(wildcards: Wildcards) -> PublishedMetadata:
     study = study_file(wildcards.study)
     commands = study.commands.items()
     return {

@@ -21,7 +21,7 @@ from vcsbench.run.cluster import (
     FOLDER,
     NodeAssignment,
     NodeWork,
-    collect,
+    collect_jobs,
     make_node_folder,
     node_name,
 )
@@ -49,8 +49,8 @@ def main(number: str, record: str) -> int:
         if assignment.failed_run == work.run:
             raise UserError(f"{assignment.reason} (it is not tried again in this run)")
         folder = _enter(root, node, work, assignment)
-        _run(folder, work, _missing(folder, work, collect(root, job, work), node))
-        found = collect(root, job, work)
+        _run(folder, work, _missing(folder, work, collect_jobs(root, job, work), node))
+        found = collect_jobs(root, job, work)
         if left := [block for block in work.blocks if block not in found]:
             names = words.enumeration(left[:NAMED]) + (", ..." if len(left) > NAMED else "")
             reason = f"{node}: some cells of {names} were not measured. See the log above."
@@ -91,7 +91,7 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
     if reason := _difference(root, node, work, project):
         assignment.reject(node, reason)
         raise UserError(f"{node}: the node is rejected: {reason}")
-    found = collect(root, assignment.job, work)
+    found = collect_jobs(root, assignment.job, work)
     assignment.move(node, [block for block in work.blocks if block not in found])
     return folder
 

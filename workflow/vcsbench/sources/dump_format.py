@@ -173,7 +173,7 @@ def header_fault(key: bytes, value: bytes) -> str:
     if b"\0" in key or b"\0" in value:
         return f"the header {quoted(key)} holds a NUL character"
     if key in NUMBERS:
-        fits = read_number(key, value) is not None
+        fits = header_number(key, value) is not None
     elif key in _TEXTS:
         fits = bool(re.fullmatch(_TEXTS[key], value))
     elif key in PATHS:
@@ -204,7 +204,7 @@ def is_utf8(text: bytes) -> bool:
     return True
 
 
-def read_number(key: bytes, value: bytes) -> int | None:
+def header_number(key: bytes, value: bytes) -> int | None:
     """Return the number of a header, or None for anything else. svnadmin accepts a plus before it."""
     digits = value.strip()
     has_plus = digits[:1] == b"+" and digits[1:2].isdigit()
@@ -212,7 +212,7 @@ def read_number(key: bytes, value: bytes) -> int | None:
 
 
 def number_of(headers: Mapping[bytes, bytes], key: bytes) -> int:
-    return read_number(key, headers.get(key, b"0")) or 0
+    return header_number(key, headers.get(key, b"0")) or 0
 
 
 def is_impossible(path: bytes, is_link: bool = False) -> bool:
@@ -294,10 +294,10 @@ def link_target(target: bytes) -> bytes | None:
 
 
 def subversion_path(path: bytes) -> bytes:
-    return rename(path)[0]
+    return renamed_path(path)[0]
 
 
-def rename(path: bytes) -> tuple[bytes, set[str]]:
+def renamed_path(path: bytes) -> tuple[bytes, set[str]]:
     """Return the path that Subversion can have, and the REASONS for a change."""
     if is_utf8(path) and not _ODD.search(path):
         return path, set()

@@ -197,7 +197,7 @@ class DumpReader:
             self._raw.clear()
 
     def _set_format(self, value: bytes) -> None:
-        version = dump_format.read_number(FORMAT, value)
+        version = dump_format.header_number(FORMAT, value)
         if version not in KNOWN_FORMATS:
             shown = value.strip()[:60].decode("latin-1")
             raise self.wrong(f"it has the unknown format version {shown}")

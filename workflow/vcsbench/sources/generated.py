@@ -19,7 +19,7 @@ from vcsbench.files import files_digest
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import Definition, Facts, Options, SizeEstimate, Source
 from vcsbench.sources.generated_profiles import GAPS, PROFILES, Profile, ProjectLayout
-from vcsbench.sources.generated_text import Editor, invented_word, message, noun, pick, ranked
+from vcsbench.sources.generated_text import Editor, invented_word, log_message, noun, pick, ranked
 from vcsbench.sources.generated_tree import GeneratedProject, growth
 
 CHUNK = 1 << 18
@@ -57,7 +57,7 @@ class History:
         rng = self._people
         self._date += timedelta(microseconds=1 + int(1e6 * self._gap * GAPS.value(rng)))
         return {
-            b"svn:log": message(rng, self._profile.message_bytes.draw(rng)),
+            b"svn:log": log_message(rng, self._profile.message_bytes.draw(rng)),
             b"svn:author": self._authors[ranked(rng, len(self._authors), AUTHORS_POWER)],
             b"svn:date": dump_format.date(self._date),
         }

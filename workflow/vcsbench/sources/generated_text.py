@@ -115,7 +115,7 @@ def sentence(rng: Random, words: int) -> str:
     return " ".join(picked)
 
 
-def message(rng: Random, size: int) -> bytes:
+def log_message(rng: Random, size: int) -> bytes:
     lines: list[str] = []
     while size > 0:
         lines.append(sentence(rng, 1 + min(size // 6, 5 + int(rng.random() * 6))))
@@ -218,7 +218,7 @@ def make_pools(seed: str) -> dict[str, Pool]:
     }
 
 
-def size_of(pieces: Pieces) -> int:
+def text_size(pieces: Pieces) -> int:
     return sum(pieces[1::2]) - sum(pieces[::2])
 
 
@@ -249,7 +249,7 @@ class Editor:
 
     def edit(self, kind: profiles.FileKind, pieces: Pieces, excess: float = 0.0) -> Pieces:
         """Return the next version of a text. `excess` from -1 to 1: above 0, it becomes shorter."""
-        size = size_of(pieces)
+        size = text_size(pieces)
         if kind.churn >= 1:
             return self.create(kind.pool, int(size * (0.95 + 0.1 * self._rng.random())))
         if kind.churn > 0:
@@ -281,7 +281,7 @@ class Editor:
 
     def _apply(self, name: str, pieces: Pieces, hunks: list[tuple[int, int]]) -> Pieces:
         pool = self._pools[name]
-        size = size_of(pieces)
+        size = text_size(pieces)
         places = sorted(int(self._rng.random() * size) for _ in hunks)
         result = array("I")
         piece_end = to_remove = done = 0
@@ -338,7 +338,7 @@ class Editor:
             result[0] = start
         else:
             result = self.create("prose", added) + result
-        excess = size_of(result) - limit
+        excess = text_size(result) - limit
         if excess > 0:
             excess += limit // 2
             while len(result) > 2 and excess >= result[-1] - result[-2]:

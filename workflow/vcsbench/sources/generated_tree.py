@@ -17,7 +17,7 @@ from vcsbench.sources.generated_text import (
     noun,
     pick,
     ranked,
-    size_of,
+    text_size,
 )
 
 LIVE_BRANCHES = 5
@@ -292,7 +292,7 @@ class GeneratedProject:
         return self._replace_text(file, pieces)
 
     def _replace_text(self, file: GeneratedFile, pieces: Pieces) -> bytes:
-        self.size += size_of(pieces) - size_of(file.pieces)
+        self.size += text_size(pieces) - text_size(file.pieces)
         file.pieces = pieces
         return self._record(file)
 
@@ -321,7 +321,7 @@ class GeneratedProject:
         moved.index = len(self.files) - 1
         self.files[moved.index] = moved
         self.files[file.index] = file
-        self.size += size_of(file.pieces)
+        self.size += text_size(file.pieces)
 
     def _remove(self, file: GeneratedFile) -> None:
         del file.directory.files[file.name]
@@ -329,7 +329,7 @@ class GeneratedProject:
         if last is not file:
             last.index = file.index
             self.files[file.index] = last
-        self.size -= size_of(file.pieces)
+        self.size -= text_size(file.pieces)
 
     def _journal_limit(self) -> int:
         return 2000 + int(self._profile.journal_bytes * self._grown * 4 / 3)

@@ -342,7 +342,7 @@ class NodeWriter:
         return any(mode not in NO_NODE for mode in modes)
 
     def _path(self, line: bytes, path: bytes) -> bytes:
-        name, reasons = dump_format.rename(path)
+        name, reasons = dump_format.renamed_path(path)
         for reason in reasons:
             self.noted[reason].add(path)
         return line + b"/" + name

@@ -308,7 +308,7 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
         if entry.mode == SUBMODULE:
             counts[SUBMODULES] += 1
             continue
-        path, reasons = dump_format.rename(entry.path)
+        path, reasons = dump_format.renamed_path(entry.path)
         counts.update(reasons)
         if entry.mode == FOLDER:
             os.mkdir(root + b"/" + path)

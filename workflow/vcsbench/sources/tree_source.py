@@ -88,7 +88,7 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
         if kind not in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
             counts[SPECIAL] += 1
             continue
-        name, reasons = dump_format.rename(os.fsencode(os.path.relpath(path, root)))
+        name, reasons = dump_format.renamed_path(os.fsencode(os.path.relpath(path, root)))
         counts.update(reasons)
         if len(name) > PATH_BYTES:
             raise UserError(

@@ -17,10 +17,10 @@ import pandas as pd
 
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, run_columns, same_work
-from vcsbench.evidence.measurements import grouped, read_frame
+from vcsbench.evidence.measurements import group_rows, read_frame
 from vcsbench.metrics import COUNT, LOW, metric_of, names
 from vcsbench.plan import grid as grids
-from vcsbench.statistics.contract import STATISTIC, values_of
+from vcsbench.statistics.contract import STATISTIC, axis_values
 
 if TYPE_CHECKING:
     from pandas.api.typing import DataFrameGroupBy
@@ -105,7 +105,7 @@ def rows_of_statistic(frame: pd.DataFrame, statistic: str) -> pd.DataFrame:
 
 def rows_where(frame: pd.DataFrame, where: Mapping[str, object]) -> pd.DataFrame:
     for axis, values in where.items():
-        frame = frame[frame[axis].isin(values_of(values))]
+        frame = frame[frame[axis].isin(axis_values(values))]
     return frame
 
 
@@ -174,7 +174,7 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     runs = valid_runs(frame)
     runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
     runs = _with_logs(runs) if reduce == MEAN else runs
-    groups = grouped(runs, keys)
+    groups = group_rows(runs, keys)
     rounds = _aggregate_metrics(runs, groups, reduce).assign(
         flags=groups["flags"].agg(" ".join),
         not_counted=groups["not_counted"].first(),
@@ -182,7 +182,7 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
         work=groups["work"].agg(same_work.several),
     )
     rounds = rounds.reset_index()
-    of_cells = grouped(rounds, [key for key in keys if key not in ("host", "round")])["work"]
+    of_cells = group_rows(rounds, [key for key in keys if key not in ("host", "round")])["work"]
     return rounds.assign(work=of_cells.transform(same_work.several))
 
 
@@ -192,7 +192,7 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     A metric of several parts is computed from its aggregated parts. Columns: axes, metrics and their
     parts, n (rounds), hosts, flags (separated by spaces), not_counted, fixed_share, work.
     """
-    groups = grouped(rounds, axes)
+    groups = group_rows(rounds, axes)
     cells = _aggregate_metrics(rounds, groups, reduce).assign(
         n=groups.size(),
         hosts=groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts)))),

@@ -14,7 +14,7 @@ import pandas as pd
 
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, same_work
-from vcsbench.evidence.measurements import grouped, in_order, read_measurements
+from vcsbench.evidence.measurements import group_rows, in_order, read_measurements
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import baselines, tables
 from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
@@ -91,7 +91,7 @@ def load_baseline(name: str, study: str) -> MeasurementSet:
 def load_current(study: str, results: Path) -> MeasurementSet:
     frame = read_measurements(results / "measurements" / f"{study}.csv")
     rounds = zip(frame["cell"], frame["round"].astype(int), frame["started_at"], strict=True)
-    return MeasurementSet(baselines.NOW, frame, baselines.describe(study, rounds, results))
+    return MeasurementSet(baselines.NOW, frame, baselines.describe_baseline(study, rounds, results))
 
 
 def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> list[CellPair]:
@@ -105,7 +105,9 @@ def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str])
         where = dict(zip(axes, key, strict=True))
         if not (key in saved and key in since):
             flag = SAME_RUNS if key in saved else NOT_SAVED
-            pairs.append(CellPair(where, flags=cell.flags, withheld={flag: flags.message(flag)}))
+            pairs.append(
+                CellPair(where, flags=cell.flags, withheld={flag: flags.flag_message(flag)})
+            )
             continue
         old, new = saved[key], since[key]
         path = "/".join(value or "-" for value in key)
@@ -139,7 +141,7 @@ def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 
 def _cells(frame: pd.DataFrame, axes: Sequence[str]) -> dict[Key, CellResult]:
     rounds = by_round(frame, axes, MEAN)
-    logs = grouped(rounds.assign(logs=np.log(rounds[DEFAULT])), axes)["logs"].agg(list)
+    logs = group_rows(rounds.assign(logs=np.log(rounds[DEFAULT])), axes)["logs"].agg(list)
     cells = by_cell(by_round(frame, axes), axes)
     results = map(CellResult, cells[DEFAULT], logs, cells["hosts"], cells["flags"], cells["work"])
     return dict(zip(map(tuple, cells[[*axes]].to_numpy()), results, strict=True))
@@ -154,11 +156,11 @@ def _withheld(
 ) -> dict[str, str]:
     withheld = {}
     if len(hosts := _hosts(*sides)) > 1:
-        withheld[HOSTS] = f"{flags.message(HOSTS)} ({', '.join(hosts)})"
+        withheld[HOSTS] = f"{flags.flag_message(HOSTS)} ({', '.join(hosts)})"
     before, now = (dict(side or {}) for side in settings)
     for flag, key in SETTINGS.items():
         if before.get(key) != now.get(key):
-            withheld[flag] = flags.message(flag)
+            withheld[flag] = flags.flag_message(flag)
     works = {"saved": sides[0].work, baselines.NOW: sides[1].work}
     if refused := same_work.refusal(command, works):
         withheld[refused.flag] = refused.reason
@@ -290,7 +292,7 @@ def _points(
     rounds = by_round(snapshot.frame, axes, MEAN)
     rounds = rounds.assign(log=np.log(rounds[DEFAULT]))
     points = []
-    for (*key, host), logs in grouped(rounds, [*axes, "host"])["log"]:
+    for (*key, host), logs in group_rows(rounds, [*axes, "host"])["log"]:
         mean, call = ratio_interval(logs), calls.get(tuple(key), {})
         points.append(
             {

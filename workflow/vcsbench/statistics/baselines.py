@@ -105,7 +105,7 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
         if not rows:
             raise UserError(f"{path}: the study has not been measured. Run `make report` first.")
         rounds = [(row["cell"], int(float(row["round"])), row["started_at"]) for row in rows]
-        measured.append((study, content, describe(study, rounds, results)))
+        measured.append((study, content, describe_baseline(study, rounds, results)))
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sentences = []
     for study, content, about in measured:
@@ -118,7 +118,9 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
     return sentences
 
 
-def describe(study: str, rounds: Iterable[tuple[str, int, str]], results: Path) -> Description:
+def describe_baseline(
+    study: str, rounds: Iterable[tuple[str, int, str]], results: Path
+) -> Description:
     """Describe measurements by the contexts of their cells; `rounds` are (cell, number, start).
 
     Raise UserError if a context is missing or of another run.

@@ -99,13 +99,13 @@ def keys_of(row: Mapping[str, Value]) -> dict[str, Value]:
     return {name: value for name, value in row.items() if name not in _FACTS}
 
 
-def values_of(selected: object) -> list[str]:
+def axis_values(selected: object) -> list[str]:
     return [str(value) for value in (selected if isinstance(selected, list) else [selected])]
 
 
 def matches_cell(cell: Mapping[str, str], where: Mapping[str, object]) -> bool:
     """Return True if `where` selects a cell; axes that the cell lacks are ignored."""
-    return all(cell[a] in values_of(selected) for a, selected in where.items() if a in cell)
+    return all(cell[a] in axis_values(selected) for a, selected in where.items() if a in cell)
 
 
 # A value that needs more rounds than this lies on its bound.

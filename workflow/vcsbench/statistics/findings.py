@@ -14,7 +14,7 @@ import pandas as pd
 from vcsbench import words
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import flags, run_columns, same_work
-from vcsbench.evidence.measurements import DECIDING_SHARE, grouped
+from vcsbench.evidence.measurements import DECIDING_SHARE, group_rows
 from vcsbench.metrics import metric_of, name_in, names
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import (
@@ -225,7 +225,7 @@ class FindingCheck:
         if self.metric not in rounds:
             return Evaluation(reasons=[Reason("no-metric", {"metric": self.metric})])
         rows = self.involved(rounds)
-        parts = [part for _, part in grouped(rows, self.keys)] if self.sides else [rows]
+        parts = [part for _, part in group_rows(rows, self.keys)] if self.sides else [rows]
         if hosts := {host for part in parts if part["host"].nunique() > 1 for host in part["host"]}:
             return _of_several_hosts(hosts)
         rows, refused = self._comparable(rows)
@@ -240,7 +240,7 @@ class FindingCheck:
         if not value.n:
             return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
         value = self._with_error(rows, noise)
-        over = self._over(grouped(rows, self.keys).ngroups)
+        over = self._over(group_rows(rows, self.keys).ngroups)
         others = [*self._partial(rounds, rows, context.grid), *small]
         if refused:
             return Evaluation(value, INCONCLUSIVE, [*refused, *others], over)
@@ -261,7 +261,7 @@ class FindingCheck:
         The least of several noisy values is below each true one, and more rounds do not change that. So pairs
         and cells are averaged over their rounds first, and the least or greatest of them is taken then.
         """
-        over, parts = self.finding["expect"]["over"], grouped(rows, self.keys)
+        over, parts = self.finding["expect"]["over"], group_rows(rows, self.keys)
         if over != MEDIAN and parts.ngroups > 1:
             estimates = [self._with_error(part, noise) for _, part in parts]
             return _reduce([e for e in estimates if e.n], over, bool(self.sides))
@@ -289,7 +289,7 @@ class FindingCheck:
             values = rows.assign(value=rows[metric])
         values = values[values["value"].notna()]
         of_rounds = values.groupby("round")["value"]
-        count, over = grouped(values, self.keys).ngroups, self.finding["expect"]["over"]
+        count, over = group_rows(values, self.keys).ngroups, self.finding["expect"]["over"]
         reduced = of_rounds.agg(over)[of_rounds.count() == count]
         if len(reduced) == 1:
             return Estimate(float(reduced.iloc[0]), math.nan, math.nan, 1)
@@ -305,13 +305,13 @@ class FindingCheck:
             return rows
         axis = self.compare["axis"]
         both = pd.concat([rows[rows[axis] == side] for side in self.sides])
-        partners = grouped(both, self.keys)[axis].transform("nunique")
+        partners = group_rows(both, self.keys)[axis].transform("nunique")
         return both[partners == len(self.sides)]
 
     def _comparable(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
         compared = [rows.iloc[:0]]
         refused: dict[str, Reason] = {}
-        for _, part in grouped(rows, self.keys):
+        for _, part in group_rows(rows, self.keys):
             sides = part[self.compare["axis"]] if self.compare else [""] * len(part)
             name = same_work.name_of(dict(part.iloc[0]), self.keys)
             refusal = same_work.refusal(name, dict(zip(sides, part["work"], strict=True)))
@@ -325,10 +325,10 @@ class FindingCheck:
     def _without_small(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
         if rows.empty or FIXED_SHARE not in rows:
             return rows, []
-        small = grouped(rows, self.keys)[FIXED_SHARE].transform("max") > DECIDING_SHARE
+        small = group_rows(rows, self.keys)[FIXED_SHARE].transform("max") > DECIDING_SHARE
         if not small.any():
             return rows, []
-        excluded, total = (grouped(part, self.keys).ngroups for part in (rows[small], rows))
+        excluded, total = (group_rows(part, self.keys).ngroups for part in (rows[small], rows))
         values = {"excluded": excluded, "total": words.count_of(total, "pair")}
         return rows[~small], [Reason("fixed-cost", values)]
 
@@ -340,7 +340,7 @@ class FindingCheck:
             where = {**self.where, **side}
             cells = [cell for cell in grid if matches_cell(cell, where)]
             if not cells:
-                named = [f"{a} {' or '.join(contract.values_of(v))}" for a, v in where.items()]
+                named = [f"{a} {' or '.join(contract.axis_values(v))}" for a, v in where.items()]
                 return Reason("not-in-grid", {"cells": ", ".join(named) or "any"})
             if all(cell["skip"] for cell in cells):
                 return Reason("skipped", {"reason": cells[0]["skip"]})
@@ -359,7 +359,7 @@ class FindingCheck:
         measured = cells.merge(known[axes].drop_duplicates())
         if len(measured) == len(cells):
             return []
-        n = grouped(used, self.keys).ngroups
+        n = group_rows(used, self.keys).ngroups
         reduced = words.count_of(n, "pair" if self.compare else "cell")
         values = {"measured": len(measured), "total": len(cells), "reduced": reduced}
         return [Reason("partial", values)]
@@ -381,7 +381,7 @@ class FindingCheck:
         if self.sides and not metric_of(self.metric).exact:
             cells = self._without_small(cells)[0]
         rows = known.merge(cells[self.axes].drop_duplicates())
-        both, all_ = (grouped(part, self.keys).ngroups for part in (rows, known))
+        both, all_ = (group_rows(part, self.keys).ngroups for part in (rows, known))
         same = self.estimate(rows).value
         side = contract.side_of(self.finding, same)
         if both in (0, all_) or not side or side != contract.side_of(self.finding, value.value):

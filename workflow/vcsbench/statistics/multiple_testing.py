@@ -130,7 +130,7 @@ def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
     return Estimate(quotient, quotient, quotient, len(pairs), 0.0, len(pairs) - 1)
 
 
-def call_counts(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     low, high, ratios = (table[name].astype(float) for name in ("low", "high", "ratio"))
     constant = np.isfinite(low) & (low == high)
     calls = table["call"].mask(constant & (ratios > 1), metric.calls[0])

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.evidence import flags, run_columns, same_work
-from vcsbench.evidence.measurements import grouped, in_order
+from vcsbench.evidence.measurements import group_rows, in_order
 from vcsbench.metrics import COUNT, Metric, metric_in, metric_of
 from vcsbench.statistics import aggregation as rows
 from vcsbench.statistics import contract
@@ -20,7 +20,7 @@ from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, MEDIAN, pair_rows
 from vcsbench.statistics.contract import DEFAULT_LIMITS, STATISTIC, STATISTICS, Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, ratio_interval
 from vcsbench.statistics.multiple_testing import (
-    call_counts,
+    call_exact_rows,
     call_table,
     constant_ratio,
     without_time_flags,
@@ -116,7 +116,7 @@ def _table(
             table = table.assign(flags=run_columns.same_binaries(table, aggregation.frame, keys))
         if aggregation.is_measured and not table.empty:
             table = call_table(table, aggregation.noise(metric.name), metric, limits)
-            table = call_counts(table, metric) if metric.exact else table
+            table = call_exact_rows(table, metric) if metric.exact else table
         order = {**order, "candidate": list(compare["candidates"])}
         table = in_order(table, order, [*keys, "candidate"])
     else:
@@ -196,7 +196,7 @@ def _estimates(
     logs: pd.DataFrame, shared: Sequence[str], metric: Metric
 ) -> dict[tuple[str, ...], Estimate]:
     quotients = _quotients(logs, metric.name)
-    pairs = grouped(logs.assign(quotient=quotients, log=np.log(quotients)), shared)
+    pairs = group_rows(logs.assign(quotient=quotients, log=np.log(quotients)), shared)
     # One column of a part takes a tenth of the time of all columns.
     estimates = {name if shared else (): ratio_interval(part) for name, part in pairs["log"]}
     if metric.exact:
@@ -250,7 +250,7 @@ def ratio_columns(estimate: Estimate) -> dict[str, float]:
 def _withheld(sides: Sequence[Row], metric: Metric) -> tuple[list[str], str]:
     flag = "hosts-differ"
     if len({host for side in sides for host in side["hosts"].split()}) > 1:
-        return [flag], flags.message(flag)
+        return [flag], flags.flag_message(flag)
     missing = [side["not_counted"] for side in sides if math.isnan(side[metric.name])]
     reasons = (run_columns.why_not_counted(why, metric.needs) for why in missing)
     return [], next(filter(None, reasons), "")
