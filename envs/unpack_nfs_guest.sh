@@ -31,7 +31,7 @@ trap 'rm -rf -- "$parts"' EXIT
 say "fetching ${packages[*]}"
 # apt's user cannot write into root's folders.
 (cd "$parts/packages" && apt-get -qq -o APT::Sandbox::User=root download "${packages[@]}") ||
-    die "could not be fetched, see the lines above. `apt-get update` may help"
+    die "could not be fetched, see the lines above. 'apt-get update' may help"
 for package in "$parts"/packages/*.deb; do
     dpkg-deb --extract "$package" "$parts/root"
 done
