@@ -291,7 +291,6 @@ def cell_rounds(number: int, more: str = "") -> str:
 
 def _describe_stages(job: Job) -> Iterator[str]:
     stages = progress.read_stages(job.log)
-    # A stage that has counted nothing waits for another one.
     counted = [stage for stage in stages if stage.done or stage.total] or stages[-1:]
     for stage in counted:
         yield f"{job.phrase(0, stage.name)}{_extent(stage)}"

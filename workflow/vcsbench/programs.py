@@ -15,7 +15,6 @@ from typing import NamedTuple
 from vcsbench.errors import UserError
 
 PROGRAMS = ("bin", "sbin")
-# Where Debian, Fedora and FreeBSD have them.
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
 SYSTEM_MODULES = (
     "/usr/lib/apache2/modules",

@@ -23,7 +23,6 @@ from vcsbench.words import is_number
 Row = Mapping[Any, Any]
 Table = tuple[Row, Sequence[Row]]
 Where = Mapping[str, str]
-# The values of all axes, in the study's order.
 Cell = tuple[str, ...]
 
 BETTER, WORSE, EQUAL = "better", "worse", "equal"

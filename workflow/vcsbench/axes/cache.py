@@ -60,7 +60,6 @@ STATES: dict[str, State] = {
         "setup": ["start-server"], "prepare": ["restore", "sync"],
         "warmup": 1, "runs": 2, "promises": _KEPT,
     },
-    # A study without the axis.
     "": {
         "setup": ["start-server"], "prepare": ["restore", "sync"], "warmup": 1, "promises": {},
     },

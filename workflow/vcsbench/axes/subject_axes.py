@@ -43,7 +43,6 @@ SETTINGS = """Settings: db/fsfs.conf of a loaded repository has the defaults of 
 its format. f6-today has those that today's svnadmin uses for f6. Today's svnadmin loads all of them:
 improvements that are no settings are in each."""
 
-# Only full shards get packed.
 SHARD = 1000
 
 MAKE, GUEST = "make", "guest"
@@ -177,7 +176,6 @@ def _format_findings(env: Environment) -> list[str]:
 
 
 def _exported(env: Environment) -> str:
-    # A local repository is its own loaded form.
     tree = env.sources[env.only].tree(env.root)
     if tree:
         return f"Exports read the folder {printable(tree)}."

@@ -17,7 +17,6 @@ from vcsbench.measure.work import APART
 from vcsbench.records import Context, RunRecord
 
 OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
-# All other figures stand between these.
 FIRST = ("revisions", "paths", "changes", "nodes", "files", "directories", "symlinks", "lines")
 LAST = ("bytes_in_files", "bytes")
 NAMES = {"paths": "changed paths", "msg_lines": "lines of messages", "bytes_in_files": "bytes"}

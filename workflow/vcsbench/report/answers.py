@@ -30,7 +30,6 @@ from vcsbench.evidence.measurements import FLAGGED_SHARE
 from vcsbench.report import charts
 from vcsbench.report.results import Results, Rows, unique_values, values_in, values_label, varying
 
-# A reader does not choose these.
 NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
 STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}

@@ -153,7 +153,6 @@ def read_results(
     files: dict[str, Any] = {
         kind: read_records(folder / kind / f"{name}.csv") for kind in CSV_FILES
     }
-    # Cells of the empty repository measure the fixed cost only.
     files["grid"] = [cell for cell in files["grid"] if cell.get("repo") != EMPTY]
     for kind, below in JSON_FILES.items():
         files[kind] = _read_json(folder / below / f"{name}.json") or {}

@@ -48,7 +48,6 @@ MARKS = {
     **dict([PER_CENT, GREY, BAR, NOTHING, *grids.ABSENT.values(), DEVIATION]),
 }
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
-# The interval excludes 1, and the call is no difference.
 CORRECTED = (
     "The interval is of this number alone. The call is corrected for all comparisons of its table, "
     "because some are far out by chance."

@@ -201,7 +201,6 @@ class SamplingState:
         self.plan, self.mode = plan, plan.config.settings.measure
         self.is_cluster = is_cluster
         cells = plan.cells if self.mode == UNFAILED else []
-        # The existing results of each cell with a failed round.
         self.failed = {
             (cell.study, cell.path): set(filter(plan.is_fresh, exports))
             for cell in cells

@@ -227,7 +227,6 @@ class Project:
 
     def end(self, failed: bool = False) -> None:
         """Store the digests of files, record that jobs failed, and collect the results of nodes."""
-        # A disk may be full.
         with suppress(OSError):
             if failed:
                 (self.root / FAILED).touch()

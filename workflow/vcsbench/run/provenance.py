@@ -44,7 +44,6 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
 
 def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
     head = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
-    # A folder below another work tree is none.
     is_tree = len(head) == 2 and Path(head[0]).resolve() == root.resolve()
     status = ("status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
     listed = _git(root, *status) if is_tree else ""

@@ -324,7 +324,6 @@ def end_processes(root: Path) -> int:
     processes.send(first, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
     while running:
-        # New ones may start while others end.
         if time.monotonic() > deadline:
             processes.send(running, signal.SIGKILL)
         time.sleep(0.02)

@@ -196,7 +196,6 @@ def is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
     place = Path(os.path.realpath(path))
     if any(not folder.stat().st_mode & stat.S_IXOTH for folder in place.parents):
         return True
-    # A link leads to folders above its target.
     return not can_others_read(place.stat()) or any(
         is_closed(Path(entry.path)) if entry.is_symlink() else not can_others_read(entry.stat())
         for entry in below

@@ -25,7 +25,6 @@ PROPERTIES, TEXT = b"Prop-content-length", b"Text-content-length"
 CONTENT = b"Content-length"
 RECORDS = (FORMAT, UUID, REVISION, NODE)
 PATHS = (NODE, COPY_PATH)
-# svnadmin reads 64 bits with a sign.
 NUMBERS = {FORMAT: 1000, **dict.fromkeys((REVISION, COPY_REVISION), 2**40)}
 NUMBERS |= dict.fromkeys((PROPERTIES, TEXT, CONTENT), 2**62)
 _TEXTS = {

@@ -48,7 +48,6 @@ from vcsbench.sources.dump_reader import DumpReader
 TRUNK = "trunk"
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
 _URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
-# A line of `svn propget --xml`.
 _TARGET = re.compile(rb'\s*path="([^"]*)">?$')
 # Only a tree that was copied into itself many times has more.
 MAX_ENTRIES = 10_000_000

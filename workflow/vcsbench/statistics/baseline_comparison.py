@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from vcsbench.config.study import TableDefinition
     from vcsbench.statistics.baselines import CellSettings, Description
 
-# No study has an axis of this name.
 SINCE = "(when)"
 NOT_SAVED, SAME_RUNS, HOSTS = "not-saved", "same-runs", "hosts-differ"
 SETTINGS = {"other-command": "command", "other-repository": "repository", "other-method": "method"}

@@ -30,12 +30,10 @@ MOUNTS = Path("/proc/self/mounts")
 # Memory that Snakemake and the loading programs take.
 LOADING_BYTES = 256 << 20
 LEAST_BYTES = 256 * 1024
-# Errors of a storage that takes no more, or nothing.
 REFUSALS = (*FULL, errno.EROFS)
 # E and the errno, or S13 of SQLite, which has Subversion's cache of representations.
 _SVN_ERRNO = re.compile(r"\bE000(\d{3})\b")
 _SQLITE_FULL = re.compile(r"sqlite\[S13\]")
-# linux/fs.h
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_TOPDIR_FL = 0x80086601, 0x40086602, 0x00020000
 LOOP_CONTROL = "/dev/loop-control"
 
