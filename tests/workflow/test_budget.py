@@ -17,7 +17,7 @@ FORMATS = {"command": "log", "ra": "file", "format": ["f6", "f7"], "packing": "n
 # Two blocks of two cells. One cell of each has a duplicate.
 GRID = {STUDY: {"include": [{**FORMATS, "config": "slow", "cache": ["hot-os", "hot-svn"]}]}}
 # Large enough that its cells are not mostly start-up, which get no further rounds.
-RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.02, "seed": 1}}
+RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.06, "seed": 1}}
 FIRST = 5
 # Smallest relevant effect in percent: above all widths of intervals, and below all.
 COARSE, FINE = 1000, 0.5
