@@ -79,7 +79,8 @@ def test_larger_budget_continues_and_measures_new_rounds_only(measured):
     first, last = decisions(measured)[0], decisions(measured)[-1]
     assert all(after[path] == at for path, at in before.items())
     assert len(after) > len(before), last
-    assert first["gives"] and last["why"] == "time is up"
+    # Two formats that differ clearly are decided before the time is up.
+    assert first["gives"] and last["why"] in ("time is up", "answered")
     # All cells of a block have the rounds of the decision.
     measured_rounds = rounds(measured)
     for block, number in last["rounds"].items():
