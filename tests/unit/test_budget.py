@@ -52,9 +52,6 @@ HALF = t_quantile(DEGREES, 1 - ALPHA)
         (needed(3.0, 0.001, n=2), LIMITS.min_rounds),
         (needed(3.0, math.nan, n=1), LIMITS.min_rounds),
         (needed(3.0, 0.001, twin_sd=math.nan), math.inf),  # without duplicates nothing is called
-        (needed(1.0, 1.001 * NARROW, share=math.nan), 6),
-        (needed(1.0, 1.001 * NARROW, share=0.51), math.inf),  # mostly fixed cost
-        (needed(1.0, 1.001 * NARROW, share=0.51, call=NOT_SHOWN), 5),
     ],
 )
 def test_comparison_rounds_follow_widths_and_sizes(rounds, expected):

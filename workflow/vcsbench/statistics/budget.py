@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vcsbench.evidence.measurements import DECIDING_SHARE, TimeBreakdown
+from vcsbench.evidence.measurements import TimeBreakdown
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
@@ -99,11 +99,9 @@ def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> f
     """Return the rounds after which a table's row is precise enough, with today's mean and scatter.
 
     All of its error is taken to shrink, because after few rounds the part of duplicates is mostly
-    chance. A row that is mostly fixed cost decides nothing, so it gets no further rounds.
+    chance.
     """
-    if row["fixed_share"] > DECIDING_SHARE and row["call"] != TOO_NOISY:
-        return row["n"]
-    if math.isnan(row["twin_sd"]) or row["fixed_share"] > DECIDING_SHARE:
+    if math.isnan(row["twin_sd"]):
         return math.inf
     if math.isnan(row["error"]):
         return limits.min_rounds
