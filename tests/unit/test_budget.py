@@ -32,9 +32,9 @@ DEGREES = 60
 BOTH = t_quantile(DEGREES, 1 - ALPHA) + t_quantile(DEGREES, 1 - 2 * EQUIVALENCE_ALPHA)
 
 
-def needed(ratio, error, n=5, twin_sd=0.0, share=0.1, call=TOO_NOISY):
+def needed(ratio, error, n=5, twin_sd=0.0):
     row = {"ratio": ratio, "error": error, "n": n, "degrees": DEGREES, "twin_sd": twin_sd}
-    return comparison_rounds({**row, "fixed_share": share, "call": call}, ALPHA, LIMITS)
+    return comparison_rounds(row, ALPHA, LIMITS)
 
 
 NARROW = math.log1p(0.1) / BOTH
@@ -126,7 +126,7 @@ def test_allocate_rounds_batch_takes_half_of_time(spent_s, left_s, rounds):
 def table_comparisons(error, *commands, limits=LIMITS):
     """Return the comparisons of a table of equal formats with this error."""
     row = {"baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY, "error": error}
-    row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2, "fixed_share": 0.1}
+    row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
     settings = ComparisonSettings({"t": {"compare": compare}}, {}, ["command"], limits)
     table = pd.DataFrame([{"command": command, **row} for command in commands])
