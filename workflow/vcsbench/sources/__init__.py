@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
-from vcsbench.external import hide_password, is_url, printable
+from vcsbench.external import hide_password, printable
 from vcsbench.sources import dump_source, git_source, svn_source
 from vcsbench.sources.base import (
     FILE_SCHEME,
@@ -19,6 +19,7 @@ from vcsbench.sources.base import (
     SizeEstimate,
     Source,
     is_closed,
+    is_server_url,
     local_path,
     unreachable,
 )
@@ -57,8 +58,8 @@ def open_source(name: str, definition: Definition, where: str = "config/config.y
         raise UserError(
             f"{where}: repositories.{name}.source: must be one of {', '.join(KINDS)}, not {kind!r}"
         )
-    is_url = kind == "svn" and "url" in definition
-    return (SvnUrlSource if is_url else KINDS[kind])(name, definition, where)
+    has_url = kind == "svn" and "url" in definition
+    return (SvnUrlSource if has_url else KINDS[kind])(name, definition, where)
 
 
 def detect(path: str) -> dict[str, str]:
@@ -66,7 +67,7 @@ def detect(path: str) -> dict[str, str]:
 
     Raise UserError for anything else.
     """
-    if is_url(path) and not path.startswith(FILE_SCHEME):
+    if is_server_url(path):
         raise UserError(
             f"{printable(hide_password(path))}: is a URL; give one of Subversion under "
             "`repositories` in the configuration, with `source: svn` and `url`; "

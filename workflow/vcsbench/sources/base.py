@@ -169,6 +169,11 @@ def digest_of_file(kind: str, path: Path) -> str:
     return digest_of(kind, path.resolve(), state.st_size, state.st_mtime_ns)
 
 
+def is_server_url(text: str) -> bool:
+    """Return True for a URL of a server, and False for a path or a URL of a local repository."""
+    return is_url(text) and not text.startswith(FILE_SCHEME)
+
+
 def local_path(text: str) -> Path:
     """Return a path as the user wrote it, with ~ and file://. It need not exist.
 
@@ -240,7 +245,7 @@ class Options:
     def path(self, key: str) -> Path:
         """Return a path; see local_path(). Subversion and reports need UTF-8."""
         text = str(self._definition.get(key) or self.text(key))
-        if is_url(text) and not text.startswith(FILE_SCHEME):
+        if is_server_url(text):
             raise self.error(key, f"{hide_password(text)} is a URL, not a path")
         try:
             path = local_path(text)
