@@ -73,6 +73,20 @@ def test_with_fixed_cost_counts_delayed_acknowledgements():
     assert both["fixed_share"].unique() == pytest.approx([0.6])
 
 
+@pytest.mark.parametrize(
+    ("columns", "share"),
+    [
+        ({"user_s": 0.5, "system_s": 0.3, "server_cpu_s": 0.2}, 0.1),
+        ({"user_s": 0.5, "busy_s": 0.98, "cores": 1}, 0.12),
+        ({"user_s": 0.5, "busy_s": 0.98, "cores": 2}, 0.5),
+    ],
+)
+def test_with_fixed_cost_counts_late_acknowledgements_of_a_busy_client_as_no_wait(columns, share):
+    late = [row | columns for row in runs("ruby", 1.0, delayed_acks=10)]
+    frame = measured(late, runs("empty", 0.1, delayed_acks=0))
+    assert frame["fixed_share"].unique() == pytest.approx([share])
+
+
 def test_with_fixed_cost_never_divides_by_another_host():
     other = [row | {"host": "there"} for row in runs("empty", 0.02)]
     assert measured(runs("ruby", 0.1), other)["fixed_share"].isna().all()

@@ -322,7 +322,7 @@ def split_fixed_cost(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def with_fixed_cost(runs: pd.DataFrame, fixed: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """Add `fixed_cost_s` (seconds: median of the command's fixed-cost runs on the host, plus delayed
+    """Add `fixed_cost_s` (seconds: median of the command's fixed-cost runs on the host, plus waits for late
     acknowledgements) and `fixed_share` (of the cell's median time). Unknown values are empty."""
     keys = [axis for axis in axes if axis not in NOT_FIXED]
     fixed = fixed.assign(fixed_cost_s=fixed["elapsed_s"] - _acknowledgement_s(fixed))
@@ -338,9 +338,19 @@ def with_fixed_cost(runs: pd.DataFrame, fixed: pd.DataFrame, axes: Sequence[str]
 
 
 def _acknowledgement_s(frame: pd.DataFrame) -> pd.Series:
-    if "delayed_acks" not in frame:
-        return pd.Series(0.0, index=frame.index)
-    return pd.to_numeric(frame["delayed_acks"], errors="coerce").fillna(0.0) * DELAYED_ACK_S
+    """Return the seconds of each run in which delayed acknowledgements held it up.
+
+    A wait is idle time: a busy client acknowledges late, too, and nobody waits for that.
+    """
+
+    def numbers(column: str) -> pd.Series:
+        values = frame.get(column, pd.Series(0.0, index=frame.index))
+        return pd.to_numeric(values, errors="coerce").fillna(0.0)
+
+    processes = numbers("user_s") + numbers("system_s") + numbers("server_cpu_s")
+    machine = numbers("busy_s") / numbers("cores").clip(lower=1.0)
+    idle = (numbers("elapsed_s") - processes.clip(lower=machine)).clip(lower=0.0)
+    return (numbers("delayed_acks") * DELAYED_ACK_S).clip(upper=idle)
 
 
 @dataclass(frozen=True)
