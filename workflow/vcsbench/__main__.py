@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vcsbench import words
 from vcsbench.errors import UserError, printable, sentence_of
 from vcsbench.external import is_url
 from vcsbench.records import Recipe
@@ -181,9 +182,9 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
         texts = [f"{step}: {STEPS[step]}" for step in steps]
         lines += [("" if i else when, text) for i, text in enumerate(texts)]
     is_first_discarded = state.get("discard") and not state["warmup"]
-    clears = "clear-caches" in steps_of(state)
+    warmup, clears = words.count_of(state["warmup"], "run"), "clear-caches" in steps_of(state)
     lines += [
-        ("warm-up", "the first run of a copy" if is_first_discarded else f"{state['warmup']} runs"),
+        ("warm-up", "the first run of a copy" if is_first_discarded else warmup),
         ("runs", f"{recipe['runs']} timed by hyperfine"),
         ("work", f"{recipe['work']}: {KINDS[recipe['work']].description}"),
         ("caches", f"cleared by {recipe['clearing']}" if clears else "not cleared"),

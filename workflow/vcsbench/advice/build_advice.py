@@ -74,7 +74,8 @@ def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
             of_pairs = [pair for _, pair in members]
             answers.append(_answer(candidate, of_pairs, average, card.min_effect_pct))
     for lost in card.missing:
-        lines.append(f"{lost.value}: not measured in {lost.cells} cells. {lost.reason}.")
+        cells = words.count_of(lost.cells, "cell")
+        lines.append(f"{lost.value}: not measured in {cells}. {lost.reason}.")
     cases = [
         replace(c, pairs=tuple(p for p in c.pairs if p.candidate not in same)) for c in card.cases
     ]

@@ -220,9 +220,8 @@ def _why_not_packing(value: str, parts: Recipe, env: Environment) -> str:
     revisions = env.revisions(name)
     if revisions >= SHARD:
         return ""
-    return (
-        f"{name} has {revisions} revisions, fewer than a shard of {SHARD}: there is nothing to pack"
-    )
+    number = words.count_of(revisions, "revision")
+    return f"{name} has {number}, fewer than a shard of {SHARD}: there is nothing to pack"
 
 
 def _why_no_packed_copy(value: str, made: FormatValue, env: Environment) -> str:

@@ -290,7 +290,7 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     needed = words.size(need)
     needed += f", spacers of {words.size(spacers)} included" if spacers else ""
     print(
-        f"{len(jobs)} copies need {needed}; {path} has {words.size(free)}",
+        f"{words.count_of(len(jobs), 'copy needs', 'copies need')} {needed}; {path} has {words.size(free)}",
         file=sys.stderr,
         flush=True,
     )

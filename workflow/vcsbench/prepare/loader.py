@@ -74,7 +74,8 @@ def choose_staging(
         if need[device] > free[device]:
             raise _no_space(workdir, need[device], free[device])
     _log(
-        f"{repositories} repositories of about {words.size(size)} each, and {sum(copies.values())} copies; "
+        f"{words.count_of(repositories, 'repository', 'repositories')} of about {words.size(size)} each, and "
+        f"{words.count_of(sum(copies.values()), 'copy', 'copies')}; "
         + ", ".join(f"{w.path} has {words.size(free[device])}" for w, device in devices.items())
     )
     for workdir, device in devices.items():
@@ -130,7 +131,8 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
         ):
             streamed = _stream(source, paths)
         facts = replace(streamed, notes=[*facts.notes, *streamed.notes])
-    _log(f"loaded {facts.revisions} revisions in {time.monotonic() - begun:.1f} s")
+    loaded = words.count_of(facts.revisions, "revision")
+    _log(f"loaded {loaded} in {time.monotonic() - begun:.1f} s")
     with ThreadPoolExecutor(2) as pool:
         packing_s = [*pool.map(partial(_finish, pairs=pairs), [*copied, *paths])]
     for fmt, packing in pairs:
@@ -246,9 +248,10 @@ def _remove_bogus_dates(copy: Path) -> list[str]:
     if not bogus:
         return []
     first, date = next(iter(bogus.items()))
+    revisions = words.count_of(len(bogus), "revision")
     return [
-        f"{len(bogus)} revisions have a svn:date that Subversion cannot read, first revision {first}: "
-        f"{date}. The copies have no date there."
+        f"Subversion cannot read the svn:date of {revisions}, first revision {first}: {date}. "
+        f"The copies have no date there."
     ]
 
 

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import cast
 
+from vcsbench import words
 from vcsbench.files import read_json
 from vcsbench.prepare.copies import missing_copies, staged_path
 from vcsbench.records import LoadRecord
@@ -98,8 +99,9 @@ class PreparedRepositories:
         ]
         if gone:
             more = [f"and {len(gone) - LISTED} more"] if len(gone) > LISTED else []
+            copies_are = words.count_of(len(gone), "copy is", "copies are")
             print(
-                f"{workdir}: {len(gone)} copies are missing or were changed, and are made again "
+                f"{workdir}: {copies_are} missing or changed, and made again "
                 f"({'; '.join(gone[:LISTED] + more)})",
                 file=sys.stderr,
             )

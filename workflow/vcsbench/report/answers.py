@@ -180,7 +180,7 @@ def _card_view(card: Card, costs: Sequence[str], rates: Sequence[float]) -> Card
     lines = [*card.lines, *card.notes]
     for lost in () if card.question.aggregate else card.missing:
         value = value_label(name, lost.value)
-        lines.append(f"{value}: {lost.cells} cells not measured: {lost.reason}.")
+        lines.append(f"{value}: {words.count_of(lost.cells, 'cell')} not measured: {lost.reason}.")
     has_several = len({pair.candidate for _, pair in pairs}) > 1
     rows = [_forest_row(card, case, pair, axis, has_several) for case, pair in pairs]
     drawing = charts.forest_axis(axis)

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from vcsbench import processes
+from vcsbench import processes, words
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.external import printable
@@ -309,7 +309,7 @@ def _user(uid: int) -> str:
 def _end_leftovers(root: Path) -> None:
     """End the processes of a killed run. Raise a UserError if a Snakemake of the user works here."""
     if number := end_processes(root):
-        print_message(f"ended {number} processes of a killed run.")
+        print_message(f"ended {words.count_of(number, 'process', 'processes')} of a killed run.")
     for pid in _other_processes():
         names = [Path(word).name for word in processes.command_line(pid)[:4]]
         with suppress(OSError):

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Literal
 
+from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.files import IMPOSSIBLE_PATHS
 from vcsbench.sources import dump_format
@@ -139,9 +140,10 @@ class DumpReader:
                 f"{first['bypass']}."
             )
         if counts["dates"]:
+            revisions = words.count_of(counts["dates"], "revision")
             notes.append(
-                f"{counts['dates']} revisions have a svn:date that Subversion cannot read, first "
-                f"{first['dates']}. The copies have no date there."
+                f"Subversion cannot read the svn:date of {revisions}, first {first['dates']}. "
+                f"The copies have no date there."
             )
         options = [BYPASS] if notes else []
         if counts["lengths"]:

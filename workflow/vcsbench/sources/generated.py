@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import BinaryIO
 
+from vcsbench import words
 from vcsbench.config.configuration import EMPTY
 from vcsbench.files import files_digest
 from vcsbench.sources import dump_format
@@ -129,8 +130,8 @@ class GeneratedSource(Source):
 
     def describe(self) -> str:
         return (
-            f"generated history like {self._profile.name}, {self._youngest:,} revisions "
-            f"(scale {self._scale:g}, seed {self._seed})"
+            f"generated history like {self._profile.name}, "
+            f"{words.count_of(self._youngest, 'revision')} (scale {self._scale:g}, seed {self._seed})"
         )
 
     @cached_property

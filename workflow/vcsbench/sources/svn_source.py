@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
 
+from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.external import (
     SMALL_FILE,
@@ -350,7 +351,7 @@ class SvnSource(Source):
 
     def describe(self) -> str:
         path = printable(os.fspath(self._path))
-        return f"Subversion repository {path}, {self._youngest():,} revisions"
+        return f"Subversion repository {path}, {words.count_of(self._youngest(), 'revision')}"
 
     @cached_property
     def _estimate(self) -> SizeEstimate:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypedDict, TypeVar
 
-from vcsbench import __version__
+from vcsbench import __version__, words
 from vcsbench.errors import UserError
 from vcsbench.files import write_bytes, write_json
 from vcsbench.machine import host_label
@@ -113,7 +113,8 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(description_path(name, study), {"saved_at": now, **about})
         write_bytes(path, content)
-        size = f"{len(about['cells'])} cells in {about['rounds']} rounds"
+        cells = words.count_of(len(about["cells"]), "cell")
+        size = f"{cells} in {words.count_of(about['rounds'], 'round')}"
         sentences.append(f"saved {path}: {size}, measured on {', '.join(about['hosts'])}")
     return sentences
 
