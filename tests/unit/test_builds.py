@@ -13,7 +13,7 @@ from vcsbench import processes, programs
 from vcsbench.axes.client_server import binaries_of, why_lacking
 from vcsbench.config.builds import ON_PATH, Build, read_builds
 from vcsbench.config.models import BuildPlace
-from vcsbench.config.validation import dotted
+from vcsbench.config.validation import dotted, validate
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine
 from vcsbench.measure.runs import server_libraries
@@ -42,7 +42,8 @@ def digests(build, argv, server):
 
 
 def read(root, **definitions):
-    places = {name: BuildPlace(**place) if place else None for name, place in definitions.items()}
+    kind = dict[str, dict[str, BuildPlace | None]]
+    places = validate({"builds": definitions}, kind, lambda _keys: "my.yaml")["builds"]
     return read_builds(
         places, root, lambda keys, text: UserError(f"my.yaml: `{dotted(keys)}`: {text}")
     )

@@ -159,7 +159,7 @@ def test_read_expectations_null_keys_are_missing(tmp_path):
     assert "metric" not in read["compare"] and is_expected(read, 1.0)
     path.write_text(path.read_text().replace("at_most: 2", "at_most: null"))
     read_definitions.cache_clear()
-    with pytest.raises(UserError, match="`expect` has no bound"):
+    with pytest.raises(UserError, match=r"`a.0..expect`: has no bound"):
         read_expectations([path], "a", AXES)
 
 

@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from scipy import stats
 from unit.synthetic import WORK
 from vcsbench.config.definitions import read_findings
 from vcsbench.errors import UserError
-from vcsbench.run import inputs
+from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import (
     DEFAULT_LIMITS,
@@ -91,10 +90,11 @@ def with_duplicates(variance, count):
 
 
 def published(name):
-    of = SimpleNamespace(study=name)
-    columns, metadata = inputs.group_columns(of), inputs.published_options(of)
-    numbers = read_published(inputs.published_numbers(of), inputs.axes(of), columns, **metadata)
-    return inputs.findings(of), inputs.axes(of), numbers, columns
+    of = StudyParams(name, None)
+    numbers = read_published(
+        of.published_numbers, of.axes, of.group_columns, **of.published_options
+    )
+    return of.findings, of.axes, numbers, of.group_columns
 
 
 @pytest.mark.parametrize(
@@ -339,15 +339,18 @@ COMPARE = "compare: {axis: format, baseline: f6"
     [
         ("", "`a[0].expect` is missing"),
         ("expct: {}", "`a[0].expct` is not a key here. Did you mean"),
-        (BOUND, "needs either"),
+        (BOUND, "`a[0]`: needs either"),
         ("level: elapsed_s, expect: {over: mean, at_most: 2}", "`a[0].expect.over`: 'mean'"),
-        ("level: elapsed_s, expect: {over: min}", "`a[0]`: `expect` has no bound"),
+        ("level: elapsed_s, expect: {over: min}", "`a[0].expect`: has no bound"),
         (f"where: {{cash: cold}}, {LEVEL}", "has no axis `cash`. Use one of command, format"),
-        (f"{COMPARE}}}, {BOUND}", "`compare.candidate` is missing"),
-        (f"compare: {{to: old, axis: format}}, {BOUND}", "`compare.axis` excludes `compare.to`"),
+        (f"{COMPARE}}}, {BOUND}", "`a[0].compare`: `candidate` is missing"),
+        (f"compare: {{to: old, axis: format}}, {BOUND}", "`a[0].compare`: `axis` excludes `to`"),
         (f"{LEVEL}}}, {{id: x, statement: z, {LEVEL}", "`a[1]`: the id `x` is there twice"),
-        (f"level: mb_s, {BOUND}", "`a[0]`: `level`: no metric mb_s"),
-        (f"{COMPARE}, candidate: f7, metric: mb_s}}, {BOUND}", "`compare.metric`: no metric mb_s"),
+        (f"level: mb_s, {BOUND}", "`a[0].level`: no metric mb_s"),
+        (
+            f"{COMPARE}, candidate: f7, metric: mb_s}}, {BOUND}",
+            "`a[0].compare.metric`: no metric mb_s",
+        ),
         (None, "must be a mapping"),
     ],
 )

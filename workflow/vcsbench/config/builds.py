@@ -67,17 +67,9 @@ class _Reader:
 
     def build(self, name: str) -> Build:
         definition, keys = self.definitions[name], ["builds", name]
-        sides = _sides(definition)
-        if not sides:
+        if not (sides := definition.sides if definition else {}):
             programs, environments = self._place(keys, definition)
             return Build(programs, programs, environments)
-        for key in ("prefix", "conda", "library_path"):
-            if getattr(definition, key) is not None:
-                raise self.error(
-                    keys,
-                    f"has `{min(sides)}` and `{key}`: a place is either for both sides or below "
-                    f"`client` and `server`. Move it there.",
-                )
         client, client_environments = self._side([*keys, "client"], sides.get("client"))
         server, server_environments = self._side([*keys, "server"], sides.get("server"))
         return Build(client, server, client_environments | server_environments)
@@ -88,24 +80,20 @@ class _Reader:
         if side not in self.definitions:
             known = ", ".join(self.definitions)
             raise self.error(keys, f"{side!r} is not defined. Use one of {known}.")
-        if _sides(self.definitions[side]):
+        definition = self.definitions[side]
+        if definition and definition.sides:
             text = f"{side!r} has different places for client and server. Use a place, or a build with one."
             raise self.error(keys, text)
-        return self._place(["builds", side], self.definitions[side])
+        return self._place(["builds", side], definition)
 
     def _place(self, keys: list[str], place: Side | None) -> tuple[Programs, dict[str, str]]:
         if place is None:
             return Programs(), {}
-        if place.prefix is not None and place.conda is not None:
-            raise self.error(keys, "has both `prefix` and `conda`. Remove one of them.")
         if place.conda is not None:
             return self._environment([*keys, "conda"], self._path(place.conda))
         parts = [part for part in (place.library_path or "").split(":") if part]
         libraries = ":".join(self._folder([*keys, "library_path"], part) for part in parts)
         if place.prefix is None:
-            if libraries:
-                text = "has `library_path` without `prefix`. Add the prefix (/usr for the system's programs)."
-                raise self.error(keys, text)
             return Programs(), {}
         prefix = self._folder([*keys, "prefix"], place.prefix)
         programs = Programs(prefix, libraries)
@@ -138,8 +126,3 @@ class _Reader:
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
         name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
         return Programs(str(self.root / ENVIRONMENTS / name)), {name: str(file)}
-
-
-def _sides(build: BuildPlace | None) -> dict[str, str | Side]:
-    sides = {"client": build.client, "server": build.server} if build else {}
-    return {name: side for name, side in sides.items() if side is not None}

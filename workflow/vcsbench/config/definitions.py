@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Required, TypedDict
+from typing import Annotated, Any, Literal, Required, Self, TypedDict
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from vcsbench.config.models import MISSING, NAME, Model, Name, Text, key
-from vcsbench.config.validation import check_metric, read_mapping, read_yaml, validate
+from vcsbench.config.models import MISSING, NAME, Metric, Model, Name, Text, key
+from vcsbench.config.validation import read_mapping, read_yaml, validate
 from vcsbench.errors import UserError
 
 GLOSSARY = Path("config", "words.yaml")
@@ -21,11 +21,23 @@ class ComparedSides(Model):
     axis: Text | None = key(None, "The compared axis.")
     baseline: Scalar | None = key(None, "Its value in the numerator.")
     candidate: Scalar | None = key(None, "Its value in the denominator.")
-    metric: Text | None = key(None, "The metric (default: elapsed_s).")
+    metric: Metric | None = key(None, "The metric (default: elapsed_s).")
     to: Name | None = key(
         None,
         "A saved baseline to compare with: elapsed(saved) / elapsed(now); 0.952 is 5 % slower.",
     )
+
+    @model_validator(mode="after")
+    def _has_sides(self) -> Self:
+        sides = {name: getattr(self, name) for name in ("axis", "baseline", "candidate", "metric")}
+        given = [name for name, value in sides.items() if value is not None]
+        if self.to is not None and given:
+            raise ValueError(f"`{given[0]}` excludes `to`. Remove one of them.")
+        if self.to is None and (missing := [*sides.keys() - {"metric", *given}]):
+            raise ValueError(
+                f"`{min(missing)}` is missing. `compare` needs axis, baseline and candidate."
+            )
+        return self
 
 
 class Expected(Model):
@@ -37,6 +49,12 @@ class Expected(Model):
     at_least: float | None = key(None, "The lower bound.", ge=-1e12, le=1e12)
     at_most: float | None = key(None, "The upper bound.", ge=-1e12, le=1e12)
 
+    @model_validator(mode="after")
+    def _has_a_bound(self) -> Self:
+        if self.at_least is None and self.at_most is None:
+            raise ValueError("has no bound. Add `at_least` or `at_most`.")
+        return self
+
 
 class Finding(Model):
     id: str = key(MISSING, "A short name, once in a study.", pattern=NAME)
@@ -46,7 +64,7 @@ class Finding(Model):
         "The cells of the finding: axes of the study, each with a value or a list of values. An axis that "
         "is left out (for example the repository) takes all that are measured.",
     )
-    level: Text | None = key(
+    level: Metric | None = key(
         None,
         "The metric whose own values are checked, by its name in workflow/vcsbench/metrics.py.",
     )
@@ -62,6 +80,12 @@ class Finding(Model):
     allow_not_measured: bool | None = key(
         None, "An expectation only: `check` accepts that nothing of it was measured."
     )
+
+    @model_validator(mode="after")
+    def _has_level_or_compares(self) -> Self:
+        if (self.level is None) == (self.compare is None):
+            raise ValueError("needs either `compare` or `level`. Add one of them.")
+        return self
 
 
 class SidesDefinition(TypedDict, total=False):
@@ -141,18 +165,11 @@ def _without_nulls(content: Any) -> Any:
 
 
 def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
-    compare = finding.get("compare")
-    if (compare is None) == ("level" not in finding):
-        raise UserError(f"{place}: needs either `compare` or `level`. Add one of them.")
-    if not {"at_least", "at_most"} & finding["expect"].keys():
-        raise UserError(f"{place}: `expect` has no bound. Add `at_least` or `at_most`.")
-    check_metric(finding.get("level"), f"{place}: `level`")
+    """Raise UserError for an axis that the study lacks, or a value that no cell has."""
     selected = [*finding["where"].items()]
-    if compare is not None:
-        check_metric(compare.get("metric"), f"{place}: `compare.metric`")
-        _check_compare(compare, place)
-        if "axis" in compare:
-            selected += [(compare["axis"], [compare["baseline"], compare["candidate"]])]
+    compare = finding.get("compare", {})
+    if "axis" in compare:
+        selected += [(compare["axis"], [compare["baseline"], compare["candidate"]])]
     for axis, values in selected:
         if axis not in axes:
             raise UserError(
@@ -164,18 +181,6 @@ def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
                 raise UserError(
                     f"{place}: `{axis}` has no value {value}. Use one of {', '.join(known)}."
                 )
-
-
-def _check_compare(compare: SidesDefinition, place: str) -> None:
-    if "to" in compare:
-        if mixed := sorted(compare.keys() - {"to"}):
-            raise UserError(
-                f"{place}: `compare.{mixed[0]}` excludes `compare.to`. Remove one of them."
-            )
-    elif missing := sorted({"axis", "baseline", "candidate"} - compare.keys()):
-        raise UserError(
-            f"{place}: `compare.{missing[0]}` is missing. `compare` needs axis, baseline and candidate."
-        )
 
 
 class Glossary(Model):

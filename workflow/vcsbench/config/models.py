@@ -5,9 +5,18 @@ config/README.md is generated from these models.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+from vcsbench.metrics import names as metric_names
 
 Item = TypeVar("Item")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
@@ -34,6 +43,15 @@ def unique(values: list[Item]) -> list[Item]:
     return values
 
 
+def known_metric(name: str) -> str:
+    if name not in metric_names():
+        raise ValueError(
+            f"no metric {name}. Use one of {', '.join(sorted(metric_names()))}, or add it to "
+            f"workflow/vcsbench/metrics.py."
+        )
+    return name
+
+
 def without_nul(text: str) -> str:
     if "\0" in text:
         raise ValueError("has a NUL character")
@@ -44,6 +62,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME, max_length=200)]
 Text = Annotated[
     str, StringConstraints(min_length=1, max_length=20_000), AfterValidator(without_nul)
 ]
+Metric = Annotated[Text, AfterValidator(known_metric)]
 Names = Annotated[list[Text], Field(min_length=1), AfterValidator(unique)]
 Minutes = Annotated[float, Field(gt=0, le=MOST_MINUTES)]
 Weight = Annotated[float, Field(gt=0, le=LARGEST)]
@@ -110,6 +129,16 @@ class Side(Model):
         "libraries from other folders than these and its prefix, its runs are invalid.",
     )
 
+    @model_validator(mode="after")
+    def _has_one_place(self) -> Self:
+        if self.prefix is not None and self.conda is not None:
+            raise ValueError("has both `prefix` and `conda`. Remove one of them.")
+        if self.library_path and self.prefix is None:
+            raise ValueError(
+                "has `library_path` without `prefix`. Add the prefix (/usr for the system's programs)."
+            )
+        return self
+
 
 class BuildPlace(Side):
     """One value of the axis `build`: a place of both sides, or one of each."""
@@ -120,6 +149,21 @@ class BuildPlace(Side):
         "the programs on the PATH.",
     )
     server: Text | Side | None = key(None, "The same for the server.")
+
+    @property
+    def sides(self) -> dict[str, str | Side]:
+        sides = {"client": self.client, "server": self.server}
+        return {name: side for name, side in sides.items() if side is not None}
+
+    @model_validator(mode="after")
+    def _is_for_both_sides_or_each(self) -> Self:
+        for name in ("prefix", "conda", "library_path"):
+            if self.sides and getattr(self, name) is not None:
+                raise ValueError(
+                    f"has `{min(self.sides)}` and `{name}`: a place is either for both sides or below "
+                    f"`client` and `server`. Move it there."
+                )
+        return self
 
 
 class RemoteServer(Model):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Required, TypedDict
+from typing import Annotated, Literal, Required, Self, TypedDict
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from vcsbench.config.models import MISSING, Model, Part, Text, Values, key, unique
-from vcsbench.config.validation import check_metric, read_yaml, validate
+from vcsbench.config.models import MISSING, Metric, Model, Part, Text, Values, key, unique
+from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
 AxisName = Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$", max_length=100)]
@@ -205,14 +205,14 @@ class Compare(Model):
     candidates: Annotated[list[Text], Field(min_length=1)] | Literal["rest"] = key(
         MISSING, "The values in the denominator, one row each. `rest` is all but the first."
     )
-    metric: Text | None = key(
+    metric: Metric | None = key(
         None,
         "The metric that is divided (default: elapsed_s). Counts of work have no noise if all rounds agree.",
     )
 
 
 class Table(Model):
-    metric: Text | None = key(
+    metric: Metric | None = key(
         None, "The metric of the table, by its name in workflow/vcsbench/metrics.py."
     )
     reduce: Literal["median", "best", "worst"] | None = key(
@@ -226,7 +226,7 @@ class Table(Model):
     over: Text | None = key(
         None, "An axis whose values are numbers; the table's chart has the metric over them."
     )
-    each: list[Text] | None = key(
+    each: list[Metric] | None = key(
         None,
         "For the metric `counts`: the metrics side by side, as `count` in the table's rows or columns.",
         min_length=1,
@@ -242,6 +242,12 @@ class Table(Model):
     rows: list[Text] = key(MISSING, "The axes (or `candidate`) down the side of the report's grid.")
     columns: list[Text] = key(MISSING, "The axes across its top.")
     published: bool | None = key(None, "false if the published numbers have nothing for the table.")
+
+    @model_validator(mode="after")
+    def _has_metric_or_compares(self) -> Self:
+        if (self.metric is None) == (self.compare is None):
+            raise ValueError("needs either `metric` or `compare`. Add one of them.")
+        return self
 
 
 class ComparisonDefinition(TypedDict, total=False):
@@ -404,18 +410,6 @@ def load_study(path: str | Path) -> Study:
         for name in names:
             if name not in known:
                 raise UserError(f"{path}: `{place}`: {kind} {name}. Use one of {', '.join(known)}.")
-    for name, table in file.tables.items():
-        if (table.metric is None) == (table.compare is None):
-            raise UserError(
-                f"{path}: `tables.{name}`: needs either `metric` or `compare`. Add one of them."
-            )
-        table_key = f"{path}: `tables.{name}"
-        check_metric(table.metric, f"{table_key}.metric`")
-        check_metric(
-            table.compare.metric if table.compare else None, f"{table_key}.compare.metric`"
-        )
-        for metric in table.each or ():
-            check_metric(metric, f"{table_key}.each`")
     definitions = file.model_dump(
         include={"tables", "questions"}, exclude_unset=True, exclude_none=True
     )

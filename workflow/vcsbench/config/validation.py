@@ -11,7 +11,6 @@ import yaml
 
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
-from vcsbench.metrics import names as metric_names
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -90,14 +89,6 @@ def check_yaml_size(text: str | bytes, path: str | Path) -> None:
             )
 
 
-def check_metric(metric: str | None, place: str) -> None:
-    if metric is not None and metric not in metric_names():
-        raise UserError(
-            f"{place}: no metric {metric}. Use one of {', '.join(sorted(metric_names()))}, or add it to "
-            f"workflow/vcsbench/metrics.py."
-        )
-
-
 def value_at(content: object, key: str | int) -> object:
     if isinstance(content, Mapping):
         return content[key]
@@ -160,6 +151,8 @@ def _sentence(
     same = [errors[n] for n in order if paths[n] == keys and unions[n] == unions[order[0]]]
     faults = dict.fromkeys(map(_fault, same))
     name = f"`{dotted(keys)}`" if keys else "the file"
+    if error["type"] == "value_error" and (fault := _fault(error)).endswith("."):
+        return f"{where(keys)}: {name}: {fault}"
     return f"{where(keys)}: {name}: {_quoted(error['input'])} {' or '.join(faults)}. {_advice(keys, model)}"
 
 

@@ -18,14 +18,14 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TypedDict, TypeGuard
+from typing import Annotated, Self, TypeGuard
 
-import yaml
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
-from vcsbench import __version__
+from vcsbench import __version__, words
 from vcsbench.config.definitions import GLOSSARY
+from vcsbench.config.models import Name
 from vcsbench.config.study import Study, load_study
-from vcsbench.config.validation import check_yaml_size
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, read_bytes
 from vcsbench.files import write_bytes
@@ -46,31 +46,58 @@ REBUILT = "again"
 
 FOLDERS = ("baselines", "config", "reports", "results")
 _COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+@=,%-]{0,199}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 PATH_LENGTH, DEPTH = 400, 30
 # Other files, above all .html, are stored with the ending UNTRUSTED.
 DATA = {".csv", ".json", ".md", ".yaml", ".txt"}
 UNTRUSTED = ".theirs"
 # Against small bundles that expand to fill the disk.
 EXPANDED_BYTES = 64 * 2**20
-JSON_BYTES, YAML_BYTES, CSV_BYTES = 16 * 2**20, 2**20, 64 * 2**20
+JSON_BYTES, CSV_BYTES = 16 * 2**20, 64 * 2**20
 VALUES = 5_000_000
 
 
-class PackedFile(TypedDict):
+def _is_safe_name(name: object) -> TypeGuard[str]:
+    """Return True if a relative path, or a cell's name, has only components that vcsbench writes."""
+    return (
+        isinstance(name, str)
+        and len(name) <= PATH_LENGTH
+        and name.count("/") < DEPTH
+        and all(_COMPONENT.fullmatch(part) for part in name.split("/"))
+    )
+
+
+def _check_file_name(name: str) -> str:
+    if not _is_safe_name(name) or "/" not in name or name.split("/")[0] not in FOLDERS:
+        raise ValueError(f"{name!r} does not belong in a bundle")
+    return name
+
+
+class PackedFile(BaseModel):
     """A file in the manifest."""
 
     bytes: int
-    sha256: str
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class Manifest(TypedDict):
+class Manifest(BaseModel):
     """The first member of a bundle; `vcsbench` is the version that packed it."""
 
     layout: int
     vcsbench: str
-    studies: list[str]
-    files: dict[str, PackedFile]
+    studies: Annotated[list[Name], Field(min_length=1)]
+    files: dict[Annotated[str, AfterValidator(_check_file_name)], PackedFile]
+
+    @model_validator(mode="after")
+    def _can_be_shown(self) -> Self:
+        if self.layout != LAYOUT:
+            raise ValueError(
+                f"the bundle has layout {self.layout}, and this vcsbench ({__version__}) knows {LAYOUT}. "
+                f"Import it with the version that packed it ({self.vcsbench})"
+            )
+        for study in self.studies:
+            if f"results/page/{study}.json" not in self.files:
+                raise ValueError(f"it has no page of {study}")
+        return self
 
 
 def pack(name: str, studies: Sequence[str], root: Path) -> Path:
@@ -124,21 +151,19 @@ def _files(study: str, root: Path) -> Iterator[Path]:
 def _archive(root: Path, files: Sequence[Path], studies: Sequence[str]) -> bytes:
     """Return the archive: the manifest, then the files by name, without owner or time."""
     contents = {file.as_posix(): (root / file).read_bytes() for file in files}
-    manifest: Manifest = {
-        "layout": LAYOUT,
-        "vcsbench": __version__,
-        "studies": list(studies),
-        "files": {
-            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            for name, content in contents.items()
-        },
+    packed_files = {
+        name: PackedFile(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+        for name, content in contents.items()
     }
+    manifest = Manifest(
+        layout=LAYOUT, vcsbench=__version__, studies=list(studies), files=packed_files
+    )
     packed = io.BytesIO()
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=9, mtime=0, fileobj=packed) as stream,
         tarfile.open(mode="w", fileobj=stream, format=tarfile.PAX_FORMAT) as archive,
     ):
-        _add(archive, MANIFEST, json.dumps(manifest, indent=1).encode())
+        _add(archive, MANIFEST, manifest.model_dump_json(indent=1).encode())
         for name, content in contents.items():
             _add(archive, f"{INSIDE}/{name}", content)
     return packed.getvalue()
@@ -176,9 +201,9 @@ def import_bundle(archive: Path, name: str, root: Path) -> list[str]:
         if is_new:
             folder.parent.rmdir()
         raise
-    studies = manifest["studies"]
+    studies = manifest.studies
     page = folder / REBUILT / f"{studies[0] if len(studies) == 1 else 'index'}.html"
-    files = f"{len(manifest['files'])} unchanged files in {folder}"
+    files = f"{words.count_of(len(manifest.files), 'unchanged file')} in {folder}"
     return [one_line(line, 1000) for line in (files, *notes, f"Report: {page}")]
 
 
@@ -197,10 +222,10 @@ def _read(archive: Path, target: Path) -> tuple[Manifest, list[str]]:
             ContainedFolder(target, size, EXPANDED_BYTES) as contained,
         ):
             manifest = _extract(archives.read_members(stream), contained, shown)
-        _check_files(target, manifest["files"])
+        _check_files(target, manifest.files)
         try:
             _rebuild_pages(target, manifest)
-            notes = [note for study in manifest["studies"] for note in _compare(target, study)]
+            notes = [note for study in manifest.studies for note in _compare(target, study)]
         except OSError as error:  # of this machine, such as a full disk
             raise UserError(f"{error.filename or target}: {error.strerror}") from None
     except ArchiveError as error:
@@ -222,7 +247,7 @@ def _extract(
 ) -> Manifest:
     """Write the files of the manifest. The archive must have exactly these, as they were packed."""
     manifest = _manifest(next(members, None), archive)
-    missing = dict(manifest["files"])
+    missing = dict(manifest.files)
     for member in members:
         inside = member.name.decode("utf-8", "backslashreplace")
         name = inside.removeprefix(f"{INSIDE}/")
@@ -232,11 +257,11 @@ def _extract(
             )
         packed = missing.pop(name)
         digest = hashlib.sha256()
-        if member.size == packed["bytes"]:
+        if member.size == packed.bytes:
             content = _passed_to(digest.update, member.content)
             stored = name if PurePosixPath(name).suffix in DATA else name + UNTRUSTED
             contained.add_file(split_name(stored.encode()), content, mode=0o444)
-        if digest.hexdigest() != packed["sha256"]:
+        if digest.hexdigest() != packed.sha256:
             raise UserError(f"{archive}: {name} is damaged. Ask for the bundle again.")
     if missing:
         raise UserError(f"{archive}: {min(missing)} is missing. Ask for the bundle again.")
@@ -252,57 +277,21 @@ def _passed_to(function: Callable[[bytes], None], chunks: Iterator[bytes]) -> It
 def _manifest(first: archives.Member | None, archive: str) -> Manifest:
     if not first or first.name != MANIFEST.encode() or first.size > JSON_BYTES:
         raise UserError(f"{archive}: this is no bundle of vcsbench. Pack one by `make bundle`.")
+    content = b"".join(first.content)
+    _check_json(content, MANIFEST)
     try:
-        content = b"".join(first.content)
-        _check_json(content, MANIFEST)
-        manifest: Manifest = json.loads(content)
-        layout, studies, files = manifest["layout"], manifest["studies"], manifest["files"]
-        is_known = layout == LAYOUT and isinstance(studies, list)
-        is_known = is_known and all(
-            NAME.fullmatch(study) and f"results/page/{study}.json" in files for study in studies
-        )
-        is_known = is_known and all(
-            type(file["bytes"]) is int and _SHA256.fullmatch(file["sha256"])
-            for file in files.values()
-        )
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        raise UserError(f"{archive}: its manifest is damaged. Ask for the bundle again.") from None
-    if not is_known:
+        return Manifest.model_validate_json(content)
+    except ValidationError as error:
+        reason = one_line(error.errors()[0]["msg"].removeprefix("Value error, "))
         raise UserError(
-            f"{archive}: the bundle has layout {one_line(repr(layout), 40)}, and this vcsbench "
-            f"({__version__}) knows {LAYOUT}. Import it with the version that packed it "
-            f"({one_line(manifest.get('vcsbench'), 40)})."
-        )
-    if not studies:
-        raise UserError(f"{archive}: the bundle has no study. Ask for the bundle again.")
-    if wrong := next((name for name in files if not _is_file_name(name)), None):
-        raise UserError(
-            f"{archive}: {one_line(repr(wrong))} does not belong in a bundle. Nothing is unpacked."
-        )
-    return manifest
-
-
-def _is_safe_name(name: object) -> TypeGuard[str]:
-    """Return True if a relative path, or a cell's name, has only components that vcsbench writes."""
-    return (
-        isinstance(name, str)
-        and len(name) <= PATH_LENGTH
-        and name.count("/") < DEPTH
-        and all(_COMPONENT.fullmatch(part) for part in name.split("/"))
-    )
-
-
-def _is_file_name(name: object) -> bool:
-    return _is_safe_name(name) and "/" in name and name.split("/")[0] in FOLDERS
+            f"{archive}: its manifest is damaged: {reason}. Ask for the bundle again."
+        ) from None
 
 
 def _check_files(folder: Path, names: Iterable[str]) -> None:
     """Raise a UserError for a file that is too large or too nested to read, or an unsafe cell name."""
-    checks = {
-        ".json": (_check_json, JSON_BYTES),
-        ".yaml": (_check_yaml, YAML_BYTES),
-        ".csv": (_check_csv, CSV_BYTES),
-    }
+    # Readers of YAML have limits of their own.
+    checks = {".json": (_check_json, JSON_BYTES), ".csv": (_check_csv, CSV_BYTES)}
     for name in names:
         path = folder / name
         if path.suffix in checks and path.is_file():
@@ -313,13 +302,6 @@ def _check_files(folder: Path, names: Iterable[str]) -> None:
 def _check_json(content: bytes, name: str) -> None:
     if content.count(b",") + content.count(b"[") + content.count(b"{") > VALUES:
         raise UserError(f"{name}: the file has more than {VALUES} values.")
-
-
-def _check_yaml(content: bytes, name: str) -> None:
-    try:
-        check_yaml_size(content, name)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UserError(f"{name}: the file is not YAML: {one_line(error)}") from None
 
 
 def _check_csv(content: bytes, name: str) -> None:
@@ -346,7 +328,7 @@ def _check_study(study: Study, baselines: Iterable[object], where: str) -> None:
 
 
 def _rebuild_pages(folder: Path, manifest: Manifest) -> None:
-    for study in manifest["studies"]:
+    for study in manifest.studies:
         made_with = json.loads((folder / "results" / "page" / f"{study}.json").read_bytes())
         path = folder / "config" / "studies" / f"{study}.yaml"
         definition = load_study(path)
