@@ -16,7 +16,6 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
-from vcsbench.run import inputs
 from vcsbench.run.project import Project
 from vcsbench.strategies import STRATEGIES
 from vcsbench.subjects.tree_stores import STORES
@@ -137,7 +136,6 @@ def test_project_file_of_reports_that_cannot_be_read_is_refused(tmp_path, monkey
         path.write_bytes(b"\xff\0")
     elif kind != "missing":
         ODD_FILES[kind](path)
-    inputs._published_values.cache_clear()
     read_definitions.cache_clear()
     with pytest.raises(UserError, match=f"^[^ ]*{path}: [^\n]*$"):
         _ = project.expectations

@@ -13,7 +13,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.judgement import promised
 from vcsbench.measure.work import UrlNormaliser, inspect_trees
 from vcsbench.plan.recipe import parts_of
-from vcsbench.run import inputs
+from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.tables import make_table
 
@@ -46,13 +46,9 @@ def test_inspect_trees_compares_trees_of_clients(tmp_path):
     assert inspect_trees(tmp_path, UrlNormaliser("")) == {"different_trees": 2}
 
 
-class Wildcards:
-    study = STUDY
-
-
 def published():
     study = load_study(STUDY_FILE)
-    metadata = inputs.published_options(Wildcards)
+    metadata = StudyParams(STUDY, None).published_options
     fixed = {f"{ROOT}/{path}": values for path, values in metadata["fixed"].items()}
     frame = read_published(list(fixed), list(study.axes), ["run"], fixed, metadata["inapplicable"])
     return study, frame

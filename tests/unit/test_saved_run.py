@@ -10,7 +10,6 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +24,7 @@ from vcsbench.evidence.measurements import (  # noqa: E402
     read_grid,
     read_measurements,
 )
-from vcsbench.run import inputs  # noqa: E402
+from vcsbench.run.inputs import StudyParams  # noqa: E402
 from vcsbench.statistics.contract import Limits  # noqa: E402
 from vcsbench.statistics.noise import run_scatter  # noqa: E402
 from vcsbench.statistics.tables import make_tables  # noqa: E402
@@ -41,21 +40,21 @@ def computed(folder):
     with tarfile.open(SAVED) as archive:
         archive.extractall(folder, filter="data")
     here, _ = study_grid(STUDY)
-    wildcards = SimpleNamespace(study=STUDY)
     axes, grid = read_grid(folder / "grid" / f"{STUDY}.csv")
     exports = [path for path in folder.rglob("round*.json") if "context" not in path.name]
     assert len(exports) == EXPORTS
     collected = collect(axes, grid, ROUNDS, exports, folder / "logs", here.config.thresholds)
     text = measurements(collected).to_csv(index=False)
     frame = read_measurements(io.StringIO(text))
-    study = inputs.study_file(STUDY)
+    params = StudyParams(STUDY, here)
+    block = params.definition.block
     tables = make_tables(
         frame,
-        inputs.table_definitions(wildcards, here, False),
-        inputs.axis_order(wildcards, here),
-        study.block,
+        params.tables(),
+        params.order,
+        block,
         Limits.of(here.config),
-        run_scatter(frame, study.block),
+        run_scatter(frame, block),
     )
     found = {name: table.to_csv(index=False) for name, table in tables.items() if len(table)}
     return {"measurements": text, **found}

@@ -47,9 +47,7 @@ checkpoint decide:
         blocks=lambda wildcards: PLAN.passes[wildcards.study].rounds(int(wildcards.number) - 1),
         # A digest of the repositories of each block.
         of=lambda wildcards: dict(PLAN.passes[wildcards.study].blocks),
-        comparison=lambda wildcards: inputs.comparison_settings(
-            wildcards, PROJECT.environment, LIMITS
-        ),
+        comparison=lambda wildcards: study_of(wildcards).comparison_settings(LIMITS),
         thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:

@@ -51,13 +51,13 @@ def code_of(script):
 
 
 def study_of(wildcards):
-    """Return the study of a job as its file defines it."""
-    return inputs.study_file(wildcards.study)
+    """Return the params and input files of a job with a study."""
+    return PROJECT.params_of(wildcards.study)
 
 
-def order_of(wildcards):
-    """Return each axis of a study with its values in order."""
-    return inputs.axis_order(wildcards, PROJECT.environment)
+def is_measured(wildcards):
+    """Return True if the study is configured, so that cells of it are measured."""
+    return wildcards.study in PLAN.config.studies
 
 
 def cell_inputs(wildcards):
@@ -72,9 +72,8 @@ def cell_inputs(wildcards):
             "On a cluster, nodes measure whole blocks: choose them with `studies` and `grid`."
         )
     records = PROJECT.records(wildcards.study, wildcards.cell)
-    if PLAN.is_fresh(
-        f"results/cells/{wildcards.study}/{wildcards.cell}/round{wildcards.round}.json"
-    ):
+    export = f"results/cells/{wildcards.study}/{wildcards.cell}/round{wildcards.round}.json"
+    if PLAN.is_fresh(wildcards.study, wildcards.cell, export):
         records = ancient(records)
     return [*records, *PLAN.environment_records(wildcards.study, wildcards.cell)]
 
@@ -93,8 +92,3 @@ def raw_data(wildcards):
 def all_results(wildcards):
     """Return all files that a run makes, for each study."""
     return PROJECT.results(checkpoints.decide.get)
-
-
-def comparing_tables(wildcards, exact):
-    """Return the definitions of a study's tables that compare counts (`exact`), or times."""
-    return inputs.comparing_tables(wildcards, PROJECT.environment, exact)

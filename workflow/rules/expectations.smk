@@ -15,8 +15,8 @@ rule history:
         code=code_of("make_tables"),
         task="write_history",
         names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
-        order=order_of,
-        block=lambda wildcards: study_of(wildcards).block,
+        order=lambda wildcards: study_of(wildcards).order,
+        block=lambda wildcards: study_of(wildcards).definition.block,
         limits=LIMITS,
     script:
         "../scripts/make_tables.py"
@@ -42,8 +42,8 @@ rule expectations:
     params:
         code=code_of("judge_findings"),
         task="judge_expectations",
-        axes=inputs.axes,
-        block=lambda wildcards: study_of(wildcards).block,
+        axes=lambda wildcards: study_of(wildcards).axes,
+        block=lambda wildcards: study_of(wildcards).definition.block,
         limits=LIMITS,
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),

@@ -70,9 +70,7 @@ rule account:
         minutes=PLAN.config.minutes,
         studies=len(PLAN.config.studies),
         decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
-        comparison=lambda wildcards: inputs.comparison_settings(
-            wildcards, PROJECT.environment, LIMITS
-        ),
+        comparison=lambda wildcards: study_of(wildcards).comparison_settings(LIMITS),
         prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     script:
         "../scripts/allocate_rounds.py"

@@ -24,7 +24,7 @@ rule report:
             if EXPECTATIONS.saved(wildcards.study)
             else []
         ),
-        published=lambda wildcards: inputs.published_tables(wildcards.study),
+        published=lambda wildcards: study_of(wildcards).published_tables,
         findings="results/findings/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
@@ -50,10 +50,10 @@ rule report:
         task="write_page",
         templates=code_digest(TEMPLATES),
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
-        order=order_of,
+        order=lambda wildcards: study_of(wildcards).order,
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
         own=lambda wildcards: PLAN.config.settings.repository or "",
-        found=lambda wildcards: inputs.repository_facts(wildcards, PROJECT.environment),
+        found=lambda wildcards: study_of(wildcards).repository_facts,
     script:
         "../scripts/write_report.py"
 

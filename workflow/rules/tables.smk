@@ -24,13 +24,11 @@ rule tables:
     params:
         code=code_of("make_tables"),
         task="compare_measured",
-        definitions=lambda wildcards: inputs.table_definitions(
-            wildcards, PROJECT.environment, False
-        ),
+        definitions=lambda wildcards: study_of(wildcards).tables(),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
-        order=order_of,
-        by=inputs.group_columns,
-        block=lambda wildcards: study_of(wildcards).block,
+        order=lambda wildcards: study_of(wildcards).order,
+        by=lambda wildcards: study_of(wildcards).group_columns,
+        block=lambda wildcards: study_of(wildcards).definition.block,
         limits=LIMITS,
     script:
         "../scripts/make_tables.py"
@@ -38,7 +36,7 @@ rule tables:
 
 rule published_tables:
     input:
-        numbers=inputs.published_numbers,
+        numbers=lambda wildcards: study_of(wildcards).published_numbers,
     output:
         directory("results/published/{study}"),
     log:
@@ -48,11 +46,11 @@ rule published_tables:
     params:
         code=code_of("make_tables"),
         task="compare_published",
-        definitions=lambda wildcards: inputs.table_definitions(wildcards, PROJECT.environment, True),
-        order=order_of,
-        by=inputs.group_columns,
-        metadata=inputs.published_options,
-        block=lambda wildcards: study_of(wildcards).block,
+        definitions=lambda wildcards: study_of(wildcards).tables(published=True),
+        order=lambda wildcards: study_of(wildcards).order,
+        by=lambda wildcards: study_of(wildcards).group_columns,
+        metadata=lambda wildcards: study_of(wildcards).published_options,
+        block=lambda wildcards: study_of(wildcards).definition.block,
         limits=LIMITS,
     script:
         "../scripts/make_tables.py"
@@ -60,17 +58,19 @@ rule published_tables:
 
 rule published:
     input:
-        [folder for study in inputs.studies() for folder in inputs.published_tables(study)],
+        [
+            folder
+            for study in inputs.study_names()
+            for folder in PROJECT.params_of(study).published_tables
+        ],
 
 
 rule findings:
     input:
         # Either may be missing: a study is not measured here, or nothing of it was published.
-        published=lambda wildcards: (
-            inputs.published_numbers(wildcards) if study_of(wildcards).published else []
-        ),
-        measurements=inputs.optional_input("results/measurements/{study}.csv", PLAN.config.studies),
-        grid=inputs.optional_input("results/grid/{study}.csv", PLAN.config.studies),
+        published=lambda wildcards: study_of(wildcards).published_files,
+        measurements=branch(is_measured, then="results/measurements/{study}.csv"),
+        grid=branch(is_measured, then="results/grid/{study}.csv"),
     output:
         report(
             "results/findings/{study}.csv",
@@ -86,13 +86,13 @@ rule findings:
     params:
         code=code_of("judge_findings"),
         task="judge_findings",
-        axes=inputs.axes,
-        by=inputs.group_columns,
-        metadata=inputs.published_options,
-        block=lambda wildcards: study_of(wildcards).block,
+        axes=lambda wildcards: study_of(wildcards).axes,
+        by=lambda wildcards: study_of(wildcards).group_columns,
+        metadata=lambda wildcards: study_of(wildcards).published_options,
+        block=lambda wildcards: study_of(wildcards).definition.block,
         limits=LIMITS,
-        findings=inputs.findings,
-        conditions=inputs.published_conditions,
+        findings=lambda wildcards: study_of(wildcards).findings,
+        conditions=lambda wildcards: study_of(wildcards).published_conditions,
     script:
         "../scripts/judge_findings.py"
 
@@ -113,16 +113,18 @@ rule advice:
     params:
         code=code_of("write_advice"),
         # By name: the definitions of the tables that compare.
-        compared=lambda wildcards: comparing_tables(wildcards, exact=False),
-        counted=lambda wildcards: comparing_tables(wildcards, exact=True),
-        order=order_of,
-        scenario_axes=lambda wildcards: study_of(wildcards).scenario_axes,
-        block=lambda wildcards: study_of(wildcards).block,
-        reference_commands=inputs.reference_commands,
+        compared=lambda wildcards: study_of(wildcards).comparing_tables(exact=False),
+        counted=lambda wildcards: study_of(wildcards).comparing_tables(exact=True),
+        order=lambda wildcards: study_of(wildcards).order,
+        scenario_axes=lambda wildcards: study_of(wildcards).definition.scenario_axes,
+        block=lambda wildcards: study_of(wildcards).definition.block,
+        reference_commands=lambda wildcards: study_of(wildcards).reference_commands,
         limits=LIMITS,
-        title=lambda wildcards: study_of(wildcards).title,
-        questions=lambda wildcards: study_of(wildcards).questions,
-        apply_commands=lambda wildcards: inputs.apply_commands(wildcards, PROJECT.environment),
-        workload=lambda wildcards: workload_of(PLAN.config.settings.workload, study_of(wildcards)),
+        title=lambda wildcards: study_of(wildcards).definition.title,
+        questions=lambda wildcards: study_of(wildcards).definition.questions,
+        apply_commands=lambda wildcards: study_of(wildcards).apply_commands,
+        workload=lambda wildcards: workload_of(
+            PLAN.config.settings.workload, study_of(wildcards).definition
+        ),
     script:
         "../scripts/write_advice.py"

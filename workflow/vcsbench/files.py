@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import os
 import shlex
@@ -31,6 +33,7 @@ IMPOSSIBLE_PATHS = (
     f"{PATH_BYTES:,} bytes; over {MAX_DEPTH} folders; a link with an impossible target)"
 )
 CONFIGURATION_BYTES = 1 << 20
+CSV_BYTES = 1 << 30
 DEFAULTS = "default"
 
 
@@ -71,6 +74,16 @@ def read_json(path: str | Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError, UserError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def read_rows(path: str | Path, remedy: str, limit: int = CSV_BYTES) -> list[dict[str, str]]:
+    """Return the rows of a CSV file. Raise UserError if it is missing, not CSV or too large."""
+    try:
+        text = io.StringIO(read_bytes(path, limit).decode(), newline="")
+        return list(csv.DictReader(text))
+    except (OSError, ValueError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path}: cannot be read as CSV: {reason}. {remedy}") from None
 
 
 def entries(

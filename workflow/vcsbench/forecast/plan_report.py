@@ -219,7 +219,8 @@ def _precision(plan: Plan, costs: CostModel, expected: Forecast) -> Iterator[str
     rounds = _rounds(plan) + (int(left_s / round_s) if round_s else 0)
     least = plan.config.thresholds["min_rounds"]
     if rounds >= least:
-        yield f"  {rounds} rounds detect differences of {detectable_pct(scatter, rounds):.0f} %;"
+        pct = detectable_pct(scatter, rounds)
+        yield f"  {words.count_of(rounds, 'round')} can detect differences of {pct:.0f} %;"
     else:
         yield f"  fewer than {least:g} rounds (`thresholds.min_rounds`) decide nothing;"
     yield f"  {describe_rounds(scatter, Limits.of(plan.config))}."
@@ -244,7 +245,8 @@ def rounds_needed(scatter: float, difference_pct: float) -> int:
 
 def describe_rounds(scatter: float, limits: Limits) -> str:
     pct = limits.on_machine(math.log1p(scatter)).min_effect_pct
-    return f"to detect {pct:g} % takes about {rounds_needed(scatter, pct)} rounds"
+    rounds = words.count_of(rounds_needed(scatter, pct), "round")
+    return f"to detect {pct:g} % takes about {rounds}"
 
 
 def noise_runs() -> list[float]:
@@ -301,7 +303,7 @@ def unloaded_repositories(repositories: PreparedRepositories) -> list[str]:
 
 def unmeasured_rounds(plan: Plan) -> dict[tuple[str, str], int]:
     return {
-        (cell.study, cell.path): sum(not plan.is_fresh(e) for e in plan.exports_of(cell))
+        (cell.study, cell.path): len(plan.exports_of(cell)) - len(plan.fresh_exports(cell))
         for cell in plan.cells
     }
 
@@ -332,9 +334,10 @@ def side_effects(
 def _cache_effects(plan: Plan, services: Sequence[str]) -> str:
     number = sum(n * _clearings(plan, *cell) for cell, n in unmeasured_rounds(plan).items())
     per_round = sum(_clearings(plan, cell.study, cell.path) for cell in plan.cells)
-    times = [f"about {number} times"] * bool(number)
+    times = [f"about {words.count_of(number, 'time')}"] * bool(number)
     if plan.passes and per_round:
-        times.append(f"up to {per_round} times in each {'further ' * bool(number)}round")
+        each = f"in each {'further ' * bool(number)}round"
+        times.append(f"up to {words.count_of(per_round, 'time')} {each}")
     if not times:
         return "Clears no caches."
     if plan.env.machine.clearing(plan.config.settings.clear_caches) == "evict":

@@ -111,8 +111,8 @@ class Plan:
         return [f"{folder}/round{n}.json" for n in range(1, self.rounds_of(cell, after) + 1)]
 
     def cell_files(self, study: str, only_fresh: bool = False) -> list[str]:
-        exports = [export for cell in self.measured(study) for export in self.exports_of(cell)]
-        return [e for e in exports if not only_fresh or is_up_to_date(e, self.digest)]
+        exports_of = self.fresh_exports if only_fresh else self.exports_of
+        return [export for cell in self.measured(study) for export in exports_of(cell)]
 
     @cache  # noqa: B019 - there is one of it
     def counted(self, study: str) -> dict[str, CallCount]:
@@ -134,8 +134,11 @@ class Plan:
         return {p: f for p, f in files.items() if existing in (None, (self.root / f).exists())}
 
     @cache  # noqa: B019 - there is one of it
-    def is_fresh(self, export: str) -> bool:
-        return is_up_to_date(f"{self.root}/{export}", self.digest)
+    def is_fresh(self, study: str, path: str, export: str) -> bool:
+        return is_up_to_date(f"{self.root}/{export}", self.digest(study, path))
+
+    def fresh_exports(self, cell: CellSpec) -> list[str]:
+        return [e for e in self.exports_of(cell) if self.is_fresh(cell.study, cell.path, e)]
 
     @cache  # noqa: B019 - there is one of it
     def _order(self, rounds: int) -> dict[tuple[str, str, int], int]:

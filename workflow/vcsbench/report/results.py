@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from vcsbench.config.definitions import FindingDefinition, Glossary, load_glossa
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
+from vcsbench.files import read_rows
 from vcsbench.metrics import metric_of, names
 from vcsbench.statistics import contract
 from vcsbench.statistics.baselines import table_name
@@ -107,15 +107,11 @@ def varying(rows: Rows, axes: Iterable[str]) -> list[str]:
 def read_records(path: str | Path, texts: Collection[str] = ()) -> list[dict[str, Any]]:
     """Return the rows of a CSV file, none if it is missing. The columns `texts` stay text.
 
-    Raise a UserError for a bad number or a file that is not UTF-8.
+    Raise a UserError for a bad number or a file that is not CSV.
     """
-    try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            rows: list[dict[str, Any]] = list(csv.DictReader(file))
-    except FileNotFoundError:
+    if not Path(path).exists():
         return []
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: not UTF-8. Delete the file and run again.") from None
+    rows: list[dict[str, Any]] = [*read_rows(path, "Delete the file and run again.")]
     for row in rows:
         for name in (NUMBERS & row.keys()).difference(texts):
             try:

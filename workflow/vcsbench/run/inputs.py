@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import defaultdict
-from collections.abc import Callable, Collection
-from functools import cache
+from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol, TypedDict
+from typing import TypedDict
 
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
@@ -20,9 +18,9 @@ from vcsbench.config.definitions import (
     read_expectations,
     read_findings,
 )
-from vcsbench.config.study import Study, TableDefinition, load_study
+from vcsbench.config.study import TableDefinition, load_study
 from vcsbench.errors import UserError
-from vcsbench.external import read_bytes
+from vcsbench.files import read_rows
 from vcsbench.metrics import metric_in
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import NOTHING, UNFAILED, decision_of
@@ -36,12 +34,6 @@ Decide = Callable[..., object]
 Tables = dict[str, TableDefinition]
 
 
-class Wildcards(Protocol):
-    """The wildcards of a job with a study."""
-
-    study: str
-
-
 class PublishedMetadata(TypedDict):
     """Options of statistics.aggregation.read_published: axis values of files, and axes that commands lack."""
 
@@ -49,125 +41,129 @@ class PublishedMetadata(TypedDict):
     inapplicable: dict[str, list[str]]
 
 
-@cache
-def study_file(name: str) -> Study:
-    return load_study(f"config/studies/{name}.yaml")
-
-
-def studies() -> list[str]:
+def study_names() -> list[str]:
     return sorted(path.stem for path in Path("config/studies").glob("*.yaml"))
 
 
-def table_definitions(wildcards: Wildcards, environment: Environment, published: bool) -> Tables:
-    study = study_file(wildcards.study)
-    tables = axis_table.resolved_tables(study, axis_table.values_of(study, environment))
-    return {n: t for n, t in tables.items() if not published or t.get("published", True)}
+class StudyParams:
+    """Params and input files of the rules of a study, which may be one that is not measured."""
 
+    def __init__(self, name: str, environment: Environment) -> None:
+        self.definition = load_study(f"config/studies/{name}.yaml")
+        self.environment = environment
 
-def comparing_tables(wildcards: Wildcards, environment: Environment, exact: bool) -> Tables:
-    """Return the tables that compare counts (`exact`), or times."""
-    tables = table_definitions(wildcards, environment, published=False)
-    return {n: t for n, t in tables.items() if "compare" in t and metric_in(t).exact == exact}
+    @property
+    def axes(self) -> list[str]:
+        return list(self.definition.axes)
 
+    @cached_property
+    def published_values(self) -> dict[str, list[str]]:
+        values: dict[str, dict[str, None]] = defaultdict(dict)
+        for path in self.published_files:
+            for row in read_rows(path, "Restore the file.", PUBLISHED_BYTES):
+                for axis, value in row.items():
+                    values[axis] |= {value: None} if axis and value else {}
+        return {axis: list(of_axis) for axis, of_axis in values.items()}
 
-def comparison_settings(
-    wildcards: Wildcards, environment: Environment, limits: dict[str, float]
-) -> dict[str, object]:
-    """Return the params of statistics.budget.ComparisonSettings; `limits` are the fields of Limits."""
-    return {
-        "tables": comparing_tables(wildcards, environment, exact=False),
-        "order": axis_order(wildcards, environment),
-        "block": study_file(wildcards.study).block,
-        "limits": limits,
-    }
+    @property
+    def published_files(self) -> list[str]:
+        return [f"config/published/{name}" for name in self.definition.numbers]
 
+    @property
+    def published_numbers(self) -> list[str]:
+        """Return the files of published numbers. Raise UserError if there are none."""
+        if self.published_files:
+            return self.published_files
+        name = self.definition.name
+        raise UserError(f"config/studies/{name}.yaml: `published`: the key is missing.")
 
-def axes(wildcards: Wildcards) -> list[str]:
-    return list(study_file(wildcards.study).axes)
+    @property
+    def published_options(self) -> PublishedMetadata:
+        numbers = self.definition.numbers.values()
+        commands = self.definition.commands.items()
+        return {
+            "fixed": dict(zip(self.published_files, numbers, strict=True)),
+            "inapplicable": {n: c.inapplicable_axes for n, c in commands if c.inapplicable_axes},
+        }
 
+    @property
+    def published_conditions(self) -> dict[str, float | str]:
+        """Return the fields of statistics.possible_reasons.Conditions of the published numbers."""
+        include = {"scale", "subversion", "storage", "server"}
+        published = self.definition.published
+        return published.model_dump(include=include) if published else {}
 
-def axis_order(wildcards: Wildcards, environment: Environment) -> dict[str, list[str]]:
-    published = _published_values(wildcards.study)
-    return axis_table.order_of(study_file(wildcards.study), environment, published)
+    @property
+    def published_tables(self) -> list[str]:
+        """Return the folder of the published tables; [] if the study has none."""
+        tables = self.definition.tables.values()
+        has_tables = any(table.get("published", True) for table in tables)
+        is_made = self.definition.published and has_tables
+        return [f"results/published/{self.definition.name}"] if is_made else []
 
+    @property
+    def order(self) -> dict[str, list[str]]:
+        """Return each axis with its values in order."""
+        return axis_table.order_of(self.definition, self.environment, self.published_values)
 
-@cache
-def _published_values(study: str) -> dict[str, list[str]]:
-    values: dict[str, dict[str, None]] = defaultdict(dict)
-    for name in study_file(study).numbers:
-        path = Path("config/published", name)
-        try:
-            text = read_bytes(path, PUBLISHED_BYTES).decode()
-            rows = [*csv.DictReader(io.StringIO(text, newline=""))]
-        except (OSError, ValueError, csv.Error) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise UserError(f"{path}: cannot be read as CSV: {reason}. Restore the file.") from None
-        for row in rows:
-            for axis, value in row.items():
-                values[axis] |= {value: None} if axis and value else {}
-    return {axis: list(of_axis) for axis, of_axis in values.items()}
+    @property
+    def group_columns(self) -> list[str]:
+        tables = self.definition.tables.values()
+        columns = [column for table in tables for column in table.get("by", [])]
+        has_statistic = STATISTIC in self.published_values
+        return list(dict.fromkeys([*columns, *[STATISTIC] * has_statistic]))
 
+    def tables(self, published: bool = False) -> Tables:
+        values = axis_table.values_of(self.definition, self.environment)
+        tables = axis_table.resolved_tables(self.definition, values)
+        return {n: t for n, t in tables.items() if not published or t.get("published", True)}
 
-def published_numbers(wildcards: Wildcards) -> list[str]:
-    if files := [f"config/published/{name}" for name in study_file(wildcards.study).numbers]:
-        return files
-    raise UserError(f"config/studies/{wildcards.study}.yaml: `published`: the key is missing.")
+    def comparing_tables(self, exact: bool) -> Tables:
+        """Return the tables that compare counts (`exact`), or times."""
+        tables = self.tables().items()
+        return {n: t for n, t in tables if "compare" in t and metric_in(t).exact == exact}
 
+    def comparison_settings(self, limits: dict[str, float]) -> dict[str, object]:
+        """Return the params of statistics.budget.ComparisonSettings; `limits` are the fields of Limits."""
+        return {
+            "tables": self.comparing_tables(exact=False),
+            "order": self.order,
+            "block": self.definition.block,
+            "limits": limits,
+        }
 
-def published_options(wildcards: Wildcards) -> PublishedMetadata:
-    study = study_file(wildcards.study)
-    commands = study.commands.items()
-    return {
-        "fixed": {f"config/published/{name}": facts for name, facts in study.numbers.items()},
-        "inapplicable": {name: c.inapplicable_axes for name, c in commands if c.inapplicable_axes},
-    }
+    @property
+    def repository_facts(self) -> list[str]:
+        return axis_table.findings_of(self.definition, self.environment)
 
+    @property
+    def apply_commands(self) -> dict[str, dict[str, dict[str, str]]]:
+        if SERVER_AXIS not in self.definition.axes:
+            return {}
+        root, servers = self.environment.root, self.environment.servers
+        return {SERVER_AXIS: {name: server_settings(root, name) for name in servers}}
 
-def published_conditions(wildcards: Wildcards) -> dict[str, float | str]:
-    """Return the fields of statistics.possible_reasons.Conditions of a study's published numbers."""
-    published = study_file(wildcards.study).published
-    include = {"scale", "subversion", "storage", "server"}
-    return published.model_dump(include=include) if published else {}
+    @property
+    def reference_commands(self) -> dict[str, list[str]]:
+        commands = self.definition.commands.items()
+        references = [name for name, command in commands if command.reference_only]
+        return {self.definition.command_axis: references} if references else {}
 
-
-def published_tables(study: str) -> list[str]:
-    definition = study_file(study)
-    has_tables = any(table.get("published", True) for table in definition.tables.values())
-    return [f"results/published/{study}"] if definition.published and has_tables else []
-
-
-def repository_facts(wildcards: Wildcards, environment: Environment) -> list[str]:
-    return axis_table.findings_of(study_file(wildcards.study), environment)
-
-
-def apply_commands(
-    wildcards: Wildcards, environment: Environment
-) -> dict[str, dict[str, dict[str, str]]]:
-    if SERVER_AXIS not in study_file(wildcards.study).axes:
-        return {}
-    root = environment.root
-    return {SERVER_AXIS: {name: server_settings(root, name) for name in environment.servers}}
-
-
-def reference_commands(wildcards: Wildcards) -> dict[str, list[str]]:
-    study = study_file(wildcards.study)
-    references = [name for name, command in study.commands.items() if command.reference_only]
-    return {study.command_axis: references} if references else {}
-
-
-def findings(wildcards: Wildcards) -> list[FindingDefinition]:
-    columns = [*axes(wildcards), *group_columns(wildcards)]
-    return [
-        finding
-        for group in study_file(wildcards.study).findings
-        for finding in read_findings(FINDINGS, group, columns)
-    ]
+    @property
+    def findings(self) -> list[FindingDefinition]:
+        columns = [*self.axes, *self.group_columns]
+        return [
+            finding
+            for group in self.definition.findings
+            for finding in read_findings(FINDINGS, group, columns)
+        ]
 
 
 def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
-    with_findings = []
-    for name in studies():
-        study, known = study_file(name), read_definitions(FINDINGS)
+    """Return the name, the title and the findings of each study, the one with the most first."""
+    known, with_findings = read_definitions(FINDINGS), []
+    for name in study_names():
+        study = load_study(f"config/studies/{name}.yaml")
         statements = [
             {"id": finding["id"], "statement": finding["statement"]}
             for group in study.findings
@@ -176,19 +172,6 @@ def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
         if statements:
             with_findings.append((name, study.title, statements))
     return sorted(with_findings, key=lambda study: -len(study[2]))
-
-
-def group_columns(wildcards: Wildcards) -> list[str]:
-    tables = study_file(wildcards.study).tables.values()
-    columns = [column for table in tables for column in table.get("by", [])]
-    has_statistic = STATISTIC in _published_values(wildcards.study)
-    return list(dict.fromkeys([*columns, *[STATISTIC] * has_statistic]))
-
-
-def optional_input(path: str, measured: Collection[str]) -> Callable[[Wildcards], list[str]]:
-    return lambda wildcards: (
-        [path.format(study=wildcards.study)] if wildcards.study in measured else []
-    )
 
 
 class SamplingState:
@@ -200,11 +183,10 @@ class SamplingState:
     def __init__(self, plan: Plan, is_cluster: bool = False) -> None:
         self.plan, self.mode = plan, plan.config.settings.measure
         self.is_cluster = is_cluster
-        cells = plan.cells if self.mode == UNFAILED else []
         self.failed = {
-            (cell.study, cell.path): set(filter(plan.is_fresh, exports))
-            for cell in cells
-            if not all(map(plan.is_fresh, exports := plan.exports_of(cell)))
+            (cell.study, cell.path): fresh
+            for cell in (plan.cells if self.mode == UNFAILED else [])
+            if (fresh := plan.fresh_exports(cell)) != plan.exports_of(cell)
         }
 
     def exports(self, study: str, decide: Decide) -> list[str]:
@@ -253,7 +235,7 @@ class Expectations:
     Raise a UserError with the file and the key.
     """
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, params_of: Callable[[str], StudyParams]) -> None:
         self.config = environment.config
         self.saved_studies = baselines.saved_baselines()
         self.by_study: dict[str, list[FindingDefinition]] = {}
@@ -261,18 +243,18 @@ class Expectations:
         read_definitions(FINDINGS)
         load_glossary(environment.root)
         for study in self.config.studies:
-            _published_values(study)
+            _ = params_of(study).published_values
         files = [str(environment.root / path) for path in self.config.settings.expectations]
         for path in files:
             if not Path(path).is_file():
                 text = f"no file {path}. Write it, or remove the entry."
                 raise self.config.error(["expectations"], text)
         for study in dict.fromkeys(study for path in files for study in read_definitions(path)):
-            if study not in (known := studies()):
+            if study not in (known := study_names()):
                 raise UserError(
                     f"{', '.join(files)}: no study `{study}`. Use one of {', '.join(known)}."
                 )
-            definition = study_file(study)
+            definition = params_of(study).definition
             values = axis_table.values_of(definition, environment)
             choices = {
                 axis: None if word == "repositories" else values[axis]

@@ -32,7 +32,7 @@ from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster, clean_nodes
-from vcsbench.run.inputs import Decide, Expectations, SamplingState
+from vcsbench.run.inputs import Decide, Expectations, SamplingState, StudyParams
 from vcsbench.run.provenance import store_command
 from vcsbench.run.recovery import store_digests
 from vcsbench.run.workflow import (
@@ -129,7 +129,11 @@ class Project:
 
     @cached_property
     def expectations(self) -> Expectations:
-        return Expectations(self.environment)
+        return Expectations(self.environment, self.params_of)
+
+    @cache  # noqa: B019 - one instance
+    def params_of(self, study: str) -> StudyParams:
+        return StudyParams(study, self.environment)
 
     @cached_property
     def cluster(self) -> Cluster | None:
