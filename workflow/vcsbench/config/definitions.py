@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Required, Self, TypedDict
 
 from pydantic import Field, model_validator
 
-from vcsbench.config.models import MISSING, NAME, Metric, Model, Name, Text, key
+from vcsbench.config.models import NAME, Metric, Model, Name, Text, key
 from vcsbench.config.validation import read_mapping, read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -18,14 +18,16 @@ Scalar = str | int | float
 
 
 class ComparedSides(Model):
-    axis: Text | None = key(None, "The compared axis.")
-    baseline: Scalar | None = key(None, "Its value in the numerator.")
-    candidate: Scalar | None = key(None, "Its value in the denominator.")
-    metric: Metric | None = key(None, "The metric (default: elapsed_s).")
-    to: Name | None = key(
-        None,
-        "A saved baseline to compare with: elapsed(saved) / elapsed(now); 0.952 is 5 % slower.",
-    )
+    axis: Text | None = None
+    """The compared axis."""
+    baseline: Scalar | None = None
+    """Its value in the numerator."""
+    candidate: Scalar | None = None
+    """Its value in the denominator."""
+    metric: Metric | None = None
+    """The metric (default: elapsed_s)."""
+    to: Name | None = None
+    """A saved baseline to compare with: elapsed(saved) / elapsed(now); 0.952 is 5 % slower."""
 
     @model_validator(mode="after")
     def _has_sides(self) -> Self:
@@ -41,13 +43,13 @@ class ComparedSides(Model):
 
 
 class Expected(Model):
-    over: Literal["median", "min", "max"] = key(
-        MISSING,
-        "Of several cells or pairs: the median, taken within each round, or the least or greatest of their "
-        "means over the rounds.",
-    )
-    at_least: float | None = key(None, "The lower bound.", ge=-1e12, le=1e12)
-    at_most: float | None = key(None, "The upper bound.", ge=-1e12, le=1e12)
+    over: Literal["median", "min", "max"]
+    """Of several cells or pairs: the median, taken within each round, or the least or greatest of their means
+    over the rounds."""
+    at_least: float | None = key(None, ge=-1e12, le=1e12)
+    """The lower bound."""
+    at_most: float | None = key(None, ge=-1e12, le=1e12)
+    """The upper bound."""
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> Self:
@@ -57,29 +59,24 @@ class Expected(Model):
 
 
 class Finding(Model):
-    id: str = key(MISSING, "A short name, once in a study.", pattern=NAME)
-    statement: Text = key(MISSING, "The statement, in a sentence.")
-    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] | None = key(
-        None,
-        "The cells of the finding: axes of the study, each with a value or a list of values. An axis that "
-        "is left out (for example the repository) takes all that are measured.",
-    )
-    level: Metric | None = key(
-        None,
-        "The metric whose own values are checked, by its name in workflow/vcsbench/metrics.py.",
-    )
-    compare: ComparedSides | None = key(
-        None,
-        "Instead of `level`: the compared sides. The value is metric(baseline) / metric(candidate): above "
-        "1 the candidate is faster. Needs `axis`, `baseline` and `candidate`, or `to`.",
-    )
-    expect: Expected = key(MISSING, "The bounds: `at_least`, `at_most` or both.")
-    allow_inconclusive: bool | None = key(
-        None, "An expectation only: `check` accepts an inconclusive result."
-    )
-    allow_not_measured: bool | None = key(
-        None, "An expectation only: `check` accepts that nothing of it was measured."
-    )
+    id: str = key(pattern=NAME)
+    """A short name, once in a study."""
+    statement: Text
+    """The statement, in a sentence."""
+    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] | None = None
+    """The cells of the finding: axes of the study, each with a value or a list of values. An axis that is
+    left out (for example the repository) takes all that are measured."""
+    level: Metric | None = None
+    """The metric whose own values are checked, by its name in workflow/vcsbench/metrics.py."""
+    compare: ComparedSides | None = None
+    """Instead of `level`: the compared sides. The value is metric(baseline) / metric(candidate): above 1 the
+    candidate is faster. Needs `axis`, `baseline` and `candidate`, or `to`."""
+    expect: Expected
+    """The bounds: `at_least`, `at_most` or both."""
+    allow_inconclusive: bool | None = None
+    """An expectation only: `check` accepts an inconclusive result."""
+    allow_not_measured: bool | None = None
+    """An expectation only: `check` accepts that nothing of it was measured."""
 
     @model_validator(mode="after")
     def _has_level_or_compares(self) -> Self:
@@ -186,8 +183,10 @@ def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
 class Glossary(Model):
     """config/words.yaml: the meanings of words in reports."""
 
-    axes: dict[str, dict[str, Text]] = key(MISSING, "The meanings of values, by axis.")
-    others: dict[str, Text] = key(MISSING, "The meanings of other words of the reports.")
+    axes: dict[str, dict[str, Text]]
+    """The meanings of values, by axis."""
+    others: dict[str, Text]
+    """The meanings of other words of the reports."""
 
     def of(self, axis: str, value: str) -> str:
         return self.axes.get(axis, {}).get(value, "")

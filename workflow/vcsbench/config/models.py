@@ -22,18 +22,31 @@ Item = TypeVar("Item")
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 MOST_MINUTES = 365 * 24 * 60
 LARGEST = 1e9
-MISSING = ...
 
 
 class Model(BaseModel):
-    """A mapping of a configuration file: unknown keys, other types and infinite numbers are errors."""
+    """A mapping of a configuration file: unknown keys, other types and infinite numbers are errors.
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+    The text below a key is its documentation.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        frozen=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        for field in cls.model_fields.values():
+            field.description = " ".join((field.description or "").split())
 
 
-def key(default: object, meaning: str, was: str = "", **rules: Any) -> Any:
-    """Return a field; `default` is MISSING for a key that is needed, `was` its former name."""
-    return Field(default, description=meaning, json_schema_extra={"was": was}, **rules)
+def key(default: object = ..., was: str = "", **rules: Any) -> Any:
+    """Return a field; `was` is its former name. A key without a default is needed."""
+    return Field(default, json_schema_extra={"was": was}, **rules)
 
 
 def unique(values: list[Item]) -> list[Item]:
@@ -75,59 +88,48 @@ Where = Annotated[dict[str, Value], Field(min_length=1)]
 
 
 class StudySets(Model):
-    repository: Names = key(MISSING, "The studies of a session on a repository of your own.")
-    default: Names = key(MISSING, "The studies of any other session.", "otherwise")
+    repository: Names
+    """The studies of a session on a repository of your own."""
+    default: Names = key(was="otherwise")
+    """The studies of any other session."""
 
 
 class RepositorySettings(Model):
-    source: Literal["generated", "git", "svn", "dump", "directory", "archive"] = key(
-        MISSING, "Where the revisions come from."
-    )
-    profile: Text | None = key(None, "`generated`: the kind of history (docs/sources.md).")
-    scale: float | None = key(
-        None, "`generated`: the share of the published revisions to make; 1 is all.", gt=0, le=1
-    )
-    seed: int | None = key(
-        None, "`generated`: another seed gives other bytes of the same kind.", ge=0, lt=1 << 63
-    )
-    path: Text | None = key(
-        None, "All other sources: the repository, file or folder. vcsbench only reads it."
-    )
-    url: Text | None = key(None, "`svn`: a URL instead of `path`. svnrdump copies the repository.")
-    branch: Text | None = key(
-        None, "`git`: the branch whose history becomes trunk (default: HEAD)."
-    )
-    history: Literal["first-parent", "whole"] | None = key(
-        None, "`git`: one line of history, or branches and tags as well."
-    )
-    tree: str | None = key(
-        None, "The folder that is exported (default: `trunk` if there is one, otherwise all)."
-    )
-    studies: list[Text] | None = key(
-        None, "The studies that measure this repository (default: all).", min_length=1
-    )
-    packing: Literal["nopack", "pack"] | None = key(
-        None, "Pack its copies, or not, in studies without an axis `packing`."
-    )
+    source: Literal["generated", "git", "svn", "dump", "directory", "archive"]
+    """Where the revisions come from."""
+    profile: Text | None = None
+    """`generated`: the kind of history (docs/sources.md)."""
+    scale: float | None = key(None, gt=0, le=1)
+    """`generated`: the share of the published revisions to make; 1 is all."""
+    seed: int | None = key(None, ge=0, lt=1 << 63)
+    """`generated`: another seed gives other bytes of the same kind."""
+    path: Text | None = None
+    """All other sources: the repository, file or folder. vcsbench only reads it."""
+    url: Text | None = None
+    """`svn`: a URL instead of `path`. svnrdump copies the repository."""
+    branch: Text | None = None
+    """`git`: the branch whose history becomes trunk (default: HEAD)."""
+    history: Literal["first-parent", "whole"] | None = None
+    """`git`: one line of history, or branches and tags as well."""
+    tree: str | None = None
+    """The folder that is exported (default: `trunk` if there is one, otherwise all)."""
+    studies: list[Text] | None = key(None, min_length=1)
+    """The studies that measure this repository (default: all)."""
+    packing: Literal["nopack", "pack"] | None = None
+    """Pack its copies, or not, in studies without an axis `packing`."""
 
 
 class Side(Model):
-    prefix: Text | None = key(
-        None,
-        "The folder that it was installed in, absolute or relative to the checkout. Programs are in bin or "
-        "sbin, libraries in lib, mod_dav_svn.so in libexec, modules or lib/apache2/modules. Without an "
-        "httpd of its own, this machine's httpd loads the module.",
-    )
-    conda: Text | None = key(
-        None,
-        "A conda environment file, instead of a prefix. vcsbench makes the environment below "
-        "results/builds with micromamba, mamba, conda or pixi. conda has no mod_dav_svn.",
-    )
-    library_path: str | None = key(
-        None,
-        "LD_LIBRARY_PATH for its programs, folders separated by colons. If a build loads Subversion's "
-        "libraries from other folders than these and its prefix, its runs are invalid.",
-    )
+    prefix: Text | None = None
+    """The folder that it was installed in, absolute or relative to the checkout. Programs are in bin or sbin,
+    libraries in lib, mod_dav_svn.so in libexec, modules or lib/apache2/modules. Without an httpd of its own,
+    this machine's httpd loads the module."""
+    conda: Text | None = None
+    """A conda environment file, instead of a prefix. vcsbench makes the environment below results/builds with
+    micromamba, mamba, conda or pixi. conda has no mod_dav_svn."""
+    library_path: str | None = None
+    """LD_LIBRARY_PATH for its programs, folders separated by colons. If a build loads Subversion's libraries
+    from other folders than these and its prefix, its runs are invalid."""
 
     @model_validator(mode="after")
     def _has_one_place(self) -> Self:
@@ -143,12 +145,11 @@ class Side(Model):
 class BuildPlace(Side):
     """One value of the axis `build`: a place of both sides, or one of each."""
 
-    client: Text | Side | None = key(
-        None,
-        "The client's place, or the name of the build that has the client. A side that is left out has "
-        "the programs on the PATH.",
-    )
-    server: Text | Side | None = key(None, "The same for the server.")
+    client: Text | Side | None = None
+    """The client's place, or the name of the build that has the client. A side that is left out has the
+    programs on the PATH."""
+    server: Text | Side | None = None
+    """The same for the server."""
 
     @property
     def sides(self) -> dict[str, str | Side]:
@@ -169,12 +170,10 @@ class BuildPlace(Side):
 class RemoteServer(Model):
     """A server on another machine. Fixed cost is not measured there: it has no empty repository."""
 
-    host: Text = key(MISSING, "The name of the machine in reports.")
-    url: Text = key(
-        MISSING,
-        "The URL of the repository there; `{repo}` stands for the repository's name here.",
-        pattern="^(svn|http)://.",
-    )
+    host: Text
+    """The name of the machine in reports."""
+    url: Text = key(pattern="^(svn|http)://.")
+    """The URL of the repository there; `{repo}` stands for the repository's name here."""
 
 
 NodeName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9._-]+$")]
@@ -184,244 +183,171 @@ class ClusterSettings(Model):
     nodes: (
         Annotated[int, Field(ge=1, le=1000)]
         | Annotated[list[NodeName], Field(min_length=1), AfterValidator(unique)]
-    ) = key(1, "How many nodes measure, or their names. One node measures all rounds of a block.")
-    node_class: Text | None = key(
-        None, "Use only nodes of this class (Slurm: a feature, or features).", alias="class"
-    )
-    cores: int | None = key(
-        None, "The processors of a node of the class; each job takes all of them.", ge=1, le=100_000
-    )
+    ) = 1
+    """How many nodes measure, or their names. One node measures all rounds of a block."""
+    node_class: Text | None = key(None, alias="class")
+    """Use only nodes of this class (Slurm: a feature, or features)."""
+    cores: int | None = key(None, ge=1, le=100_000)
+    """The processors of a node of the class; each job takes all of them."""
 
 
 class WorkloadPart(Model):
-    weight: Weight = key(MISSING, "Its share, in per cent.")
-    where: Where = key(MISSING, "Its cells: axes, each with a value.")
+    weight: Weight
+    """Its share, in per cent."""
+    where: Where
+    """Its cells: axes, each with a value."""
 
 
 class StudyGrid(Model):
-    include: list[Part] = key(
-        MISSING, "Parts of the grid; a cell in any of them is measured, once.", min_length=1
-    )
-    exclude: list[Part] = key([], "Parts of the grid that are left out again.")
+    include: list[Part] = key(min_length=1)
+    """Parts of the grid; a cell in any of them is measured, once."""
+    exclude: list[Part] = key([])
+    """Parts of the grid that are left out again."""
 
 
-def limit(default: float, was: str, meaning: str, most: float = LARGEST, least: float = 0) -> Any:
-    return key(default, meaning, was, ge=least, le=most)
+def limit(default: float, was: str, most: float = LARGEST, least: float = 0) -> Any:
+    return key(default, was, ge=least, le=most)
 
 
 class Thresholds(Model):
     """When evidence sets a flag, and how many rounds a conclusion needs."""
 
-    # fmt: off
-    min_clock_gap_s: float = limit(0.03, "clock_floor_s",
-        "`clock`: smaller gaps between a run's time and its hooks are ignored.")
-    max_clock_gap_share: float = limit(0.25, "clock_share",
-        "`clock`: hyperfine's time is shorter than that between the hooks, by more than this share of it.", 1)
-    max_resident_share_cold: float = limit(0.05, "cold_resident_share",
-        "`cache-not-cold`: more than this share of the repository was in memory before a cold run.", 1)
-    min_read_share_cold: float = limit(0.5, "cold_reads_share",
-        "`too-few-disk-reads`: a cold run read less than its input and this share of the discarded run.", 1)
-    max_foreign_share_cold: float = limit(0.1, "cold_foreign_share",
-        "`foreign-reads`: after a cold run, more than this share of the repository was in memory and had "
-        "been read by neither client nor server.", 1)
-    max_read_share_hot: float = limit(0.02, "hot_read_share",
-        "`cache-not-warm`: a hot run read more than this share of the repository from the device.", 1)
-    max_read_share_hot_svn: float = limit(0.9, "hot_svn_reads_share",
-        "`cache-ineffective`: a hot server read more than this share of the bytes of its first run.")
-    ignore_below_mib: float = limit(1, "read_floor_mib",
-        "`cache-not-warm`, `too-few-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored.")
-    min_memory_available_mib: float = limit(512, "memory_available_mib",
-        "`low-memory`: less than this was available before the run.")
-    max_memory_pressure_pct: float = limit(1, "memory_pressure_pct",
-        "`memory-pressure`: more than this share of a run was spent waiting for memory.")
-    max_io_pressure_pct: float = limit(10, "io_pressure_pct",
-        "`io-busy`: a hot run that neither read nor wrote waited for a device for more than this share.")
-    max_others_read_mib: float = limit(4, "others_read_mib",
-        "`io-busy`: other processes read more than this from the storage's device.")
-    max_others_cpu_pct: float = limit(10, "others_cpu_pct",
-        "`cpu-busy`: other processes took more than this share of all cores.")
-    max_steal_pct: float = limit(2, "steal_pct",
-        "`cpu-steal`: the hypervisor gave more than this share of the time to others.")
-    ignore_below_cpu_s: float = limit(0.05, "cpu_floor_s",
-        "`cpu-busy`, `cpu-steal`: fewer CPU seconds than these are ignored.")
-    max_cpu_share: float = limit(0.9, "saturated_share",
-        "`saturated`: client and server took more than this share of all cores.")
-    min_run_s: float = limit(0.2, "short_s",
-        "`too-short`: the median of the cell's valid runs is below this many seconds.")
-    min_rounds: int = limit(5, "enough_rounds",
-        "`low-n`: fewer rounds allow no conclusion.", 10_000, 2)
-    # fmt: on
+    min_clock_gap_s: float = limit(0.03, "clock_floor_s")
+    """`clock`: smaller gaps between a run's time and its hooks are ignored."""
+    max_clock_gap_share: float = limit(0.25, "clock_share", 1)
+    """`clock`: hyperfine's time is shorter than that between the hooks, by more than this share of it."""
+    max_resident_share_cold: float = limit(0.05, "cold_resident_share", 1)
+    """`cache-not-cold`: more than this share of the repository was in memory before a cold run."""
+    min_read_share_cold: float = limit(0.5, "cold_reads_share", 1)
+    """`too-few-disk-reads`: a cold run read less than its input and this share of the discarded run."""
+    max_foreign_share_cold: float = limit(0.1, "cold_foreign_share", 1)
+    """`foreign-reads`: after a cold run, more than this share of the repository was in memory and had been
+    read by neither client nor server."""
+    max_read_share_hot: float = limit(0.02, "hot_read_share", 1)
+    """`cache-not-warm`: a hot run read more than this share of the repository from the device."""
+    max_read_share_hot_svn: float = limit(0.9, "hot_svn_reads_share")
+    """`cache-ineffective`: a hot server read more than this share of the bytes of its first run."""
+    ignore_below_mib: float = limit(1, "read_floor_mib")
+    """`cache-not-warm`, `too-few-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored."""
+    min_memory_available_mib: float = limit(512, "memory_available_mib")
+    """`low-memory`: less than this was available before the run."""
+    max_memory_pressure_pct: float = limit(1, "memory_pressure_pct")
+    """`memory-pressure`: more than this share of a run was spent waiting for memory."""
+    max_io_pressure_pct: float = limit(10, "io_pressure_pct")
+    """`io-busy`: a hot run that neither read nor wrote waited for a device for more than this share."""
+    max_others_read_mib: float = limit(4, "others_read_mib")
+    """`io-busy`: other processes read more than this from the storage's device."""
+    max_others_cpu_pct: float = limit(10, "others_cpu_pct")
+    """`cpu-busy`: other processes took more than this share of all cores."""
+    max_steal_pct: float = limit(2, "steal_pct")
+    """`cpu-steal`: the hypervisor gave more than this share of the time to others."""
+    ignore_below_cpu_s: float = limit(0.05, "cpu_floor_s")
+    """`cpu-busy`, `cpu-steal`: fewer CPU seconds than these are ignored."""
+    max_cpu_share: float = limit(0.9, "saturated_share")
+    """`saturated`: client and server took more than this share of all cores."""
+    min_run_s: float = limit(0.2, "short_s")
+    """`too-short`: the median of the cell's valid runs is below this many seconds."""
+    min_rounds: int = limit(5, "enough_rounds", 10_000, 2)
+    """`low-n`: fewer rounds allow no conclusion."""
 
 
 class Settings(Model):
     """The keys of config.yaml."""
 
-    studies: Names | StudySets = key(
-        MISSING,
-        "The studies to measure, by their file in config/studies: `[fsfs-san-2014, builds]`, or `[all]` for "
-        "the published ones with a grid. The other form has two lists, one for a repository of your own: "
-        "`{repository: [own-repository], default: [fsfs-san-2014]}`. `make report STUDY=name` sets it.",
-    )
-    repository: str | None = key(
-        None,
-        "A repository of your own (Subversion, git or a dump file); the studies run on it alone. `make "
-        "report REPO=path` sets it.",
-    )
-    repositories: dict[Name, RepositorySettings] = key(
-        MISSING, "The values of the axis `repo`, each with its source.", min_length=1
-    )
-    builds: dict[Name, BuildPlace | None] = key(
-        {},
-        "The values of the axis `build`: names, each with the place of its programs. The others are "
-        "compared with the first. A build without a place (`system: {}`) has the programs on the PATH.",
-    )
-    storages: dict[Name, Text] = key(
-        MISSING,
-        "Folders on the storages under test, by name. vcsbench makes one folder in each and touches "
-        "nothing else there. The servers' user (nobody, if you are root) must be able to enter it.",
-        min_length=1,
-    )
-    storage: Text = key(
-        MISSING,
-        "The one of `storages` that studies without an axis `storage` use for repositories.",
-    )
-    filesystems: dict[Name, Text] = key(
-        {},
-        "The values of the axis `filesystem`, by name: a folder on a mounted file system; or `make` (names "
-        "btrfs, ext4, xfs, tmpfs; needs root): each cell-round gets a new file system, in an image on "
-        "`storage` (docs/working-copies.md). `nfs: guest` is NFS in a User Mode Linux guest, `guest-local: "
-        "guest` the file system below that server.",
-    )
-    server: RemoteServer | None = key(
-        None,
-        "A server that you run on another machine, for working-copy-2012 (docs/working-copies.md has an "
-        "example). Load the same histories there. Cells that name a format, packing, cache state, build or "
-        "configuration of the server are skipped.",
-    )
-    scratch: Text = key(
-        MISSING,
-        "A folder in RAM. Repositories are loaded and packed there, then copied to the storage.",
-    )
-    copies: int = key(
-        MISSING,
-        "How many interleaved copies of each repository there are; round n uses copy ((n - 1) mod copies) "
-        "+ 1.",
-        ge=1,
-        le=100,
-    )
-    fragmentation_kib: float = key(
-        0,
-        "Mean size in KiB of the spacer files between the interleaved revisions (published: 128; 0: none).",
-        "spacer_kib",
-        ge=0,
-        le=1 << 20,
-    )
-    minutes: Minutes | dict[str, Minutes] | None = key(
-        None,
-        "The time limit of a session, from the preparation to the report. All studies share it evenly; or "
-        "give it by study, with `default` for the others. `make report MINUTES=30` sets it. Each cell "
-        "gets `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go where they "
-        "answer most (docs/running.md). On a cluster, each cell has `rounds` rounds, or "
-        "`thresholds.min_rounds`.",
-    )
-    rounds: int | None = key(
-        None,
-        "How often the whole grid is measured, however long it takes. `minutes` has no effect then. A "
-        "larger value measures the new rounds only.",
-        ge=1,
-        le=10_000,
-    )
-    runs: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] = key(
-        MISSING,
-        "Timed runs per cell and round. `auto`: one where each run needs its own preparation (cold), several "
-        "where one preparation serves all (warm). Before version 2, hyperfine reports CPU times of several "
-        "runs as means.",
-    )
-    seed: int = key(MISSING, "Seed of the random order of the cells.", ge=0, lt=1 << 63)
-    measure: Literal["all", "unfailed", "nothing"] = key(
-        "all",
-        "Which cells are measured: `all`; `unfailed`: all but those that failed before and still lack a "
-        "round; or `nothing`, for a report of the existing results. `vcsbench run` sets it after a failure.",
-    )
-    cluster: ClusterSettings = key(
-        ClusterSettings(),
-        "The nodes that `snakemake --profile profiles/slurm` measures on (docs/cluster.md).",
-    )
-    duplicates: int = key(
-        1,
-        "How many cells of each class (command, cache, ra) are measured twice, the second with `~2` at the "
-        "end of its name. Their difference is a part of every comparison's error. With 0 no comparison is "
-        "called. A build that is listed twice is no such duplicate: it is a value of its own.",
-        "twins",
-        ge=0,
-        le=100,
-    )
-    min_effect_pct: Percentage = key(
-        10,
-        "The smallest effect worth noting, in per cent. A comparison is equal if its difference is shown "
-        "to be below it, and undecided if it is called neither different nor equal (docs/statistics.md).",
-        "notable_pct",
-    )
-    min_effect_pct_if_noisy: Percentage = key(
-        15,
-        "Used instead of `min_effect_pct` on a noisy machine (timed runs of a cell scatter by more than "
-        "6 %), unless `min_effect_pct` is larger.",
-        "notable_noisy_pct",
-    )
+    studies: Names | StudySets
+    """The studies to measure, by their file in config/studies: `[fsfs-san-2014, builds]`, or `[all]` for the
+    published ones with a grid. The other form has two lists, one for a repository of your own: `{repository:
+    [own-repository], default: [fsfs-san-2014]}`. `make report STUDY=name` sets it."""
+    repository: str | None = None
+    """A repository of your own (Subversion, git or a dump file); the studies run on it alone. `make report
+    REPO=path` sets it."""
+    repositories: dict[Name, RepositorySettings] = key(min_length=1)
+    """The values of the axis `repo`, each with its source."""
+    builds: dict[Name, BuildPlace | None] = key({})
+    """The values of the axis `build`: names, each with the place of its programs. The others are compared
+    with the first. A build without a place (`system: {}`) has the programs on the PATH."""
+    storages: dict[Name, Text] = key(min_length=1)
+    """Folders on the storages under test, by name. vcsbench makes one folder in each and touches nothing else
+    there. The servers' user (nobody, if you are root) must be able to enter it."""
+    storage: Text
+    """The one of `storages` that studies without an axis `storage` use for repositories."""
+    filesystems: dict[Name, Text] = key({})
+    """The values of the axis `filesystem`, by name: a folder on a mounted file system; or `make` (names
+    btrfs, ext4, xfs, tmpfs; needs root): each cell-round gets a new file system, in an image on `storage`
+    (docs/working-copies.md). `nfs: guest` is NFS in a User Mode Linux guest, `guest-local: guest` the file
+    system below that server."""
+    server: RemoteServer | None = None
+    """A server that you run on another machine, for working-copy-2012 (docs/working-copies.md has an
+    example). Load the same histories there. Cells that name a format, packing, cache state, build or
+    configuration of the server are skipped."""
+    scratch: Text
+    """A folder in RAM. Repositories are loaded and packed there, then copied to the storage."""
+    copies: int = key(ge=1, le=100)
+    """How many interleaved copies of each repository there are; round n uses copy ((n - 1) mod copies) +
+    1."""
+    fragmentation_kib: float = key(0, was="spacer_kib", ge=0, le=1 << 20)
+    """Mean size in KiB of the spacer files between the interleaved revisions (published: 128; 0: none)."""
+    minutes: Minutes | dict[str, Minutes] | None = None
+    """The time limit of a session, from the preparation to the report. All studies share it evenly; or give
+    it by study, with `default` for the others. `make report MINUTES=30` sets it. Each cell gets
+    `thresholds.min_rounds` rounds, even if this takes longer. Further rounds go where they answer most
+    (docs/running.md). On a cluster, each cell has `rounds` rounds, or `thresholds.min_rounds`."""
+    rounds: int | None = key(None, ge=1, le=10_000)
+    """How often the whole grid is measured, however long it takes. `minutes` has no effect then. A larger
+    value measures the new rounds only."""
+    runs: Annotated[int, Field(ge=1, le=1000)] | Literal["auto"]
+    """Timed runs per cell and round. `auto`: one where each run needs its own preparation (cold), several
+    where one preparation serves all (warm). Before version 2, hyperfine reports CPU times of several runs as
+    means."""
+    seed: int = key(ge=0, lt=1 << 63)
+    """Seed of the random order of the cells."""
+    measure: Literal["all", "unfailed", "nothing"] = "all"
+    """Which cells are measured: `all`; `unfailed`: all but those that failed before and still lack a round;
+    or `nothing`, for a report of the existing results. `vcsbench run` sets it after a failure."""
+    cluster: ClusterSettings = key(ClusterSettings())
+    """The nodes that `snakemake --profile profiles/slurm` measures on (docs/cluster.md)."""
+    duplicates: int = key(1, was="twins", ge=0, le=100)
+    """How many cells of each class (command, cache, ra) are measured twice, the second with `~2` at the end
+    of its name. Their difference is a part of every comparison's error. With 0 no comparison is called. A
+    build that is listed twice is no such duplicate: it is a value of its own."""
+    min_effect_pct: Percentage = key(10, was="notable_pct")
+    """The smallest effect worth noting, in per cent. A comparison is equal if its difference is shown to be
+    below it, and undecided if it is called neither different nor equal (docs/statistics.md)."""
+    min_effect_pct_if_noisy: Percentage = key(15, was="notable_noisy_pct")
+    """Used instead of `min_effect_pct` on a noisy machine (timed runs of a cell scatter by more than 6 %),
+    unless `min_effect_pct` is larger."""
     workload: (
         Annotated[dict[str, Weight], Field(min_length=1)]
         | Annotated[list[WorkloadPart], Field(min_length=1)]
         | None
-    ) = key(
-        None,
-        "What you run, in per cent: `{update-1000: 90, log: 10}`, or a list of parts with a `weight` and "
-        "their cells, `{weight: 90, where: {command: log, cache: cold}}`. The advice weighs the commands "
-        "by it (docs/report.md). A change measures nothing.",
-        "mix",
-    )
-    skip_client_warmup: bool = key(
-        False,
-        "false: the client runs once on an empty repository after the caches were dropped, so that a cold "
-        "run does not time the loading of the client's own program and libraries. true: without this run, as "
-        "published.",
-        "cold_client",
-    )
-    clear_caches: Literal["auto", "drop-caches", "evict"] = key(
-        "auto",
-        "How caches become cold. `drop-caches` empties the kernel's (root). `evict` drops the "
-        "repository's files one by one (inodes stay cached). `auto` uses the first that is possible.",
-    )
-    shared_servers: bool = key(
-        False,
-        "true: also serve a repository that not all users of this machine may read if its server cannot be "
-        "hidden from them (without root and without user namespaces). false: skip such cells.",
-    )
-    output_location: Literal["auto", "storage", "scratch"] = key(
-        "auto",
-        "The place that commands such as export write to. `auto` is the storage under test, as published. On "
-        "ext4 without a journal, `auto` is `scratch`, because creating files there is slow after deletions.",
-        "targets",
-    )
-    time_limit_s: float = key(
-        600, "A timed run that takes longer, in seconds, fails its cell.", gt=0, le=31_536_000
-    )
-    thresholds: Thresholds = key(
-        Thresholds(),
-        "When the evidence of a run sets a flag (docs/evidence.md), and when a comparison gets a "
-        "call. Another threshold judges every run again and measures none.",
-    )
-    grid: dict[str, StudyGrid] = key(
-        MISSING,
-        "The cells of each study to measure: `include` lists parts of the grid, each an axis with a value "
-        "or a list of values (an axis that is not named takes all values of the study); `exclude` takes "
-        "parts out again.",
-    )
-    expectations: Annotated[list[Text], AfterValidator(unique)] = key(
-        [],
-        "Files with expectations of your own, relative to the checkout; `check` fails if one does not hold.",
-    )
-    baselines: Annotated[list[Name], AfterValidator(unique)] = key(
-        [],
-        "Saved baselines (`make baseline NAME=...`) to compare with: a table each. Only results of the "
-        "same host are compared.",
-    )
+    ) = key(None, was="mix")
+    """What you run, in per cent: `{update-1000: 90, log: 10}`, or a list of parts with a `weight` and their
+    cells, `{weight: 90, where: {command: log, cache: cold}}`. The advice weighs the commands by it
+    (docs/report.md). A change measures nothing."""
+    skip_client_warmup: bool = key(False, was="cold_client")
+    """false: the client runs once on an empty repository after the caches were dropped, so that a cold run
+    does not time the loading of the client's own program and libraries. true: without this run, as
+    published."""
+    clear_caches: Literal["auto", "drop-caches", "evict"] = "auto"
+    """How caches become cold. `drop-caches` empties the kernel's (root). `evict` drops the repository's files
+    one by one (inodes stay cached). `auto` uses the first that is possible."""
+    shared_servers: bool = False
+    """true: also serve a repository that not all users of this machine may read if its server cannot be
+    hidden from them (without root and without user namespaces). false: skip such cells."""
+    output_location: Literal["auto", "storage", "scratch"] = key("auto", was="targets")
+    """The place that commands such as export write to. `auto` is the storage under test, as published. On
+    ext4 without a journal, `auto` is `scratch`, because creating files there is slow after deletions."""
+    time_limit_s: float = key(600, gt=0, le=31_536_000)
+    """A timed run that takes longer, in seconds, fails its cell."""
+    thresholds: Thresholds = key(Thresholds())
+    """When the evidence of a run sets a flag (docs/evidence.md), and when a comparison gets a call. Another
+    threshold judges every run again and measures none."""
+    grid: dict[str, StudyGrid]
+    """The cells of each study to measure: `include` lists parts of the grid, each an axis with a value or a
+    list of values (an axis that is not named takes all values of the study); `exclude` takes parts out
+    again."""
+    expectations: Annotated[list[Text], AfterValidator(unique)] = key([])
+    """Files with expectations of your own, relative to the checkout; `check` fails if one does not hold."""
+    baselines: Annotated[list[Name], AfterValidator(unique)] = key([])
+    """Saved baselines (`make baseline NAME=...`) to compare with: a table each. Only results of the same host
+    are compared."""

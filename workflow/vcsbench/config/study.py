@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Required, Self, TypedDict
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from vcsbench.config.models import MISSING, Metric, Model, Part, Text, Values, key, unique
+from vcsbench.config.models import Metric, Model, Part, Text, Values, key, unique
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -32,216 +32,160 @@ Selection = Mapping[str, str | Sequence[str]]
 
 
 class Command(Model):
-    argv: Text = key(MISSING, "The timed command; its {words} are filled in when the cell runs.")
-    stdin: Text | None = key(
-        None, "A file for the command's standard input; its {words} are filled in."
-    )
-    environment: dict[str, str] | None = key(None, "Additional variables of its environment.")
-    input: InputName | None = key(
-        None,
-        "The kind of subject that the command reads. repository: a "
-        "copy of a Subversion repository ({repository}, {url}, {tree}, {last}). dump: a dump file of it "
-        "in the scratch folder ({dump}). tree: the youngest tree of the repository, or its source itself if "
-        "that is a directory or an archive, as files ({source}) or in the command's `store` ({store}, "
-        "{store_url}), on the cell's `filesystem`.",
-        "reads",
-    )
-    output: OutputName | None = key(
-        None,
-        "The kind of subject that it writes. target: {target}, which is removed before each run, outside "
-        "the timed region; targets: one for each client. "
-        "fresh_repository: an empty repository of the cell's format ({fresh}), new for "
-        "each run. working_copy: {working_copy}, on the cell's `filesystem`, in the state of "
-        "`revisions_behind`. built_tree: {target}, next to the tree that the command reads.",
-        "writes",
-    )
-    output_location: Literal["auto", "storage", "scratch"] | None = key(
-        None, "The place that it writes to, instead of the configuration's.", "targets"
-    )
-    revisions: int | None = key(
-        None,
-        "The last revision to dump ({last}), counted at scale 1. At a smaller scale it is multiplied by it. "
-        "It is at most the youngest.",
-        ge=0,
-        lt=1 << 31,
-    )
-    revisions_behind: int | None = key(
-        None,
-        "A clean working copy exists before each run, this many revisions behind the youngest, counted at "
-        "scale 1. At a smaller scale the number is multiplied by it. Default: no working copy.",
-        "behind",
-        ge=0,
-        lt=1 << 31,
-    )
-    store: StoreName | None = key(
-        None,
-        "For `input: tree`, the store that holds the tree, a class in workflow/vcsbench/subjects/"
-        "tree_stores.py. Default: a folder of files.",
-    )
-    program: StrategyName | None = key(
-        None, "A strategy in workflow/vcsbench/strategies.py, which {program} runs with {python}."
-    )
-    needs: list[Text] | None = key(
-        None,
-        "Further requirements: programs, those that set-up builds ({built} is their folder), or Python "
-        "modules, `python3:NAME`. A cell that lacks one is skipped.",
-    )
-    fixed_cost: bool | None = key(
-        None,
-        "false for a command that fails on an empty repository: its fixed cost is not measured.",
-    )
-    clones: bool | None = key(
-        None, "The command clones files; where the file system cannot, the cell is skipped."
-    )
-    reference_only: bool | None = key(
-        None, "true for a command that is only compared with; advice leaves it out.", "choice"
-    )
-    measure_sync: bool | None = key(
-        None,
-        "After each timed run, the duration of a sync of the file system is measured (on_device_s).",
-        "until_written",
-    )
-    warmup: int | None = key(
-        None, "How many runs do not count, instead of the cache state's number.", ge=0, le=1000
-    )
-    runs: int | None = key(
-        None, "Timed runs per cell and round, instead of the configuration's.", ge=1, le=1000
-    )
-    work: WorkName = key(
-        MISSING,
-        "How the work of the command is compared; only cells that did the same work are compared. log: "
-        "the revisions and changed paths that svn log prints, and its text. printed_counts: the numbers "
-        "that svnbench prints. tree: the files that the command wrote. dump: the stream that svnadmin dump "
-        "prints, without its UUID. repository: the dump stream of the repository that the command filled. "
-        "stdout: any other output, equal for all formats and accesses. built_tree: the files and links "
-        "that the command wrote. unchecked: its files differ by design; its times are compared all the "
-        "same, but advice leaves it out. opaque: unknown, so no ratio is shown.",
-    )
-    inapplicable_axes: list[Text] | None = key(
-        None, "The axes that do not apply to the command.", "without"
-    )
-    restrict_to: dict[str, Values] | None = key(
-        None, "The values of axes that it is measured with; it has no cells with others.", "only"
-    )
-    defaults: dict[str, str] | None = key(
-        None,
-        "As the study's `defaults`, for this command. `cache: series` runs it several times in a row against "
-        "one server, starting with cold caches (for a command without the axis `cache`).",
-        "held",
-    )
-    caveat: Text | None = key(None, "A sentence that the tables and the report carry.")
+    argv: Text
+    """The timed command; its {words} are filled in when the cell runs."""
+    stdin: Text | None = None
+    """A file for the command's standard input; its {words} are filled in."""
+    environment: dict[str, str] | None = None
+    """Additional variables of its environment."""
+    input: InputName | None = key(None, was="reads")
+    """The kind of subject that the command reads. repository: a copy of a Subversion repository
+    ({repository}, {url}, {tree}, {last}). dump: a dump file of it in the scratch folder ({dump}). tree: the
+    youngest tree of the repository, or its source itself if that is a directory or an archive, as files
+    ({source}) or in the command's `store` ({store}, {store_url}), on the cell's `filesystem`."""
+    output: OutputName | None = key(None, was="writes")
+    """The kind of subject that it writes. target: {target}, which is removed before each run, outside the
+    timed region; targets: one for each client. fresh_repository: an empty repository of the cell's format
+    ({fresh}), new for each run. working_copy: {working_copy}, on the cell's `filesystem`, in the state of
+    `revisions_behind`. built_tree: {target}, next to the tree that the command reads."""
+    output_location: Literal["auto", "storage", "scratch"] | None = key(None, was="targets")
+    """The place that it writes to, instead of the configuration's."""
+    revisions: int | None = key(None, ge=0, lt=1 << 31)
+    """The last revision to dump ({last}), counted at scale 1. At a smaller scale it is multiplied by it. It
+    is at most the youngest."""
+    revisions_behind: int | None = key(None, was="behind", ge=0, lt=1 << 31)
+    """A clean working copy exists before each run, this many revisions behind the youngest, counted at scale
+    1. At a smaller scale the number is multiplied by it. Default: no working copy."""
+    store: StoreName | None = None
+    """For `input: tree`, the store that holds the tree, a class in workflow/vcsbench/subjects/tree_stores.py.
+    Default: a folder of files."""
+    program: StrategyName | None = None
+    """A strategy in workflow/vcsbench/strategies.py, which {program} runs with {python}."""
+    needs: list[Text] | None = None
+    """Further requirements: programs, those that set-up builds ({built} is their folder), or Python modules,
+    `python3:NAME`. A cell that lacks one is skipped."""
+    fixed_cost: bool | None = None
+    """false for a command that fails on an empty repository: its fixed cost is not measured."""
+    clones: bool | None = None
+    """The command clones files; where the file system cannot, the cell is skipped."""
+    reference_only: bool | None = key(None, was="choice")
+    """true for a command that is only compared with; advice leaves it out."""
+    measure_sync: bool | None = key(None, was="until_written")
+    """After each timed run, the duration of a sync of the file system is measured (on_device_s)."""
+    warmup: int | None = key(None, ge=0, le=1000)
+    """How many runs do not count, instead of the cache state's number."""
+    runs: int | None = key(None, ge=1, le=1000)
+    """Timed runs per cell and round, instead of the configuration's."""
+    work: WorkName
+    """How the work of the command is compared; only cells that did the same work are compared. log: the
+    revisions and changed paths that svn log prints, and its text. printed_counts: the numbers that svnbench
+    prints. tree: the files that the command wrote. dump: the stream that svnadmin dump prints, without its
+    UUID. repository: the dump stream of the repository that the command filled. stdout: any other output,
+    equal for all formats and accesses. built_tree: the files and links that the command wrote. unchecked: its
+    files differ by design; its times are compared all the same, but advice leaves it out. opaque: unknown, so
+    no ratio is shown."""
+    inapplicable_axes: list[Text] | None = key(None, was="without")
+    """The axes that do not apply to the command."""
+    restrict_to: dict[str, Values] | None = key(None, was="only")
+    """The values of axes that it is measured with; it has no cells with others."""
+    defaults: dict[str, str] | None = key(None, was="held")
+    """As the study's `defaults`, for this command. `cache: series` runs it several times in a row against one
+    server, starting with cold caches (for a command without the axis `cache`)."""
+    caveat: Text | None = None
+    """A sentence that the tables and the report carry."""
 
 
 class Measure(Model):
-    command: Text = key(MISSING, "The command to type.", "type")
-    note: Text = key(MISSING, "Its effect.", "says")
+    command: Text = key(was="type")
+    """The command to type."""
+    note: Text = key(was="says")
+    """Its effect."""
 
 
 class Action(Model):
-    command: Text | None = key(None, "The command to type.", "type")
-    note: Text | None = key(None, "Its effect and its limits.", "says")
-    cost: Text | None = key(
-        None, "Its price: duration, downtime, disk, and how often to repeat it."
-    )
+    command: Text | None = key(None, was="type")
+    """The command to type."""
+    note: Text | None = key(None, was="says")
+    """Its effect and its limits."""
+    cost: Text | None = None
+    """Its price: duration, downtime, disk, and how often to repeat it."""
 
 
 class Question(Model):
-    question: Text = key(MISSING, "The question, in the reader's words.", "ask")
-    yes_value: Text | None = key(
-        None, 'The value of the answer "yes" (default: the answer names a value).', "yes"
-    )
+    question: Text = key(was="ask")
+    """The question, in the reader's words."""
+    yes_value: Text | None = key(None, was="yes")
+    """The value of the answer "yes" (default: the answer names a value)."""
     values: Annotated[list[Text], Field(min_length=2), AfterValidator(unique)] | None = key(
-        None, "The values to choose from (default: all).", "between"
+        None, was="between"
     )
-    aggregate: bool | None = key(
-        None,
-        "Answer over all cells: in how many a value is better, and the geometric mean. For a choice that "
-        "covers all cells, for example a build.",
-        "overall",
-    )
-    how_to_measure: Measure | None = key(
-        None, "The command to type if the grid compares no two of its values.", "measure"
-    )
-    actions: Annotated[dict[str, Action], Field(min_length=1)] | None = key(
-        None, "By value: the command that applies it, and its effect.", "do"
-    )
+    """The values to choose from (default: all)."""
+    aggregate: bool | None = key(None, was="overall")
+    """Answer over all cells: in how many a value is better, and the geometric mean. For a choice that covers
+    all cells, for example a build."""
+    how_to_measure: Measure | None = key(None, was="measure")
+    """The command to type if the grid compares no two of its values."""
+    actions: Annotated[dict[str, Action], Field(min_length=1)] | None = key(None, was="do")
+    """By value: the command that applies it, and its effect."""
 
 
 class Published(Model):
-    numbers: Text | Annotated[list[Text], Field(min_length=1)] | dict[str, dict[str, str]] = key(
-        MISSING,
-        "A file in config/published with the axes, and metrics by their names, as columns; or a list of "
-        "files; or, by file, the values of axes that it has no column for.",
-    )
-    findings: list[Text] | None = key(
-        None, "The names of the study's findings in findings.yaml (default: its own).", min_length=1
-    )
-    scale: float = key(
-        MISSING, "The share of the named repositories that the study measured (1: all).", gt=0, le=1
-    )
-    size: str = key("", "The repositories or trees that the study measured, with their sizes.")
-    subversion: str = key(
-        "",
-        "The version of Subversion that the study measured, such as 1.9.",
-        pattern=r"^(\d+\.\d+)?$",
-    )
-    storage: Literal["", "spinning disk", "SSD", "RAM"] = key(
-        "", "The kind of storage that the study measured on."
-    )
-    server: Literal["", "another machine"] = key(
-        "", "Where the server was (default: as measured here)."
-    )
-    machine: Text = key(MISSING, "The machine of the study, in a line.")
-    rounds: int = key(MISSING, "How often it repeated each measurement.", ge=1, le=10_000)
+    numbers: Text | Annotated[list[Text], Field(min_length=1)] | dict[str, dict[str, str]]
+    """A file in config/published with the axes, and metrics by their names, as columns; or a list of files;
+    or, by file, the values of axes that it has no column for."""
+    findings: list[Text] | None = key(None, min_length=1)
+    """The names of the study's findings in findings.yaml (default: its own)."""
+    scale: float = key(gt=0, le=1)
+    """The share of the named repositories that the study measured (1: all)."""
+    size: str = ""
+    """The repositories or trees that the study measured, with their sizes."""
+    subversion: str = key("", pattern=r"^(\d+\.\d+)?$")
+    """The version of Subversion that the study measured, such as 1.9."""
+    storage: Literal["", "spinning disk", "SSD", "RAM"] = ""
+    """The kind of storage that the study measured on."""
+    server: Literal["", "another machine"] = ""
+    """Where the server was (default: as measured here)."""
+    machine: Text
+    """The machine of the study, in a line."""
+    rounds: int = key(ge=1, le=10_000)
+    """How often it repeated each measurement."""
 
 
 class Compare(Model):
-    axis: Text = key(MISSING, "The compared axis.")
-    baseline: Text = key(
-        MISSING,
-        "The value in the numerator; on an axis with `builds`, `formats` or the like, `first` is the "
-        "first of them.",
-    )
-    candidates: Annotated[list[Text], Field(min_length=1)] | Literal["rest"] = key(
-        MISSING, "The values in the denominator, one row each. `rest` is all but the first."
-    )
-    metric: Metric | None = key(
-        None,
-        "The metric that is divided (default: elapsed_s). Counts of work have no noise if all rounds agree.",
-    )
+    axis: Text
+    """The compared axis."""
+    baseline: Text
+    """The value in the numerator; on an axis with `builds`, `formats` or the like, `first` is the first of
+    them."""
+    candidates: Annotated[list[Text], Field(min_length=1)] | Literal["rest"]
+    """The values in the denominator, one row each. `rest` is all but the first."""
+    metric: Metric | None = None
+    """The metric that is divided (default: elapsed_s). Counts of work have no noise if all rounds agree."""
 
 
 class Table(Model):
-    metric: Metric | None = key(
-        None, "The metric of the table, by its name in workflow/vcsbench/metrics.py."
-    )
-    reduce: Literal["median", "best", "worst"] | None = key(
-        None,
-        "How the runs of a cell are aggregated, within each round and then over the rounds (default: "
-        "median). The metric defines which of two values is better.",
-    )
-    where: Annotated[Part, Field(min_length=1)] | None = key(
-        None, "The cells of the table: axes with a value or a list of values (default: all)."
-    )
-    over: Text | None = key(
-        None, "An axis whose values are numbers; the table's chart has the metric over them."
-    )
-    each: list[Metric] | None = key(
-        None,
-        "For the metric `counts`: the metrics side by side, as `count` in the table's rows or columns.",
-        min_length=1,
-    )
-    by: list[Text] | None = key(
-        None,
-        "Further columns of the measurements or published numbers, such as `run`, that are used like axes in "
-        "`rows` or `columns`. Rows that differ in other columns are aggregated.",
-    )
-    compare: Compare | None = key(
-        None, "The compared axis: value = 100 * (metric(baseline) / metric(candidate) - 1)."
-    )
-    rows: list[Text] = key(MISSING, "The axes (or `candidate`) down the side of the report's grid.")
-    columns: list[Text] = key(MISSING, "The axes across its top.")
-    published: bool | None = key(None, "false if the published numbers have nothing for the table.")
+    metric: Metric | None = None
+    """The metric of the table, by its name in workflow/vcsbench/metrics.py."""
+    reduce: Literal["median", "best", "worst"] | None = None
+    """How the runs of a cell are aggregated, within each round and then over the rounds (default: median).
+    The metric defines which of two values is better."""
+    where: Annotated[Part, Field(min_length=1)] | None = None
+    """The cells of the table: axes with a value or a list of values (default: all)."""
+    over: Text | None = None
+    """An axis whose values are numbers; the table's chart has the metric over them."""
+    each: list[Metric] | None = key(None, min_length=1)
+    """For the metric `counts`: the metrics side by side, as `count` in the table's rows or columns."""
+    by: list[Text] | None = None
+    """Further columns of the measurements or published numbers, such as `run`, that are used like axes in
+    `rows` or `columns`. Rows that differ in other columns are aggregated."""
+    compare: Compare | None = None
+    """The compared axis: value = 100 * (metric(baseline) / metric(candidate) - 1)."""
+    rows: list[Text]
+    """The axes (or `candidate`) down the side of the report's grid."""
+    columns: list[Text]
+    """The axes across its top."""
+    published: bool | None = None
+    """false if the published numbers have nothing for the table."""
 
     @model_validator(mode="after")
     def _has_metric_or_compares(self) -> Self:
@@ -277,65 +221,43 @@ class TableDefinition(TypedDict, total=False):
 class StudyFile(Model):
     """The keys of config/studies/<name>.yaml."""
 
-    title: Text = key(MISSING, "The heading of the study's report.")
-    source: Text = key(MISSING, "The source of the study, and the machine that it ran on.")
-    authors: list[Text] = key([], "Its authors, as they are cited; leave it out if unknown.")
-    date: str = key(
-        "",
-        "When it was published: a year, a month or a day, in quotation marks.",
-        pattern="^[0-9]{4}(-[0-9]{2}){0,2}$",
-    )
-    url: str = key("", "Where it was published.", pattern="^https?://")
-    axes: dict[AxisName, AxisValues | Text] = key(
-        MISSING,
-        "The dimensions of the grid, in the order of a cell's path. Each has its values, or a word for "
-        "names that are defined elsewhere (table below).",
-        min_length=1,
-    )
-    commands: dict[str, Command] = key(
-        {}, "The commands; a study without any has published numbers only."
-    )
-    defaults: dict[str, str] = key(
-        {},
-        "The value of axes that the study does not have: a format, a packing (unless the repository's "
-        "definition has one), a server configuration.",
-        "held",
-    )
-    block: list[Text] = key(
-        [], "The cells of a round that agree on these axes run next to each other."
-    )
-    variance_group: list[Text] = key(
-        [],
-        "Cells that agree on these axes scatter alike; some of each class are measured twice (`duplicates`).",
-        "noise_class",
-    )
-    scenario_axes: UniqueTexts = key(
-        [],
-        "Axes such as command, repository and access. Advice is given for each of their values, in this "
-        "order, and chooses among the values of all other axes. A question may still compare accesses.",
-        "given",
-    )
-    questions: Annotated[dict[str, Question], Field(min_length=1)] = key(
-        {},
-        "What readers have to decide, by axis: each is a card at the head of the report, in this order. "
-        "Other choices have a card after them.",
-        validate_default=False,
-    )
-    trace_syscalls: dict[str, Values] | None = key(
-        None,
-        "The cells whose system calls are counted, in a run of their own under strace, by the values of "
-        "axes (`{}`: all). Cells that differ only in the state of caches are counted once.",
-        "count_calls",
-    )
-    featured_tables: UniqueTexts = key(
-        [], "The tables that come first on the study's page, with their charts.", "lead"
-    )
-    published: Published | None = key(None, "The published numbers and their conditions.")
-    tables: dict[str, Table] = key(
-        MISSING,
-        "The tables, by name; each has a `metric` or compares two values of an axis.",
-        min_length=1,
-    )
+    title: Text
+    """The heading of the study's report."""
+    source: Text
+    """The source of the study, and the machine that it ran on."""
+    authors: list[Text] = key([])
+    """Its authors, as they are cited; leave it out if unknown."""
+    date: str = key("", pattern="^[0-9]{4}(-[0-9]{2}){0,2}$")
+    """When it was published: a year, a month or a day, in quotation marks."""
+    url: str = key("", pattern="^https?://")
+    """Where it was published."""
+    axes: dict[AxisName, AxisValues | Text] = key(min_length=1)
+    """The dimensions of the grid, in the order of a cell's path. Each has its values, or a word for names
+    that are defined elsewhere (table below)."""
+    commands: dict[str, Command] = key({})
+    """The commands; a study without any has published numbers only."""
+    defaults: dict[str, str] = key({}, was="held")
+    """The value of axes that the study does not have: a format, a packing (unless the repository's definition
+    has one), a server configuration."""
+    block: list[Text] = key([])
+    """The cells of a round that agree on these axes run next to each other."""
+    variance_group: list[Text] = key([], was="noise_class")
+    """Cells that agree on these axes scatter alike; some of each class are measured twice (`duplicates`)."""
+    scenario_axes: UniqueTexts = key([], was="given")
+    """Axes such as command, repository and access. Advice is given for each of their values, in this order,
+    and chooses among the values of all other axes. A question may still compare accesses."""
+    questions: Annotated[dict[str, Question], Field(min_length=1)] = key({}, validate_default=False)
+    """What readers have to decide, by axis: each is a card at the head of the report, in this order. Other
+    choices have a card after them."""
+    trace_syscalls: dict[str, Values] | None = key(None, was="count_calls")
+    """The cells whose system calls are counted, in a run of their own under strace, by the values of axes
+    (`{}`: all). Cells that differ only in the state of caches are counted once."""
+    featured_tables: UniqueTexts = key([], was="lead")
+    """The tables that come first on the study's page, with their charts."""
+    published: Published | None = None
+    """The published numbers and their conditions."""
+    tables: dict[str, Table] = key(min_length=1)
+    """The tables, by name; each has a `metric` or compares two values of an axis."""
 
 
 @dataclass(frozen=True)
