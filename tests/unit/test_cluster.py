@@ -231,4 +231,4 @@ def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):
 def test_node_that_started_the_run_measures_nothing(on_node, capsys):
     on_node.delenv("SLURMD_NODENAME")
     assert node.main("1", "record") == 1
-    assert "the run was started on this node" in capsys.readouterr().err
+    assert "the workflow run was started on this node" in capsys.readouterr().err

@@ -236,7 +236,7 @@ def test_report_prints_path_of_its_page(checkout):
     failed = checkout.make("report", "ARGS=refuse")
     assert well.stdout.endswith(f"Report: {reports}/fsfs-san-2014.html\n")
     assert failed.returncode == 2
-    assert f"earlier run: {reports}/fsfs-san-2014.html\n" in failed.stdout
+    assert f"earlier workflow run: {reports}/fsfs-san-2014.html\n" in failed.stdout
     (reports / "server-prototype-2010.html").touch()
     of_both = checkout.make("report", "STUDY=fsfs-san-2014,server-prototype-2010")
     assert of_both.stdout.endswith(f"Report: {reports}/index.html\n")

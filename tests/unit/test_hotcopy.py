@@ -274,7 +274,7 @@ def test_load_source_without_shards_is_verified_with_its_packed_copy(make, tmp_p
 
 
 def test_load_source_of_a_repository_packed_since_is_refused(make, tmp_path):
-    with pytest.raises(UserError, match="was packed since this run began: it is pack now"):
+    with pytest.raises(UserError, match="was packed since this workflow run began: it is pack now"):
         load_source(svn_source(make("f6", 9)), [("as-is", "nopack")], tmp_path)
 
 

@@ -134,7 +134,7 @@ def test_signals_end_a_run_within_limit(tiny, numbers, moment, plain):
     assert run.interrupt(numbers[0]) < LIMIT_S + 2 * plain
     assert run.returncode not in (0, None) and servers_of(tiny) == []
     if not plain:
-        assert "the run has ended" in run.output() and "Traceback" not in run.output()
+        assert "the workflow run has ended" in run.output() and "Traceback" not in run.output()
         shutil.rmtree(tiny.path / "fakes")
         assert_next_run_finishes(tiny, "measured")
 
@@ -206,7 +206,9 @@ def test_second_run_at_once_is_refused(tiny):
         )
         output = second.stdout + second.stderr
         assert second.returncode != 0, output
-        assert ("cannot be locked" if plain else "another run is at work") in output, output
+        assert ("cannot be locked" if plain else "another workflow run is at work") in output, (
+            output
+        )
         assert "Traceback" not in output
     dry_run = subprocess.run(
         tiny.command("-n"), cwd=tiny.path, env=environment(tiny), capture_output=True, text=True

@@ -110,7 +110,7 @@ def check(options: argparse.Namespace, keys: Keys) -> int:
 
     options.others = ["all", "results/check.csv", *options.others]
     if run(options, keys):
-        print("Nothing was checked: the run failed.", file=sys.stderr)
+        print("Nothing was checked: the workflow run failed.", file=sys.stderr)
         return FAILED
     return 0 if options.dry_run else judge(["results/check.csv"])
 
@@ -331,7 +331,7 @@ def _print_report(status: int, began: float, studies: Sequence[str]) -> None:
         return
     report = reports[0] if len(studies) == 1 else Path("reports/index.html")
     if status and (not report.exists() or report.stat().st_mtime < began):
-        print(f"The report was not written. That of an earlier run: {report.resolve()}")
+        print(f"The report was not written. That of an earlier workflow run: {report.resolve()}")
         return
     from vcsbench.report.terminal import lines, read_summaries, variables_of
 
@@ -380,7 +380,7 @@ def _parser() -> argparse.ArgumentParser:
 
     for act in (run, check):
         flag = add(act, forwards=True).add_argument
-        flag("--minutes", metavar="M", help="how long the run may take")
+        flag("--minutes", metavar="M", help="how long the workflow run may take")
         flag("--dry-run", "-n", action="store_true", help="list the jobs only")
     only = "measure nothing: a report of the results that exist"
     actions.choices["run"].add_argument("--report-only", action="store_true", help=only)

@@ -195,8 +195,8 @@ def _network_errors() -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(
-            "the server's network: this process may not have its own, as it could when the run began "
-            f"({error.strerror}). Run again, as the same user."
+            f"the server's network: this process may not have its own ({error.strerror}), as it could "
+            f"when the workflow run began. Run again, as the same user."
         ) from None
 
 

@@ -101,9 +101,7 @@ class PreparedCell:
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy / name)
         if files_digest(copy, names) != self.recipe["server_files"]:
-            raise UserError(
-                f"{folder}: was changed after this run of the workflow had begun; run it again"
-            )
+            raise UserError(f"{folder}: was changed after this workflow run began; run it again")
         return copy
 
     def _server(self) -> Server | None:
@@ -131,7 +129,7 @@ class PreparedCell:
         check_unchanged(self.recipe["binaries"], self.client, server)
         if cell_code(self.recipe) != self.recipe["code"]:
             raise UserError(
-                f"{PACKAGE}: the code that measures changed after this run of the workflow had begun; "
+                f"{PACKAGE}: the code that measures changed after this workflow run began; "
                 f"run it again"
             )
         self.fill_in()

@@ -170,7 +170,7 @@ def _copy_own(
     packing = copy.name.rpartition(".")[2]
     if {made for fmt, made in pairs if parse_format(fmt).is_as_is} - {packing, fsfs.PACKED}:
         raise UserError(
-            f"The repository was packed since this run began: it is {packing} now. Run again."
+            f"The repository was packed since this workflow run began: it is {packing} now. Run again."
         )
     return source.at(copy), Facts(fsfs.youngest(copy), notes), [copy]
 

@@ -219,7 +219,7 @@ def fail(sentence: str, is_alone: bool = False) -> int:
     """
     ends_run = not is_alone and any(os.strerror(number) in sentence for number in FULL)
     if ends_run:
-        sentence += "; the run ends here: free some space and run again"
+        sentence += "; the workflow run ends here: free some space and run again"
     # The log may be on the full disk.
     for file in (sys.stderr, *[sys.stdout] * ends_run):
         with suppress(OSError):

@@ -47,7 +47,7 @@ def main(number: str, record: str) -> int:
     work, assignment = NodeWork.read(root, job), NodeAssignment.read(root, job)
     try:
         if assignment.failed_run == work.run:
-            raise UserError(f"{assignment.reason} (it is not tried again in this run)")
+            raise UserError(f"{assignment.reason} (it is not tried again in this workflow run)")
         folder = _enter(root, node, work, assignment)
         _run(folder, work, _missing(folder, work, collect_jobs(root, job, work), node))
         found = collect_jobs(root, job, work)
@@ -77,7 +77,9 @@ def clean_node(folder: Path) -> int:
 
 def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
     if node == work.head:
-        raise UserError(f"{node}: the run was started on this node, so nothing is measured here")
+        raise UserError(
+            f"{node}: the workflow run was started on this node, so nothing is measured here"
+        )
     usable, total = len(os.sched_getaffinity(0)), os.cpu_count()
     if usable != total:
         raise UserError(

@@ -68,7 +68,7 @@ def run(
     for path in (root / name for name in WRITTEN):
         if os.path.lexists(path) and not path.is_dir():
             raise UserError(
-                f"{path}: this is no folder, and a run writes there. Move it elsewhere."
+                f"{path}: this is no folder, and vcsbench writes there. Move it elsewhere."
             )
     _check_file(root / CONFIGURATION)
     # Snakemake refuses an empty file.
@@ -214,7 +214,9 @@ class Snakemake:
         try:
             status = process.wait()
         except Interrupted as interrupted:
-            print_message(f"{SIGNALS[signal.Signals(interrupted.number)]}: ending the run.")
+            print_message(
+                f"{SIGNALS[signal.Signals(interrupted.number)]}: ending the workflow run."
+            )
             with suppress(ProcessLookupError):
                 # SIGINT would print a traceback of each Python program that is still starting.
                 os.killpg(process.pid, signal.SIGTERM)
@@ -223,7 +225,9 @@ class Snakemake:
             process.kill()
             end_processes(self.root)
             process.wait()
-            print_message("the run has ended. Its results are stored, and the next run continues.")
+            print_message(
+                "the workflow run has ended. Its results are stored, and the next one continues."
+            )
             raise
         if self.lock:
             end_processes(self.root)
@@ -267,7 +271,9 @@ def checkout_lock(root: Path) -> Iterator[int]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
-        raise UserError(f"{root}: another run is at work here. Wait for it, or end it.") from None
+        raise UserError(
+            f"{root}: another workflow run is at work here. Wait for it, or end it."
+        ) from None
     try:
         yield lock
     finally:
@@ -307,9 +313,11 @@ def _user(uid: int) -> str:
 
 
 def _end_leftovers(root: Path) -> None:
-    """End the processes of a killed run. Raise a UserError if a Snakemake of the user works here."""
+    """End the processes of a killed workflow run. Raise a UserError if a Snakemake of the user works here."""
     if number := end_processes(root):
-        print_message(f"ended {words.count_of(number, 'process', 'processes')} of a killed run.")
+        print_message(
+            f"ended {words.count_of(number, 'process', 'processes')} of a killed workflow run."
+        )
     for pid in _other_processes():
         names = [Path(word).name for word in processes.command_line(pid)[:4]]
         with suppress(OSError):

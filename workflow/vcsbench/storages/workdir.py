@@ -328,7 +328,7 @@ class CellFilesystem:
             kind, point = self.mounted
             raise UserError(
                 f"{self.workdir.storage}: is on {mount.filesystem}, mounted at {mount.point}, and was on "
-                f"{kind}, mounted at {point}, when the run began: mount it again, and run again"
+                f"{kind}, mounted at {point}, when the workflow run began: mount it again, and run again"
             )
 
     def clear(self) -> None:

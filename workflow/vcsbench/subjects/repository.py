@@ -255,7 +255,9 @@ class Dump(Subject):
 
     def check(self) -> None:
         if file_state(self.path) != self.record.get("state"):
-            raise ChangedError(f"{self.path}: is gone, or was changed; the next run makes it again")
+            raise ChangedError(
+                f"{self.path}: is gone, or was changed; the next workflow run makes it again"
+            )
 
     def check_unchanged(self, closely: bool = False) -> None:
         self.check()
