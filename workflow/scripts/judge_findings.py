@@ -28,8 +28,8 @@ def judge_findings() -> pd.DataFrame:
     if given.published:
         published = read_published(given.published, params.axes, params.by, **params.metadata)
     if given.measurements:
-        measured = read_measurements(given.measurements[0])
-        grid = read_grid(given.grid[0])[1]
+        measured = read_measurements(given.measurements)
+        grid = read_grid(given.grid)[1]
         limits, conditions = Limits(**params.limits), Conditions(**params.conditions)
         context = context_of(measured, params.axes, grid, params.block, limits, conditions, study)
     return evaluate_findings(params.findings, params.axes, published, measured, context, params.by)
