@@ -96,7 +96,7 @@ def test_decide_that_depends_returns_the_simplest_rule():
     ("change", "outcome"),
     [
         ({"call": "too noisy to say"}, "too noisy"),
-        ({"call": "too small to compare"}, SMALL),
+        ({"call": "", "fixed_share": 0.51}, SMALL),
         ({"fixed_share": 0.51}, SMALL),
         ({"fixed_share": 0.5}, BETTER),
         ({"fixed_share": math.nan}, BETTER),

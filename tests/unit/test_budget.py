@@ -11,15 +11,20 @@ from vcsbench.statistics.budget import (
     ComparisonSettings,
     allocate,
     allocate_rounds,
+    budget_report,
     comparison_rounds,
     comparisons_of,
     undecided_over_time,
 )
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
+    EQUAL,
     NOT_SHOWN,
+    RESULTS,
     TIME_IS_UP,
     TOO_NOISY,
+    TOO_SMALL,
+    UNDECIDED,
     UNREACHABLE,
     Limits,
 )
@@ -61,9 +66,9 @@ def test_comparison_rounds_follow_widths_and_sizes(rounds, expected):
 ROUNDS = 5
 
 
-def comparison(block, more, table="t", call=TOO_NOISY):
+def comparison(block, more, table="t", result=UNDECIDED):
     """Return a comparison in a block, or in several (`a+b`), that needs this number of rounds more."""
-    return Comparison(table, frozenset(block.split("+")), call, ROUNDS, ROUNDS + more)
+    return Comparison(table, frozenset(block.split("+")), result, ROUNDS, ROUNDS + more)
 
 
 def spent(**seconds):
@@ -97,7 +102,7 @@ def test_allocate_gives_rounds_where_they_decide_most(comparisons, round_s, seco
 def test_undecided_over_time_counts_by_table():
     parts = (("a", 1, "x"), ("a", 4, "y"), ("a", math.inf, "y"), ("b", 2, "x"))
     comparisons = [comparison(*part) for part in parts]
-    comparisons.append(comparison("a", 3, "x", NOT_SHOWN))  # is decided already
+    comparisons.append(comparison("a", 3, "x", EQUAL))  # is decided already
     ahead = undecided_over_time(comparisons, {"a": 10, "b": 100})
     assert ahead[0] == (0, {"x": 2, "y": 2})
     assert ahead[1] == (10, {"x": 1, "y": 2})
@@ -123,13 +128,13 @@ def test_allocate_rounds_batch_takes_half_of_time(spent_s, left_s, rounds):
     assert batch == ({"a": rounds}, "")
 
 
-def table_comparisons(error, *commands, limits=LIMITS):
+def table_comparisons(error, *commands, limits=LIMITS, **change):
     """Return the comparisons of a table of equal formats with this error."""
     row = {"baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY, "error": error}
     row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
     settings = ComparisonSettings({"t": {"compare": compare}}, {}, ["command"], limits)
-    table = pd.DataFrame([{"command": command, **row} for command in commands])
+    table = pd.DataFrame([{"command": command, **row, **change} for command in commands])
     return comparisons_of([table], settings)
 
 
@@ -143,3 +148,25 @@ def test_allocate_rounds_noisy_machine_needs_fewer(scatter, wide, pct):
     more = math.ceil(5 * (0.06 / narrow) ** 2) - 5
     comparisons = table_comparisons(0.06, "log", limits=limits)
     assert allocate_rounds(comparisons, spent(log=5), 1000.0) == ({"log": more}, "")
+
+
+@pytest.mark.parametrize(
+    ("share", "call", "result", "rounds"),
+    [
+        (0.6, "", TOO_SMALL, {}),
+        (0.6, TOO_NOISY, TOO_SMALL, {}),
+        (0.5, TOO_NOISY, UNDECIDED, {"log": 6}),
+        (math.nan, TOO_NOISY, UNDECIDED, {"log": 6}),
+        (0.5, NOT_SHOWN, EQUAL, {"log": 6}),
+    ],
+)
+def test_comparison_that_is_mostly_start_up_is_offered_no_rounds(share, call, result, rounds):
+    comparisons = table_comparisons(0.06, "log", fixed_share=share, call=call)
+    assert [c.result for c in comparisons] == [result]
+    given, why = allocate_rounds(comparisons, spent(log=50), 100.0)
+    assert (given, why) == (rounds, "" if rounds else ALL_DECIDED)
+    forecast = undecided_over_time(comparisons, {"log": 10})
+    assert forecast[0] == (0, {"t": 1} if result == UNDECIDED else {})
+    report = budget_report(comparisons, spent(log=50), 5, LIMITS, 0.01)
+    assert report["tables"]["t"] == {**dict.fromkeys(RESULTS, 0), result: 1}
+    assert len(report["outlook"]) == (2 if result == UNDECIDED else 1)

@@ -22,11 +22,11 @@ from unit.synthetic import AXES
 from vcsbench.advice.cards import Advice, Choice, Situation, factor
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.errors import UserError
-from vcsbench.report.answers import card_views, choice, operations_of
+from vcsbench.report.answers import card_views, choice, combinations_of, operations_of
 from vcsbench.report.findings_section import MEANINGS, causes_of, finding_views, summary_of
 from vcsbench.report.page import StudyFindings, build_index, build_page, page_of, read_entries
 from vcsbench.report.quality_section import quality_of
-from vcsbench.report.results import Results, read_records, read_results
+from vcsbench.report.results import Results, read_records
 from vcsbench.report.table_sections import details, table_sections
 
 STUDY = default_study()
@@ -126,9 +126,31 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
     # Commits make a load on a disk eight times as long.
     assert rates["format"] == pytest.approx([22 / 5526, 8 * 22 / 5526])
     assert rates["packing"] == pytest.approx([2 / 5526]) and rates["ra"] == []
+    quick = {"ruby": {**load, "pack_seconds": 0.3}}
+    views = card_views(results.advice.cards, replace(results, contexts=contexts, loads=quick))
+    assert card_on({"cards": views}, "packing").costs[-1].endswith("took less than 1 s in memory.")
     on_disk = {"ruby": {**load, "path": "/var/tmp/x"}}
     views = card_views(results.advice.cards, replace(results, contexts=contexts, loads=on_disk))
     assert card_on({"cards": views}, "format").rates == pytest.approx([22 / 5526])
+
+
+def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, page):
+    card = card_on(page, "packing").card
+    pair = Pair("nopack", "pack", 2.0, 1.9, 2.1, 5, "better", flags="apart cpu-busy outlier-10")
+    cards = [replace(card, cases=[*card.cases[:2], Case({}, (pair,))])]
+    made = page_of(replace(results, advice=replace(results.advice, cards=cards)))
+    (view,) = made["cards"]
+    assert sorted(row.note for row in view.rows) == ["", "", "flags: apart, cpu-busy"]
+    assert made["flagged"] == "Flags of runs behind 1 of 3 comparisons: apart 1, cpu-busy 1"
+    pairs = [pair for case in card.cases for pair in case.pairs]
+    flags = [row["flags"] for row in results.tables["nopack-vs-pack"]]
+    assert sorted(pair.flags for pair in pairs) == sorted(flags) and any(flags)
+    lines = {view.card.question.axis: view.lines for view in page["cards"]}
+    assert lines["format"] == [
+        "Not in the grid of this session: f8, f6 upgraded to f8, f7 upgraded to f8 and f6-today."
+    ]
+    failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
+    assert (lines["packing"], lines["config"], lines["ra"]) == ([], [failed], [])
 
 
 NAME = "hot-log-packing-penalty"
@@ -235,6 +257,30 @@ def test_best_combination_names_only_values_that_it_has(results, page):
     assert [best.label for best in made[0].best] == ["http", "f7"]
 
 
+def test_combination_has_most_commands_then_the_smallest_worst_loss(results):
+    def situation(command, ra, *ratios):
+        choices = [Choice({"format": f"f{f}"}, r, r, r > 1.05) for f, r in ratios]
+        return Situation({"command": command, "cache": "cold", "ra": ra, "repo": "ruby"}, choices)
+
+    # http: f6 is the best of two commands and lacks the third; f7 loses less than f8 at worst.
+    situations = [
+        situation("log", "http", (6, 1), (7, 1.2), (8, 1.04)),
+        situation("export", "http", (6, 1), (7, 1.1), (8, 1.4)),
+        situation("dump", "http", (8, 1.0), (7, 1.01)),
+        Situation({"command": "load", "ra": "http", "repo": "ruby"}, why_not="one choice only"),
+        situation("log", "svn", (6, 1), (7, 1.2)),
+    ]
+    advice = replace(results.advice, situations=situations)
+    http, svn = combinations_of(replace(results, advice=advice))
+    assert (http.where, http.label) == ({"ra": "http", "repo": "ruby"}, "http")
+    assert (http.values, http.name) == ({"format": "f7"}, "f7")
+    assert http.text == "at most 1.2x slower than the best of each row below"
+    assert (svn.values, svn.text) == ({"format": "f6"}, "as fast as the best of each row below")
+    partial = replace(advice, situations=[*situations, situation("check", "http", (5, 1))])
+    made = combinations_of(replace(results, advice=partial))[0]
+    assert made.values == {"format": "f7"} and made.text.endswith("(measured in 3 of 4)")
+
+
 def test_overview_and_situations_have_the_best_combination(page):
     labels = [operation.label for operation in page["operations"]]
     assert labels[:2] == ["cold log", "log, OS cache warm"] and len(labels) == 6
@@ -261,18 +307,19 @@ def test_packed_situations_have_the_time_and_the_best_change_of_each_choice(page
 
 @pytest.mark.parametrize("scatter", [None, 21.0])
 def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(results, scatter):
-    counts = {"comparisons": 82, "different": 20, "alike": 4}
-    outlook = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 58), (720, 2), (3600, 0))]
+    counts = {"different": 20, "equal": 4, "too small to compare": 3, "undecided": 55}
+    outlook = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 55), (720, 2), (3600, 0))]
     account = {"minutes": None, "min_effect_pct": 10.0, "tables": {"t": counts}}
     account |= {"taken_s": 0, "blocks": [], "outlook": outlook, "studies": 1}
     if scatter:
         account["noisy"] = {"scatter_pct": scatter}
-    why = ": runs of a cell scatter by 21 % here" if scatter else ""
+    why = " (runs of a cell scatter by 21 %)" if scatter else ""
     made = {"command": "vcsbench run --study=a,b --minutes=9 --configfile my.yaml"}
     page = page_of(replace(results, account=account, provenance=made))
-    first, second = page["uncertain"]
+    first, small, second = page["uncertain"]
     assert ("21 %" in " ".join(page["remarks"])) == bool(scatter)
-    assert first == f"58 of 82 comparisons are undecided{why}."
+    counted = "24 of 82 comparisons, 3 too small to compare, 55 undecided"
+    assert first == f"Over all cases, answered: {counted}{why}." and "larger repository" in small
     assert second.startswith(
         "`make report STUDY=fsfs-san-2014 ARGS='--configfile my.yaml' MINUTES=12`: 12 min more"
     )
@@ -329,15 +376,24 @@ def test_flag_with_a_threshold_has_its_value(results, config, value):
     assert f"min_run_s ({value})" in evidence[-1]
 
 
-def test_quality_has_the_answers_of_each_table_and_the_time_of_each_step(results):
-    counts = {"comparisons": 82, "different": 20, "alike": 4}
+def test_page_has_the_results_of_each_table_and_the_time_of_each_step(results):
+    counts = {"different": 20, "equal": 4, "too small to compare": 3, "undecided": 55}
     spent = {"preparation": 60.0, "measuring": 700.4, "waiting": 21.0}
-    account = {"tables": {"f6-vs-f7": counts}, "spent_s": spent, "timed_s": 357.0, "taken_s": 840}
+    account = {
+        "tables": dict.fromkeys(("f6-vs-f7", "http-vs-ra"), counts),
+        "spent_s": spent,
+        "timed_s": 357.0,
+        "taken_s": 840,
+    }
     account |= {"minutes": None, "min_effect_pct": 10.0, "blocks": []}
     page = page_of(replace(results, account=account))
     (table,) = (table for table in page["quality"] if table.title == "Comparisons by table")
-    assert table.rows == [("Elapsed time: f6 against f7", "82", "20", "4", "58")]
-    assert "60 s, measuring 12 min (timed runs: 6 min), and" in page["remarks"][1]
+    assert table.rows[0] == ("Elapsed time: f6 against f7", "82", "20", "4", "3", "55")
+    assert table.rows[2] == ("All tables", "164", "40", "8", "6", "110")
+    # The parts add up.
+    (time,) = (text for text in page["budget"] if text.startswith("All sessions took 14 min"))
+    *parts, timed = map(int, re.findall(r"(\d+) s", time))
+    assert parts == [60, 700, 21, 59] and sum(parts) == 840 and timed == 357
 
 
 @pytest.mark.parametrize(("name", "metric"), [("cpu", "client_cpu_pct"), ("saved", "elapsed_s")])
@@ -475,10 +531,10 @@ def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path):
     stale = made.results / "cells" / made.name / "log/gone/round1.context.json"
     stale.parent.mkdir(parents=True)
     stale.write_text("{}")
-    contexts = read_results(STUDY, made.results, DEFINITIONS, {}).contexts
+    contexts = results_of(made).contexts
     assert [(c["cell"], c["round"]) for c in contexts] == [
         (cell, number) for number in (1, 2) for cell in made.cells
     ]
     made.context(made.cells[0], 1).write_text('{"cell": ')
     with pytest.raises(UserError, match=r"round1\.context\.json: "):
-        read_results(STUDY, made.results, DEFINITIONS, {})
+        results_of(made)

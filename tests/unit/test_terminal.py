@@ -17,7 +17,7 @@ from vcsbench.report.terminal import (
     variables_of,
 )
 
-COUNTS = {"comparisons": 82, "different": 40, "alike": 32}
+COUNTS = {"different": 40, "equal": 30, "too small to compare": 2, "undecided": 10}
 OUTLOOK = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 10), (720, 2), (3600, 0))]
 ACCOUNT = {
     "tables": {"t": COUNTS},
@@ -46,7 +46,7 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
     text = "cold log 2.4x to 6.9x faster (of 2 cases 2 faster, 0"
     assert found[:2] == [f"Format?     yes       {text}", f"{' ' * 22}slower)"]
     assert found[2].startswith(
-        "Answered    72 of 82 comparisons; 4 findings: 1 reproduced, 2 differ,"
+        "Answered    70 of 82 comparisons, 2 too small to compare, 10 undecided; 4"
     )
     assert " ".join(found[-2:]).startswith(
         "Next        make report MINUTES=26: 12 min more decide 8 of 10"

@@ -16,7 +16,7 @@ STUDY = "fsfs-san-2014"
 FORMATS = {"command": "log", "ra": "file", "format": ["f6", "f7"], "packing": "nopack"}
 # Two blocks of two cells. One cell of each has a duplicate.
 GRID = {STUDY: {"include": [{**FORMATS, "config": "slow", "cache": ["hot-os", "hot-svn"]}]}}
-RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
+RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.05, "seed": 1}}
 FIRST = 5
 # Smallest relevant effect in percent: above all widths of intervals, and below all.
 COARSE, FINE = 1000, 0.5
@@ -123,8 +123,7 @@ def test_failed_cell_leaves_budget_to_others(project):
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)
     (broken / "svnserve.args").write_text("--threads --no-such-option\n")
     grid = [{**FORMATS, "ra": "svn", "config": ["slow", "broken"], "cache": "hot-os"}]
-    larger = {"ruby": {**RUBY["ruby"], "scale": 0.05}}
-    keys = {"duplicates": 4, "repositories": larger, "grid": {STUDY: {"include": grid}}}
+    keys = {"duplicates": 4, "grid": {STUDY: {"include": grid}}}
     configure(project, **keys)
     done = project.tool("run", "measured")
     assert done.returncode != 0, done.stdout

@@ -104,8 +104,7 @@ rule advice:
         grid="results/grid/{study}.csv",
         failures="results/failures/{study}.csv",
     output:
-        data="results/advice/{study}.json",
-        markdown="results/advice/{study}.md",
+        "results/advice/{study}.json",
     log:
         "results/logs/advice/{study}.log",
     conda:
@@ -120,7 +119,6 @@ rule advice:
         block=lambda wildcards: study_of(wildcards).definition.block,
         reference_commands=lambda wildcards: study_of(wildcards).reference_commands,
         limits=LIMITS,
-        title=lambda wildcards: study_of(wildcards).definition.title,
         questions=lambda wildcards: study_of(wildcards).definition.questions,
         apply_commands=lambda wildcards: study_of(wildcards).apply_commands,
         workload=lambda wildcards: workload_of(

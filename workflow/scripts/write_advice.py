@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.advice.advise import AdviceSettings, advise, questions_of
-from vcsbench.advice.cards import ADVICE, markdown_of
+from vcsbench.advice.cards import ADVICE
 from vcsbench.evidence.measurements import read_frame, read_measurements
 from vcsbench.files import write_text
 from vcsbench.run.job import job_log
@@ -31,5 +31,4 @@ with job_log(snakemake.log[0]):
         read_frame(path).to_dict("records") for path in (inputs.grid, inputs.failures)
     )
     advice = advise(settings, frame, tables, grid, failures)
-    write_text(snakemake.output.data, ADVICE.dump_json(advice, indent=1).decode() + "\n")
-    write_text(snakemake.output.markdown, markdown_of(params.title, advice.cards))
+    write_text(snakemake.output[0], ADVICE.dump_json(advice, indent=1).decode() + "\n")

@@ -49,7 +49,7 @@ function comparisonsOf(card, values) {
     && (!current || row.dataset.sides.split("|").includes(current)));
 }
 
-const OUTCOMES = { equal: "equal", undecided: "undecided", small: "start-up" };
+const OUTCOMES = { equal: "equal", undecided: "undecided", small: "too small" };
 
 // The results of some comparisons: a chip for each faster value, then for equal and undecided ones.
 function chipsOf(rows, axis, current) {
@@ -64,32 +64,32 @@ function chipsOf(rows, axis, current) {
     const gain = winner && ` ${factorsOf(members.map(({ dataset }) => Number(dataset.gain)))} faster`;
     const chip = made("span", `${isKept ? "keep " : ""}${name}${gain}${rows.length > 1 ? ` in ${members.length}` : ""}`);
     chip.className = `chip ${className}`;
-    if (rows.length > 1 || isKept) return chip;
-    const ordered = className === "reference" ? times.split("|").reverse() : times.split("|");
-    const more = { candidate: ordered.join(" → "), reference: ordered.join(" → "), undecided: range }[className];
+    if (rows.length > 1) return chip;
+    const [slower, faster] = className === "reference" ? times.split("|").reverse() : times.split("|");
+    const change = isKept ? `${faster} against ${slower}` : `${slower} → ${faster}`;
+    const more = { candidate: faster && change, reference: faster && change, undecided: range }[className];
     if (more) chip.append(made("small", more));
     return chip;
   });
 }
 
-// The choices of a situation: values, time, effect and factor of the best one. None if it has no answer.
+// The choices of a situation, the best one first: values, time, effect, factor and ratio of the best one.
 function choicesIn(keys) {
   const text = new URLSearchParams(keys).toString();
   return answers.situations.find(({ where }) => new URLSearchParams(where).toString() === text)?.choices ?? [];
 }
 
-// The choice of a situation that the reader has.
-function choiceIn(keys, values) {
-  const fitting = choicesIn(keys).filter(([of]) => isPicked(of, values));
+// The reader's own choice.
+function choiceIn(choices, values) {
+  const fitting = choices.filter(([of]) => isPicked(of, values));
   return Object.keys(values).length && fitting.length === 1 ? fitting[0] : null;
 }
 
-// The single changes from the reader's choice to the best one: each takes the largest gain of those that are left.
-function stepsOf(choices, now) {
-  const [best] = choices;
+// The single changes from the reader's choice to another: each takes the largest gain of those that are left.
+function stepsOf(choices, now, last) {
   const steps = [];
-  for (let left = axesApart(now, best); left.length; left = axesApart(now, best)) {
-    const next = left.map((axis) => choices.find((choice) => axesApart(choice, now).join() === axis && choice[0][axis] === best[0][axis]));
+  for (let left = axesApart(now, last); left.length; left = axesApart(now, last)) {
+    const next = left.map((axis) => choices.find((choice) => axesApart(choice, now).join() === axis && choice[0][axis] === last[0][axis]));
     const [change] = next.filter(Boolean).sort((a, b) => a[4] - b[4]);
     if (!change) return [];
     const [axis] = axesApart(change, now);
@@ -104,6 +104,7 @@ function axesApart([one], [other]) {
 }
 
 function durationOf(seconds) {
+  if (seconds < 1) return "less than 1 s";
   const minutes = Math.round(seconds / 60);
   return seconds < 90 ? `${Number(seconds.toPrecision(2))} s` : minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
 }
@@ -115,7 +116,7 @@ function applyEstimates() {
   if (input) input.value = count || "";
   for (const line of document.querySelectorAll(".estimate")) {
     const [here, onDisk] = line.dataset.rates.split(" ").map((rate) => durationOf(rate * count));
-    line.textContent = `Estimate for ${written(count, "revisions")} at this rate: ${here}${onDisk ? `, on a disk up to ${onDisk}` : ""}.`;
+    line.textContent = count ? `Estimate for ${written(count, "revisions")} at this rate: ${here}${onDisk ? `, on a disk up to ${onDisk}` : ""}.` : "";
     line.hidden = !count;
   }
 }
@@ -127,11 +128,18 @@ function commandToAdd(cells) {
   return `printf '%s\\n' ${quoted(text)} >more.yaml && make report ${withArgs(`${args} --configfile more.yaml`)}`;
 }
 
-// The overview. Returns the best combination with the largest gain, and the gain of each card that has any.
+// The number of cells in parts of a grid that have no result yet.
+function countOf(cells) {
+  const paths = cells.flatMap((part) => Object.entries(part).reduce(
+    (all, [axis, value]) => all.flatMap((one) => [value].flat().map((each) => ({ ...one, [axis]: each }))), [{}]));
+  const lacking = paths.filter((cell) => !answers.situations.some(({ choices }) => choices.some(([of]) => isPicked(of, cell))));
+  return new Set(lacking.map((cell) => Object.entries(cell).sort().join())).size;
+}
+
+// The overview. Returns the largest gain of each card that has any, and the cells that lack a result.
 function applyOverview(values) {
-  let [best, isMine] = [null, false];
+  let isMine = false;
   const gains = new Map();
-  const undecided = new Set();
   const lacking = [];
   const isComplete = mine && [...mine.elements].every(({ name, value }) => !name || value);
   for (const row of document.querySelectorAll(".overview tbody tr")) {
@@ -151,21 +159,20 @@ function applyOverview(values) {
         const isChange = winner && winner !== labelOf(axis, values[axis]);
         if (isChange && gain > (gains.get(card)?.gain ?? 1)) gains.set(card, { gain: Number(gain), winner, operation, axis });
       }
-      if (rows.some(({ className }) => className === "undecided")) undecided.add(card);
       shown += rows.length;
     }
     for (const line of row.querySelectorAll(".best")) {
       const where = keysOf(line);
-      const choice = choiceIn(where, values);
+      const choices = choicesIn(where);
+      const choice = choiceIn(choices, values);
       const effect = line.querySelector("small");
       line.hidden = !isPicked(where, values);
-      const isUnmeasured = isComplete && !choice && choicesIn(where).length > 0;
+      const isUnmeasured = isComplete && !choice && choices.length > 0;
       effect.textContent = choice?.[2] ?? (isUnmeasured ? `your combination was not measured; ${effect.dataset.all.split(",")[0]}` : effect.dataset.all);
       if (line.hidden) continue;
       shown += 1;
       isLacking ||= isUnmeasured;
       if (choice) now.add(choice[1]);
-      if (choice?.[3] > (best?.gain ?? 1)) best = { gain: choice[3], steps: stepsOf(choicesIn(where), choice), text: line.querySelector("b").textContent, effect: choice[2], operation };
     }
     row.hidden = !shown;
     if (shown) lacking.push(...missing);
@@ -173,37 +180,62 @@ function applyOverview(values) {
     isMine ||= now.size > 0;
   }
   document.querySelectorAll(".overview .now").forEach((cell) => { cell.hidden = !isMine; });
-  return { best, gains, undecided, isMine, lacking };
+  return { gains, lacking };
 }
 
-// Two lines: what the reader has with the best change of all, and single changes by gain. Cards follow this order.
-function applyFirst(values, { best, gains, undecided, isMine, lacking }) {
-  const has = Object.entries(values).filter(([axis]) => mine?.elements[axis]).map(([axis, value]) => labelOf(axis, value));
+// The recommended combination against the reader's own, by command: a sentence, and the steps of the largest gain.
+function recommendationOf({ where, label, values: advised, name, text }, values, isComplete) {
+  const results = { faster: [], slower: [], equal: [], "not measured": [] };
+  let [most, steps] = [1, []];
+  for (const { where: of, name: command, choices } of answers.situations) {
+    if (!choices.length || !isPicked(of, { ...values, ...where })) continue;
+    const now = choiceIn(choices, values);
+    const next = choices.find(([axes]) => isPicked(axes, advised));
+    const gain = now && next && now[4] / next[4];
+    const isEqual = gain && (now === next || (now[3] === 1 && next[3] === 1) || Math.abs(Math.log(gain)) < Math.log(answers.notable));
+    if (!gain || isEqual) results[gain ? "equal" : "not measured"].push(command);
+    else results[gain > 1 ? "faster" : "slower"].push(`${command} ${factorOf(Math.max(gain, 1 / gain))}`);
+    if (!isEqual && gain > most) [most, steps] = [gain, stepsOf(choices, now, next)];
+  }
+  const parts = Object.entries(results).filter(([, list]) => list.length).map(([kind, list]) => `${kind}: ${list.join(", ")}`);
+  const has = Object.entries(advised).every(([axis, value]) => values[axis] === value);
+  const effect = !isComplete ? `, ${text}` : has ? ": you have it" : `: ${parts.join("; ")}`;
+  const line = made("p", "Recommended", ` ${label && `for ${label}`}`.trimEnd(), ": ", made("b", name), `${effect}.`);
+  return isComplete && steps.length > 1 ? [line, made("p", `Step by step: ${steps.join(", then ")}.`)] : [line];
+}
+
+// The recommended combinations, and single changes by gain. Cards follow this order.
+function applyFirst(values, { gains, lacking }) {
+  const has = Object.entries(values).map(([axis, value]) => labelOf(axis, value));
   const gainOf = (card) => (has.length && gains.get(card)?.gain) || 0;
   [...allCards].sort((a, b) => gainOf(b) - gainOf(a)).forEach((card) => card.parentNode.append(card));
   const first = document.getElementById("first");
   if (!first) return;
-  if (!has.length) {
-    const text = mine ? " For your own numbers, pick what you have above." : "";
-    first.replaceChildren(made("p", "", made("b", "All cases measured."), text));
-    return;
+  const open = [...mine?.elements ?? []].filter(({ name, value }) => name && !value).map(({ name }) => labelOf(name, ""));
+  const text = !has.length ? " For your own numbers, pick what you have above." : open.length ? ` Pick ${open.join(", ")} as well for your times.` : "";
+  const lines = [made("p", "", made("b", has.length ? `You have: ${has.join(", ")}.` : "All cases measured."), mine ? text : "")];
+  for (const one of answers.combinations.filter(({ where }) => isPicked(where, values))) {
+    lines.push(...recommendationOf(one, values, has.length && !open.length));
   }
-  const lines = [made("p", "", made("b", `You have: ${has.join(", ")}.`))];
-  const open = [...mine.elements].filter(({ name, value }) => name && !value).map(({ name }) => labelOf(name, ""));
-  if (open.length) lines[0].append(` Pick ${open.join(", ")} as well for your times.`);
-  else if (best) lines[0].append(" Best change of all: ", made("b", best.text), `: ${best.effect} (${best.operation}).`);
-  else lines[0].append(isMine ? " No combination measured is called faster." : " Your combination has no result here.");
-  if (best?.steps.length > 1 && !open.length) lines.push(made("p", `Step by step: ${best.steps.join(", then ")}.`));
   const changes = [...gains.values()].filter(({ axis }) => values[axis]).sort((a, b) => b.gain - a.gain)
     .map(({ winner, gain, operation }) => `${winner} ${factorOf(gain)} faster (${operation})`);
-  const unknown = [...undecided].filter((card) => !gains.has(card)).map((card) => labelOf(card.querySelector(".forest").dataset.compares, ""));
-  const texts = [["Single changes, largest gain first", changes], ["Undecided", unknown]]
-    .filter(([, list]) => list.length).map(([name, list]) => `${name}: ${list.join(", ")}.`);
-  if (texts.length) lines.push(made("p", texts.join(" ")));
+  if (changes.length) lines.push(made("p", `Single changes, largest gain first: ${changes.join(", ")}.`));
   if (lacking.length && answers.include.length) {
-    lines.push(made("details", "", made("summary", "Measure the cells marked –, too"), made("pre", commandToAdd(lacking))));
+    const number = countOf(lacking);
+    const time = answers.cell_s ? ` (${number} cells, about ${durationOf(number * answers.cell_s)})` : "";
+    lines.push(made("details", "", made("summary", `Measure the cells marked –, too${time}`), made("pre", commandToAdd(lacking))));
   }
   first.replaceChildren(...lines);
+}
+
+// The number of comparisons that fit the picks, by result.
+function applyCounts(values) {
+  const line = document.getElementById("counts");
+  if (!line) return;
+  const rows = allCards.filter((card) => card.querySelector(".forest")).flatMap((card) => comparisonsOf(card, values));
+  const [small, open] = ["small", "undecided"].map((kind) => rows.filter(({ className }) => className === kind).length);
+  const others = [[small, "too small to compare"], [open, "undecided"]].filter(([n]) => n).map(([n, kind]) => `, ${n} ${kind}`);
+  line.textContent = Object.keys(values).length ? `With what you have, answered: ${rows.length - small - open} of ${written(rows.length, "comparisons")}${others.join("")}. ` : "";
 }
 
 // Overview, cards, their cases and the situations that fit the picks.
@@ -240,6 +272,7 @@ function applyCase() {
     details.querySelector("summary").textContent = `${shown.size} of ${rows.length} comparisons`;
   }
   applyFirst(values, applyOverview(values));
+  applyCounts(values);
 }
 
 function makeCase() {

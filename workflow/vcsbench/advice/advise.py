@@ -33,7 +33,8 @@ from vcsbench.advice.decision import (
 from vcsbench.axes.client_server import cache_bytes
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work
-from vcsbench.evidence.measurements import DECIDING_SHARE, group_rows
+from vcsbench.evidence.flags import DECIDING_SHARE
+from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round
 from vcsbench.statistics.contract import DEFAULT_LIMITS, TOO_NOISY, Limits
@@ -209,9 +210,7 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
         axis, baseline = compare["axis"], compare["baseline"]
         ratios: dict[str, list[float]] = {str(row["candidate"]): [] for row in rows}
         for row in rows if metric.exact else ():
-            call, share = row.get("call") or "", row.get("fixed_share")
-            has_work = not (is_number(share) and share > DECIDING_SHARE)
-            if has_work and is_number(row.get("ratio")) and call not in ("", TOO_NOISY):
+            if is_number(row.get("ratio")) and (row.get("call") or "") not in ("", TOO_NOISY):
                 ratios[str(row["candidate"])].append(row["ratio"])
         for candidate, known in ratios.items():
             less, more = [r for r in known if r >= least], [1 / r for r in known if 1 / r >= least]

@@ -75,7 +75,7 @@ def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
             answers.append(_answer(candidate, of_pairs, average, card.min_effect_pct))
     for lost in card.missing:
         cells = words.count_of(lost.cells, "cell")
-        lines.append(f"{lost.value}: not measured in {cells}. {lost.reason}.")
+        lines.append(f"{lost.value}: {cells} not measured: {lost.reason.rstrip('.')}.")
     cases = [
         replace(c, pairs=tuple(p for p in c.pairs if p.candidate not in same)) for c in card.cases
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from vcsbench.advice.decision import (
     EQUAL,
     NOT_MEASURED,
     SAME,
+    SMALL,
     UNDECIDED,
     WORSE,
     Case,
@@ -321,22 +322,21 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
         short = "yes" if decision.value == card.question.yes_value else "no"
     text = ", ".join(filter(None, [effect.wins, effect.losses if effect.regrets else ""]))
     if len(cases) > 1:
-        undecided = decision.cases - decision.decided
-        counts = len(effect.gains), effect.slower, effect.equal, undecided
-        text += f" ({outcomes_text(*counts, len(cases))})"
+        text += f" ({outcomes_text(effect, cases)})"
     sentence = _for_reader(axis, decision.value, cases, current) if current else ""
     if not sentence:
         sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}."
     return Answer(kind, decision.value, short, sentence, text)
 
 
-def outcomes_text(faster: int, slower: int, equal: int, undecided: int, cases: int) -> str:
+def outcomes_text(effect: Effect, cases: Sequence[Case]) -> str:
     """Return `of 24 cases 17 faster, 0 slower, 3 undecided`. Cases in no count lack the value."""
-    rest = cases - faster - slower - equal - undecided
-    counts = {"faster": faster, "slower": slower, "equal": equal, "undecided": undecided}
-    counts["without it"] = rest
+    counts = {"faster": len(effect.gains), "slower": effect.slower, EQUAL: effect.equal}
+    counts[SMALL] = sum(case.is_small for case in cases)
+    counts[UNDECIDED] = sum(not case.is_decided for case in cases) - counts[SMALL]
+    counts["without it"] = len(cases) - sum(counts.values())
     shown = [f"{n} {name}" for name, n in counts.items() if n or name in ("faster", "slower")]
-    return f"of {cases} cases {', '.join(shown)}"
+    return f"of {len(cases)} cases {', '.join(shown)}"
 
 
 def _for_reader(axis: str, value: str, cases: Sequence[Case], current: str) -> str:
@@ -489,22 +489,6 @@ def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: s
         if rule and len(f"Choose {text} {rest}".split()) <= MAX_WORDS:
             return text
     return ""
-
-
-def markdown_of(title: str, cards: Iterable[Card]) -> str:
-    blocks = [f"# {title}"]
-    for card in cards:
-        blocks.append(f"## {card.question.text}")
-        blocks += [f"**{a.short}**: {a.sentence}" for a in card.candidates or [card.answer]]
-        blocks += [f"- {line}" for line in (*card.lines, *card.notes)]
-        if action := card.question.actions.get(card.answer.value):
-            for step in action.steps:
-                intro = " ".join(
-                    filter(None, [f"{step.server}:" if step.server else "", step.note])
-                )
-                blocks += [*filter(None, [intro]), f"```\n{step.command}\n```"]
-            blocks += filter(None, [action.note, f"Cost: {action.cost}" if action.cost else ""])
-    return "\n\n".join(blocks) + "\n"
 
 
 def pair_text(axis: str, pair: Pair) -> str:

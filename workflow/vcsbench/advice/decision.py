@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from vcsbench.evidence.measurements import DECIDING_SHARE
 from vcsbench.metrics import DEFAULT, metric_of, name_in
-from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, TOO_SMALL
+from vcsbench.statistics import contract
 from vcsbench.words import is_number
 
 Row = Mapping[Any, Any]
@@ -25,9 +24,10 @@ Table = tuple[Row, Sequence[Row]]
 Where = Mapping[str, str]
 Cell = tuple[str, ...]
 
-BETTER, WORSE, EQUAL = "better", "worse", "equal"
-NOISY, SMALL, FEW = "too noisy", "mostly start-up", "too few rounds"
-VALUE, DEPENDS, UNDECIDED, NOT_MEASURED = "value", "depends", "undecided", "not measured"
+BETTER, WORSE, EQUAL = "better", "worse", contract.EQUAL
+NOISY, SMALL, FEW = "too noisy", contract.TOO_SMALL, "too few rounds"
+VALUE, DEPENDS, UNDECIDED = "value", "depends", contract.UNDECIDED
+NOT_MEASURED = contract.NOT_MEASURED
 SAME = 1e-9
 
 
@@ -35,7 +35,7 @@ SAME = 1e-9
 class Pair:
     """One comparison: `ratio` = time of the baseline / time of the candidate, with its 95 % interval.
 
-    `fixed_share` is the larger share of fixed cost of the two, 0 if unknown.
+    `fixed_share` is the larger share of fixed cost of the two, 0 if unknown; `flags` are of both.
     """
 
     baseline: str
@@ -47,6 +47,7 @@ class Pair:
     outcome: str
     fixed_share: float = 0.0
     detectable: float = 0.0
+    flags: str = ""
 
     @property
     def is_decided(self) -> bool:
@@ -91,6 +92,10 @@ class Case:
     @property
     def is_decided(self) -> bool:
         return bool(self.costs)
+
+    @property
+    def is_small(self) -> bool:
+        return bool(self.small) and not self.costs
 
     def pair_times(self, pair: Pair, first: str = "") -> tuple[float, float] | None:
         """Return the seconds of a side (default: the baseline) and of the other one, with the pair's
@@ -164,15 +169,17 @@ def _pair(row: Row) -> Pair | None:
     )
     sides = str(row["baseline"]), str(row["candidate"])
     ratio, outcome = float(row["ratio"]), outcome_of(row)
-    return Pair(*sides, ratio, low, high, int(rounds), outcome, share, detectable)
+    flags = str(row.get("flags") or "")
+    return Pair(*sides, ratio, low, high, int(rounds), outcome, share, detectable, flags)
 
 
 def outcome_of(row: Row) -> str:
-    words, share = metric_of(DEFAULT).words, row.get("fixed_share")
-    if row.get("call") == TOO_SMALL or (is_number(share) and share > DECIDING_SHARE):
-        return SMALL
-    known = {words.better: BETTER, words.worse: WORSE, NOT_SHOWN: EQUAL, TOO_NOISY: NOISY}
-    return known.get(row.get("call") or "", FEW)
+    result = contract.result_of(row)
+    if result == contract.DIFFERENT:
+        return BETTER if row["call"] == metric_of(DEFAULT).words.better else WORSE
+    if result == UNDECIDED:
+        return NOISY if row.get("call") == contract.TOO_NOISY else FEW
+    return result
 
 
 def missing_values(

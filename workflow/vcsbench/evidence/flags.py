@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 INVALID_RUN = True
+# Shares of fixed cost: above the first a cell is flagged, above the second it decides nothing.
+FLAGGED_SHARE, DECIDING_SHARE = 0.25, 0.5
 
 
 class Flag(NamedTuple):

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). No network card of
 # a real server adds that.
 DELAYED_ACK_S = 0.04
-# Shares of fixed cost: above the first a cell is flagged, above the second it decides nothing.
-FLAGGED_SHARE, DECIDING_SHARE = 0.25, 0.5
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
 NUMBERS = (
     *("round", "run", *TIMES, *run_columns.COUNT_COLUMNS, *run_columns.CLIENT_COLUMNS),
@@ -304,7 +302,7 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
         "too-short": median < min_run_s,
         same_work.OTHER: other & is_known,
         same_work.UNKNOWN: other & ~is_known,
-        "mostly-fixed-cost": frame["fixed_share"] > FLAGGED_SHARE,
+        "mostly-fixed-cost": frame["fixed_share"] > flags.FLAGGED_SHARE,
     }
     rows = pd.DataFrame(flagged).to_numpy(bool).tolist()
     return [

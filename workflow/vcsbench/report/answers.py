@@ -26,9 +26,17 @@ from vcsbench.advice.cards import (
     value_label,
 )
 from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
-from vcsbench.evidence.measurements import FLAGGED_SHARE
+from vcsbench.evidence.flags import FLAGGED_SHARE
 from vcsbench.report import charts
-from vcsbench.report.results import Results, Rows, unique_values, values_in, values_label, varying
+from vcsbench.report.results import (
+    Results,
+    Rows,
+    grouped_by,
+    unique_values,
+    values_in,
+    values_label,
+    varying,
+)
 
 NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
@@ -39,6 +47,8 @@ WORK = {
     "format": ("Loading {}, all formats at once,", "seconds", 8),
     "packing": ("Packing {}", "pack_seconds", 0),
 }
+# Cards show these in other words, or not: an interval has the scatter.
+PLAIN_FLAGS = ("low-n", "mean-cpu", "mostly-fixed-cost", "outlier-10", "outlier-20", "too-short")
 RANKS = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
 
 
@@ -116,9 +126,22 @@ class SituationView(NamedTuple):
     situation: Situation
 
 
+class Combination(NamedTuple):
+    """The combination that loses least over all commands of a scenario such as an access.
+
+    `where` has the scenario, `text` the largest loss against the best of each command.
+    """
+
+    where: Where
+    label: str
+    values: Where
+    name: str
+    text: str
+
+
 def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     ranked = sorted(cards, key=lambda card: RANKS.index(card.answer.kind))
-    return [_card_view(card, *_costs(results, card.question.axis)) for card in ranked]
+    return [_card_view(card, results) for card in ranked]
 
 
 def _costs(results: Results, axis: str) -> tuple[list[str], list[float]]:
@@ -133,7 +156,8 @@ def _costs(results: Results, axis: str) -> tuple[list[str], list[float]]:
         if name in names and load.get("revisions", 0) > 1 and load.get(key):
             revisions = words.count_of(load["revisions"], "revision")
             where = " in memory" if str(load.get("path", "")).startswith("/dev/shm/") else ""
-            costs.append(f"{what.format(revisions)} took {words.duration(load[key])}{where}.")
+            taken = words.duration(load[key]) if load[key] >= 1 else "less than 1 s"
+            costs.append(f"{what.format(revisions)} took {taken}{where}.")
             rate = load[key] / load["revisions"]
             rates = [rate, rate * on_disk] if where and on_disk else [rate]
     return costs, rates
@@ -163,8 +187,12 @@ def disk_sizes(contexts: Rows, axis: str) -> str:
     return f"{', '.join(texts)} ({revisions}, {value_label(other, key[1])})"
 
 
-def _card_view(card: Card, costs: Sequence[str], rates: Sequence[float]) -> CardView:
+def _card_view(card: Card, results: Results) -> CardView:
     name = card.question.axis
+    costs, rates = _costs(results, name)
+    studied = results.study.axes.get(name, ())
+    studied = () if card.question.values or isinstance(studied, str) else studied
+    present = {row.get(name) for row in results.grid}
     pairs = [(case, pair) for case in card.cases for pair in case.pairs]
     left, right = (
         " or ".join(value_label(name, value) for value in unique_values(side))
@@ -178,9 +206,13 @@ def _card_view(card: Card, costs: Sequence[str], rates: Sequence[float]) -> Card
         if (action := card.question.actions.get(value))
     ]
     lines = [*card.lines, *card.notes]
+    if outside := [value for value in studied if value not in present]:
+        names = words.enumeration([value_label(name, value) for value in outside])
+        lines.append(f"Not in the grid of this session: {names}.")
     for lost in () if card.question.aggregate else card.missing:
         value = value_label(name, lost.value)
-        lines.append(f"{value}: {words.count_of(lost.cells, 'cell')} not measured: {lost.reason}.")
+        cells = words.count_of(lost.cells, "cell")
+        lines.append(f"{value}: {cells} not measured: {lost.reason.rstrip('.')}.")
     has_several = len({pair.candidate for _, pair in pairs}) > 1
     rows = [_forest_row(card, case, pair, axis, has_several) for case, pair in pairs]
     drawing = charts.forest_axis(axis)
@@ -201,6 +233,8 @@ def _forest_row(
     note = f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost" if is_flagged else ""
     if pair.outcome in (EQUAL, NOISY) and pair.detectable > 1:
         note = ", ".join(filter(None, [f"detectable from {factor(pair.detectable)}", note]))
+    if flags := shown_flags(pair):
+        note = "; ".join(filter(None, [note, f"flags: {', '.join(flags)}"]))
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
         winner = value_label(name, sides[pair.ratio >= 1])
@@ -208,6 +242,10 @@ def _forest_row(
     range_ = f"{value_label(name, pair.candidate)} {_interval(pair)}"
     where = _present(case.where)
     return ForestRow(where, sides, label, drawing, text, winner, gain, times, range_, note, style)
+
+
+def shown_flags(pair: Pair) -> list[str]:
+    return [flag for flag in pair.flags.split() if flag not in PLAIN_FLAGS]
 
 
 def _interval(pair: Pair) -> str:
@@ -304,8 +342,36 @@ def situations_of(results: Results) -> list[SituationView]:
     return [SituationView(case_label(s.where, shown), _present(s.where), s) for s in situations]
 
 
+def combinations_of(results: Results) -> list[Combination]:
+    """Return the recommended combination of each scenario.
+
+    Of the combinations that most commands have, it has the smallest worst regret.
+    """
+    operation, made = (results.study.command_axis, "cache"), []
+    answered = [s for s in results.advice.situations if s.choices]
+    wheres = [{a: v for a, v in s.where.items() if a not in operation and v} for s in answered]
+    shown = varying(wheres, results.order)
+    for _, members in grouped_by(range(len(answered)), lambda n: tuple(wheres[n].items())).items():
+        regrets: dict[tuple[tuple[str, str], ...], list[float]] = {}
+        for choice_ in (c for n in members for c in answered[n].choices):
+            key = tuple(choice_.values.items())
+            regrets.setdefault(key, []).append(choice_.ratio if choice_.is_slower else 1.0)
+        best = min(
+            regrets,
+            key=lambda c: (-len(regrets[c]), round(max(regrets[c]), 6), math.prod(regrets[c])),
+        )
+        known, worst = len(regrets[best]), max(regrets[best])
+        text = f"at most {factor(worst)} slower than" if worst > 1 else "as fast as"
+        text += " the best of each row below"
+        text += f" (measured in {known} of {len(members)})" if known < len(members) else ""
+        where = wheres[members[0]]
+        label, values = values_label(where, shown), dict(best)
+        made.append(Combination(where, label, values, choice(values), text))
+    return made
+
+
 def packed_situations(results: Results) -> list[Row]:
-    """Return for each situation its values and choices, for the script.
+    """Return for each situation its values, the name of its command, and its choices, for the script.
 
     A choice has its values, time, effect of a change to the best one, factor (1 if equal), and the ratio of
     both times.
@@ -322,7 +388,12 @@ def packed_situations(results: Results) -> list[Row]:
             ]
             for c in situation.choices
         ]
-        packed.append({"where": _present(situation.where), "choices": choices})
+        where = _present(situation.where)
+        name, _, warm = case_label(
+            where, [a for a in where if a in ("command", "cache")]
+        ).partition(", ")
+        name += f" ({warm})" if warm else ""
+        packed.append({"where": where, "name": name, "choices": choices})
     return packed
 
 

@@ -50,11 +50,12 @@ from vcsbench.report.table_sections import (
     title_of,
 )
 from vcsbench.report.terminal import (
-    answered,
     budget_sentences,
     command_of,
     configfiles_of,
+    count_results,
     next_step,
+    results_text,
     variables_of,
 )
 from vcsbench.statistics.contract import (
@@ -64,6 +65,7 @@ from vcsbench.statistics.contract import (
     REPRODUCED,
     REVERSED,
     TOO_SMALL,
+    UNDECIDED,
     WORDS,
 )
 
@@ -144,6 +146,10 @@ def page_of(results: Results) -> dict[str, Any]:
     packed: dict[str, Any] = {"picks": [pick.axis for pick in picks], "labels": labels}
     packed["cards"] = answers.answers_by_picks(cards, picks)
     packed["situations"] = answers.packed_situations(results)
+    combinations = answers.combinations_of(results)
+    packed["combinations"] = [combination._asdict() for combination in combinations]
+    packed["cell_s"] = _cell_seconds(results)
+    packed["notable"] = 1 + results.advice.min_effect_pct / 100
     grid = (results.provenance.get("config") or {}).get("grid") or {}
     packed["include"] = (grid.get(study.name) or {}).get("include") or []
     facts = _facts(results, setup, findings)
@@ -155,6 +161,8 @@ def page_of(results: Results) -> dict[str, Any]:
     quality, remarks = quality_of(results)
     citation, meta = citation_of(results, setup)
     given = variables_of(results.provenance.get("command", ""), study.name)
+    if "Command" in citation:
+        citation["Command"] = command_of(given)
     account = results.account and {**results.account, "studies": 1}
     return {
         "study": study,
@@ -167,6 +175,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "packed_answers": packed_json(packed),
         "kept": [pick.label for pick in picks if pick.axis in study.scenario_axes],
         "operations": answers.operations_of(results, cards),
+        "combinations": combinations,
         "findings": findings,
         "verdicts": summary_of(findings),
         "causes": [_as_typed(c, given) for c in causes_of(results.findings, findings)],
@@ -183,6 +192,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "history": history_table(results.history),
         "budget": _time(account, cards),
         "uncertain": _uncertain(account, command_of(given)),
+        "flagged": _flagged(cards),
         "next_steps": [*_next_steps(account, given, facts["measured"])],
         "setup": setup,
         "remarks": remarks,
@@ -247,7 +257,16 @@ def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> d
 def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
     if not account:
         return []
-    sentences, all_ = list(budget_sentences(account)), answered(account)[2]
+    sentences, all_ = list(budget_sentences(account)), count_results(account).total()
+    if spent := account.get("spent_s"):
+        parts = {step: round(seconds) for step, seconds in spent.items()}
+        rest = round(account["taken_s"]) - sum(parts.values())
+        steps = [f"{step} {words.group_digits(seconds)} s" for step, seconds in parts.items()]
+        sentences.append(
+            f"All sessions took {words.duration(account['taken_s'])}: {', '.join(steps)} (between "
+            f"cell-rounds), start and report about {rest} s. The timed runs are "
+            f"{words.group_digits(round(account['timed_s']))} s of the measuring."
+        )
     of_cards = sum(len(view.rows) for view in cards)
     if of_cards < all_:
         text = f"The tables have all {all_} comparisons. The cards leave out {all_ - of_cards}"
@@ -287,15 +306,37 @@ def _next_steps(
 
 
 def _uncertain(account: Row, command: str) -> list[str]:
-    different, equal, all_ = answered(account) if account else (0, 0, 0)
-    if not (undecided := all_ - different - equal):
+    counts = count_results(account)
+    if not counts[TOO_SMALL] + counts[UNDECIDED]:
         return []
-    noisy = account.get("noisy")
-    why = f": runs of a cell scatter by {noisy['scatter_pct']:.0f} % here" if noisy else ""
-    sentences = [f"{undecided} of {words.count_of(all_, 'comparison')} are undecided{why}."]
+    noisy = account.get("noisy") if counts[UNDECIDED] else None
+    why = f" (runs of a cell scatter by {noisy['scatter_pct']:.0f} %)" if noisy else ""
+    sentences = [f"Over all cases, answered: {results_text(counts)}{why}."]
+    if counts[TOO_SMALL]:
+        sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
     if step := next_step(account):
         sentences.append(f"`{command} MINUTES={step[0]}`: {step[1]}.")
     return sentences
+
+
+def _cell_seconds(results: Results) -> float:
+    """Return the seconds in which a new cell gets as many rounds as each cell has, 0 if unknown."""
+    spent, blocks = results.account.get("spent_s", {}), results.account.get("blocks", [])
+    cell_rounds = len({(row["cell"], row["round"]) for row in results.measurements})
+    if not (spent and blocks and cell_rounds):
+        return 0.0
+    seconds = (spent["measuring"] + spent["waiting"]) / cell_rounds
+    return round(seconds * min(block["rounds"] for block in blocks), 1)
+
+
+def _flagged(cards: Sequence[answers.CardView]) -> str:
+    """Return the flags of the runs behind the comparisons of the cards, with their numbers."""
+    pairs = [p for view in cards for case in view.card.cases for p in case.pairs]
+    shown = [answers.shown_flags(pair) for pair in pairs]
+    counts = Counter(flag for flags in shown for flag in flags)
+    flags = ", ".join(f"{flag} {number}" for flag, number in counts.most_common())
+    number = f"{sum(map(bool, shown))} of {words.count_of(len(pairs), 'comparison')}"
+    return f"Flags of runs behind {number}: {flags}" if counts else ""
 
 
 def _limits(results: Results, setup: Setup) -> list[str]:
@@ -311,7 +352,8 @@ def _limits(results: Results, setup: Setup) -> list[str]:
 
 
 def _glossary(results: Results) -> dict[str, str]:
-    meanings = {**MEANINGS, **results.glossary.others, **MARKS}
+    mixed = {"mixed": "the pairs of a finding have different results"}
+    meanings = {**MEANINGS, **mixed, **results.glossary.others, **MARKS}
     for axis in results.order:
         for value in unique_values(row.get(axis, "") for row in results.grid):
             if meaning := results.glossary.of(axis, value):

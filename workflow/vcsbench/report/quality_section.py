@@ -23,6 +23,7 @@ from vcsbench.report.results import (
     varying,
 )
 from vcsbench.report.table_sections import PlainTable, flag_sentence, title_of
+from vcsbench.statistics.contract import RESULTS
 
 NEARLY_ALL = 0.8
 CALLS = (
@@ -56,7 +57,7 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
         ),
         PlainTable(
             "Comparisons by table",
-            ["Table", "Comparisons", "Different", "Equal", "Undecided"],
+            ["Table", "Comparisons", *map(str.capitalize, RESULTS)],
             _comparison_rows(results),
             1,
             is_folded=True,
@@ -76,7 +77,7 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
     if noisy:
         effect = f"equal means within {account['min_effect_pct']:g} %"
         noise += [f"Runs of a cell scatter by {noisy['scatter_pct']:.0f} % here, so {effect}."]
-    remarks = [valid, *_time_sentence(account), CALLS, *noise, *remarks]
+    remarks = [valid, CALLS, *noise, *remarks]
     return [table for table in tables if table.rows], remarks
 
 
@@ -164,25 +165,10 @@ def _detectable_rows(results: Results) -> list[tuple[str, str, str]]:
 
 def _comparison_rows(results: Results) -> list[tuple[str, ...]]:
     definitions, counts = results.study.tables, results.account.get("tables", {})
-    return [
-        (
-            title_of(definitions[name]),
-            *(str(n[key]) for key in ("comparisons", "different", "alike")),
-            str(n["comparisons"] - n["different"] - n["alike"]),
-        )
-        for name, n in counts.items()
-        if name in definitions
-    ]
-
-
-def _time_sentence(account: Row) -> list[str]:
-    if not account.get("spent_s"):
-        return []
-    spent = {step: words.duration(time) for step, time in account["spent_s"].items()}
-    return [
-        f"Preparation took {spent['preparation']}, measuring {spent['measuring']} (timed runs: "
-        f"{words.duration(account['timed_s'])}), and waiting between cell-rounds {spent['waiting']}."
-    ]
+    names = {name: title_of(definitions[name]) if name in definitions else name for name in counts}
+    rows = [(names[name], sum(n.values()), *n.values()) for name, n in counts.items()]
+    sums = [("All tables", *map(sum, zip(*(row[1:] for row in rows), strict=True)))]
+    return [tuple(map(str, row)) for row in [*rows, *(sums if len(rows) > 1 else [])]]
 
 
 def _fixed_cost(results: Results) -> list[tuple[str, str]]:

@@ -44,7 +44,7 @@ _VERDICTS = {
     contract.TOO_SMALL: contract.TOO_SMALL,
 }
 _ENDED = {
-    contract.ALL_DECIDED: "The session ended because all comparisons are answered.",
+    contract.ALL_DECIDED: "The session ended because all comparisons are answered or too small.",
     contract.TIME_IS_UP: "The session ended because its {minutes} were over.",
     contract.UNREACHABLE: "The session ended because more rounds cannot answer the rest.",
 }
@@ -62,12 +62,19 @@ class StudySummary:
     failures: Sequence[Row] = ()
 
 
-def answered(account: Row) -> tuple[int, int, int]:
-    counts = account.get("tables", {}).values()
-    different, equal, all_ = (
-        sum(n[key] for n in counts) for key in ("different", "alike", "comparisons")
-    )
-    return different, equal, all_
+def count_results(account: Row) -> Counter[str]:
+    """Return the comparisons of all tables by their result (contract.RESULTS)."""
+    counts: Counter[str] = Counter()
+    for table in account.get("tables", {}).values():
+        counts.update(table)
+    return counts
+
+
+def results_text(counts: Counter[str]) -> str:
+    """Return `74 of 82 comparisons, 4 too small to compare, 4 undecided`."""
+    answered, all_ = counts[contract.DIFFERENT] + counts[contract.EQUAL], counts.total()
+    others = (f"{counts[n]} {n}" for n in (contract.TOO_SMALL, contract.UNDECIDED) if counts[n])
+    return ", ".join([f"{answered} of {words.count_of(all_, 'comparison')}", *others])
 
 
 def next_step(account: Row) -> tuple[int, str] | None:
@@ -93,14 +100,13 @@ def next_step(account: Row) -> tuple[int, str] | None:
 
 
 def budget_sentences(account: Row) -> Iterator[str]:
-    different, equal, all_ = answered(account)
-    if not all_:
+    counts = count_results(account)
+    if not counts.total():
         yield "No comparison was measured."
         return
-    effect, done = f"{account['min_effect_pct']:g} %", different + equal
     yield (
-        f"{done} of {words.count_of(all_, 'comparison')} are answered: {different} show a difference, "
-        f"{equal} are equal within {effect}. {all_ - done} are undecided."
+        f"Answered: {results_text(counts)}. {counts[contract.DIFFERENT]} differ, "
+        f"{counts[contract.EQUAL]} are equal within {account['min_effect_pct']:g} %."
     )
     if account["minutes"] is None:
         yield "All cells were measured in the configured number of rounds."
@@ -157,9 +163,8 @@ def _rows(study: StudySummary, command: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _counts(study: StudySummary) -> Iterator[str]:
-    different, equal, all_ = answered(study.account)
-    whole = words.count_of(all_, "comparison")
-    yield f"{different + equal} of {whole}" if all_ else "no comparison was measured"
+    results = count_results(study.account)
+    yield results_text(results) if results.total() else "no comparison was measured"
     counts = Counter(study.verdicts)
     if verdicts := [f"{counts[v]} {text}" for v, text in _VERDICTS.items() if counts[v]]:
         if rest := len(study.verdicts) - sum(counts[v] for v in _VERDICTS):

@@ -62,7 +62,6 @@ STUDY_FILES = (
     "results/findings/{study}.csv",
     "results/expectations/{study}.csv",
     "results/advice/{study}.json",
-    "results/advice/{study}.md",
     "results/budget/{study}.json",
     "results/page/{study}.json",
     "reports/{study}.html",

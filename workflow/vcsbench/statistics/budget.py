@@ -25,11 +25,14 @@ from vcsbench.evidence.measurements import TimeBreakdown
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
+    DIFFERENT,
+    RESULTS,
     TIME_IS_UP,
-    TOO_NOISY,
+    TOO_SMALL,
+    UNDECIDED,
     UNREACHABLE,
     Limits,
-    is_difference,
+    result_of,
     scatter_pct,
 )
 from vcsbench.statistics.estimates import t_quantile
@@ -48,21 +51,17 @@ FORECAST_S = 365 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row of a table: its blocks, call, rounds, and the rounds that it needs (infinite if unreachable)."""
+    """A row of a table: its blocks, result, rounds, and rounds needed (infinite if unreachable)."""
 
     table: str
     blocks: frozenset[str]
-    call: str
+    result: str
     rounds: int
     needed: float
 
     @property
     def is_precise_enough(self) -> bool:
         return self.rounds >= self.needed
-
-    @property
-    def is_decided(self) -> bool:
-        return self.call != TOO_NOISY
 
 
 @dataclass(frozen=True)
@@ -85,13 +84,13 @@ def comparisons_of(
     comparisons = []
     for (name, definition), table in zip(settings.tables.items(), tables, strict=True):
         rows = table[table["ratio"].notna()].to_dict("records")
-        level = holm_level(sum(not is_difference(row["call"]) for row in rows))
+        level = holm_level(sum(result_of(row) != DIFFERENT for row in rows))
         axis = definition["compare"]["axis"]
         for row in rows:
             where = {key: row.get(key) for key in settings.block}
             blocks = frozenset(block_name(settings.block, {**where, axis: row[s]}) for s in SIDES)
             needed = comparison_rounds(row, level, settings.limits)
-            comparisons.append(Comparison(name, blocks, row["call"], int(row["n"]), needed))
+            comparisons.append(Comparison(name, blocks, result_of(row), int(row["n"]), needed))
     return comparisons
 
 
@@ -99,8 +98,10 @@ def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> f
     """Return the rounds after which a table's row is precise enough, with today's mean and scatter.
 
     All of its error is taken to shrink, because after few rounds the part of duplicates is mostly
-    chance.
+    chance. More rounds do not help a row that is mostly fixed cost.
     """
+    if result_of(row) == TOO_SMALL:
+        return limits.min_rounds
     if math.isnan(row["twin_sd"]):
         return math.inf
     if math.isnan(row["error"]):
@@ -150,10 +151,10 @@ def undecided_over_time(
 
     If the last entry has any, no number of rounds decides them.
     """
-    undecided = Counter(c.table for c in comparisons if not c.is_decided)
+    undecided = Counter(c.table for c in comparisons if c.result == UNDECIDED)
     forecast = [(0.0, dict(undecided))]
     for _, _, seconds, precise in _assignments(comparisons, round_s, FORECAST_S):
-        decided = Counter(c.table for c in precise if not c.is_decided)
+        decided = Counter(c.table for c in precise if c.result == UNDECIDED)
         if decided:
             undecided -= decided
             forecast.append((seconds, dict(undecided)))
@@ -214,7 +215,9 @@ def budget_report(
     limits: Limits,
     scatter: float,
 ) -> dict[str, object]:
-    here = limits.on_machine(scatter)
+    here, by_table = limits.on_machine(scatter), dict[str, Counter[str]]()
+    for comparison in comparisons:
+        by_table.setdefault(comparison.table, Counter())[comparison.result] += 1
     return {
         "taken_s": round(taken_s(spent, cell_rounds), 1),
         "spent_s": {
@@ -230,19 +233,11 @@ def budget_report(
             for name, block in spent.blocks.items()
         ],
         "tables": {
-            name: _counts([c for c in comparisons if c.table == name])
-            for name in dict.fromkeys(c.table for c in comparisons)
+            name: {result: results[result] for result in RESULTS}
+            for name, results in by_table.items()
         },
         "outlook": [
             {"seconds": round(seconds, 1), "left": undecided}
             for seconds, undecided in undecided_over_time(comparisons, spent.round_s)
         ],
-    }
-
-
-def _counts(comparisons: Sequence[Comparison]) -> dict[str, int]:
-    return {
-        "comparisons": len(comparisons),
-        "different": sum(c.is_decided and is_difference(c.call) for c in comparisons),
-        "alike": sum(c.is_decided and not is_difference(c.call) for c in comparisons),
     }

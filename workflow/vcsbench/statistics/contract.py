@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vcsbench import words
+from vcsbench.evidence.flags import DECIDING_SHARE
 
 if TYPE_CHECKING:
     from vcsbench.config.configuration import Config
@@ -43,6 +44,9 @@ WORDS = {NOT_SHOWN: "equal", TOO_NOISY: "undecided"}
 REPRODUCED, DIFFERS = "reproduced", "differs"
 INCONCLUSIVE, NOT_MEASURED = "inconclusive", "not measured"
 TOO_SMALL = "too small to compare"
+# The results of a comparison, as all counts have them. The first two are answers.
+DIFFERENT, EQUAL, UNDECIDED = "different", "equal", "undecided"
+RESULTS = (DIFFERENT, EQUAL, TOO_SMALL, UNDECIDED)
 REVERSED = "reversed"
 
 ALL_DECIDED, TIME_IS_UP, UNREACHABLE = "answered", "time is up", "more rounds tell nothing"
@@ -84,6 +88,14 @@ def scatter_pct(scatter: float) -> float:
 
 def is_difference(call: str) -> bool:
     return call not in ("", NOT_SHOWN, TOO_NOISY)
+
+
+def result_of(row: Mapping[Any, Any]) -> str:
+    """Return the result of a comparison. It is too small to compare if it is mostly fixed cost."""
+    share, call = row.get("fixed_share"), row.get("call") or ""
+    if words.is_number(share) and share > DECIDING_SHARE:
+        return TOO_SMALL
+    return DIFFERENT if is_difference(call) else EQUAL if call == NOT_SHOWN else UNDECIDED
 
 
 def columns(keys: Sequence[str]) -> list[str]:

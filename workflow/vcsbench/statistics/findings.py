@@ -14,7 +14,8 @@ import pandas as pd
 from vcsbench import words
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import flags, run_columns, same_work
-from vcsbench.evidence.measurements import DECIDING_SHARE, group_rows
+from vcsbench.evidence.flags import DECIDING_SHARE
+from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import metric_of, name_in, names
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import (

@@ -117,6 +117,9 @@ def _table(
         if aggregation.is_measured and not table.empty:
             table = call_table(table, aggregation.noise(metric.name), metric, limits)
             table = call_exact_rows(table, metric) if metric.exact else table
+            # The correction includes these rows, but they decide nothing.
+            small = table[FIXED_SHARE] > flags.DECIDING_SHARE
+            table["call"] = table["call"].mask(small, "")
         order = {**order, "candidate": list(compare["candidates"])}
         table = in_order(table, order, [*keys, "candidate"])
     else:
