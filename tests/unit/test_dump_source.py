@@ -353,7 +353,13 @@ def test_dump_link_with_an_impossible_target_is_counted(tmp_path, target, is_imp
     (tmp_path / "it").write_bytes(stream + file(b"trunk/no link", target + b"\xe9", LINK))
     facts = load_source(dump_source(tmp_path / "it"), [("f8", "nopack")], tmp_path)
     assert (len(facts["notes"]), facts["long_names"]) == (is_impossible, is_impossible)
-    (tmp_path / "f8.nopack").rename(tmp_path / "before")
+    before = (tmp_path / "f8.nopack").rename(tmp_path / "before")
+    with (tmp_path / "deltas").open("wb") as out:
+        subprocess.run(["svnadmin", "dump", "-q", "--deltas", before], stdout=out, check=True)
+    own = sources.open_source("it", {"source": "svn", "path": str(before)})
+    for source, fmt in ((own, "as-is"), (dump_source(tmp_path / "deltas"), "f7")):
+        facts = load_source(source, [(fmt, "nopack")], tmp_path)
+        assert facts["long_names"] == is_impossible, fmt
     facts = load_source(dump_source(tmp_path / "it", tree="tag"), [("f8", "nopack")], tmp_path)
     assert facts["long_names"] == 0
     url = f"file://{tmp_path}/f8.nopack/trunk"

@@ -141,7 +141,7 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
             raise UserError(f"{path} was loaded, but {mismatch}: check svnadmin")
     first = staging / ".".join(pairs[0])
     tree = source.tree(first)
-    folder, long_names = summarize_tree(first, tree, facts.has_odd_links)
+    folder, long_names = summarize_tree(first, tree, source.keeps_long_names)
     return {
         "revisions": facts.revisions,
         "notes": list(facts.notes),

@@ -55,13 +55,12 @@ class SizeEstimate:
 @dataclass
 class Facts:
     """The youngest revision, notes on changes and omissions with their counts, and the options without which
-    `svnadmin load` refuses the history. `has_odd_links`: a link has a target that no link can have.
+    `svnadmin load` refuses the history.
     """
 
     revisions: int = 0
     notes: list[str] = field(default_factory=list)
     load_options: list[str] = field(default_factory=list)
-    has_odd_links: bool = False
 
 
 def notes_of(counts: Mapping[str, int]) -> list[str]:

@@ -165,7 +165,7 @@ class DumpReader:
                 f"Links with an impossible target: {counts['targets']}, first {first['targets']}. A tree "
                 "with them is not exported, checked out or updated."
             )
-        return Facts(self.revisions, notes, options, has_odd_links=counts["targets"] > 0)
+        return Facts(self.revisions, notes, options)
 
     def wrong(self, what: str) -> UserError:
         place = f"byte {self.offset:,} of the stream"

@@ -63,6 +63,8 @@ YOUNGEST_SHARDS = 3
 YOUNGEST_FILES = 5000
 # 200,000 files take 0.6 s, and 2 s from a device. Subversion gives a file the mode of the one before.
 LISTED_FILES = 10_000
+# Links that are read by one process.
+LINK_BATCH = 100
 
 
 def is_repository(path: Path) -> bool:
@@ -169,14 +171,15 @@ def exported_tree(options: Options, path: Path, tree: str | None, repository: Pa
     return tree
 
 
-def summarize_tree(repository: Path, tree: str, has_odd_links: bool = False) -> tuple[str, int]:
+def summarize_tree(repository: Path, tree: str, reads_links: bool = True) -> tuple[str, int]:
     """Return the folder for `log`, and the number of IMPOSSIBLE_PATHS below `tree`.
 
     The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
+    Without `reads_links`, all links of the tree are possible.
     """
     above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
     entries: Counter[bytes] = Counter()
-    long_names, has_long_links = 0, False
+    long_names = 0
     argv = ["svnlook", "tree", "--full-paths", "--", os.path.abspath(repository), tree]
     with Program(argv, f"{repository}: svnlook tree failed") as program:
         for number, line in enumerate(program.stdout):
@@ -188,23 +191,21 @@ def summarize_tree(repository: Path, tree: str, has_odd_links: bool = False) -> 
             path = line.rstrip(b"\n").lstrip(b"/").removeprefix(above).rstrip(b"/")
             top, slash, _ = path.partition(b"/")
             entries[top] += bool(slash)
-            is_long = dump_format.is_impossible(path)
-            long_names += is_long
-            has_long_links |= not is_long and dump_format.is_impossible(path, is_link=True)
+            long_names += dump_format.is_impossible(path)
         program.finish()
-    if has_long_links or has_odd_links:
-        long_names += _count_impossible_links(repository, tree, has_odd_links)
+    if reads_links:
+        long_names += _count_impossible_links(repository, tree)
     if not (+entries):
         return tree, long_names
     largest = min(entries, key=lambda name: (-entries[name], name))
     return (above + largest).decode(errors="surrogateescape"), long_names
 
 
-def _count_impossible_links(repository: Path, tree: str, reads_targets: bool) -> int:
+def _count_impossible_links(repository: Path, tree: str) -> int:
     url = file_url(repository, urllib.parse.quote(tree))
     above = urllib.parse.unquote_to_bytes(f"{url}/")
     argv = ["svn", "propget", "--recursive", "--xml", "svn:special", pegged(url)]
-    number = 0
+    number, links = 0, list[str]()
     with Program(argv, f"{repository}: svn propget failed") as program:
         for line in program.stdout:
             if match := _TARGET.match(line):
@@ -212,20 +213,31 @@ def _count_impossible_links(repository: Path, tree: str, reads_targets: bool) ->
                 path = path.removeprefix(above)
                 if dump_format.is_impossible(path):
                     continue  # counted
-                number += dump_format.is_impossible(path, is_link=True) or (
-                    reads_targets
-                    and dump_format.is_impossible_link(
-                        _read_link(repository, f"{tree}/{os.fsdecode(path)}")
-                    )
-                )
+                if dump_format.is_impossible(path, is_link=True):
+                    number += 1
+                else:
+                    links.append(f"{tree}/{os.fsdecode(path)}".lstrip("/"))
         program.finish()
-    return number
+    batches = (links[at : at + LINK_BATCH] for at in range(0, len(links), LINK_BATCH))
+    return number + sum(_count_impossible_targets(repository, batch) for batch in batches)
 
 
-def _read_link(repository: Path, path: str) -> bytes:
-    argv = ["svnlook", "cat", "--", os.path.abspath(repository), path]
-    with Program(argv, f"{repository}: svnlook cat failed") as program:
-        text = program.stdout.read(dump_format.LONGEST_TARGET + 10)
+def _count_impossible_targets(repository: Path, links: Sequence[str]) -> int:
+    """Read many links with one process. Only if one of them is odd, each has a process of its own."""
+    urls = [pegged(file_url(repository, urllib.parse.quote(os.fsencode(link)))) for link in links]
+    first, *targets = _read_start(["svn", "cat", *urls], repository, len(links)).split(b"link ")
+    is_split = not first and len(targets) == len(links)
+    if is_split and not any(dump_format.is_impossible_link(b"link " + text) for text in targets):
+        return 0
+    look = ["svnlook", "cat", "--", os.path.abspath(repository)]
+    return sum(
+        dump_format.is_impossible_link(_read_start([*look, link], repository)) for link in links
+    )
+
+
+def _read_start(argv: Sequence[str], repository: Path, links: int = 1) -> bytes:
+    with Program(argv, f"{repository}: {argv[0]} cat failed") as program:
+        text = program.stdout.read(links * (dump_format.LONGEST_TARGET + 10))
         program.process.kill()
     return text
 
