@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes import Fakes
+from vcsbench import sources
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
@@ -90,6 +91,22 @@ def test_jobs_are_sent_to_their_nodes(tmp_path, monkeypatch):
     named = make_cluster(tmp_path, cluster={"nodes": ["n4", "n1"]})
     assert named.host(1, 1) == "n1" and named.host(2, 1) == "n1"
     assert named.constraint == {}
+
+
+def test_work_has_no_password_of_a_url_and_the_job_has(tmp_path, monkeypatch):
+    url, hidden = "https://me:s3cret@localhost/r", "https://...@localhost/r"
+    part = {**PART, "repo": "it"}
+    repositories = {"it": {"source": "svn", "url": url}}
+    run = make_cluster(tmp_path, repositories=repositories, grid={STUDY: {"include": [part]}})
+    run.write()
+    written = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert written and not any("s3cret" in file.read_text() for file in written)
+    config = NodeWork.read(tmp_path, 1).config
+    assert config["repositories"]["it"]["url"] == hidden
+    assert run.raw["repositories"]["it"]["url"] == url
+    monkeypatch.setenv(sources.URLS, json.dumps({"it": url}))
+    sources.set_urls(config, sources.urls_of_job())
+    assert config["repositories"]["it"]["url"] == url
 
 
 def write_result(folder, export, digest, host):

@@ -1,11 +1,10 @@
 """Load a source into a staging folder, in each format, and pack. Write a record with its path."""
 
-import json
 import os
 from typing import Any
 
 from vcsbench import progress, sources
-from vcsbench.files import write_json
+from vcsbench.files import write_record
 from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import missing_copies
 from vcsbench.run.job import job_log
@@ -21,7 +20,7 @@ def main() -> None:
     params, repo = snakemake.params, snakemake.wildcards.repo
     definition = dict(params.definition)
     if "url" in definition:
-        definition["url"] = json.loads(os.environ["VCSBENCH_URLS"])[repo]
+        definition["url"] = sources.urls_of_job()[repo]
     source = sources.open_source(repo, definition)
     source.check()
     scratch = WorkDir(params.scratch, params.root)
@@ -61,7 +60,7 @@ def main() -> None:
             first = staging / ".".join(params.variants[0])
             with naming(scratch.path):
                 facts["dump"] = loader.make_dump(first, params.dump, scratch, repo)
-        write_json(snakemake.output[0], {**record, **facts})
+        write_record(snakemake.output[0], {**record, **facts})
     if not storages:
         workdir.remove(STAGING, repo)
 

@@ -20,11 +20,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from vcsbench.files import read_json, write_bytes, write_json
 from vcsbench.plan.plan import Block, Plan, shares_of
 from vcsbench.plan.result_state import measured_recipe
+from vcsbench.sources import hide_urls
 
 FOLDER = "results/cluster"
 JOBS = f"{FOLDER}/jobs.json"
@@ -64,7 +65,7 @@ class NodeWork:
     others: list[str]
     run: str = ""
     head: str = ""
-    config: dict[str, object] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, root: Path, job: int) -> NodeWork:
@@ -192,9 +193,12 @@ def _copy(source: Path, copy: Path) -> None:
 
 
 class Cluster:
-    """The jobs of a run and their nodes. `raw` is the merged configuration, which the nodes receive."""
+    """The jobs of a run and their nodes.
 
-    def __init__(self, plan: Plan, raw: Mapping[str, object]) -> None:
+    `raw` is the merged configuration. The nodes receive it without passwords of URLs.
+    """
+
+    def __init__(self, plan: Plan, raw: Mapping[str, Any]) -> None:
         self.plan, self.raw, self.root = plan, raw, plan.root
         self.settings = plan.config.settings.cluster
         folders: dict[tuple[str, ...], str] = {("scratch",): plan.config.settings.scratch}
@@ -254,7 +258,9 @@ class Cluster:
             by_study.setdefault(study, {})[block] = job
         (self.root / FOLDER).mkdir(parents=True, exist_ok=True)
         write_json(self.root / JOBS, by_study)
-        config = {**self.raw, "rounds": self.plan.config.settings.rounds}
+        rounds, repositories = self.plan.config.settings.rounds, {**self.raw["repositories"]}
+        config = {**self.raw, "rounds": rounds, "repositories": repositories}
+        hide_urls(config)
         of_run = {"run": self.run, "head": os.uname().nodename, "config": config}
         for job in set(self.jobs.values()):
             write_json(job_file(self.root, job, "work"), {**asdict(self.work(job)), **of_run})

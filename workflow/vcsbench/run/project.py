@@ -23,7 +23,7 @@ from vcsbench.config.configuration import EMPTY, Config, load_config
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
-from vcsbench.external import hide_password, split_credentials
+from vcsbench.external import split_credentials
 from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
@@ -50,8 +50,6 @@ from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_
 # On a node: the blocks to measure there, each after its study; and the exported folder of the user's
 # repository.
 BLOCKS, TREE = "VCSBENCH_BLOCKS", "VCSBENCH_TREE"
-# The URLs of repositories with their passwords, as JSON. scripts/load_repository.py reads it.
-URLS = "VCSBENCH_URLS"
 STUDY_FILES = (
     "results/grid/{study}.csv",
     "results/measurements/{study}.csv",
@@ -79,7 +77,7 @@ class Project:
 
     def __init__(
         self,
-        raw: Mapping[str, object],
+        raw: Mapping[str, Any],
         root: Path,
         files: Sequence[Path],
         deployed: bool = False,
@@ -249,13 +247,12 @@ def open_project(
     """
     paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
     # A node measures its job as a workstation does.
-    is_cluster = raw.get("cluster") is not None and BLOCKS not in os.environ
+    is_node = BLOCKS in os.environ
+    if is_node:
+        sources.set_urls(raw, sources.urls_of_job())
+    is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(copy.deepcopy(raw), root, paths, deployed, is_cluster)
-    repositories = raw["repositories"]
-    urls = {name: d["url"] for name, d in repositories.items() if d.get("url")}
-    for name, url in urls.items():
-        repositories[name] = {**repositories[name], "url": hide_password(url)}
-    os.environ[URLS] = json.dumps(urls)
+    os.environ[sources.URLS] = json.dumps(sources.hide_urls(raw))
     return project
 
 

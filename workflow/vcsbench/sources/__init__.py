@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
@@ -42,6 +45,8 @@ KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
 
 WITH_TREE = ("svn", "dump")
 OF_COPIES = ("packing", "studies")
+# The URLs of repositories with their passwords, as JSON, in the environment of jobs.
+URLS = "VCSBENCH_URLS"
 
 
 __all__ = ["KINDS", "Facts", "SizeEstimate", "Source", "detect", "open_source"]
@@ -154,3 +159,22 @@ def own_repository(
     if name in configured:
         name += "-own"
     return {name: definition}
+
+
+def hide_urls(config: dict[str, Any]) -> dict[str, str]:
+    """Hide the passwords of URLs in a configuration. Return the URLs by repository."""
+    urls = {name: d["url"] for name, d in config["repositories"].items() if d.get("url")}
+    set_urls(config, {name: hide_password(url) for name, url in urls.items()})
+    return urls
+
+
+def set_urls(config: dict[str, Any], urls: Mapping[str, str]) -> None:
+    repositories = config["repositories"]
+    for name in urls.keys() & repositories.keys():
+        repositories[name] = {**repositories[name], "url": urls[name]}
+
+
+def urls_of_job() -> dict[str, str]:
+    """Return the URLs of repositories with their passwords, as the run passed them to this job."""
+    urls: dict[str, str] = json.loads(os.environ.get(URLS, "{}"))
+    return urls
