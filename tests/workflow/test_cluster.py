@@ -31,7 +31,17 @@ PART = {
 }
 # Keys that differ between runs or hosts.
 PASSING = {
-    *("started_at", "host", "order", "runs", "took", "storage", "set_aside", "export_sha256"),
+    *(
+        "started_at",
+        "host",
+        "order",
+        "runs",
+        "took",
+        "storage",
+        "set_aside",
+        "export_sha256",
+        "seal",
+    ),
     "flags",
     # With ports, names of folders and counts of the kernel.
     *("argv", "server", "layout", "repository", "work"),

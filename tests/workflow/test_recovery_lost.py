@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 
 import pytest
@@ -103,11 +104,14 @@ def test_run_after_removal_of_files_makes_these_again(after_run, kinds):
     assert [name for name in made if not (after_run.path / name).exists()] == []
 
 
+# A digit of a value in JSON, CSV or a page. The file keeps its form, and JSON its keys.
+ALTERED = re.compile(rb'(": |[,f])(\d)')
 DAMAGES = {
     "truncated": lambda content: content[: len(content) // 2],
     "binary": lambda _: b"\xff\x00\x80" * 99,
     "other JSON": lambda _: b"[1]",
     "empty": lambda _: b"",
+    "altered": lambda content: ALTERED.sub(lambda m: b"%s%d" % (m[1], 9 - int(m[2])), content, 1),
 }
 
 
@@ -116,6 +120,7 @@ DAMAGES = {
     [
         (("export", "tables", "findings"), "truncated"),
         (("grid", "report"), "binary"),
+        (("context",), "altered"),
         *(
             pytest.param((k,), h, marks=pytest.mark.slow)
             for k in KINDS

@@ -15,7 +15,7 @@ from vcsbench.evidence.measurements import (
     read_measurements,
     time_breakdown,
 )
-from vcsbench.files import read_json, write_json
+from vcsbench.files import read_json, write_record
 from vcsbench.plan.result_state import set_up_s
 from vcsbench.run.job import job_log
 from vcsbench.statistics.budget import (
@@ -78,4 +78,6 @@ def account() -> dict[str, object]:
 
 
 with job_log(snakemake.log[0]):
-    write_json(snakemake.output[0], {"decide": decide, "account": account}[snakemake.params.task]())
+    write_record(
+        snakemake.output[0], {"decide": decide, "account": account}[snakemake.params.task]()
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.files import write_json
+from vcsbench.files import write_record
 from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import make_copies
 from vcsbench.prepare.layout import prove_interleaving
@@ -56,7 +56,7 @@ def main() -> None:
         "repositories": metadata,
         "seconds": round(time.monotonic() - began, 1),
     }
-    write_json(snakemake.output[0], record)
+    write_record(snakemake.output[0], record)
     for repo, facts in loaded.items():
         if not is_needed(repo):
             loader.staging_workdir(facts, params.root).remove(STAGING, repo)

@@ -9,7 +9,7 @@ import json
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ IMPOSSIBLE_PATHS = (
 CONFIGURATION_BYTES = 1 << 20
 CSV_BYTES = 1 << 30
 DEFAULTS = "default"
+SEAL = "seal"
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -66,14 +67,31 @@ def write_json(path: str | Path, content: Any) -> None:
     write_bytes(path, json.dumps(content, indent=1).encode())
 
 
+def write_record(path: str | Path, content: Mapping[str, object]) -> None:
+    """Write a JSON object with a seal: read_json() returns {} if it was altered later."""
+    # As it is read again: JSON has no numbers as keys, no tuples.
+    record = json.loads(json.dumps(content))
+    write_json(path, {**record, SEAL: seal_of(record)})
+
+
+def seal_of(record: Mapping[str, object]) -> str:
+    content = {key: value for key, value in record.items() if key != SEAL}
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def is_altered(record: Mapping[str, object]) -> bool:
+    """Return True if a record with a seal was altered. Records of earlier versions have none."""
+    return SEAL in record and record[SEAL] != seal_of(record)
+
+
 def read_json(path: str | Path) -> dict[str, Any]:
-    """Return the object in a JSON file; {} without a file, or if it is damaged or no regular file."""
+    """Return the object in a JSON file; {} if it is missing, damaged, altered, or no regular file."""
     try:
         with open(open_regular(path), "rb") as file:
             content = json.load(file)
     except (OSError, ValueError, RecursionError, UserError):
         return {}
-    return content if isinstance(content, dict) else {}
+    return content if isinstance(content, dict) and not is_altered(content) else {}
 
 
 def read_rows(path: str | Path, remedy: str, limit: int = CSV_BYTES) -> list[dict[str, str]]:

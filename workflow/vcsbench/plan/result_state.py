@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from vcsbench.files import read_json
+from vcsbench.files import is_altered, read_json
 from vcsbench.records import Context
 
 FOLDER = "results/budget"
@@ -110,8 +110,8 @@ def recorded_recipe(export: str) -> MeasuredRecipe | None:
 
 
 def measured_recipe(export: str | Path) -> MeasuredRecipe | None:
-    """Return None if the export or its context is missing or damaged."""
-    measured = _read(f"{str(export).removesuffix('.json')}.context.json")
+    """Return None if the export or its context is missing, damaged or altered."""
+    measured = _read(f"{str(export).removesuffix('.json')}.context.json", is_checked=True)
     try:
         digest = hashlib.sha256(Path(export).read_bytes()).hexdigest()
     except OSError:
@@ -127,9 +127,11 @@ def read_context(path: Path) -> Context:
     return cast("Context", content)
 
 
-def _read(context: str) -> tuple[MeasuredRecipe, str] | None:
+def _read(context: str, is_checked: bool = False) -> tuple[MeasuredRecipe, str] | None:
     try:
         content = read_context(Path(context))
+        if is_checked and is_altered(content):
+            return None
         measured = MeasuredRecipe(content["study"], content["cell"], content["recipe_digest"])
         return measured, content["export_sha256"]
     except (OSError, ValueError, KeyError):

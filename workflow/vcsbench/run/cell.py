@@ -18,12 +18,12 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from vcsbench.errors import FULL, ChangedError, UserError, sentence_of
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
-from vcsbench.files import write_bytes, write_json
+from vcsbench.files import write_bytes, write_record
 from vcsbench.isolation import enter_user_namespace, machine_lock
 from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import SUBJECTS
@@ -71,7 +71,7 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
         exported, described = measure(recipe, int(number), json.loads(thresholds))
         described |= {"order": int(order), "seed": int(seed)}
         described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
-        write_json(context, described)
+        write_record(context, cast("dict[str, object]", described))
         write_bytes(export, exported)
 
     return run_job(recipe_json, job)
@@ -87,7 +87,7 @@ def write_call_counts(recipe_json: str, digest: str, output: str) -> int:
         if calls["why_not"]:
             print(calls["why_not"], file=sys.stderr)
         cell = {"study": recipe["study"], "cell": recipe["cell"], "axes": recipe["axes"]}
-        write_json(output, {**cell, "digest": digest, **calls})
+        write_record(output, {**cell, "digest": digest, **calls})
 
     return run_job(recipe_json, job)
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
 import urllib.parse
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
-from vcsbench.files import read_json, why_not_on_disk, write_json
+from vcsbench.files import SEAL, read_json, why_not_on_disk, write_record
 from vcsbench.subjects import Subject, Target, Words, fsfs
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 REPOSITORIES = "repositories"
 EMPTY = "empty"
-_INTERNAL = ("variant", "copy", "path", "long_names", "state", "digest", "seal")
+_INTERNAL = ("variant", "copy", "path", "long_names", "state", "digest", SEAL)
 SAMPLED_SHARDS = 2
 
 
@@ -55,19 +53,13 @@ def metadata_file(copy: Path) -> Path:
 
 
 def write_metadata(copy: Path, content: CopyMetadata) -> None:
-    metadata: CopyMetadata = {**content, "path": str(copy)}
-    write_json(metadata_file(copy), {**metadata, "seal": _seal(metadata)})
+    write_record(metadata_file(copy), {**content, "path": str(copy)})
 
 
 def read_metadata(copy: Path) -> CopyMetadata:
     """Return the metadata of a copy; {} if it is missing or was modified. The copy is not checked."""
-    metadata = cast("CopyMetadata", read_json(metadata_file(copy)))
-    return metadata if metadata.get("seal") == _seal(metadata) else {}
-
-
-def _seal(metadata: Mapping[str, object]) -> str:
-    content = {key: value for key, value in metadata.items() if key != "seal"}
-    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=8).hexdigest()
+    metadata = read_json(metadata_file(copy))
+    return cast("CopyMetadata", metadata if SEAL in metadata else {})
 
 
 def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
