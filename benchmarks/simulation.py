@@ -13,7 +13,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -255,17 +255,16 @@ def cases() -> list[Case]:
     """Return the cases of the document."""
     known = [Case(rounds) for rounds in (5, 10)]
     known += [Case(rounds, blocks=1, experiments=2000) for rounds in (5, 10)]
-    known += [Case(rounds, scatter="unequal") for rounds in (5, 10)]
-    known += [Case(rounds, scatter="5 times") for rounds in (5, 10)]
-    known += [Case(5, scatter="one 10 times")]
+    known += [Case(rounds, scatter=of) for of in ("unequal", "5 times") for rounds in (5, 10)]
+    known += [Case(5, scatter="one 10 times"), Case(5, runs=4)]
     known += [Case(rounds, twins="differ") for rounds in (5, 10)]
     known += [Case(5, blocks=4, twins=by) for by in ("by 1.5 %", "by 2 %")]
     # Small grids: one block and few duplicates. These show little if duplicates really differ.
-    known += [Case(5, blocks=1, duplicates=n, experiments=2000) for n in (1, 2, 4)]
     known += [
-        Case(5, blocks=1, duplicates=n, twins="by 1.5 %", experiments=2000) for n in (1, 2, 4)
+        Case(5, blocks=1, duplicates=n, twins=twins, experiments=2000)
+        for twins in ("alike", "by 1.5 %")
+        for n in (1, 2, 4)
     ]
-    known += [Case(5, runs=4)]
     known += [Case("by width", scatter=of, experiments=250) for of in ("equal", "unequal")]
     # 500 studies estimate a share of 1 in 20 to within 1 in 100, which is too coarse close to the limit.
     known += [Case("by minutes"), Case("by minutes", scatter="unequal", experiments=1500)]
@@ -279,6 +278,10 @@ def broken(case: Case, found: Outcome) -> list[str]:
     if for_information(case):
         return []
     low, high = COVERAGE
+    has_usual_power = case.rounds == POWER_ROUNDS and (case.scatter, case.twins) == (
+        "equal",
+        "alike",
+    )
     limits = {
         # With few duplicates the prior makes intervals wider.
         "coverage": low <= found.coverage and (found.coverage <= high or is_small(case)),
@@ -289,7 +292,7 @@ def broken(case: Case, found: Outcome) -> list[str]:
         "false_alike": found.false_alike <= FALSE_ALIKE,
         # If duplicates differ, their own rounds alone call a difference.
         "power": (case.twins == "differ" or found.power >= min(found.own_power, POWER) - SLACK)
-        and (not has_rounds(case) or not usual(case) or found.power >= POWER),
+        and (found.power >= POWER or not has_usual_power),
     }
     return [
         f"{case}: {name} is {getattr(found, name):.2%}" for name, kept in limits.items() if not kept
@@ -306,63 +309,19 @@ def is_small(case: Case) -> bool:
     return case.blocks * case.duplicates <= 4
 
 
-def has_rounds(case: Case) -> bool:
-    """Return True if a case has enough rounds to call slowdowns."""
-    return isinstance(case.rounds, int) and case.rounds >= POWER_ROUNDS
-
-
-def usual(case: Case) -> bool:
-    """Return True if all cells have the usual noise."""
-    return case.scatter == "equal" and case.twins == "alike"
-
-
-def _held(case: Case, found: Outcome) -> str:
-    return "-" if for_information(case) else "no" if broken(case, found) else "yes"
-
-
-HEADINGS = [
-    *["rounds", "comparisons", "duplicates", "scatter", "twins", "runs", "noise"],
-    *[
-        "intervals that hold the truth",
-        "of the noisiest",
-        "of averages",
-        "identical pairs called different",
-    ],
-    *["tables of such with any", "tables with a half of such with any"],
-    *[
-        "slowdowns of 10 % called",
-        "by their own rounds alone",
-        "10 % said to be none",
-        "none said of none",
-    ],
-    "held",
-]
-
-
 def document(results: list[tuple[Case, Outcome]]) -> str:
-    """Return the results as a Markdown table."""
-    lines = [
-        f"| {' | '.join(HEADINGS)} |",
-        "| ---: | ---: | ---: | --- | --- | ---: | --- |" + " ---: |" * 10 + " --- |",
+    """Return a line per case, with its shares in per cent."""
+    rows = [
+        {**asdict(case), **{name: f"{share:.2%}" for name, share in asdict(found).items()}}
+        | {"held": "-" if for_information(case) else "no" if broken(case, found) else "yes"}
+        for case, found in results
     ]
-    for case, found in results:
-        values = [f"{getattr(found, field.name):.1%}" for field in fields(found)]
-        values[3] = f"{found.false_calls:.2%}"
-        what = [
-            str(case.rounds),
-            str(case.blocks * PAIRS),
-            str(case.blocks * case.duplicates),
-            case.scatter,
-            case.twins,
-            str(case.runs),
-            case.noise,
-        ]
-        lines.append(f"| {' | '.join([*what, *values, _held(case, found)])} |")
-    return "\n".join(lines)
+    return pd.DataFrame(rows).to_string(index=False)
 
 
 def summary(results: list[tuple[Case, Outcome]]) -> str:
     """Return the rows of the document: the most usual cases, and their most important shares."""
+    found = dict(results)
     names = {
         "5 rounds, 24 pairs of duplicates": Case(5),
         "10 rounds, 24 pairs": Case(10),
@@ -381,13 +340,12 @@ def summary(results: list[tuple[Case, Outcome]]) -> str:
         "| tables with such a call | slowdowns of 10 % called |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
-    found = dict(results)
     for name, case in names.items():
-        if case in found:
-            one = found[case]
-            shares = [f"{one.coverage:.1%}", f"{one.false_calls:.2%}"]
-            shares += [f"{one.false_tables:.1%}", f"{one.power:.1%}"]
-            lines.append(f"| {' | '.join([name, *shares])} |")
+        one = found[case]
+        shares = (
+            f"{one.coverage:.1%} | {one.false_calls:.2%} | {one.false_tables:.1%} | {one.power:.1%}"
+        )
+        lines.append(f"| {name} | {shares} |")
     return "\n".join(lines)
 
 
@@ -400,7 +358,7 @@ def main(write: bool, check: bool) -> int:
     written, _, after = rest.partition(END)
     if write:
         DOCUMENT.write_text(f"{before}{BEGIN}\n{summary(results)}\n{END}{after}", encoding="utf-8")
-    failures = [said for case, found in results for said in broken(case, found)]
+    failures = [limit for case, found in results for limit in broken(case, found)]
     print(f"held: {'no' if failures else 'yes'} (levels {ALPHA} and {TABLE_ALPHA})")
     if check and written.strip() != summary(results):
         failures.append(f"{DOCUMENT.name} has another result: run this with --write")

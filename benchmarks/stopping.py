@@ -9,10 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from vcsbench.evidence.measurements import BlockTime, TimeBreakdown
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import budget
-from vcsbench.statistics.budget import ComparisonSettings, comparisons_of
 from vcsbench.statistics.contract import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import Estimate, ratio_interval
 from vcsbench.statistics.multiple_testing import add_calls
@@ -21,9 +19,7 @@ from vcsbench.statistics.noise import LogTable, Noise, estimate_noise
 HALF_WIDTH = 0.03
 # Duration of a block's round, as in a default run, and rounds of each block that the budget pays for.
 ROUND_S, MORE_ROUNDS = 20.0, 5
-TERMS = ComparisonSettings(
-    {"f6-vs-f7": {"compare": {"axis": "format"}}}, {}, ["command"], DEFAULT_LIMITS
-)
+TABLES = {"f6-vs-f7": {"compare": {"axis": "format"}}}
 Pairs = Sequence[tuple[int, int]]
 
 
@@ -48,11 +44,9 @@ def by_minutes(measured: LogTable, pairs: Pairs) -> LogTable:
     rounds = first_rounds(measured)
     left = ROUND_S * MORE_ROUNDS * len(rounds)
     while True:
-        table = table_of(so_far(measured, rounds), pairs)
-        spent = TimeBreakdown(
-            blocks={name: BlockTime(n, ROUND_S * n, 0.0) for name, n in rounds.items()}
-        )
-        more = budget.allocate_rounds(comparisons_of([table], TERMS), spent, left)[0]
+        tables = {"f6-vs-f7": table_of(so_far(measured, rounds), pairs)}
+        comparisons = budget.comparisons_of(tables, TABLES, ["command"], DEFAULT_LIMITS)
+        more = budget.allocate_rounds(comparisons, dict.fromkeys(rounds, ROUND_S), left)[0]
         left -= ROUND_S * more.total()
         most = measured.logs.shape[1]
         if not more or max(rounds[name] + more[name] for name in rounds) > most:

@@ -5,19 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unit.synthetic import THRESHOLDS, SyntheticStudy, make_study
+from unit.synthetic import SyntheticStudy, make_study
 from vcsbench.advice.advise import AdviceSettings, advise, questions_of
 from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import Study, load_study
-from vcsbench.evidence.measurements import (
-    collect,
-    failures,
-    measurements,
-    read_grid,
-    read_measurements,
-    write_frame,
-)
+from vcsbench.evidence.measurements import read_grid, write_frame
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, read_records, read_results
 from vcsbench.statistics import findings
@@ -47,17 +40,10 @@ def make_files(root: Path, **options: Any) -> SyntheticStudy:
     lines = made.grid.read_text(encoding="utf-8").splitlines(keepends=True)
     made.grid.write_text("".join(line for line in lines if OUTSIDE not in line), encoding="utf-8")
     study, folder = default_study(made.name), made.results
-    for name in ("measurements", "failures"):
-        (folder / name).mkdir(exist_ok=True)
-    axes, grid = read_grid(made.grid)
-    exports = [path for path in made.exports if Path(path).exists()]
-    logs = folder / "logs" / "cells" / study.name
-    collected = collect(axes, grid, made.rounds, exports, logs, THRESHOLDS)
-    path = folder / "measurements" / f"{study.name}.csv"
-    write_frame(measurements(collected), path)
-    failed = failures(collected)
+    (folder / "failures").mkdir(exist_ok=True)
+    frame, failed = made.frame(), made.collected().failures
     write_frame(failed, folder / "failures" / f"{study.name}.csv")
-    derive(study, folder, read_measurements(path), axes, grid, failed.to_dict("records"))
+    derive(study, folder, frame, *read_grid(made.grid), failed.to_dict("records"))
     return made
 
 

@@ -1,14 +1,19 @@
-"""Grids of the studies in the default configuration, or of parts of them."""
+"""Studies of the default configuration: their grids, or parts of them, and their published numbers."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from vcsbench.axes.axis import Environment
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.plan.grid import CellSpec, make_grid
+from vcsbench.run.inputs import StudyParams
 from vcsbench.run.project import open_environment
+from vcsbench.statistics.aggregation import read_published
+from vcsbench.statistics.tables import make_table
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = ROOT / "config" / "config.yaml"
@@ -29,3 +34,16 @@ def study_grid(
 ) -> tuple[Environment, list[CellSpec]]:
     environment = study_environment(study, *include, **over)
     return environment, make_grid(environment, environment.config.studies[study], why_skip)
+
+
+def published_numbers(study: str) -> pd.DataFrame:
+    of = StudyParams(study, None)
+    return read_published(
+        of.published_numbers, of.axes, of.group_columns, **of.published_options
+    )
+
+
+def published_table(study: str, name: str) -> pd.DataFrame:
+    frame, of = published_numbers(study), StudyParams(study, None).definition
+    order = {axis: list(dict.fromkeys(frame[axis])) for axis in of.axes}
+    return make_table(frame, name, of.tables[name], order, of.block)

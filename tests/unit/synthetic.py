@@ -4,14 +4,23 @@ import csv
 import json
 import math
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from vcsbench.axes.cache import STATES
 from vcsbench.config.models import Thresholds
+from vcsbench.evidence.measurements import (
+    Collected,
+    collect,
+    read_grid,
+    read_measurements,
+    write_frame,
+)
 
 AXES: dict[str, list[str]] = {
     "command": ["log", "export"],
@@ -66,6 +75,28 @@ class SyntheticStudy:
 
     def context(self, cell: str, number: int) -> Path:
         return self.export(cell, number).with_name(f"round{number}.context.json")
+
+    def collected(self, rounds: int = 0, **thresholds: float) -> Collected:
+        axes, grid = read_grid(self.grid)
+        exports = [path for path in self.exports if Path(path).exists()]
+        logs, limits = self.results / "logs" / "cells" / self.name, {**THRESHOLDS, **thresholds}
+        return collect(axes, grid, rounds or self.rounds, exports, logs, limits)
+
+    @property
+    def measurements(self) -> Path:
+        return self.results / "measurements" / f"{self.name}.csv"
+
+    def frame(self) -> pd.DataFrame:
+        """Write the measurements, and return them as they are read again."""
+        self.measurements.parent.mkdir(exist_ok=True)
+        write_frame(self.collected().measurements, self.measurements)
+        return read_measurements(self.measurements)
+
+
+def rows_frame(rows: Iterable[Mapping[str, Any]], **columns: Any) -> pd.DataFrame:
+    """Return measurements of rows with the columns that tables need."""
+    usual = {"user_s": 0.1, "system_s": 0.1, "host": "here", "flags": "", "work": WORK}
+    return pd.DataFrame(rows).assign(**{**usual, **columns})
 
 
 def make_study(

@@ -8,7 +8,6 @@ import pytest
 from vcsbench.evidence.measurements import BlockTime, TimeBreakdown
 from vcsbench.statistics.budget import (
     Comparison,
-    ComparisonSettings,
     allocate,
     allocate_rounds,
     budget_report,
@@ -63,17 +62,9 @@ def test_comparison_rounds_follow_widths_and_sizes(rounds, expected):
     assert rounds == expected
 
 
-ROUNDS = 5
-
-
 def comparison(block, more, table="t", result=UNDECIDED):
     """Return a comparison in a block, or in several (`a+b`), that needs this number of rounds more."""
-    return Comparison(table, frozenset(block.split("+")), result, ROUNDS, ROUNDS + more)
-
-
-def spent(**seconds):
-    blocks = {name: BlockTime(rounds=ROUNDS, seconds=s, waiting_s=0) for name, s in seconds.items()}
-    return TimeBreakdown(blocks=blocks)
+    return Comparison(table, frozenset(block.split("+")), result, more)
 
 
 @pytest.mark.parametrize(
@@ -115,16 +106,16 @@ def test_undecided_over_time_counts_by_table():
 )
 def test_allocate_rounds_without_rounds_has_reason(more, left_s, why):
     comparisons = [comparison("a", rounds) for rounds in more]
-    assert allocate_rounds(comparisons, spent(a=50), left_s) == ({}, why)
+    assert allocate_rounds(comparisons, {"a": 10}, left_s) == ({}, why)
 
 
 @pytest.mark.parametrize(
-    ("spent_s", "left_s", "rounds"),
+    ("round_s", "left_s", "rounds"),
     # A batch takes half of the time, but a minute or one round at least.
-    [(50, 600, 30), (50, 70, 6), (2000, 600, 1)],
+    [(10, 600, 30), (10, 70, 6), (400, 600, 1)],
 )
-def test_allocate_rounds_batch_takes_half_of_time(spent_s, left_s, rounds):
-    batch = allocate_rounds([comparison("a", 100)], spent(a=spent_s), left_s)
+def test_allocate_rounds_batch_takes_half_of_time(round_s, left_s, rounds):
+    batch = allocate_rounds([comparison("a", 100)], {"a": round_s}, left_s)
     assert batch == ({"a": rounds}, "")
 
 
@@ -133,9 +124,8 @@ def table_comparisons(error, *commands, limits=LIMITS, **change):
     row = {"baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY, "error": error}
     row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
-    settings = ComparisonSettings({"t": {"compare": compare}}, {}, ["command"], limits)
     table = pd.DataFrame([{"command": command, **row, **change} for command in commands])
-    return comparisons_of([table], settings)
+    return comparisons_of({"t": table}, {"t": {"compare": compare}}, ["command"], limits)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +137,7 @@ def test_allocate_rounds_noisy_machine_needs_fewer(scatter, wide, pct):
     narrow = math.log1p(pct / 100) / BOTH
     more = math.ceil(5 * (0.06 / narrow) ** 2) - 5
     comparisons = table_comparisons(0.06, "log", limits=limits)
-    assert allocate_rounds(comparisons, spent(log=5), 1000.0) == ({"log": more}, "")
+    assert allocate_rounds(comparisons, {"log": 1}, 1000.0) == ({"log": more}, "")
 
 
 @pytest.mark.parametrize(
@@ -163,10 +153,10 @@ def test_allocate_rounds_noisy_machine_needs_fewer(scatter, wide, pct):
 def test_comparison_that_is_mostly_start_up_is_offered_no_rounds(share, call, result, rounds):
     comparisons = table_comparisons(0.06, "log", fixed_share=share, call=call)
     assert [c.result for c in comparisons] == [result]
-    given, why = allocate_rounds(comparisons, spent(log=50), 100.0)
+    given, why = allocate_rounds(comparisons, {"log": 10}, 100.0)
     assert (given, why) == (rounds, "" if rounds else ALL_DECIDED)
     forecast = undecided_over_time(comparisons, {"log": 10})
     assert forecast[0] == (0, {"t": 1} if result == UNDECIDED else {})
-    report = budget_report(comparisons, spent(log=50), 5, LIMITS, 0.01)
+    report = budget_report(comparisons, TimeBreakdown(blocks={"log": BlockTime(5, 50, 0)}), 5, LIMITS, 0.01)
     assert report["tables"]["t"] == {**dict.fromkeys(RESULTS, 0), result: 1}
     assert len(report["outlook"]) == (2 if result == UNDECIDED else 1)

@@ -5,10 +5,9 @@ import re
 
 import pytest
 
-from unit.synthetic import THRESHOLDS, make_study
+from unit.synthetic import make_study
 from vcsbench.advice.advise import less_work
 from vcsbench.evidence import run_columns
-from vcsbench.evidence.measurements import collect, measurements, read_grid
 from vcsbench.plan.recipe import CallCount, counting_cells
 from vcsbench.statistics.contract import NOT_SHOWN, Limits
 from vcsbench.statistics.findings import evaluate_findings
@@ -51,8 +50,7 @@ def read(axes, number=1):
 
 def frame(tmp_path, counts=read, rounds=5, **options):
     study = make_study(tmp_path, axes=ORDER, rounds=rounds, counts=counts, **options)
-    axes, grid = read_grid(study.grid)
-    frame = measurements(collect(axes, grid, rounds, study.exports, tmp_path, THRESHOLDS))
+    frame = study.collected().measurements
     return frame.astype(dict.fromkeys(run_columns.COUNT_COLUMNS, float))
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from unit.synthetic import WORK
+from unit.synthetic import rows_frame
 from vcsbench.__main__ import main
 from vcsbench.config.definitions import read_definitions, read_expectations, read_findings
 from vcsbench.config.study import load_study
@@ -34,7 +34,7 @@ def measured(times, **axes):
         {"command": "log", "repo": "mine", "cache": "hot", "round": n, "elapsed_s": t, **axes}
         for n, t in enumerate(times, 1)
     ]
-    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.0, host="here", flags="", work=WORK)
+    return rows_frame(rows)
 
 
 def rows_of(check, frame):

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from unit.synthetic import WORK
+from unit.study_grid import published_numbers
+from unit.synthetic import rows_frame
 from vcsbench.config.definitions import read_findings
 from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
-from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import (
     DEFAULT_LIMITS,
     OF_FINDINGS,
@@ -28,10 +28,7 @@ from vcsbench.statistics.findings import (
     rounds_of,
 )
 from vcsbench.statistics.noise import Noise
-from vcsbench.statistics.possible_reasons import (
-    Conditions,
-    MeasuredConditions,
-)
+from vcsbench.statistics.possible_reasons import Conditions
 
 CONFIG = Path(__file__).parents[2] / "config"
 FINDINGS = CONFIG / "published" / "findings.yaml"
@@ -63,7 +60,7 @@ def measured(ratios, commands=("log",)):
         for number, ratio in enumerate(ratios, start=1)
         for value, elapsed in (("f6", ratio * number), ("f7", 1.0 * number))
     ]
-    return pd.DataFrame(rows).assign(user_s=0.3, system_s=0.1, host="here", flags="", work=WORK)
+    return rows_frame(rows, user_s=0.3)
 
 
 TWICE = measured([2.0] * 5)
@@ -89,14 +86,6 @@ def with_duplicates(variance, count):
     return EvaluationContext(noise=lambda metric: noise)
 
 
-def published(name):
-    of = StudyParams(name, None)
-    numbers = read_published(
-        of.published_numbers, of.axes, of.group_columns, **of.published_options
-    )
-    return of.findings, of.axes, numbers, of.group_columns
-
-
 @pytest.mark.parametrize(
     ("name", "count"),
     [
@@ -105,8 +94,9 @@ def published(name):
     ],
 )
 def test_findings_hold_on_published_numbers(name, count):
-    checks, axes, numbers, by = published(name)
-    rows = evaluate_findings(checks, axes, numbers, None, by=by)
+    of = StudyParams(name, None)
+    checks, axes, by = of.findings, of.axes, of.group_columns
+    rows = evaluate_findings(checks, axes, published_numbers(name), None, by=by)
     assert list(rows) == OF_FINDINGS and len(rows) == count
     for check, value in zip(checks, rows["published"], strict=True):
         assert is_expected(check, value), check["id"]
@@ -172,10 +162,7 @@ def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
 def reasons_of(ratio, published, check=None, repo="ruby", cache="cold", **measured):
     """Return the reasons of a verdict on a repository; ruby has a smaller scale than published."""
     scales = {"ruby": 0.1304, "bsd": 1.0}
-    conditions = MeasuredConditions(
-        scales, **{"versions": (), "storages": (), **measured}, study="s"
-    )
-    context = EvaluationContext(measured=conditions, published=published)
+    context = EvaluationContext(scales=scales, study="s", published=published, **measured)
     axes = [*AXES, "repo", "cache"]
     rounds = rounds_of(scaled(ratio).assign(repo=repo, cache=cache), axes, [])
     return FindingCheck(check or finding(), axes).evaluate(rounds, context).reasons

@@ -5,16 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from unit.synthetic import AXES, THRESHOLDS, make_study
+from unit.synthetic import AXES, make_study
 from vcsbench.errors import UserError
-from vcsbench.evidence.measurements import (
-    collect,
-    failures,
-    measurements,
-    read_grid,
-    read_measurements,
-    write_frame,
-)
+from vcsbench.evidence.measurements import read_measurements, write_frame
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.report.quality_section import set_aside
 
@@ -27,15 +20,8 @@ FORTNIGHT = (
 )
 
 
-def collected(study, rounds=None, **thresholds):
-    axes, grid = read_grid(study.grid)
-    logs = study.results / "logs" / "cells" / study.name
-    exports = [path for path in study.exports if Path(path).exists()]
-    return collect(axes, grid, rounds or study.rounds, exports, logs, {**THRESHOLDS, **thresholds})
-
-
 def flags_of(study, **thresholds):
-    return measurements(collected(study, **thresholds))["flags"].tolist()
+    return study.collected(**thresholds).measurements["flags"].tolist()
 
 
 def edit_evidence(study, number=1, **values):
@@ -115,7 +101,7 @@ def test_read_measurements_round_trip(tmp_path):
     study = make_study(tmp_path, axes=axes, rounds=2)
     log = study.context("log/http/NA/f6/nopack/slow/cold", 1)
     edit(log, lambda context: context["runs"][0]["certificate"].update(server_pid=20193))
-    frame = measurements(collected(study))
+    frame = study.collected().measurements
     write_frame(frame, tmp_path / "m.csv")
     again = read_measurements(tmp_path / "m.csv")
     assert list(again["repo"].unique()) == ["NA", "007"]
@@ -176,7 +162,7 @@ def test_hosts_of_one_name_differ_by_identity(tmp_path):
             made.context(CELL, number),
             lambda context, identity=identity: context["host"].update(id=identity),
         )
-    assert measurements(collected(made))["host"].tolist() == ["localhost#aaaa", "localhost#bbbb"]
+    assert made.collected().measurements["host"].tolist() == ["localhost#aaaa", "localhost#bbbb"]
 
 
 def test_flags_of_cell_round_apply_to_each_run_with_evidence(tmp_path):
@@ -190,9 +176,9 @@ def test_flags_of_cell_round_apply_to_each_run_with_evidence(tmp_path):
 
 def test_failures_have_last_line_of_log_or_reason(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=3, failed={(CELL, 2)})
-    result = collected(study, rounds=4)
-    assert measurements(result)["round"].tolist() == [1, 3]
-    logged, missing = failures(result).to_dict("records")
+    result = study.collected(rounds=4)
+    assert result.measurements["round"].tolist() == [1, 3]
+    logged, missing = result.failures.to_dict("records")
     reason = "svnserve did not answer within 10 s."
     assert logged == {"cell": CELL, "round": 2, "reason": reason}
     assert missing["round"] == 4 and "not measured" in missing["reason"]
@@ -210,9 +196,9 @@ def test_failures_invalid_result_has_reason(tmp_path, file, old, new):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=2)
     path = study.export(CELL, 2).with_name(file)
     path.write_text(path.read_text().replace(old, new) if old else new)
-    result = collected(study)
-    assert measurements(result)["round"].tolist() == [1]
-    assert failures(result)["round"].tolist() == [2]
+    result = study.collected()
+    assert result.measurements["round"].tolist() == [1]
+    assert result.failures["round"].tolist() == [2]
 
 
 def test_set_aside_attempts_are_listed_and_counted(tmp_path):
@@ -220,7 +206,7 @@ def test_set_aside_attempts_are_listed_and_counted(tmp_path):
     flagged = (["too-short", "cache-not-warm"], ["cache-not-warm"])
     attempts = [{"runs": [{"flags": words}]} for words in flagged]
     edit(study.context(CELL, 2), lambda content: content.update(set_aside=attempts))
-    frame = measurements(collected(study))
+    frame = study.collected().measurements
     assert list(frame["set_aside"]) == ["", "cache-not-warm, cache-not-warm", ""]
     ((reason, cells),) = set_aside(frame.to_dict("records"))
     assert reason.startswith("cache-not-warm: ") and cells == [CELL]

@@ -1,10 +1,9 @@
 """Metrics: their definitions, and the direction of a metric where more is better."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from unit.synthetic import WORK
+from unit.synthetic import rows_frame
 from vcsbench.metrics import (
     HIGH,
     LOW,
@@ -50,8 +49,7 @@ def measured(f6=1.0, f7=2.0, runs=1):
         for round_ in (1.0, 2.0, 3.0, 4.0, 5.0)
         for run in (1.0, 2.0, 3.0)[:runs]
     ]
-    known = {"command": "log", "cache": "cold", "user_s": 0.1, "system_s": 0.1}
-    return pd.DataFrame(rows).assign(**known, host="here", flags="", work=WORK)
+    return rows_frame(rows, command="log", cache="cold")
 
 
 def test_table_call_uses_words_of_metric(better):

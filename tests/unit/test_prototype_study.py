@@ -6,20 +6,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from unit.study_grid import study_grid
+from unit.study_grid import published_table, study_grid
 from vcsbench.axes.cache import STATES
-from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.judgement import promised
 from vcsbench.measure.work import UrlNormaliser, inspect_trees
 from vcsbench.plan.recipe import parts_of
-from vcsbench.run.inputs import StudyParams
-from vcsbench.statistics.aggregation import read_published
-from vcsbench.statistics.tables import make_table
 
 ROOT = Path(__file__).parent.parent.parent
 STUDY = "server-prototype-2010"
-STUDY_FILE = ROOT / "config" / "studies" / f"{STUDY}.yaml"
 
 
 made = partial(study_grid, STUDY)
@@ -46,23 +41,9 @@ def test_inspect_trees_compares_trees_of_clients(tmp_path):
     assert inspect_trees(tmp_path, UrlNormaliser("")) == {"different_trees": 2}
 
 
-def published():
-    study = load_study(STUDY_FILE)
-    metadata = StudyParams(STUDY, None).published_options
-    fixed = {f"{ROOT}/{path}": values for path, values in metadata["fixed"].items()}
-    frame = read_published(list(fixed), list(study.axes), ["run"], fixed, metadata["inapplicable"])
-    return study, frame
-
-
-def table(name):
-    study, frame = published()
-    order = {axis: list(dict.fromkeys(frame[axis])) for axis in study.axes}
-    return make_table(frame, name, study.tables[name], order, study.block)
-
-
 def test_published_counts_are_in_the_table():
     numbers = pd.read_csv(ROOT / "config/published/server-prototype-2010-io.csv")
-    values = table("io").set_index(["command", "repo", "build", "count"])["value"]
+    values = published_table(STUDY, "io").set_index(["command", "repo", "build", "count"])["value"]
     for row in numbers.to_dict("records"):
         for name in ("opens_read_only", "opens_read_write", "seeks", "bytes_read", "reads"):
             key = (row["command"], row["repo"], row["build"], name)
@@ -72,10 +53,15 @@ def test_published_counts_are_in_the_table():
 
 
 def test_published_throughput_is_by_run_and_clients():
-    made = table("throughput").set_index(["repo", "wire_compression", "run"])["value"]
+    runs = published_table(STUDY, "throughput")
+    made = runs.set_index(["repo", "wire_compression", "run"])["value"]
     assert made["kde", "off", "3"] == 148 and made["kde", "on", "1"] == 12.2
-    many = table("throughput-by-clients").set_index(["clients", "wire_compression"])["value"]
-    assert many.to_dict() == {("many", "off"): 800.0, ("many", "on"): 120.0}
+    many = published_table(STUDY, "throughput-by-clients")
+    many = many.set_index(["clients", "wire_compression"])["value"]
+    assert many.to_dict() == {
+        ("many", "off"): 800.0,
+        ("many", "on"): 120.0,
+    }
 
 
 def test_promised_differs_after_the_first_run():

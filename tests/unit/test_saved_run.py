@@ -20,7 +20,6 @@ from study_grid import study_grid  # noqa: E402
 
 from vcsbench.evidence.measurements import (  # noqa: E402
     collect,
-    measurements,
     read_grid,
     read_measurements,
 )
@@ -44,7 +43,7 @@ def computed(folder):
     exports = [path for path in folder.rglob("round*.json") if "context" not in path.name]
     assert len(exports) == EXPORTS
     collected = collect(axes, grid, ROUNDS, exports, folder / "logs", here.config.thresholds)
-    text = measurements(collected).to_csv(index=False)
+    text = collected.measurements.to_csv(index=False)
     frame = read_measurements(io.StringIO(text))
     params = StudyParams(STUDY, here)
     block = params.definition.block

@@ -3,18 +3,10 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
-from unit.synthetic import AXES, THRESHOLDS, WORK, known_seconds, make_study
-from vcsbench.evidence.measurements import (
-    collect,
-    measurements,
-    read_grid,
-    read_measurements,
-    write_frame,
-)
+from unit.synthetic import AXES, known_seconds, make_study, rows_frame
 from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, Limits
 from vcsbench.statistics.tables import make_table, make_tables
 
@@ -30,15 +22,7 @@ FORMAT_ONLY = {"format": ["f6", "f7", "f8"]}
 
 
 def frame_of(tmp_path, **options):
-    study = make_study(tmp_path, **options)
-    axes, grid = read_grid(study.grid)
-    logs = study.results / "logs" / "cells" / study.name
-    exports = [path for path in study.exports if study.results.joinpath(path).exists()]
-    write_frame(
-        measurements(collect(axes, grid, study.rounds, exports, logs, THRESHOLDS)),
-        tmp_path / "m.csv",
-    )
-    return read_measurements(tmp_path / "m.csv")
+    return make_study(tmp_path, **options).frame()
 
 
 def table_of(frame, definition, axes=AXES, name="a-table"):
@@ -58,8 +42,7 @@ def frame_with(f6, f7=None, **columns):
         for value, rounds in (("f6", f6), ("f7", f7 or []))
         for number, elapsed in enumerate(rounds, start=1)
     ]
-    given = {"user_s": 0.1, "system_s": 0.1, "host": "here", "flags": "", "work": WORK} | columns
-    return pd.DataFrame(rows).assign(**given)
+    return rows_frame(rows, **columns)
 
 
 TWICE = frame_with([2.0] * 5, [1.0] * 5)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from project import needs
-from unit.study_grid import study_grid
+from unit.study_grid import published_table, study_grid
 from vcsbench import programs
 from vcsbench.axes import axis_of
 from vcsbench.config.study import load_study
@@ -19,8 +19,6 @@ from vcsbench.measure.prepared_cell import PYTHON, fill_template, strategy_argv
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.sources import open_source
-from vcsbench.statistics.aggregation import read_published
-from vcsbench.statistics.tables import make_table
 from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features
 from vcsbench.subjects.tree_stores import STORES
 
@@ -32,25 +30,17 @@ NEUTRAL = UrlNormaliser("")
 made = partial(study_grid, STUDY.name)
 
 
-def published():
-    path = ROOT / "config" / "published" / "tree-building-2007.csv"
-    files = {str(path): STUDY.numbers[path.name]}
-    return read_published([path], list(STUDY.axes), ["statistic"], files)
-
-
-def table(name, frame):
-    order = {axis: list(dict.fromkeys(frame[axis])) for axis in STUDY.axes}
-    order["strategy"] = list(STUDY.commands)
-    found = make_table(frame, name, STUDY.tables[name], order, STUDY.block)
+def table(name):
+    found = published_table(STUDY.name, name)
     rows = found.assign(strategy=found.get("strategy", ""))[["strategy", "candidate", "value"]]
     return {(strategy, candidate): value for strategy, candidate, value in rows.to_numpy()}
 
 
 def test_published_numbers_reach_tables():
-    best, worst = table("best", published()), table("worst", published())
+    best, worst = table("best"), table("worst")
     assert best["cp", ""] == 2.183 and best["checkout", ""] == 91.19 and len(best) == 6
     assert worst == {("cp", ""): 12.05, ("transform", ""): 28.912}
-    shares = table("cp-vs-others", published())
+    shares = table("cp-vs-others")
     assert shares["", "copytree"] == pytest.approx(100 * (2.183 / 5.513 - 1))
     assert shares["", "transform"] == pytest.approx(100 * (2.183 / 26.227 - 1))
 

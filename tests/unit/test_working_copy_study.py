@@ -10,42 +10,26 @@ from types import SimpleNamespace
 import pytest
 
 from project import needs
-from unit.study_grid import study_grid
+from unit.study_grid import published_numbers, published_table, study_grid
 from vcsbench.axes import axis_of, client_server
-from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.recipe import parts_of, why_not
-from vcsbench.statistics.aggregation import read_published
-from vcsbench.statistics.tables import make_table
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
 
-ROOT = Path(__file__).parent.parent.parent
 STUDY = "working-copy-2012"
-STUDY_FILE = ROOT / "config" / "studies" / f"{STUDY}.yaml"
-
-
 made = partial(study_grid, STUDY)
 
 
-def published():
-    study = load_study(STUDY_FILE)
-    paths = [ROOT / "config" / "published" / name for name in study.numbers]
-    files = {str(path): study.numbers[path.name] for path in paths}
-    return study, read_published(paths, list(study.axes), fixed=files)
-
-
 def test_published_numbers_reach_tables():
-    study, frame = published()
+    frame = published_numbers(STUDY)
     usage = frame[frame["disk_usage_mib"].notna()]
     assert usage[["reflink", "disk_usage_mib"]].to_numpy().tolist() == [["off", 573], ["on", 361]]
     nfs = frame[(frame["command"] == "checkout") & (frame["filesystem"] == "nfs")]
     assert nfs["elapsed_s"].tolist() == [743.2, 143.2]
     assert set(frame["repo"]) == {"large"} and set(frame["pristines"]) == {"stored"}
-    order = {axis: list(dict.fromkeys(frame[axis])) for axis in study.axes}
-    name = "exclusive-vs-default"
-    table = make_table(frame, name, study.tables[name], order, study.block)
+    table = published_table(STUDY, "exclusive-vs-default")
     of = table[(table["command"] == "checkout") & (table["filesystem"] == "tmpfs")]
     assert of["value"].tolist() == [pytest.approx(100 * (13.9 / 16.7 - 1))]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from vcsbench.evidence.measurements import (
     collect,
-    measurements,
     read_frame,
     read_grid,
     read_measurements,
@@ -18,13 +17,7 @@ from vcsbench.evidence.measurements import (
 from vcsbench.files import read_json, write_record
 from vcsbench.plan.result_state import set_up_s
 from vcsbench.run.job import job_log
-from vcsbench.statistics.budget import (
-    ComparisonSettings,
-    allocate_rounds,
-    budget_report,
-    comparisons_of,
-    taken_s,
-)
+from vcsbench.statistics.budget import allocate_rounds, budget_report, comparisons_of, taken_s
 from vcsbench.statistics.contract import NUMBERS, Limits
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.tables import make_tables
@@ -33,47 +26,46 @@ snakemake: Any
 
 
 def decide() -> dict[str, object]:
-    given, params = snakemake.input, snakemake.params
+    given, params, compared = snakemake.input, snakemake.params, snakemake.params.comparison
     axes, grid = read_grid(given.grid)
     collected = collect(axes, grid, params.rounds, given.exports, params.logs, params.thresholds)
-    frame = read_measurements(io.StringIO(measurements(collected).to_csv(index=False)))
-    settings = ComparisonSettings.on_machine(
-        params.comparison, run_scatter(frame, params.comparison["block"])
-    )
-    costs = time_breakdown(frame, settings.block, given.prepared)
-    left = 60 * params.minutes - set_up_s() - taken_s(costs, len(given.exports))
-    tables = make_tables(frame, settings.tables, settings.order, settings.block, settings.limits)
-    more, why = allocate_rounds(comparisons_of(tables.values(), settings), costs, left)
+    frame = read_measurements(io.StringIO(collected.measurements.to_csv(index=False)))
+    limits = Limits(**compared["limits"]).on_machine(run_scatter(frame, compared["block"]))
+    spent = time_breakdown(frame, compared["block"], given.prepared)
+    left = 60 * params.minutes - set_up_s() - taken_s(spent, len(given.exports))
+    tables = make_tables(frame, compared["tables"], compared["order"], compared["block"], limits)
+    comparisons = comparisons_of(tables, compared["tables"], compared["block"], limits)
+    more, why = allocate_rounds(comparisons, spent.round_s, left)
     return {
         "gives": bool(more),
         "why": why,
         "rounds": {block: rounds + more[block] for block, rounds in params.blocks.items()},
         "of": params.of,
         "minutes": params.minutes,
-        "spent_s": round(costs.total_s, 1),
+        "spent_s": round(spent.total_s, 1),
     }
 
 
 def account() -> dict[str, object]:
-    params = snakemake.params
+    params, compared = snakemake.params, snakemake.params.comparison
     frame = read_measurements(snakemake.input.measurements)
-    scatter = run_scatter(frame, params.comparison["block"])
-    settings = ComparisonSettings.on_machine(params.comparison, scatter)
+    limits, scatter = Limits(**compared["limits"]), run_scatter(frame, compared["block"])
     folder = Path(snakemake.input.tables)
-    tables = [read_frame(folder / f"{name}.csv", NUMBERS) for name in settings.tables]
-    decisions = [read_json(path) for path in params.decisions]
+    tables = {name: read_frame(folder / f"{name}.csv", NUMBERS) for name in compared["tables"]}
+    here = limits.on_machine(scatter)
     report = budget_report(
-        comparisons_of(tables, settings),
-        time_breakdown(frame, settings.block, params.prepared),
+        comparisons_of(tables, compared["tables"], compared["block"], here),
+        time_breakdown(frame, compared["block"], params.prepared),
         len(frame[["cell", "round"]].drop_duplicates()),
-        Limits(**params.comparison["limits"]),
+        limits,
         scatter,
     )
+    reasons = [read_json(path).get("why") for path in params.decisions]
     return {
         **report,
         "minutes": params.minutes,
         "studies": params.studies,
-        "why": next((d["why"] for d in reversed(decisions) if "why" in d), ""),
+        "why": next((why for why in reversed(reasons) if why is not None), ""),
     }
 
 

@@ -4,14 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from vcsbench.errors import UserError
-from vcsbench.evidence.measurements import (
-    collect,
-    failures,
-    fixed_costs,
-    measurements,
-    read_grid,
-    write_frame,
-)
+from vcsbench.evidence.measurements import collect, read_grid, write_frame
 from vcsbench.evidence.run_columns import read_calls
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import is_up_to_date, recorded_recipe
@@ -44,8 +37,8 @@ with job_log(snakemake.log[0]):
     if params.counted:
         calls = read_calls(params.calls_of_nodes or given.calls, params.counted)
     collected = collect(axes, grid, params.rounds, exports, params.logs, params.thresholds, calls)
-    write_frame(measurements(collected), output.measurements)
-    write_frame(failures(collected), output.failures)
-    write_frame(fixed_costs(collected), output.fixed_cost)
+    write_frame(collected.measurements, output.measurements)
+    write_frame(collected.failures, output.failures)
+    write_frame(collected.fixed_cost, output.fixed_cost)
     # No rule depends on the configuration as a whole, so it is no param.
     write_json(output.provenance, provenance(Path.cwd(), snakemake.config))

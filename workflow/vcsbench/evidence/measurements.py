@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
 from vcsbench.plan.result_state import block_name, read_context
-from vcsbench.records import CellCalls, Context, Promises, RunRecord
+from vcsbench.records import CellCalls, Context, RunRecord
 
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import Columns
@@ -89,16 +89,13 @@ def group_rows(frame: pd.DataFrame, keys: Iterable[str]) -> Any:
     return frame.groupby(list(keys) or np.zeros(len(frame)), sort=False, dropna=False)
 
 
-@dataclass
-class Collected:
-    """The runs of a study (by column of the measurements), its failures (cell, round, reason), and the
-    thresholds that judge its runs."""
+class Collected(NamedTuple):
+    """The results of a study: a row per run, per run on the empty repository (cell, axes, run, TIMES,
+    host, flags), and per failure (cell, round, reason)."""
 
-    axes: list[str]
-    thresholds: Mapping[str, float]
-    calls: Mapping[str, CellCalls] | None = None
-    runs: list[Columns] = field(default_factory=list)
-    failures: list[Columns] = field(default_factory=list)
+    measurements: pd.DataFrame
+    fixed_cost: pd.DataFrame
+    failures: pd.DataFrame
 
 
 def read_grid(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
@@ -127,100 +124,96 @@ def collect(
     `counted_calls` come from read_calls; None if the study counts none. Raise UserError for an export
     of unknown schema.
     """
-    collected = Collected(list(axes), thresholds, counted_calls)
     by_round: dict[tuple[str, int], Path] = {}
     for export in map(Path, exports):
         path = "/".join(export.parts[-1 - len(axes) : -1])
         by_round[path, int(export.stem.removeprefix("round"))] = export
-    cells = [cell for cell in grid if not cell["skip"]]
-    expected = rounds if isinstance(rounds, Mapping) else {cell["cell"]: rounds for cell in cells}
-    for cell in cells:
+    runs: list[Columns] = []
+    failures: list[Columns] = []
+    for cell in grid:
         path = cell["cell"]
-        for number in range(1, expected[path] + 1):
-            if (path, number) in by_round:
-                reason = _read_cell_round(by_round[path, number], cell, number, collected)
-            else:
-                reason = _failure_in(Path(logs) / path / f"round{number}.log")
-            if reason:
-                collected.failures.append({"cell": path, "round": number, "reason": reason})
-    return collected
+        expected = 0 if cell["skip"] else rounds if isinstance(rounds, int) else rounds[path]
+        for number in range(1, expected + 1):
+            common = {name: cell[name] for name in ("cell", *axes)} | {"round": number}
+            try:
+                if (path, number) not in by_round:
+                    raise _Failure(_last_line(Path(logs) / path / f"round{number}.log"))
+                of_cell_round = _read_cell_round(by_round[path, number], thresholds)
+            except _Failure as failure:
+                failures.append({"cell": path, "round": number, "reason": str(failure)})
+                continue
+            if counted_calls is not None:
+                counts = counted_calls.get(path)
+                for run in of_cell_round:
+                    run |= run_columns.call_columns(counts, str(run["not_counted"]))
+            runs += [common | run for run in of_cell_round]
+    frame, fixed = split_fixed_cost(_frame_of_runs(runs, axes))
+    frame = with_fixed_cost(frame, fixed, axes)
+    if not frame.empty:
+        frame["flags"] = _flags(frame, axes, thresholds["min_run_s"])
+    fixed = fixed.assign(flags=fixed["flags"].map(flags.joined))
+    return Collected(
+        frame,
+        fixed[["cell", *axes, "run", *TIMES, "host", "flags"]],
+        pd.DataFrame(failures, columns=["cell", "round", "reason"]),
+    )
 
 
-def measurements(collected: Collected) -> pd.DataFrame:
+class _Failure(Exception):
+    """The reason why a cell-round has no result."""
+
+
+def _frame_of_runs(runs: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame:
     """Return a row per run, with these columns in order:
 
     cell, the axes, round, run, TIMES, client_peak_memory_bytes; the evidence and run_columns; work
     (JSON, equal text for equal work, "" if unknown), the columns of the build, set_aside (flags of
     invalid attempts before this run, a comma between attempts), copy, order (position among all
     cell-rounds), seed (of that order), scale, storage_kind, host, started_at, waited_s (seconds, for
-    other measurements on the machine), cell_round_s (seconds), FIXED_COST_COLUMNS, flags (words
-    separated by spaces).
+    other measurements on the machine), cell_round_s (seconds), flags.
     """
-    first = ["cell", *collected.axes, "round", "run", *TIMES, "client_peak_memory_bytes"]
+    first = ["cell", *axes, "round", "run", *TIMES, "client_peak_memory_bytes"]
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
     last += ["set_aside", "copy", "order", "seed", "scale", "storage_kind", "host", "started_at"]
     last += ["waited_s", "cell_round_s", "flags"]
-    names = dict.fromkeys(itertools.chain.from_iterable(collected.runs))
+    names = dict.fromkeys(itertools.chain.from_iterable(runs))
     middle = [name for name in names if name not in first and name not in last]
     # As objects: a process id stays a whole number where another run has none.
-    frame = pd.DataFrame(collected.runs, columns=[*first, *middle, *last], dtype=object)
-    frame = frame.astype(dict.fromkeys(TIMES, float))
-    frame, fixed = split_fixed_cost(frame)
-    frame = with_fixed_cost(frame, fixed, collected.axes)
-    if not frame.empty:
-        frame["flags"] = _flags(frame, collected.axes, collected.thresholds["min_run_s"])
-    return frame
-
-
-def fixed_costs(collected: Collected) -> pd.DataFrame:
-    """Return a row per run on the empty repository: cell, axes, run, TIMES (seconds), host, flags."""
-    columns = ["cell", *collected.axes, "run", *TIMES, "host", "flags"]
-    frame = split_fixed_cost(pd.DataFrame(collected.runs))[1].reindex(columns=columns)
-    return frame.assign(flags=frame["flags"].map(flags.joined))
-
-
-def failures(collected: Collected) -> pd.DataFrame:
-    return pd.DataFrame(collected.failures, columns=["cell", "round", "reason"])
+    frame = pd.DataFrame(runs, columns=[*first, *middle, *last], dtype=object)
+    return frame.astype(dict.fromkeys(TIMES, float))
 
 
 def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     return read_frame(path, NUMBERS)
 
 
-def _read_cell_round(
-    export: Path, cell: Mapping[str, str], number: int, collected: Collected
-) -> str:
+def _read_cell_round(export: Path, thresholds: Mapping[str, float]) -> list[Columns]:
     try:
         context = read_context(export.with_name(f"{export.stem}.context.json"))
         is_empty = not export.stat().st_size
     except (OSError, ValueError):
-        return f"{export.name} or its context is missing or damaged; delete both and run again"
+        raise _Failure(
+            f"{export.name} or its context is missing or damaged; delete both and run again"
+        ) from None
     if is_empty:
-        return f"{export.name} is empty; delete it and run again"
+        raise _Failure(f"{export.name} is empty; delete it and run again")
     runs = read_export(export)
     if codes := {run.exit_code for run in runs} - {0}:
-        return f"the command ended with {', '.join(sorted(map(str, codes)))}, which is not 0"
-    common = {name: cell[name] for name in ("cell", *collected.axes)} | {"round": number}
+        codes_text = ", ".join(sorted(map(str, codes)))
+        raise _Failure(f"the command ended with {codes_text}, which is not 0")
     of_cell_round = _columns_of_cell_round(context)
     without_evidence: RunRecord = {}
     records = itertools.chain(context.get("runs", []), itertools.repeat(without_evidence))
-    for index, (run, of_run) in enumerate(zip(runs, records, strict=False), start=1):
-        promise = judgement.promised(context["promises"], index)
-        columns = _columns_of_run(run, of_run, context, promise, collected.thresholds)
-        if collected.calls is not None:
-            counts, missing = collected.calls.get(cell["cell"]), str(columns["not_counted"])
-            columns |= run_columns.call_columns(counts, missing)
-        collected.runs.append({**common, "run": index, **columns, **of_cell_round})
-    return ""
+    return [
+        {"run": index, **_columns_of_run(run, index, record, context, thresholds), **of_cell_round}
+        for index, (run, record) in enumerate(zip(runs, records, strict=False), start=1)
+    ]
 
 
 def _columns_of_run(
-    run: Run,
-    of_run: RunRecord,
-    context: Context,
-    promise: Promises,
-    limits: Mapping[str, float],
+    run: Run, index: int, of_run: RunRecord, context: Context, limits: Mapping[str, float]
 ) -> Columns:
+    promise = judgement.promised(context["promises"], index)
     evidence = judgement.with_times(of_run.get("certificate", {}), run)
     busy_s = (run.user_s, run.system_s, evidence.get("server_cpu_s"))
     share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
@@ -278,13 +271,12 @@ def _columns_of_cell_round(context: Context) -> Columns:
     }
 
 
-def _failure_in(log: Path) -> str:
+def _last_line(log: Path) -> str:
     try:
-        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+        text = log.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
-        lines = []
-    lines = [line.strip() for line in lines if line.strip()]
-    return lines[-1] if lines else "it was not measured: the workflow ended before its turn"
+        text = ""
+    return text.split("\n")[-1].strip() or "it was not measured: the workflow ended before its turn"
 
 
 def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:

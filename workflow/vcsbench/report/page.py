@@ -366,7 +366,9 @@ def _plots(results: Results) -> list[Plot]:
     times = [time["name"] for time in results.history.get("times", [])]
     points = results.history.get("points", [])
     if len(times) > 1:
-        shown = varying(points, [axis for axis in results.order if axis not in study.block])
+        axes = [axis for axis in results.order if axis not in study.block]
+        # A line joins comparable numbers only.
+        shown = varying(points, [*axes, "host", "settings"])
         for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
             title = f"Elapsed seconds over time: {block}"
             plots.append(_plot(title, rows, "time", times, shown))

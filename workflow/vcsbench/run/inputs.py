@@ -124,7 +124,7 @@ class StudyParams:
         return {n: t for n, t in tables if "compare" in t and metric_in(t).exact == exact}
 
     def comparison_settings(self, limits: dict[str, float]) -> dict[str, object]:
-        """Return the params of statistics.budget.ComparisonSettings; `limits` are the fields of Limits."""
+        """Return the settings of the tables that the time budget reads; `limits` are the fields of Limits."""
         return {
             "tables": self.comparing_tables(exact=False),
             "order": self.order,

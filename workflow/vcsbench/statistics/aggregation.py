@@ -27,11 +27,8 @@ if TYPE_CHECKING:
 
     from vcsbench.metrics import Column
 
-MEDIAN, BEST, WORST = "median", "best", "worst"
-MEAN = "mean"
-
+MEDIAN, MEAN, BEST = "median", "mean", "best"
 FIXED_SHARE = "fixed_share"
-
 NO_ROUNDS: dict[str, str | float] = {
     "host": "",
     "round": 1.0,
@@ -174,14 +171,7 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     runs = valid_runs(frame)
     runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
     runs = _with_logs(runs) if reduce == MEAN else runs
-    groups = group_rows(runs, keys)
-    rounds = _aggregate_metrics(runs, groups, reduce).assign(
-        flags=groups["flags"].agg(" ".join),
-        not_counted=groups["not_counted"].first(),
-        fixed_share=groups[FIXED_SHARE].max(),
-        work=groups["work"].agg(same_work.several),
-    )
-    rounds = rounds.reset_index()
+    rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()
     of_cells = group_rows(rounds, [key for key in keys if key not in ("host", "round")])["work"]
     return rounds.assign(work=of_cells.transform(same_work.several))
 
@@ -193,15 +183,8 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     parts, n (rounds), hosts, flags (separated by spaces), not_counted, fixed_share, work.
     """
     groups = group_rows(rounds, axes)
-    cells = _aggregate_metrics(rounds, groups, reduce).assign(
-        n=groups.size(),
-        hosts=groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts)))),
-        flags=groups["flags"].agg(" ".join),
-        not_counted=groups["not_counted"].first(),
-        fixed_share=groups[FIXED_SHARE].max(),
-        work=groups["work"].first(),
-    )
-    return cells.reset_index()
+    hosts = groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts))))
+    return _aggregate(rounds, groups, reduce).assign(n=groups.size(), hosts=hosts).reset_index()
 
 
 def pair_rows(
@@ -229,8 +212,13 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**added)
 
 
-def _aggregate_metrics(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
-    values: dict[str, Column] = {}
+def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
+    values: dict[str, Column] = {
+        "flags": groups["flags"].agg(" ".join),
+        "not_counted": groups["not_counted"].first(),
+        FIXED_SHARE: groups[FIXED_SHARE].max(),
+        "work": groups["work"].agg(same_work.several),
+    }
     for metric in (metric_of(name) for name in names() if name in frame):
         columns = {part: f"{metric.name}/{part}" for part in metric.parts}
         if reduce not in (MEDIAN, MEAN):

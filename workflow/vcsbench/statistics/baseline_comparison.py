@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -25,13 +27,7 @@ from vcsbench.statistics.contract import (
     Limits,
     is_difference,
 )
-from vcsbench.statistics.estimates import (
-    NO_ESTIMATE,
-    Estimate,
-    moderated,
-    ratio_interval,
-    unpaired_ratio,
-)
+from vcsbench.statistics.estimates import NO_ESTIMATE, moderated, ratio_interval, unpaired_ratio
 from vcsbench.statistics.multiple_testing import call_table
 from vcsbench.statistics.noise import Noise, noise_of, run_scatter
 
@@ -43,6 +39,7 @@ SINCE = "(when)"
 NOT_SAVED, SAME_RUNS, HOSTS = "not-saved", "same-runs", "hosts-differ"
 SETTINGS = {"other-command": "command", "other-repository": "repository", "other-method": "method"}
 Key = tuple[str, ...]
+Row = Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -52,34 +49,6 @@ class MeasurementSet:
     name: str
     frame: pd.DataFrame
     description: Description
-
-
-class CellResult(NamedTuple):
-    """A measured cell: its time, the logarithms of its times by round, hosts, flags and work."""
-
-    elapsed_s: float
-    logs: list[float]
-    hosts: str
-    flags: str
-    work: str
-
-
-@dataclass(frozen=True)
-class CellPair:
-    """A current cell and the saved cell of its name.
-
-    `logs` are logarithms of both cells' times by round, `medians` their times. `withheld` maps each
-    flag for which they are not compared to its reason. `ratio` is saved / now of unpaired rounds.
-    """
-
-    axes: Mapping[str, str]
-    logs: tuple[list[float], list[float]] = ([], [])
-    medians: tuple[float, float] = (math.nan, math.nan)
-    flags: str = ""
-    withheld: Mapping[str, str] = field(default_factory=dict)
-    hosts: tuple[str, ...] = ()
-    ratio: Estimate = NO_ESTIMATE
-    noise: Noise = field(default_factory=Noise)
 
 
 def load_baseline(name: str, study: str) -> MeasurementSet:
@@ -93,44 +62,43 @@ def load_current(study: str, results: Path) -> MeasurementSet:
     return MeasurementSet(baselines.NOW, frame, baselines.describe_baseline(study, rounds, results))
 
 
-def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> list[CellPair]:
-    """Leave out runs that the baseline contains: they would be compared with themselves."""
+def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> pd.DataFrame:
+    """Return a row per current cell with the ratio saved / now of unpaired rounds.
+
+    Columns: those of a table without calls, `hosts`, and `refused`, the flags for which the cells are not
+    compared. Runs that the baseline contains are left out: they would be compared with themselves.
+    """
     frames = before.frame, runs_since(before.frame, now.frame), now.frame
     saved, since, current = (_cells(frame, axes) for frame in frames)
     days = [noise_of(side.frame, axes, []).duplicates for side in (before, now)]
     noise = Noise(duplicates=max(days, key=lambda day: np.nan_to_num(day.variance, nan=-1.0)))
-    pairs = []
+    rows, ratios = [], []
     for key, cell in current.items():
-        where = dict(zip(axes, key, strict=True))
-        if not (key in saved and key in since):
-            flag = SAME_RUNS if key in saved else NOT_SAVED
-            pairs.append(
-                CellPair(where, flags=cell.flags, withheld={flag: flags.flag_message(flag)})
-            )
-            continue
-        old, new = saved[key], since[key]
-        path = "/".join(value or "-" for value in key)
-        settings = [side.description["cells"].get(path) for side in (before, now)]
-        pairs.append(
-            CellPair(
-                where,
-                logs=(old.logs, new.logs),
-                medians=(old.elapsed_s, new.elapsed_s),
-                flags=f"{old.flags} {new.flags}",
-                withheld=_withheld(settings, (old, new), same_work.name_of(where, axes)),
-                hosts=_hosts(old, new),
-                noise=noise,
-            )
-        )
-    ratios = [unpaired_ratio(*pair.logs) for pair in pairs]
+        sides, refused = [cells[key] for cells in (saved, since) if key in cells], {}
+        if len(sides) == 2:
+            name = same_work.name_of(dict(zip(axes, key, strict=True)), axes)
+            path = "/".join(value or "-" for value in key)
+            settings = [side.description["cells"].get(path) for side in (before, now)]
+            refused = _refused(settings, sides, name)
+            ratios.append(unpaired_ratio(*(side["logs"] for side in sides)))
+        else:
+            flag, sides = SAME_RUNS if key in saved else NOT_SAVED, [cell]
+            refused = {flag: flags.flag_message(flag)}
+            ratios.append(NO_ESTIMATE)
+        quotient = sides[0][DEFAULT] / sides[-1][DEFAULT]
+        words = [*tables.own_flags(side["flags"] for side in sides), *refused]
+        facts = {"n": 0, "value": math.nan if refused else 100 * (quotient - 1)}
+        facts |= {"flags": flags.joined(words), "withheld": "; ".join(refused.values())}
+        facts |= {"hosts": _hosts(sides), "refused": [*refused]}
+        rows.append({**dict(zip(axes, key, strict=True)), **facts})
     columns = np.array([(ratio.error**2 * ratio.n, ratio.degrees) for ratio in ratios], float)
     variances = zip(*moderated(*columns.reshape(-1, 2).T), strict=True)
-    compared = []
-    for pair, ratio, (variance, degrees) in zip(pairs, ratios, variances, strict=True):
+    for row, ratio, (variance, degrees) in zip(rows, ratios, variances, strict=True):
         error = math.sqrt(variance / max(ratio.n, 1))
         ratio = noise.with_error(replace(ratio, error=error, degrees=degrees), [])
-        compared.append(replace(pair, ratio=ratio))
-    return compared
+        row |= {} if row["refused"] else tables.ratio_columns(ratio)
+    pairs = tables.rows_frame(rows, axes, ["hosts", "refused"])
+    return pairs.assign(twin_sd=math.sqrt(noise.duplicates.variance))
 
 
 def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
@@ -138,62 +106,53 @@ def runs_since(saved: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
     return now[~pd.MultiIndex.from_frame(now[keys]).isin(pd.MultiIndex.from_frame(saved[keys]))]
 
 
-def _cells(frame: pd.DataFrame, axes: Sequence[str]) -> dict[Key, CellResult]:
+def _cells(frame: pd.DataFrame, axes: Sequence[str]) -> dict[Key, Row]:
+    """Return the rows of by_cell by key, with `logs`: the logarithms of the cell's times by round."""
     rounds = by_round(frame, axes, MEAN)
     logs = group_rows(rounds.assign(logs=np.log(rounds[DEFAULT])), axes)["logs"].agg(list)
-    cells = by_cell(by_round(frame, axes), axes)
-    results = map(CellResult, cells[DEFAULT], logs, cells["hosts"], cells["flags"], cells["work"])
-    return dict(zip(map(tuple, cells[[*axes]].to_numpy()), results, strict=True))
+    cells = by_cell(by_round(frame, axes), axes).assign(logs=[*logs])
+    return {tuple(row[axis] for axis in axes): row for row in cells.to_dict("records")}
 
 
-def _hosts(*sides: CellResult) -> tuple[str, ...]:
-    return tuple(sorted({host for side in sides for host in side.hosts.split()}))
+def _hosts(sides: Sequence[Row]) -> list[str]:
+    return sorted({host for side in sides for host in side["hosts"].split()})
 
 
-def _withheld(
-    settings: Sequence[CellSettings | None], sides: Sequence[CellResult], command: str
+def _refused(
+    settings: Sequence[CellSettings | None], sides: Sequence[Row], command: str
 ) -> dict[str, str]:
-    withheld = {}
-    if len(hosts := _hosts(*sides)) > 1:
-        withheld[HOSTS] = f"{flags.flag_message(HOSTS)} ({', '.join(hosts)})"
+    """Return the reason by flag."""
+    refused = {}
+    if len(hosts := _hosts(sides)) > 1:
+        refused[HOSTS] = f"{flags.flag_message(HOSTS)} ({', '.join(hosts)})"
     before, now = (dict(side or {}) for side in settings)
     for flag, key in SETTINGS.items():
         if before.get(key) != now.get(key):
-            withheld[flag] = flags.flag_message(flag)
-    works = {"saved": sides[0].work, baselines.NOW: sides[1].work}
-    if refused := same_work.refusal(command, works):
-        withheld[refused.flag] = refused.reason
-    return withheld
+            refused[flag] = flags.flag_message(flag)
+    works = {"saved": sides[0]["work"], baselines.NOW: sides[1]["work"]}
+    if other := same_work.refusal(command, works):
+        refused[other.flag] = other.reason
+    return refused
 
 
 def baseline_table(
     baseline: str,
-    pairs: Sequence[CellPair],
+    pairs: pd.DataFrame,
     order: Mapping[str, list[str]],
     limits: Limits = DEFAULT_LIMITS,
 ) -> pd.DataFrame:
     """Return the value 100 x (elapsed(saved) / elapsed(now) - 1) of medians; the ratio is unpaired."""
-    axes = list(order)
-    table = tables.rows_frame([_row(pair, limits) for pair in pairs], axes)
-    noise = pairs[0].noise if pairs else Noise()
-    table = call_table(table, noise, metric_of(DEFAULT), limits)
-    table = in_order(table.assign(baseline=baseline, candidate=baselines.NOW), order, axes)
-    return tables.finish_table(table, baselines.table_name(baseline), axes)
+    is_few = pairs["ratio"].notna() & (pairs["n"] < limits.min_rounds)
+    words = [flags.also(*row) for row in zip(pairs["flags"], repeat("low-n"), is_few)]
+    table = call_table(
+        pairs.assign(flags=words), pairs["twin_sd"], metric_of(DEFAULT), limits
+    ).assign(baseline=baseline, candidate=baselines.NOW)
+    return tables.finish_table(
+        in_order(table, order, order), baselines.table_name(baseline), [*order]
+    )
 
 
-def _row(pair: CellPair, limits: Limits) -> dict[str, object]:
-    words = [*tables.own_flags([pair.flags]), *pair.withheld]
-    row: dict[str, object] = {**pair.axes, "withheld": "; ".join(pair.withheld.values())}
-    if pair.withheld:
-        return row | {"n": 0, "flags": flags.joined(words)}
-    words += tables.low_n(pair.ratio.n, limits)
-    value = 100 * (pair.medians[0] / pair.medians[1] - 1)
-    return row | {"value": value, "flags": flags.joined(words)} | tables.ratio_columns(pair.ratio)
-
-
-def baseline_notes(
-    before: MeasurementSet, now: MeasurementSet, pairs: Sequence[CellPair]
-) -> list[str]:
+def baseline_notes(before: MeasurementSet, now: MeasurementSet, pairs: pd.DataFrame) -> list[str]:
     then = before.description
     first, last = (then[key][:16].replace("T", " ") for key in ("first", "last"))
     notes = [
@@ -206,7 +165,7 @@ def baseline_notes(
         notes.append(f"Changed since: {'; '.join(changed)}.")
     else:
         notes.append("Kernel, programs, storage and server configurations are unchanged.")
-    if withheld := sum(bool(pair.withheld) for pair in pairs):
+    if withheld := sum(pairs["withheld"] != ""):
         notes.append(f"{withheld} of {len(pairs)} cells are not compared, for the reasons below.")
     return notes
 
@@ -232,82 +191,51 @@ def history(
 ) -> dict[str, list[Any]]:
     """Return the history of a study: baselines by date, and the current results if runs were added.
 
-    `times` has a record per baseline: `before` is the latest earlier one of the same host, `compared` the
-    number of cells with a call, `calls` counts them, `changed` has the changed conditions. `points` has a
-    record per cell and time: value, low and high in seconds, the call against the time before, its ratio, and
-    line (numbers of one line are comparable). `unread` has a sentence per unreadable baseline.
+    `times` has a record per baseline: `before` is the latest earlier one of the same host, `calls` counts
+    the calls against it, `changed` has the changed conditions. `points` has a record per cell and time:
+    `value` in seconds, and `settings`, which differs after a change of the cell's settings. Numbers of one
+    host and of the same settings are comparable. A baseline that cannot be read is left out, and printed.
     """
     snapshots: list[MeasurementSet] = []
-    unread = []
     for name in names:
         try:
             snapshots.append(load_baseline(name, study))
         except UserError as error:
-            unread.append(str(error))
+            print(f"{error} The history is made without it.", file=sys.stderr)
     snapshots.sort(key=lambda snapshot: (snapshot.description["first"], snapshot.name))
     current = load_current(study, results)
     if not snapshots or not runs_since(snapshots[-1].frame, current.frame).empty:
         snapshots.append(current)
-    axes = list(order)
-    times, points = [], []
-    lines: Counter[Key] = Counter()
+    axes, times, points = list(order), [], []
+    changes: Counter[Key] = Counter()
     for number, snapshot in enumerate(snapshots):
         hosts = snapshot.description["hosts"].keys()
         earlier = reversed(snapshots[:number])
         before = next((s for s in earlier if hosts & s.description["hosts"].keys()), None)
-        pairs = pair_cells(before, snapshot, axes) if before else []
-        calls: dict[Key, Mapping[Any, Any]] = {}
+        calls: Counter[str] = Counter()
         if before:
+            pairs = pair_cells(before, snapshot, axes)
             here = limits.on_machine(run_scatter(snapshot.frame, block))
-            table = baseline_table(before.name, pairs, order, here)
-            called = table[table["call"] != ""].to_dict("records")
-            calls = {tuple(row[axis] for axis in axes): row for row in called}
-        for pair in pairs:
-            if pair.withheld.keys() - {SAME_RUNS}:
-                lines[tuple(pair.axes[axis] for axis in axes)] += 1
-        points += _points(snapshot, axes, calls, lines)
-        description, words = snapshot.description, [row["call"] for row in calls.values()]
-        different = sorted(filter(is_difference, {*words}))
+            calls.update(baseline_table(before.name, pairs, order, here)["call"])
+            is_changed = [bool({*words} - {SAME_RUNS}) for words in pairs["refused"]]
+            changes.update(map(tuple, pairs.loc[is_changed, axes].to_numpy()))
+        rounds = by_round(snapshot.frame, axes, MEAN)
+        rounds = rounds.assign(log=np.log(rounds[DEFAULT]))
+        for (*key, host), logs in group_rows(rounds, [*axes, "host"])["log"]:
+            cell = dict(zip(axes, key, strict=True))
+            changed = changes[tuple(key)]
+            settings = f"settings {1 + changed}" if changed else ""
+            point = {"time": snapshot.name, "host": host, "settings": settings, **cell}
+            points.append({**point, "value": ratio_interval(logs).value})
+        description, different = snapshot.description, sorted(filter(is_difference, calls))
         times.append(
             {
-                **{key: description[key] for key in ("first", "last", "vcsbench")},
                 "name": snapshot.name,
+                **{key: description[key] for key in ("first", "last")},
                 "hosts": list(description["hosts"]),
                 "before": before.name if before else "",
-                "compared": len(words),
-                "calls": {word: words.count(word) for word in [*different, NOT_SHOWN, TOO_NOISY]},
+                "calls": {word: calls[word] for word in [*different, NOT_SHOWN, TOO_NOISY]},
                 "changed": baselines.changes(before.description, description) if before else [],
             }
         )
-    return {"times": times, "points": points if len(times) > 1 else [], "unread": unread}
-
-
-def _points(
-    snapshot: MeasurementSet,
-    axes: Sequence[str],
-    calls: Mapping[Key, Mapping[Any, Any]],
-    lines: Counter[Key],
-) -> list[dict[str, object]]:
-    rounds = by_round(snapshot.frame, axes, MEAN)
-    rounds = rounds.assign(log=np.log(rounds[DEFAULT]))
-    points = []
-    for (*key, host), logs in group_rows(rounds, [*axes, "host"])["log"]:
-        mean, call = ratio_interval(logs), calls.get(tuple(key), {})
-        points.append(
-            {
-                "time": snapshot.name,
-                "host": host,
-                "line": lines[tuple(key)],
-                **dict(zip(axes, key, strict=True)),
-                "value": mean.value,
-                "low": _number(mean.low),
-                "high": _number(mean.high),
-                "call": call.get("call", ""),
-                "ratio": {k: _number(call[k]) for k in ("ratio", "low", "high") if k in call},
-            }
-        )
-    return points
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    return {"times": times, "points": points if len(times) > 1 else []}

@@ -136,16 +136,11 @@ def describe_baseline(
     hosts = [context["host"] for context in every]
     storages = [context.get("storage") or {} for context in every]
     keys = ("path", "filesystem", "device")
-    versions: dict[str, list[str]] = {}
-    files: dict[str, list[str]] = {}
-    for context in every:
-        for program, version in (context.get("versions") or {}).items():
-            versions[program] = _distinct([*versions.get(program, []), version])
-        config = (context.get("axes") or {}).get("config", "")
-        for name, text in (context.get("server_files") or {}).items():
-            digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-            key = f"{config}/{name}"
-            files[key] = _distinct([*files.get(key, []), digest])
+    files = [
+        (f"{(context.get('axes') or {}).get('config', '')}/{name}", text)
+        for context in every
+        for name, text in (context.get("server_files") or {}).items()
+    ]
     return {
         "study": study,
         "vcsbench": __version__,
@@ -158,8 +153,10 @@ def describe_baseline(
         "system": _distinct(host.get("os") for host in hosts),
         "governor": _distinct(host.get("governor") for host in hosts),
         "storage": _distinct(" ".join(str(s.get(k) or "") for k in keys) for s in storages),
-        "versions": versions,
-        "server_files": files,
+        "versions": _by_name(v for c in every for v in (c.get("versions") or {}).items()),
+        "server_files": _by_name(
+            (name, hashlib.sha256(text.encode()).hexdigest()[:12]) for name, text in files
+        ),
         "cells": {cell: cell_settings(context) for (cell, _), context in contexts.items()},
     }
 
@@ -196,30 +193,30 @@ def _distinct(values: Iterable[Item | None]) -> list[Item]:
     return list(dict.fromkeys(value for value in values if value is not None and value != ""))
 
 
+def _by_name(values: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in values:
+        found[name] = _distinct([*found.get(name, []), value])
+    return found
+
+
 def changes(before: Description, now: Description) -> list[str]:
-    sides = [
-        {
-            "kernel": side.get("kernel") or [],
-            "system": side.get("system") or [],
-            "CPU governor": side.get("governor") or [],
-            "storage": side.get("storage") or [],
-        }
-        for side in (before, now)
+    values = [
+        ("kernel", before.get("kernel"), now.get("kernel")),
+        ("system", before.get("system"), now.get("system")),
+        ("CPU governor", before.get("governor"), now.get("governor")),
+        ("storage", before.get("storage"), now.get("storage")),
     ]
-    for program, versions in before.get("versions", {}).items():
-        since = now.get("versions", {}).get(program)
-        if versions and since:
-            sides[0][program], sides[1][program] = versions, since
+    saved = before.get("versions", {}), before.get("server_files", {})
+    since = now.get("versions", {}), now.get("server_files", {})
+    values += [(name, old, since[0].get(name) or old) for name, old in saved[0].items() if old]
     changed = [
-        f"{name} {', '.join(old) or 'unknown'} to {', '.join(sides[1][name]) or 'unknown'}"
-        for name, old in sides[0].items()
-        if old != sides[1][name]
+        f"{name} {', '.join(old or []) or 'unknown'} to {', '.join(new or []) or 'unknown'}"
+        for name, old, new in values
+        if (old or []) != (new or [])
     ]
-    saved = before.get("server_files", {})
-    for path, digests in now.get("server_files", {}).items():
-        if saved.get(path, digests) != digests:
-            changed.append(f"server configuration {path}")
-    return changed
+    files = [name for name, digests in since[1].items() if saved[1].get(name, digests) != digests]
+    return [*changed, *(f"server configuration {name}" for name in files)]
 
 
 def read_description(name: str, study: str) -> Description:

@@ -19,14 +19,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from vcsbench.evidence.measurements import TimeBreakdown
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
     DIFFERENT,
     RESULTS,
+    SIDES,
     TIME_IS_UP,
     TOO_SMALL,
     UNDECIDED,
@@ -37,9 +36,10 @@ from vcsbench.statistics.contract import (
 )
 from vcsbench.statistics.estimates import t_quantile
 from vcsbench.statistics.multiple_testing import EQUIVALENCE_ALPHA, holm_level
-from vcsbench.statistics.tables import SIDES
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from vcsbench.config.study import TableDefinition
 
 # A batch takes half of the remaining time, because the next decision has more data.
@@ -51,46 +51,31 @@ FORECAST_S = 365 * 24 * 3600.0
 
 @dataclass(frozen=True)
 class Comparison:
-    """A row of a table: its blocks, result, rounds, and rounds needed (infinite if unreachable)."""
+    """A row of a table: its blocks, its result, and the further rounds that it needs (infinite if
+    unreachable)."""
 
     table: str
     blocks: frozenset[str]
     result: str
-    rounds: int
-    needed: float
-
-    @property
-    def is_precise_enough(self) -> bool:
-        return self.rounds >= self.needed
-
-
-@dataclass(frozen=True)
-class ComparisonSettings:
-    """Definitions of a study's noisy comparison tables, its axes with values in order, and its limits."""
-
-    tables: Mapping[str, TableDefinition]
-    order: Mapping[str, list[str]]
-    block: Sequence[str]
-    limits: Limits
-
-    @classmethod
-    def on_machine(cls, params: Mapping[str, Any], scatter: float) -> ComparisonSettings:
-        return cls(**{**params, "limits": Limits(**params["limits"]).on_machine(scatter)})
+    more: float
 
 
 def comparisons_of(
-    tables: Iterable[pd.DataFrame], settings: ComparisonSettings
+    tables: Mapping[str, pd.DataFrame],
+    definitions: Mapping[str, TableDefinition],
+    block: Sequence[str],
+    limits: Limits,
 ) -> list[Comparison]:
     comparisons = []
-    for (name, definition), table in zip(settings.tables.items(), tables, strict=True):
+    for name, table in tables.items():
         rows = table[table["ratio"].notna()].to_dict("records")
         level = holm_level(sum(result_of(row) != DIFFERENT for row in rows))
-        axis = definition["compare"]["axis"]
+        axis = definitions[name]["compare"]["axis"]
         for row in rows:
-            where = {key: row.get(key) for key in settings.block}
-            blocks = frozenset(block_name(settings.block, {**where, axis: row[s]}) for s in SIDES)
-            needed = comparison_rounds(row, level, settings.limits)
-            comparisons.append(Comparison(name, blocks, result_of(row), int(row["n"]), needed))
+            where = {key: row.get(key) for key in block}
+            blocks = frozenset(block_name(block, {**where, axis: row[side]}) for side in SIDES)
+            more = max(0, comparison_rounds(row, level, limits) - int(row["n"]))
+            comparisons.append(Comparison(name, blocks, result_of(row), more))
     return comparisons
 
 
@@ -115,66 +100,63 @@ def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> f
 
 @dataclass
 class BlockGroup:
-    """Blocks that get rounds together, and the time of a round.
-
-    `open` has the comparisons with the rounds that each still needs.
-    """
+    """Blocks that get rounds together, the seconds of a round, and the rounds that they get."""
 
     blocks: frozenset[str]
     round_s: float
-    open: list[tuple[int, Comparison]]
+    comparisons: list[Comparison]
+    rounds: int = 0
+
+    @property
+    def needed(self) -> list[int]:
+        """Return the further rounds of each comparison that is not precise enough, the fewest first."""
+        finite = [int(c.more) for c in self.comparisons if c.more < math.inf]
+        return sorted(more - self.rounds for more in finite if more > self.rounds)
 
     @property
     def precise_per_second(self) -> float:
-        needed = sorted(rounds for rounds, _ in self.open)
-        return max(n / rounds for n, rounds in enumerate(needed, 1)) / self.round_s
+        return max(n / rounds for n, rounds in enumerate(self.needed, 1)) / self.round_s
 
-    def assign(self, rounds: int) -> list[Comparison]:
-        precise = [c for needed, c in self.open if needed <= rounds]
-        self.open = [(needed - rounds, c) for needed, c in self.open if needed > rounds]
-        return precise
+
+def undecided_over_time(
+    comparisons: Sequence[Comparison], round_s: Mapping[str, float]
+) -> list[tuple[float, Counter[str]]]:
+    """Return seconds from now and the comparisons of each table that are then still undecided.
+
+    If the last entry has any, no number of rounds decides them.
+    """
+    undecided = [c for c in comparisons if c.result == UNDECIDED]
+    forecast = [(0.0, Counter(c.table for c in undecided))]
+    groups = _groups(comparisons, round_s)
+    for seconds in _assignments(groups, FORECAST_S):
+        precise = {c for group in groups for c in group.comparisons if 0 < c.more <= group.rounds}
+        left = Counter(c.table for c in undecided if c not in precise)
+        if left != forecast[-1][1]:
+            forecast.append((seconds, left))
+    return forecast
 
 
 def allocate(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
 ) -> Counter[str]:
-    allocated: Counter[str] = Counter()
-    for blocks, rounds, _, _ in _assignments(comparisons, round_s, seconds):
-        allocated.update(dict.fromkeys(blocks, rounds))
-    return allocated
+    groups = _groups(comparisons, round_s)
+    for _ in _assignments(groups, seconds):
+        pass
+    return Counter({block: g.rounds for g in groups if g.rounds for block in g.blocks})
 
 
-def undecided_over_time(
-    comparisons: Sequence[Comparison], round_s: Mapping[str, float]
-) -> list[tuple[float, dict[str, int]]]:
-    """Return seconds from now and the comparisons of each table that are then still undecided.
-
-    If the last entry has any, no number of rounds decides them.
-    """
-    undecided = Counter(c.table for c in comparisons if c.result == UNDECIDED)
-    forecast = [(0.0, dict(undecided))]
-    for _, _, seconds, precise in _assignments(comparisons, round_s, FORECAST_S):
-        decided = Counter(c.table for c in precise if c.result == UNDECIDED)
-        if decided:
-            undecided -= decided
-            forecast.append((seconds, dict(undecided)))
-    return forecast
-
-
-def _assignments(
-    comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
-) -> Iterator[tuple[frozenset[str], int, float, list[Comparison]]]:
-    """Yield blocks with their next rounds, the seconds taken so far, and what becomes precise enough.
+def _assignments(groups: Sequence[BlockGroup], seconds: float) -> Iterator[float]:
+    """Give rounds to the groups, and yield the seconds taken so far each time.
 
     A group that is the best stays the best until its next comparison is precise enough.
     """
-    groups, taken = _groups(comparisons, round_s), 0.0
-    while fitting := [g for g in groups if g.open and taken + g.round_s <= seconds]:
+    taken = 0.0
+    while fitting := [g for g in groups if g.needed and taken + g.round_s <= seconds]:
         best = max(fitting, key=lambda group: group.precise_per_second)
-        next_needed = min(rounds for rounds, _ in best.open)
-        rounds = min(next_needed, max(1, int((seconds - taken) / best.round_s)))
+        rounds = min(best.needed[0], max(1, int((seconds - taken) / best.round_s)))
         taken += rounds * best.round_s
-        yield best.blocks, rounds, taken, best.assign(rounds)
+        best.rounds += rounds
+        yield taken
 
 
 def _groups(comparisons: Iterable[Comparison], round_s: Mapping[str, float]) -> list[BlockGroup]:
@@ -182,12 +164,10 @@ def _groups(comparisons: Iterable[Comparison], round_s: Mapping[str, float]) -> 
     for comparison in comparisons:
         touched = [group for group in groups if group.blocks & comparison.blocks]
         blocks = comparison.blocks.union(*(group.blocks for group in touched))
-        still_open = [needed for group in touched for needed in group.open]
-        if not comparison.is_precise_enough and math.isfinite(comparison.needed):
-            still_open.append((int(comparison.needed) - comparison.rounds, comparison))
-        groups = [group for group in groups if group not in touched]
+        members = [*(c for group in touched for c in group.comparisons), comparison]
         seconds = sum(round_s.get(block, math.inf) for block in blocks)
-        groups.append(BlockGroup(blocks, seconds, still_open))
+        groups = [group for group in groups if group not in touched]
+        groups.append(BlockGroup(blocks, seconds, members))
     return groups
 
 
@@ -197,13 +177,13 @@ def taken_s(spent: TimeBreakdown, cell_rounds: int) -> float:
 
 
 def allocate_rounds(
-    comparisons: Sequence[Comparison], spent: TimeBreakdown, seconds: float
+    comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
 ) -> tuple[Counter[str], str]:
     for part in (min(seconds, max(seconds / 2, MIN_BATCH_S)), seconds):
-        if rounds := allocate(comparisons, spent.round_s, part):
+        if rounds := allocate(comparisons, round_s, part):
             return rounds, ""
-    needed = [c.needed for c in comparisons if not c.is_precise_enough]
-    if any(rounds < math.inf for rounds in needed):
+    needed = [c.more for c in comparisons if c.more]
+    if any(more < math.inf for more in needed):
         return Counter(), TIME_IS_UP
     return Counter(), UNREACHABLE if needed else ALL_DECIDED
 
@@ -215,16 +195,18 @@ def budget_report(
     limits: Limits,
     scatter: float,
 ) -> dict[str, object]:
-    here, by_table = limits.on_machine(scatter), dict[str, Counter[str]]()
+    here = limits.on_machine(scatter)
+    steps = {
+        "preparation": spent.preparation_s,
+        "measuring": spent.measuring_s,
+        "waiting": spent.waiting_s,
+    }
+    by_table: dict[str, Counter[str]] = {}
     for comparison in comparisons:
         by_table.setdefault(comparison.table, Counter())[comparison.result] += 1
     return {
         "taken_s": round(taken_s(spent, cell_rounds), 1),
-        "spent_s": {
-            "preparation": round(spent.preparation_s, 1),
-            "measuring": round(spent.measuring_s, 1),
-            "waiting": round(spent.waiting_s, 1),
-        },
+        "spent_s": {step: round(seconds, 1) for step, seconds in steps.items()},
         "timed_s": round(spent.timed_s, 1),
         "min_effect_pct": here.min_effect_pct,
         "noisy": None if here == limits else {"scatter_pct": scatter_pct(scatter)},

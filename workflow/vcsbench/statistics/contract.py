@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
+SIDES = ("baseline", "candidate")
 STATISTIC = "statistic"
 # `withheld` has the reason if measured cells are not compared. `fixed_share` is the larger of both sides.
 STATISTICS = ("ratio", "low", "high", "n", "flags", "withheld", "fixed_share")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +30,8 @@ from vcsbench.statistics.aggregation import (
     rows_of_statistic,
     rows_where,
 )
-from vcsbench.statistics.baseline_comparison import HOSTS, CellPair
+from vcsbench.statistics.baseline_comparison import HOSTS
 from vcsbench.statistics.contract import (
-    DEFAULT_LIMITS,
     DIFFERS,
     INCONCLUSIVE,
     NOT_MEASURED,
@@ -49,15 +50,14 @@ from vcsbench.statistics.estimates import (
     ratio,
     ratio_interval,
 )
-from vcsbench.statistics.noise import NO_NOISE, Key, Noise, noise_of
+from vcsbench.statistics.noise import Key, Noise, noise_of
 from vcsbench.statistics.possible_reasons import (
-    AS_PUBLISHED,
-    NOT_KNOWN,
     Conditions,
-    MeasuredConditions,
+    EvaluationContext,
     direction_of,
     possible_reasons,
 )
+from vcsbench.statistics.tables import ratio_of
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -67,44 +67,28 @@ NO_ROWS = pd.DataFrame(columns=["not_counted"])
 HOLDS = "holds"
 
 
-@dataclass(frozen=True)
-class EvaluationContext:
-    """Facts about measured numbers that a verdict uses.
-
-    `noise` is by metric, `baselines` maps a name to its cells next to the current ones, `grid` has the cells
-    (axes and `skip`).
-    """
-
-    noise: Callable[[str], Noise] = lambda _metric: NO_NOISE
-    measured: MeasuredConditions = NOT_KNOWN
-    published: Conditions = AS_PUBLISHED
-    grid: Sequence[Mapping[str, str]] = ()
-    baselines: Mapping[str, Sequence[CellPair]] = field(default_factory=dict)
-    limits: Limits = DEFAULT_LIMITS
-
-
 def context_of(
     measured: pd.DataFrame,
     axes: Sequence[str],
     grid: Sequence[Mapping[str, str]],
     block: Sequence[str],
     limits: Limits,
-    published: Conditions = AS_PUBLISHED,
+    published: Conditions | None = None,
     study: str = "",
 ) -> EvaluationContext:
+    def values(*columns: str) -> list[str]:
+        known = [measured[column].dropna() for column in columns if column in measured]
+        return [str(value) for column in known for value in column.unique()]
+
     subject = same_work.subject_axis(axes)
     lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
-    sides = [column for column in ("client_version", "server_version") if column in measured]
-    has_storages = "storage_kind" in measured
     return EvaluationContext(
         noise=cache(lambda metric: noise_of(measured, axes, block, metric_of(metric))),
-        measured=MeasuredConditions(
-            scales={str(value): float(scale) for value, scale in lowest.items()},
-            versions=[str(v) for side in sides for v in measured[side].dropna().unique()],
-            storages=[*measured["storage_kind"].dropna().unique()] if has_storages else [],
-            study=study,
-        ),
-        published=published,
+        scales={str(value): float(scale) for value, scale in lowest.items()},
+        versions=values("client_version", "server_version"),
+        storages=values("storage_kind"),
+        study=study,
+        published=published or Conditions(),
         grid=[row for row in grid if row.get("repo") != EMPTY],
         limits=limits,
     )
@@ -245,15 +229,11 @@ class FindingCheck:
         others = [*self._partial(rounds, rows, context.grid), *small]
         if refused:
             return Evaluation(value, INCONCLUSIVE, [*refused, *others], over)
-        verdict, reasons = self._verdict(value, noise, context.limits)
+        verdict, reasons = self._verdict(value, noise.has_duplicates, context.limits)
         if verdict == DIFFERS:
-            direction, subject = (
-                direction_of(self.finding, value.value),
-                same_work.subject_axis(self.axes),
-            )
-            others += possible_reasons(
-                direction, rows, subject, context.measured, context.published
-            )
+            direction = direction_of(self.finding, value.value)
+            subject = same_work.subject_axis(self.axes)
+            others += possible_reasons(direction, rows, subject, context)
         return Evaluation(value, verdict, [*reasons, *others], over)
 
     def _with_error(self, rows: pd.DataFrame, noise: Noise) -> Estimate:
@@ -271,9 +251,11 @@ class FindingCheck:
             return noise.level_with_error(value)
         return noise.with_error(value, self._cells(rows))
 
-    def _verdict(self, value: Estimate, noise: Noise, limits: Limits) -> tuple[str, list[Reason]]:
+    def _verdict(
+        self, value: Estimate, has_duplicates: bool, limits: Limits
+    ) -> tuple[str, list[Reason]]:
         verdict, reasons = contract.verdict_of(self.finding, value, limits)
-        if noise.has_duplicates or verdict == INCONCLUSIVE:
+        if has_duplicates or verdict == INCONCLUSIVE:
             return verdict, reasons
         return verdict, [*reasons, Reason("no-duplicates")]
 
@@ -401,21 +383,25 @@ class FindingCheck:
         name = self.compare["to"]
         if name not in context.baselines:
             return Evaluation(reasons=[Reason("no-baseline", {"name": name})])
-        cells = [c for c in context.baselines[name] if matches_cell(c.axes, self.where)]
-        if not cells:
+        pairs = context.baselines[name]
+        pairs = rows_where(pairs, {a: v for a, v in self.where.items() if a in pairs})
+        if pairs.empty:
             return Evaluation(reasons=[self._why_nothing(NO_ROWS, context.grid)])
-        if hosts := {host for cell in cells if HOSTS in cell.withheld for host in cell.hosts}:
-            return _of_several_hosts(hosts)
-        excluded = []
-        for flag in flags.joined(f for cell in cells for f in cell.withheld).split():
-            n = sum(flag in cell.withheld for cell in cells)
-            values = {"flag": flag, "excluded": n, "total": len(cells)}
-            excluded.append(Reason("not-compared", values))
-        compared = [cell for cell in cells if not cell.withheld]
-        if not compared:
+        refused = [HOSTS in words for words in pairs["refused"]]
+        if any(refused):
+            return _of_several_hosts({*chain.from_iterable(pairs["hosts"][refused])})
+        counts = Counter(chain.from_iterable(pairs["refused"]))
+        excluded = [
+            Reason("not-compared", {"flag": flag, "excluded": counts[flag], "total": len(pairs)})
+            for flag in flags.joined(counts).split()
+        ]
+        compared = pairs[pairs["withheld"] == ""]
+        if compared.empty:
             return Evaluation(verdict=INCONCLUSIVE, reasons=excluded)
-        value = _reduce([cell.ratio for cell in compared], self.finding["expect"]["over"])
-        verdict, reasons = self._verdict(value, compared[0].noise, context.limits)
+        ratios = [ratio_of(row) for row in compared.to_dict("records")]
+        value = _reduce(ratios, self.finding["expect"]["over"])
+        has_duplicates = bool(compared["twin_sd"].notna().all())
+        verdict, reasons = self._verdict(value, has_duplicates, context.limits)
         verdict = INCONCLUSIVE if excluded and verdict == REPRODUCED else verdict
         return Evaluation(value, verdict, [*reasons, *excluded], self._over(len(compared)))
 

@@ -20,7 +20,6 @@ from vcsbench.evidence import flags
 from vcsbench.metrics import Metric
 from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, Limits, is_difference
 from vcsbench.statistics.estimates import POWER, Estimate
-from vcsbench.statistics.noise import Noise
 
 # Below the promised 1 in 200 and 1 in 20, because errors are estimated, and rounds may be added.
 ALPHA = 0.0035
@@ -34,9 +33,11 @@ TIME_FLAGS = {"outlier-10", "outlier-20", "too-short", "mostly-fixed-cost", "sat
 TIME_FLAGS |= {"mean-cpu", "cpu-steal", "cpu-busy", "throttled"}
 
 
-def call_table(table: pd.DataFrame, noise: Noise, metric: Metric, limits: Limits) -> pd.DataFrame:
+def call_table(
+    table: pd.DataFrame, duplicate_sd: float | pd.Series, metric: Metric, limits: Limits
+) -> pd.DataFrame:
     is_known = table["ratio"].notna()
-    sd = np.where(is_known, math.sqrt(noise.duplicates.variance), np.nan)
+    sd = np.where(is_known, duplicate_sd, np.nan)
     unknown = zip(table["flags"], is_known & np.isnan(sd), strict=True)
     words = [flags.also(own, "no-duplicates", missing) for own, missing in unknown]
     return add_calls(table.assign(twin_sd=sd, flags=words), metric.calls, limits)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vcsbench import words
 from vcsbench.axes.cache import STATES
-from vcsbench.statistics.contract import Reason, expected_bounds
+from vcsbench.statistics.contract import DEFAULT_LIMITS, Limits, Reason, expected_bounds
+from vcsbench.statistics.noise import NO_NOISE, Noise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,17 +35,22 @@ class Conditions:
 
 
 @dataclass(frozen=True)
-class MeasuredConditions:
-    """Conditions of measurements: scale by repository, versions of Subversion, kinds of storage, study."""
+class EvaluationContext:
+    """Facts about measured numbers that a verdict uses.
 
-    scales: Mapping[str, float]
-    versions: Sequence[str]
-    storages: Sequence[str]
-    study: str
+    `noise` is by metric, `baselines` has a frame of pair_cells by name, `grid` the cells (axes and `skip`),
+    `scales` the least scale by repository. `versions` are of Subversion, `storages` kinds of storages.
+    """
 
-
-AS_PUBLISHED = Conditions()
-NOT_KNOWN = MeasuredConditions({}, (), (), "")
+    noise: Callable[[str], Noise] = lambda _metric: NO_NOISE
+    scales: Mapping[str, float] = field(default_factory=dict)
+    versions: Sequence[str] = ()
+    storages: Sequence[str] = ()
+    study: str = ""
+    published: Conditions = Conditions()
+    grid: Sequence[Mapping[str, str]] = ()
+    baselines: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    limits: Limits = DEFAULT_LIMITS
 
 
 def direction_of(finding: FindingDefinition, value: float) -> str:
@@ -59,25 +65,21 @@ def direction_of(finding: FindingDefinition, value: float) -> str:
 
 
 def possible_reasons(
-    direction: str,
-    rows: pd.DataFrame,
-    subject: str | None,
-    measured: MeasuredConditions,
-    published: Conditions,
+    direction: str, rows: pd.DataFrame, subject: str, context: EvaluationContext
 ) -> Iterable[Reason]:
     """Yield the conditions that can explain a direction, each with the steps that test it.
 
     `rows` are the rounds of the finding's cells, `subject` is the axis of repositories or trees.
     """
-    run = f"make report STUDY={measured.study}"
+    published, run = context.published, f"make report STUDY={context.study}"
     for name in dict.fromkeys(rows[subject]) if subject and direction == WEAKER else ():
-        scale, whole = measured.scales.get(name, math.inf), published.scale or 0.0
+        scale, whole = context.scales.get(name, math.inf), published.scale or 0.0
         if scale < whole:
             larger = f"repositories: {{{name}: {{scale: {min(whole, LARGER * scale):.3g}}}}}"
             values = {"subject": name, "share": 100 * scale / whole}
             test = f"`echo '{larger}' >larger.yaml && {run} ARGS='--configfile larger.yaml'`"
             yield Reason("scale", values, test)
-    kinds = [kind for kind in measured.storages if kind] if _reads_storage(rows) else []
+    kinds = [kind for kind in context.storages if kind] if _reads_storage(rows) else []
     if published.storage not in kinds and direction in set().union(
         *(_effects(kind, published.storage) for kind in kinds)
     ):
@@ -86,7 +88,7 @@ def possible_reasons(
         yield Reason("other-storage", values, test)
     if published.server and direction == STRONGER:
         yield Reason("same-machine", {})
-    newer = [v for v in dict.fromkeys(measured.versions) if _is_newer(v, published.subversion)]
+    newer = [v for v in dict.fromkeys(context.versions) if _is_newer(v, published.subversion)]
     if newer:
         values = {"measured": words.enumeration(newer), "published": published.subversion}
         test = (

@@ -17,7 +17,7 @@ from vcsbench.metrics import COUNT, Metric, metric_in, metric_of
 from vcsbench.statistics import aggregation as rows
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, MEDIAN, pair_rows
-from vcsbench.statistics.contract import DEFAULT_LIMITS, STATISTIC, STATISTICS, Limits
+from vcsbench.statistics.contract import DEFAULT_LIMITS, SIDES, STATISTIC, STATISTICS, Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, ratio_interval
 from vcsbench.statistics.multiple_testing import (
     call_exact_rows,
@@ -30,7 +30,6 @@ from vcsbench.statistics.noise import NO_NOISE, noise_of
 if TYPE_CHECKING:
     from vcsbench.config.study import ComparisonDefinition, TableDefinition
 
-SIDES = ("baseline", "candidate")
 Row = Mapping[Any, Any]
 
 
@@ -115,7 +114,8 @@ def _table(
         if compare["axis"] == run_columns.BUILD_AXIS:
             table = table.assign(flags=run_columns.same_binaries(table, aggregation.frame, keys))
         if aggregation.is_measured and not table.empty:
-            table = call_table(table, aggregation.noise(metric.name), metric, limits)
+            sd = math.sqrt(aggregation.noise(metric.name).duplicates.variance)
+            table = call_table(table, sd, metric, limits)
             table = call_exact_rows(table, metric) if metric.exact else table
             # The correction includes these rows, but they decide nothing.
             small = table[FIXED_SHARE] > flags.DECIDING_SHARE
@@ -139,8 +139,10 @@ def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.Data
     return table.assign(table=name)[contract.columns(keys)].reset_index(drop=True)
 
 
-def rows_frame(records: Sequence[Mapping[str, object]], keys: Sequence[str]) -> pd.DataFrame:
-    columns = [*keys, *SIDES, "value", *STATISTICS, *contract.ERROR]
+def rows_frame(
+    records: Sequence[Mapping[str, object]], keys: Sequence[str], others: Sequence[str] = ()
+) -> pd.DataFrame:
+    columns = [*keys, *SIDES, "value", *STATISTICS, *contract.ERROR, *others]
     return pd.DataFrame(records, columns=columns)
 
 
@@ -248,6 +250,11 @@ def _facts(
 def ratio_columns(estimate: Estimate) -> dict[str, float]:
     names = ("low", "high", "n", "error", "degrees")
     return {"ratio": estimate.value} | {name: getattr(estimate, name) for name in names}
+
+
+def ratio_of(row: Row) -> Estimate:
+    low, high, n, error, degrees = (row[n] for n in ("low", "high", "n", "error", "degrees"))
+    return Estimate(row["ratio"], low, high, int(n), error, degrees)
 
 
 def _withheld(sides: Sequence[Row], metric: Metric) -> tuple[list[str], str]:
