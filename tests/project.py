@@ -21,7 +21,15 @@ import yaml
 from vcsbench import processes
 
 ROOT = Path(__file__).parent.parent
+STUDY = "fsfs-san-2014"
+# A part of its grid with one cell per access.
+HOT = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow", "cache": "hot-os"}
 PARTS = ("Snakefile", "config", "envs", "profiles", "vcsbench", "workflow")
+
+
+def ruby(scale: float, name: str = "ruby", profile: str = "ruby") -> dict[str, Any]:
+    """Return the key `repositories` with a generated history."""
+    return {name: {"source": "generated", "profile": profile, "scale": scale, "seed": 1}}
 
 
 class Project:
@@ -37,15 +45,21 @@ class Project:
             (path / folder).mkdir()
         self.config = path / "test.yaml"
 
-    def configure(self, **keys: Any) -> None:
-        """Write a configuration. Without other keys, it has no duplicates and one run per cell-round."""
-        base = {
-            "studies": ["fsfs-san-2014"],
+    def configure(self, *parts: dict[str, Any], study: str = STUDY, **keys: Any) -> None:
+        """Write a configuration with these parts as the grid of a study.
+
+        Without other keys, it has one small repository, one copy, one round, one run, no duplicates.
+        """
+        base: dict[str, Any] = {
+            "studies": [study],
+            "repositories": ruby(0.0005),
             "storages": {"disk": str(self.path / "storage")},
             "scratch": str(self.path / "scratch"),
             "duplicates": 0,
-            "runs": 1,
+            **dict.fromkeys(("rounds", "runs", "copies"), 1),
         }
+        if parts:
+            base["grid"] = {study: {"include": list(parts)}}
         self.config.write_text(yaml.safe_dump({**base, **keys}, sort_keys=False))
 
     def command(self, *arguments: str) -> list[str]:

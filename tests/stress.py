@@ -31,15 +31,21 @@ from typing import NamedTuple
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
-from project import Project, Run, fill, make_project, mounted, servers_of  # noqa: E402
+from project import (  # noqa: E402
+    HOT,
+    STUDY,
+    Project,
+    Run,
+    fill,
+    make_project,
+    mounted,
+    servers_of,
+)
 from vcsbench import processes  # noqa: E402
 from vcsbench.plan.result_state import measured_recipe  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
 
-STUDY = "fsfs-san-2014"
-SOURCE = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
-CELL = {"format": "f7", "packing": "nopack", "config": "slow", "cache": "hot-os"}
-CELLS = [{"command": "log", "ra": "svn", **CELL}, {"command": "export", "ra": "http", **CELL}]
+CELLS = [{**HOT, "ra": "svn"}, {**HOT, "command": "export", "ra": "http"}]
 ROUNDS = 2
 # The last target of a run that makes no tables and no report.
 MEASURED = "measured"
@@ -115,9 +121,8 @@ class Stress:
         for folder in ("storage", "results"):
             (disk / folder).mkdir()
         (self.path / "results").symlink_to(disk / "results")
-        grid = {STUDY: {"include": CELLS}}
-        keys = {"rounds": ROUNDS, "copies": 1, "storages": {"disk": str(disk / "storage")}}
-        project.configure(repositories=SOURCE, grid=grid, **keys)
+        storages = {"disk": str(disk / "storage")}
+        project.configure(*CELLS, rounds=ROUNDS, storages=storages)
         self.mounts = mounts(self.path)
         self.durations: dict[str, float] = {}
         for remove in ("all", "cells", "reports"):

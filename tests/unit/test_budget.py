@@ -157,6 +157,8 @@ def test_comparison_that_is_mostly_start_up_is_offered_no_rounds(share, call, re
     assert (given, why) == (rounds, "" if rounds else ALL_DECIDED)
     forecast = undecided_over_time(comparisons, {"log": 10})
     assert forecast[0] == (0, {"t": 1} if result == UNDECIDED else {})
-    report = budget_report(comparisons, TimeBreakdown(blocks={"log": BlockTime(5, 50, 0)}), 5, LIMITS, 0.01)
+    report = budget_report(
+        comparisons, TimeBreakdown(blocks={"log": BlockTime(5, 50, 0)}), 5, LIMITS, 0.01
+    )
     assert report["tables"]["t"] == {**dict.fromkeys(RESULTS, 0), result: 1}
     assert len(report["outlook"]) == (2 if result == UNDECIDED else 1)

@@ -5,24 +5,21 @@ import subprocess
 
 import pytest
 
-from project import mounted, needs
+from project import HOT, STUDY, mounted, needs, ruby
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
-STUDY = "fsfs-san-2014"
-PART = {"command": "log", "ra": "file", "format": "f7", "config": "slow", "cache": "hot-os"}
-GRID = {STUDY: {"include": [{**PART, "packing": "nopack"}]}}
-SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "seed": 1}}
+PART = {**HOT, "ra": "file"}
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
 
 
-def error(project, **keys):
-    project.configure(**{"repositories": SMALL, "rounds": 1, "copies": 1, **keys})
+def error(project, *parts, **keys):
+    project.configure(*parts, **keys)
     return project.fail("measured")
 
 
 def test_configuration_unknown_key_on_command_line_is_refused(shared_project):
-    shared_project.configure(repositories=SMALL)
+    shared_project.configure()
     assert "`rounds`?" in shared_project.fail("-n", "--config", "roundz=3")
 
 
@@ -38,11 +35,11 @@ def test_repository_empty_is_refused(shared_project):
 
 
 def test_repository_below_one_shard_skips_packed_cells(project):
-    project.configure(repositories=SMALL, rounds=1, copies=1, grid={STUDY: {"include": [PART]}})
+    project.configure({**PART, "packing": ["nopack", "pack"]})
     project.succeed("measured")
     assert len(project.exports()) == 1
     skips = {row["packing"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv")}
-    assert "46 revisions" in skips["pack"]
+    assert "23 revisions" in skips["pack"]
 
 
 @as_root
@@ -55,7 +52,7 @@ def test_repository_below_one_shard_skips_packed_cells(project):
 )
 def test_storage_too_small_or_read_only_is_refused_before_loading(project, options, expected):
     with mounted(project.path / "storage", options) as storage:
-        text = error(project, grid=GRID, copies=20)
+        text = error(project, PART, copies=20, repositories=ruby(0.001))
     assert expected in text and str(storage) in text
     assert not (project.path / "results" / "repositories" / "disk.json").exists()
 
@@ -64,4 +61,4 @@ def test_storage_too_small_or_read_only_is_refused_before_loading(project, optio
 def test_storage_closed_to_the_user_of_servers_is_refused(project):
     closed = project.path / "storage"
     closed.chmod(0o700)
-    assert f"cannot enter {closed}" in error(project, grid=GRID)
+    assert f"cannot enter {closed}" in error(project, PART)

@@ -7,26 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from project import measurements_of, needs
+from project import HOT, STUDY, measurements_of, needs, ruby
 from vcsbench.statistics.budget import AROUND_S
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
-STUDY = "fsfs-san-2014"
-FORMATS = {"command": "log", "ra": "file", "format": ["f6", "f7"], "packing": "nopack"}
+FORMATS = {**HOT, "ra": "file", "format": ["f6", "f7"]}
 # Two blocks of two cells. One cell of each has a duplicate.
-GRID = {STUDY: {"include": [{**FORMATS, "config": "slow", "cache": ["hot-os", "hot-svn"]}]}}
-RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.05, "seed": 1}}
+GRID = {**FORMATS, "cache": ["hot-os", "hot-svn"]}
 FIRST = 5
 # Smallest relevant effect in percent: above all widths of intervals, and below all.
 COARSE, FINE = 1000, 0.5
 
 
-def configure(project, **keys):
-    base = {"repositories": RUBY, "copies": 1, "duplicates": 1, "grid": GRID}
-    base |= {"rounds": None, "minutes": 0.01}
+def configure(project, part=GRID, **keys):
+    base = {"repositories": ruby(0.05), "duplicates": 1, "rounds": None, "minutes": 0.01}
     base |= dict.fromkeys(("min_effect_pct", "min_effect_pct_if_noisy"), FINE)
-    project.configure(**base | keys)
+    project.configure(part, **base | keys)
 
 
 def decisions(project):
@@ -122,8 +119,8 @@ def test_failed_cell_leaves_budget_to_others(project):
     broken = project.path / "config" / "servers" / "broken"
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)
     (broken / "svnserve.args").write_text("--threads --no-such-option\n")
-    grid = [{**FORMATS, "ra": "svn", "config": ["slow", "broken"], "cache": "hot-os"}]
-    keys = {"duplicates": 4, "grid": {STUDY: {"include": grid}}}
+    part = {**FORMATS, "ra": "svn", "config": ["slow", "broken"]}
+    keys = {"part": part, "duplicates": 4}
     configure(project, **keys)
     done = project.tool("run", "measured")
     assert done.returncode != 0, done.stdout

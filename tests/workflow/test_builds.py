@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from project import needs, write_program
+from project import HOT, needs, ruby, write_program
 from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "svnbench", "hyperfine")
 
 STUDY = "builds"
-SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "seed": 1}}
-PART = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow", "cache": "hot-os"}
 TARGETS = ("measured", f"results/tables/{STUDY}")
 LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 
@@ -37,8 +35,8 @@ def wrap(project, build, name, text):
 
 def configure(project, builds, part, **keys):
     """Configure one round of a part of the grid with some builds."""
-    base = {"studies": [STUDY], "repositories": SMALL, "rounds": 1, "copies": 1}
-    project.configure(**base | keys, builds=builds, grid={STUDY: {"include": [part]}})
+    keys = {"repositories": ruby(0.001), **keys}
+    project.configure(part, study=STUDY, builds=builds, **keys)
 
 
 def libraries():
@@ -57,7 +55,7 @@ def measured(shared_project):
         "wrapped": {"prefix": wrapped, "library_path": libraries()},
         "mixed": {"client": "wrapped", "server": "system"},
     }
-    part = {**PART, "command": ["log", "null-log"], "ra": ["svn", "file"]}
+    part = {**HOT, "command": ["log", "null-log"], "ra": ["svn", "file"]}
     configure(shared_project, builds, part)
     shared_project.succeed(*TARGETS)
     return shared_project
@@ -124,7 +122,7 @@ def test_build_of_conda_is_made_once_and_measured(project, monkeypatch):
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     (project.path / "my.yaml").write_text("dependencies: [subversion=1.15.0]\n")
     builds = {"system": {}, "conda": {"conda": "my.yaml"}}
-    configure(project, builds, {**PART, "ra": ["svn", "http"]})
+    configure(project, builds, {**HOT, "ra": ["svn", "http"]})
     project.succeed(*TARGETS)
     (made,) = (p for p in (project.path / "results" / "builds").iterdir() if p.is_dir())
     found = project.rows(f"measurements/{STUDY}.csv")
@@ -157,8 +155,8 @@ def compared(project, rounds):
     """Return the rows of the comparison of builds by candidate."""
     builds = {name: {"prefix": name, "library_path": libraries()} for name in ("same", "slower")}
     # A dump of just over a shard takes over half a second. Without duplicates nothing is called.
-    keys = {"repositories": {"ruby": {**SMALL["ruby"], "scale": 0.0222}}, "duplicates": 1}
-    part = {**PART, "command": "dump", "cache": "hot-svn"}
+    keys = {"repositories": ruby(0.0222), "duplicates": 1}
+    part = {**HOT, "command": "dump", "cache": "hot-svn"}
     configure(project, {"system": {}, **builds}, part, rounds=rounds, **keys)
     project.succeed(TARGETS[1], timeout=1200)
     table = project.rows(f"tables/{STUDY}/first-vs-build.csv")
@@ -183,7 +181,7 @@ def test_build_slower_client_is_detected_and_equal_client_is_not(project):
 @pytest.mark.slow
 def test_build_of_another_release_runs_its_programs_over_each_access(trixie, project):
     builds = {"system": {}, "trixie": {"prefix": str(trixie)}}
-    configure(project, builds, {**PART, "ra": ["svn", "http", "file"]})
+    configure(project, builds, {**HOT, "ra": ["svn", "http", "file"]})
     project.succeed("measured")
     ran = [r for r in project.rows(f"measurements/{STUDY}.csv") if r["build"] == "trixie"]
     assert {row["ra"] for row in ran} == {"svn", "http", "file"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from project import make_project, needs, servers_of
+from project import STUDY, make_project, needs, ruby, servers_of
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import Programs
 
@@ -17,9 +17,6 @@ pytestmark = [
     pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn"),
 ]
 
-STUDY = "fsfs-san-2014"
-RUBY = {"source": "generated", "profile": "ruby", "scale": 0.0222, "seed": 1}  # one full shard
-TINY = {"ruby": {**RUBY, "scale": 0.0005}}
 LOG = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow"}
 FAST = {"format": "f7", "packing": "nopack", "config": "fast", "cache": "hot-svn"}
 ALL = [
@@ -42,12 +39,7 @@ def elapsed(project, cell, number=1):
 
 @pytest.fixture(scope="module")
 def measured(shared_project):
-    shared_project.configure(
-        repositories={"ruby": {**RUBY, "scale": 0.005}},
-        rounds=1,
-        copies=1,
-        grid={STUDY: {"include": ALL}},
-    )
+    shared_project.configure(*ALL, repositories=ruby(0.005))
     shared_project.succeed("measured", f"results/tables/{STUDY}")
     return shared_project
 
@@ -82,7 +74,7 @@ def test_run_each_cell_has_the_evidence_of_its_label(measured):
 @pytest.mark.slow
 def test_run_cold_log_of_packed_repository_reads_less(project):
     part = {**LOG, "packing": ["nopack", "pack"], "cache": "cold"}
-    configure_tiny(project, part, repositories={"ruby": RUBY})
+    project.configure(part, repositories=ruby(0.0222))
     project.succeed(f"results/tables/{STUDY}")
     found = {(row["ra"], row["packing"]): row for row in project.rows(f"measurements/{STUDY}.csv")}
     for ra in ("svn", "http", "file"):
@@ -126,20 +118,15 @@ def test_server_configuration_edited_measures_its_cells_only(measured):
 def tiny():
     """A project after a run of two cells. The tests below extend it in their order."""
     for project in make_project():
-        configure_tiny(project, HOT)
+        project.configure(HOT)
         project.succeed("measured")
         assert len(project.exports()) == 2
         yield project
 
 
-def configure_tiny(project, *include, **keys):
-    grid = {STUDY: {"include": list(include)}}
-    project.configure(**{"repositories": TINY, "rounds": 1, "copies": 1, "grid": grid, **keys})
-
-
 def test_new_rounds_and_values_are_measured_alone(tiny):
     before = tiny.exports()
-    configure_tiny(tiny, HOT, F8, rounds=2, copies=2)
+    tiny.configure(HOT, F8, rounds=2, copies=2)
     done = tiny.snakemake("-n")
     found = re.search(r"(\d+) cell-rounds? to measure|^cell +(\d+)", done.stdout, re.MULTILINE)
     assert found and int(found[1] or found[2]) == 4, done.stdout
@@ -154,7 +141,7 @@ def test_copies_lost_are_made_again_and_keep_results(tiny):
     for folder in ("storage", "scratch"):
         for path in (tiny.path / folder).iterdir():
             shutil.rmtree(path)
-    configure_tiny(tiny, HOT, rounds=2)
+    tiny.configure(HOT, rounds=2)
     tiny.succeed("measured")
     after = tiny.exports()
     assert {path: after[path] for path in before} == before and len(after) == len(before) + 2
@@ -162,7 +149,7 @@ def test_copies_lost_are_made_again_and_keep_results(tiny):
 
 def test_run_over_the_time_limit_fails(tiny):
     before = tiny.exports()
-    configure_tiny(tiny, {**HOT, "ra": "svn", "command": "export"}, time_limit_s=0.001)
+    tiny.configure({**HOT, "ra": "svn", "command": "export"}, time_limit_s=0.001)
     tiny.fail("measured")
     assert tiny.exports().keys() == before.keys()
     log = tiny.log(STUDY, "export/svn/ruby/f7/nopack/slow/hot-os")
@@ -173,8 +160,7 @@ def test_run_over_the_time_limit_fails(tiny):
 def test_source_changed_makes_copies_and_cells_again(tiny):
     cell = "log/file/ruby/f7/nopack/slow/hot-os"
     before = tiny.context(STUDY, cell)["repository"]["youngest"]
-    larger = {"ruby": {**RUBY, "scale": 0.001}}
-    configure_tiny(tiny, {**HOT, "ra": "file"}, repositories=larger)
+    tiny.configure({**HOT, "ra": "file"}, repositories=ruby(0.001))
     tiny.succeed("measured")
     assert (before, tiny.context(STUDY, cell)["repository"]["youngest"]) == (23, 46)
 
@@ -184,7 +170,7 @@ def test_failed_cells_are_reported_and_measured_by_the_next_run(project):
     shutil.copytree(project.path / "config" / "servers" / "slow", broken)
     (broken / "httpd.conf").write_text("SVNNoSuchDirective on\n")
     (broken / "svnserve.args").write_text("--threads --no-such-option\n")
-    configure_tiny(project, {**HOT, "ra": ["svn", "http"], "config": ["slow", "broken"]})
+    project.configure({**HOT, "ra": ["svn", "http"], "config": ["slow", "broken"]})
     done = project.tool("run", f"--study={STUDY}")
     assert done.returncode == 1 and "RuleException" not in done.stdout, done.stdout
     assert len(project.exports()) == 2

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from project import needs, servers_of, wait_for, write_program
+from project import HOT, STUDY, needs, ruby, servers_of, wait_for, write_program
 from vcsbench.evidence import flags
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import Programs
@@ -21,8 +21,7 @@ pytestmark = [
     pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches"),
 ]
 
-STUDY = "fsfs-san-2014"
-SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.01, "seed": 1}}
+SMALL = ruby(0.01)
 PART = {"command": "log", "format": "f7", "packing": "nopack", "config": ["slow", "forking"]}
 GIB = 1 << 30
 
@@ -40,8 +39,7 @@ class Bench:
 
     def configure(self, **keys):
         ra = ["svn", "file", *(["http"] if Programs().httpd else [])]
-        grid = {STUDY: {"include": [{**PART, "ra": ra}]}}
-        self.project.configure(repositories=SMALL, rounds=99, copies=1, grid=grid, **keys)
+        self.project.configure({**PART, "ra": ra}, repositories=SMALL, rounds=99, **keys)
 
     def run(self, cells, **environment):
         """Measure one more round of each cell, with the programs of `bin`. Return the errors."""
@@ -432,11 +430,11 @@ def test_processor_busy_has_cpu_busy(bench):
 
 
 def test_threshold_changed_judges_again_and_measures_nothing(bench):
-    grid = {STUDY: {"include": [{**PART, "config": "slow", "ra": "file", "cache": "hot-os"}]}}
-    keys = {"repositories": SMALL, "rounds": 1, "copies": 1, "grid": grid}
+    part = {**HOT, "ra": "file"}
     found, exports = [], []
     for limit in (10**9, 0):
-        bench.project.configure(**keys, thresholds={"min_memory_available_mib": limit})
+        limits = {"min_memory_available_mib": limit}
+        bench.project.configure(part, repositories=SMALL, thresholds=limits)
         bench.project.succeed(f"results/measurements/{STUDY}.csv")
         found.append(bench.project.rows(f"measurements/{STUDY}.csv")[0]["flags"].split())
         exports.append(bench.project.exports())

@@ -6,15 +6,13 @@ import subprocess
 import pytest
 import yaml
 
-from project import ROOT, needs
+from project import HOT, ROOT, STUDY, needs
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
-STUDY = "fsfs-san-2014"
 # The projects have no duplicates.
 UNKNOWN = r" \[noise unknown: the grid has no duplicates\]"
-PART = {"command": "log", "ra": "file", "format": "f7", "config": "slow", "cache": "hot-os"}
-GRID = {STUDY: {"include": [PART], "exclude": [{"packing": "pack"}]}}
+PART = {**HOT, "ra": "file"}
 
 
 def readme_expectations():
@@ -62,7 +60,7 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
     shared_project, repository
 ):
     project = shared_project
-    project.configure(rounds=5, copies=1, grid=GRID)
+    project.configure(PART, rounds=5)
 
     expect(project)
     done = check(project, repository)
@@ -110,12 +108,12 @@ def assert_bundle_gives_the_same_page(project, page):
 @pytest.mark.slow
 def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
     project = shared_project
-    keys = {"copies": 1, "grid": GRID, "repository": str(repository)}
+    keys = {"rounds": 5, "repository": str(repository)}
     against = level("no-slower-than-old", 1)
     del against["level"]
     against |= {"compare": {"to": "1.14-old"}, "expect": {"over": "min", "at_least": 0.05}}
     expect(project, against)
-    project.configure(rounds=5, **keys)
+    project.configure(PART, **keys)
     done = project.snakemake("check")
     assert done.returncode == 1
     assert "[no baseline: 1.14-old" in done.stdout
@@ -128,7 +126,7 @@ def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
     assert "never overwritten" in done.stdout
 
     # The results still equal the baseline.
-    project.configure(rounds=5, baselines=["1.14-old"], **keys)
+    project.configure(PART, baselines=["1.14-old"], **keys)
     done = project.snakemake("check")
     assert done.returncode == 1
     assert "[same-runs: " in done.stdout
@@ -145,7 +143,7 @@ def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
     assert [time["name"] for time in history["times"]] == ["1.14-old", "now"]
     assert_bundle_gives_the_same_page(project, page)
 
-    project.configure(rounds=5, baselines=["gone"], **keys)
+    project.configure(PART, baselines=["gone"], **keys)
     done = project.snakemake("-n")
     assert done.returncode != 0
     assert "test.yaml: `baselines`: " in done.stdout
@@ -154,13 +152,13 @@ def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
 
 def test_check_invalid_expectations_are_refused(shared_project, repository):
     project = shared_project
-    project.configure(rounds=5, copies=1, grid=GRID)
+    project.configure(PART, rounds=5)
     expect(project, level("typing-error", 1, cash="hot-os"))
     done = check(project, repository)
     assert done.returncode == 1
     assert f"config/expectations.yaml: `{STUDY}[1]`: " in done.stdout
     assert "Traceback" not in done.stdout
-    project.configure(rounds=5, copies=1, grid=GRID, expectations=["gone.yaml"])
+    project.configure(PART, rounds=5, expectations=["gone.yaml"])
     done = check(project, repository)
     assert done.returncode == 1
     assert "test.yaml: `expectations`: " in done.stdout

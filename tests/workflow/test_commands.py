@@ -6,17 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from project import needs
+from project import HOT, STUDY, needs
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
-STUDY = "fsfs-san-2014"
 CELL = "log/svn/ruby/f7/nopack/fast/hot-svn"
-SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
-PART = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow", "cache": "hot-os"}
-GRID = {
-    STUDY: {"include": [{**PART, "ra": ["svn", "file"]}, {**PART, "ra": "file", "packing": "pack"}]}
-}
+PARTS = {**HOT, "ra": ["svn", "file"]}, {**HOT, "ra": "file", "packing": "pack"}
 
 
 def seconds(report):
@@ -27,7 +22,7 @@ def seconds(report):
 
 
 def test_plan_before_and_after_a_run_forecasts_missing_stages(project):
-    project.configure(repositories=SMALL, rounds=1, copies=1, grid=GRID)
+    project.configure(*PARTS)
     done = project.tool("plan")
     assert done.returncode == 0, done.stdout
     for text in ("4 cells", "1 skipped", "23 revisions", "127.0.0.1", "thresholds.min_rounds"):
@@ -37,7 +32,7 @@ def test_plan_before_and_after_a_run_forecasts_missing_stages(project):
     assert not made and not (project.path / "results").exists()
 
     project.succeed("measured")
-    project.configure(repositories=SMALL, rounds=60, copies=1, grid=GRID)
+    project.configure(*PARTS, rounds=60)
     stages = seconds(project.tool("plan").stdout)
     assert stages["loading"] == stages["copying"] == 0
     # Two cells, 59 rounds, from half a second each.
@@ -45,7 +40,7 @@ def test_plan_before_and_after_a_run_forecasts_missing_stages(project):
 
 
 def test_plan_and_doctor_with_bad_configuration_print_one_sentence(project):
-    project.configure(repositories=SMALL, rounds="many")
+    project.configure(rounds="many")
     for action, expected in (("plan", 1), ("doctor", 2)):
         done = project.tool(action)
         assert done.returncode == expected
@@ -53,7 +48,7 @@ def test_plan_and_doctor_with_bad_configuration_print_one_sentence(project):
 
 
 def test_show_measure_and_clean_use_prepared_copies_only(project):
-    project.configure(repositories=SMALL, rounds=1, copies=1)
+    project.configure()
     unprepared = project.tool("show", CELL)
     assert unprepared.returncode == 1 and "are not prepared" in unprepared.stdout
     project.prepare()

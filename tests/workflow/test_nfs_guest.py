@@ -10,13 +10,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from project import ROOT, needs
+from project import ROOT, needs, ruby
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages import guest
 
 STUDY = "working-copy-2012"
-SMALL = {"source": "generated", "profile": "large-tree", "scale": 0.002, "seed": 1}
 PART = {"repo": "small", "reflink": "off", "pristines": "stored", "network_delay": "0"}
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
@@ -26,14 +25,9 @@ pytestmark = [
 
 def measure(project, **include):
     """Measure cells of the study in a small project, and return the runs, which must be valid."""
-    project.configure(
-        studies=[STUDY],
-        repositories={"small": SMALL},
-        filesystems={"nfs": "guest", "guest-local": "guest"},
-        rounds=1,
-        copies=1,
-        grid={STUDY: {"include": [{**PART, **include}]}},
-    )
+    keys = {"repositories": ruby(0.002, "small", "large-tree")}
+    keys |= {"filesystems": {"nfs": "guest", "guest-local": "guest"}}
+    project.configure({**PART, **include}, study=STUDY, **keys)
     (project.path / ".tools").mkdir(exist_ok=True)
     (project.path / guest.TOOLS).symlink_to((ROOT / guest.TOOLS).resolve())
     project.succeed("measured")

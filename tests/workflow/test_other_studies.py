@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from project import ROOT, mounted, needs, open_folder
+from project import ROOT, mounted, needs, open_folder, ruby
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import can_drop_caches
 from vcsbench.storages import guest
 
-RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.005, "seed": 1}}
 SSD = "fsfs-ssd-2014"
 
 
@@ -36,15 +35,10 @@ def test_load_is_timed_into_new_repositories_and_verified(project, memory):
     load = {"command": "load", "format": "f7", "config": ["slow", "fast"]}
     load_f6 = {"command": "load", "format": "f6", "config": "slow", "storage": "ssd"}
     dump = {"command": "dump", "format": "f7", "packing": "nopack", "storage": "ssd"}
-    project.configure(
-        studies=[SSD],
-        repositories={"ruby": {**RUBY["ruby"], "scale": 0.002}},
-        rounds=1,
-        copies=1,
-        storages={"ssd": str(project.path / "storage"), "ram": str(memory)},
-        storage="ssd",
-        grid={SSD: {"include": [load, load_f6, {**dump, "config": "slow", "cache": "hot"}]}},
-    )
+    parts = load, load_f6, {**dump, "config": "slow", "cache": "hot"}
+    storages = {"ssd": str(project.path / "storage"), "ram": str(memory)}
+    keys = {"repositories": ruby(0.002), "storages": storages, "storage": "ssd"}
+    project.configure(*parts, study=SSD, **keys)
     project.succeed("measured")
     runs = {row["cell"]: row for row in project.rows(f"measurements/{SSD}.csv")}
     loads = {cell: row for cell, row in runs.items() if row["command"] == "load"}
@@ -71,15 +65,10 @@ def test_load_is_timed_into_new_repositories_and_verified(project, memory):
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
 def test_load_on_full_storage_fails_its_cells_only(project):
     with mounted(project.path / "small", "size=600k,mode=755") as small:
-        project.configure(
-            studies=[SSD],
-            repositories={"ruby": {**RUBY["ruby"], "scale": 0.02}},
-            rounds=1,
-            copies=1,
-            storages={"ssd": str(project.path / "storage"), "ram": str(small)},
-            storage="ssd",
-            grid={SSD: {"include": [{"command": "load", "format": "f7", "config": "slow"}]}},
-        )
+        storages = {"ssd": str(project.path / "storage"), "ram": str(small)}
+        keys = {"repositories": ruby(0.02), "storages": storages, "storage": "ssd"}
+        load = {"command": "load", "format": "f7", "config": "slow"}
+        project.configure(load, study=SSD, **keys)
         done = project.tool("run", "measured")
         output = done.stdout
         assert done.returncode != 0
@@ -120,13 +109,8 @@ def test_default_grid_has_no_invalid_run(project, study):
         (project.path / guest.TOOLS).symlink_to((ROOT / guest.TOOLS).resolve())
     with open_folder("/dev/shm") as memory:
         storage = str(project.path / "storage")
-        project.configure(
-            studies=[study],
-            repositories=scaled(),
-            storages={"disk": storage, "ssd": storage, "ram": str(memory)},
-            rounds=1,
-            copies=1,
-        )
+        storages = {"disk": storage, "ssd": storage, "ram": str(memory)}
+        project.configure(study=study, repositories=scaled(), storages=storages)
         project.succeed("measured")
     runs = project.rows(f"measurements/{study}.csv")
     grid = [row for row in project.rows(f"grid/{study}.csv") if not row["skip"]]

@@ -9,16 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from project import mounted_ext4, needs
+from project import HOT, mounted_ext4, needs, ruby
 from vcsbench.subjects import fsfs, repository
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
 
-STUDY = "fsfs-san-2014"
-PART = {"command": "log", "ra": "file", "format": ["f6", "f7"], "packing": "nopack"}
-PART |= {"config": "slow", "cache": "hot-os"}
-SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "seed": 1}}
-KEYS = {"repositories": SMALL, "rounds": 2, "copies": 2, "grid": {STUDY: {"include": [PART]}}}
+PART = {**HOT, "ra": "file", "format": ["f6", "f7"]}
+TWO = {"repositories": ruby(0.001), "rounds": 2, "copies": 2}
 
 
 def copy_path(project, name):
@@ -41,7 +38,7 @@ def commit(copy):
 
 
 def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project):
-    project.configure(**{**KEYS, "rounds": 1, "copies": 1})
+    project.configure(PART, repositories=ruby(0.001))
     project.prepare()
     six, seven = (copy_path(project, f"ruby.{fmt}.nopack.1") for fmt in ("f6", "f7"))
     commit(seven)
@@ -62,7 +59,7 @@ def test_copies_changed_or_swapped_fail_their_cell_and_are_made_again(project):
 
 @pytest.mark.slow
 def test_copy_with_other_bytes_is_not_copied_from(project):
-    project.configure(**{**KEYS, "rounds": 1})
+    project.configure(PART, **{**TWO, "rounds": 1})
     project.prepare()
     good, bad = copy_path(project, "ruby.f7.nopack.1"), copy_path(project, "ruby.f7.nopack.2")
     # No time changes when a device does this, so the label is given the times of a file written to.
@@ -80,7 +77,7 @@ def test_copy_with_other_bytes_is_not_copied_from(project):
 
 
 def test_loaded_repository_damaged_is_loaded_again(project):
-    project.configure(**KEYS)
+    project.configure(PART, **TWO)
     project.succeed("results/loaded/ruby.json")
     loaded = Path(project.json("loaded/ruby.json")["path"])
     flip(loaded / "f7.nopack")
@@ -106,7 +103,7 @@ def disk(project, tmp_path):
 @pytest.mark.parametrize("where", [pytest.param("scratch", marks=pytest.mark.slow), "storage"])
 def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk, where):
     full = disk(where)
-    project.configure(**KEYS)
+    project.configure(PART, **TWO)
     # The disk fills up after the check of free space.
     module = project.path / "workflow" / "vcsbench" / "prepare"
     if where == "scratch":
@@ -150,7 +147,7 @@ def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk
 
 def test_storage_read_only_after_a_run_is_refused(project, disk):
     path = disk("storage")
-    project.configure(**KEYS)
+    project.configure(PART, **TWO)
     project.prepare()
     shutil.rmtree(copy_path(project, "ruby.f7.nopack.1"))
     subprocess.run(["mount", "-o", "remount,ro", path], check=True)
@@ -167,7 +164,7 @@ def test_clean_storage_and_results_behind_links_keeps_files_of_the_user(project)
         (folder / "precious").write_text("mine")
     shutil.rmtree(project.path / "storage")
     (project.path / "storage").symlink_to(real)
-    project.configure(**KEYS)
+    project.configure(PART, **TWO)
     project.prepare()
     assert project.tool("clean").returncode == 0
     paths = {str(path.relative_to(real)) for path in real.rglob("*")}

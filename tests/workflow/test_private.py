@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from project import measurements_of, needs, write_program
+from project import STUDY, measurements_of, needs, write_program
 from vcsbench import isolation
 from vcsbench.programs import Programs
 
@@ -21,7 +21,6 @@ pytestmark = [
     pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn"),
 ]
 
-STUDY = "fsfs-san-2014"
 SECRET = "the secret of this repository"
 AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
@@ -104,12 +103,9 @@ def test_run_of_a_private_repository_shows_nothing_to_other_users(project, priva
     temporary = project.path / "pbs.12[3].server" / "tmp user"
     temporary.mkdir(parents=True)
     temporary.chmod(0o700)
-    project.configure(
-        repositories={"mine": {"source": "svn", "path": str(private)}},
-        storages={"disk": str(storage)},
-        scratch=str(storage),
-        rounds=1, copies=1, grid={STUDY: {"include": [CELLS]}},
-    )  # fmt: skip
+    keys = {"storages": {"disk": str(storage)}, "scratch": str(storage)}
+    mine = {"mine": {"source": "svn", "path": str(private)}}
+    project.configure(CELLS, repositories=mine, **keys)
     spy = Spy(storage, temporary)
     spy.start()
     umask = os.umask(0o077)
@@ -130,10 +126,8 @@ def test_run_of_a_private_repository_shows_nothing_to_other_users(project, priva
 
 @pytest.mark.skipif(sys.base_prefix.startswith("/usr"), reason="the system's own Python")
 def test_run_of_a_plain_user_serves_a_private_repository_in_a_network_of_its_own(project, private):
-    project.configure(
-        repositories={"mine": {"source": "svn", "path": str(private)}},
-        rounds=1, copies=1, grid={STUDY: {"include": [{**CELLS, "command": "log"}]}},
-    )  # fmt: skip
+    mine = {"mine": {"source": "svn", "path": str(private)}}
+    project.configure({**CELLS, "command": "log"}, repositories=mine)
     subprocess.run(["chown", "-R", "12345:12345", project.path], check=True)
     command = project.command(measurements_of(STUDY))
     (project.path / "python").mkdir()
@@ -172,10 +166,7 @@ def test_cell_whose_client_or_copy_is_lost_in_a_run_fails_with_one_sentence(
     project, ra, cache, act, expected
 ):
     cell = {"command": "log", "repo": "ruby", "ra": ra, "cache": cache}
-    tiny = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
-    project.configure(
-        repositories={"ruby": tiny}, rounds=1, copies=1, grid={STUDY: {"include": [{**CELLS, **cell}]}},
-    )  # fmt: skip
+    project.configure({**CELLS, **cell})
     project.prepare()
     copy = next((project.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.1"))
     # One earlier run counts the reads of the client.

@@ -10,14 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from project import needs
+from project import HOT, STUDY, needs
 
 pytestmark = needs("svn", "svnadmin", "svnserve", "hyperfine")
 
-STUDY = "fsfs-san-2014"
-PART = {"command": "log", "format": "f7", "config": "slow", "cache": "hot-os"}
-GRID = {STUDY: {"include": [{**PART, "ra": ["file", "svn"]}]}}
-RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.001, "seed": 1}}
 # With two cell-rounds of fixed cost.
 STAGES = (
     "6 cell-rounds to measure",
@@ -42,7 +38,7 @@ def account(project):
 @pytest.fixture(scope="module")
 def ran(shared_project):
     """A project after a run, and the output of the run."""
-    shared_project.configure(repositories=RUBY, rounds=2, copies=1, grid=GRID)
+    shared_project.configure({**HOT, "ra": ["file", "svn"]}, rounds=2)
     done = shared_project.tool("run", "measured")
     assert done.returncode == 0, done.stdout
     return shared_project, done.stdout

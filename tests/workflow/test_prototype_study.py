@@ -8,37 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from project import needs, servers_of, write_program
+from project import needs, ruby, servers_of, write_program
 from vcsbench import processes
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.machine import can_drop_caches
 
 STUDY = "server-prototype-2010"
-TSVN = {"source": "generated", "profile": "tsvn", "scale": 0.003, "seed": 1}
+TSVN = ruby(0.003, "tsvn", "tsvn")
 TRUNK = {"repo": "tsvn", "build": "trunk"}
-
-
-def configure(project, *include, **over):
-    usual = {
-        "studies": [STUDY],
-        "repositories": {"tsvn": TSVN},
-        "rounds": 1,
-        "copies": 1,
-        "grid": {STUDY: {"include": list(include)}},
-    }
-    project.configure(**{**usual, **over})
 
 
 @needs("svn", "svnserve", "hyperfine", "strace")
 @pytest.mark.skipif(not can_drop_caches(), reason="takes root to drop caches")
 def test_prototype_study_runs_from_grid_to_report(project):
-    configure(
-        project,
+    project.configure(
         {**TRUNK, "command": "verify"},
         {**TRUNK, "command": "export", "wire_compression": "off"},
         {**TRUNK, "command": "export", "ra": "svn", "wire_compression": "on"},
         {**TRUNK, "command": "exports", "wire_compression": "off", "clients": ["1", "3"]},
         {**TRUNK, "command": ["log -v", "log -q"], "cache": "hot"},
+        study=STUDY,
+        repositories=TSVN,
     )
     # The study has no value for three clients.
     file = project.path / "config" / "studies" / f"{STUDY}.yaml"
@@ -116,10 +106,11 @@ def test_client_hanging_ends_all_clients_and_the_server(project):
         hang = 'case "$*" in */targets/*/2) exec sleep 60.5;; esac\n' if program == "svn" else ""
         write_program(prefix / program, f'#!/bin/sh\n{hang}exec {real} "$@"\n')
     (project.path / "hangs").chmod(0o755)
-    configure(
-        project,
+    project.configure(
         {**TRUNK, "command": "exports", "wire_compression": "off", "clients": "2"},
         builds={"trunk": {"prefix": "hangs", "library_path": library_folder()}},
+        study=STUDY,
+        repositories=TSVN,
         time_limit_s=3,
     )
     began = time.monotonic()

@@ -10,16 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from project import ROOT, measurements_of, needs
+from project import HOT, ROOT, STUDY, measurements_of, needs, ruby
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
-STUDY = "fsfs-san-2014"
-SMALL = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
-PART = {
-    **{"command": "log", "ra": "svn", "repo": "ruby", "format": "f7", "packing": "nopack"},
-    **{"config": "slow", "cache": "hot-os"},
-}
+SMALL = ruby(0.0005)
+PART = {**HOT, "ra": "svn", "repo": "ruby"}
 HALVED = '''"""A generated history of half the scale."""
 
 from vcsbench.sources.generated import GeneratedSource
@@ -52,7 +48,7 @@ class Extended:
     def run(self, *targets, **keys):
         """Run the workflow. Return the cells with a new result."""
         before = self.project.exports()
-        self.project.configure(**{"rounds": 1, "copies": 1, **keys})
+        self.project.configure(**keys)
         self.project.succeed(*targets)
         after = self.project.exports()
         return [str(Path(path).parent) for path, at in after.items() if before.get(path) != at]

@@ -7,14 +7,13 @@ import subprocess
 
 import pytest
 
-from project import needs, write_program
+from project import STUDY, needs, ruby, write_program
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import read_metadata, write_metadata
 
 pytestmark = needs("svn", "svnadmin", "svnmucc", "hyperfine")
 
-STUDY = "fsfs-san-2014"
-TINY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.002, "seed": 1}}
+TINY = ruby(0.002)
 CELLS = {"ra": "file", "format": ["f6", "f7", "f8"], "packing": "nopack", "config": "slow"}
 
 # A client in front of the real one. The second run, which is timed, loses a file of the export from
@@ -85,8 +84,7 @@ def test_client_leaving_out_work_is_detected(project):
     part = {**CELLS, "command": ["log", "export"], "cache": "hot-os"}
     # The client counts its runs, so no run may be measured again.
     no_retry = {"ignore_below_mib": 1000}
-    keys = {"thresholds": no_retry, "grid": {STUDY: {"include": [part]}}}
-    project.configure(repositories=TINY, rounds=2, copies=2, **keys)
+    project.configure(part, repositories=TINY, rounds=2, copies=2, thresholds=no_retry)
     project.succeed()
     # The timed export of round 2 lacks a file, and its warm-up run has it.
     trees = works(project, "export")
@@ -182,7 +180,7 @@ CONTENT = "as many of all that is counted, but names or contents differ"
 @pytest.mark.slow
 def test_copy_damaged_with_accepted_state_is_detected(project):
     part = {**CELLS, "command": ["log", "export", "dump"], "cache": "hot-os"}
-    project.configure(repositories=TINY, rounds=1, copies=1, grid={STUDY: {"include": [part]}})
+    project.configure(part, repositories=TINY)
     project.prepare()
     damage(project, "f7", alter_an_author)
     measure(project)

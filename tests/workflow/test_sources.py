@@ -7,16 +7,14 @@ import pytest
 
 from dump_streams import DATE, HEAD, copied, deleted, file, folder, revision
 from git_histories import FILE, SUBMODULE, Commit, make_git
-from project import needs, serve_with_password
+from project import HOT, STUDY, needs, serve_with_password
 from vcsbench.config.validation import read_yaml
 from vcsbench.files import IMPOSSIBLE_PATHS
 from vcsbench.formats import FormatFile, read_format
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
-STUDY = "fsfs-san-2014"
-PART = {"command": "log", "ra": "file", "format": "f7", "packing": "nopack"}
-PART |= {"config": "slow", "cache": "hot-os"}
+PART = {**HOT, "ra": "file"}
 PASSWORD = "s3cr3t-w0rd"
 OLD = (
     HEAD
@@ -39,8 +37,7 @@ def create(path):
 
 def measure(project, *targets, grid=(PART,), **keys):
     """Measure cells, by default one. Return the output of a failed run, or ""."""
-    grids = {STUDY: {"include": list(grid)}}
-    project.configure(rounds=1, copies=1, grid=grids, **keys)
+    project.configure(*grid, **keys)
     done = project.snakemake(*targets)
     assert PASSWORD not in done.stdout
     return "" if done.returncode == 0 else done.stdout or "it printed nothing"
@@ -66,7 +63,7 @@ def test_password_of_a_url_is_in_no_file_of_a_run(project, address):
     source = {"source": "svn", "url": f"svn://bob:{PASSWORD}@{address}", "tree": "p/trunk"}
     grid = ({**PART, "repo": "far"},)
     keys = {"repositories": {"far": source}, "grid": grid}
-    project.configure(repositories={"far": source}, rounds=1, copies=1)
+    project.configure(repositories={"far": source})
     before = files_with(PASSWORD, project.path)
     output = measure(project, **keys)
     assert not output, output
@@ -131,8 +128,7 @@ def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project):
     studies = read_yaml(project.path / "config" / "config.yaml")["studies"]
     part = {"command": "log", "ra": "file", "config": "default", "cache": "hot-os"}
     part |= {"format": ["current", "upgraded", "f6"], "packing": "current"}
-    keys = {"rounds": 1, "copies": 1, "grid": {study: {"include": [part]}}, "studies": studies}
-    project.configure(repository=str(own), **keys)
+    project.configure(part, study=study, repository=str(own), studies=studies)
     project.succeed()
     assert len([path for path in project.exports() if "/mine/" in path]) == 3
     page = project.page(study)

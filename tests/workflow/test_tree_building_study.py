@@ -17,13 +17,7 @@ pytestmark = needs("hyperfine", "svn", "svnadmin")
 
 
 def configure(project, *include, **over):
-    usual = {
-        "studies": [STUDY],
-        "rounds": 1,
-        "copies": 1,
-        "grid": {STUDY: {"include": list(include)}},
-    }
-    project.configure(**{**usual, **over})
+    project.configure(*include, study=STUDY, **over)
     built = ROOT / ".tools"
     if built.exists() and not (project.path / ".tools").exists():
         (project.path / ".tools").symlink_to(built)

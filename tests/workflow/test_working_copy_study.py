@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from project import ROOT, free_port, mounted, needs, wait_for
+from project import ROOT, free_port, mounted, needs, ruby, wait_for
 from vcsbench.axes.client_server import REFLINK_LIBRARY
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages.filesystems import why_cannot_make
 
 STUDY = "working-copy-2012"
-LARGE = {"large": {"source": "generated", "profile": "large-tree", "scale": 0.01, "seed": 1}}
 MAKEABLE = ("btrfs", "ext4", "xfs", "tmpfs")
 PLAIN = {"repo": "large", "reflink": "off", "pristines": "stored"}
 ON_BTRFS = {**PLAIN, "filesystem": "btrfs", "sqlite_locking": "default"}
@@ -32,16 +31,9 @@ clones = pytest.mark.skipif(
 
 
 def configure(project, *include, **over):
-    usual = {
-        "studies": [STUDY],
-        "repositories": LARGE,
-        "rounds": 1,
-        "copies": 1,
-        "runs": "auto",
-        "filesystems": dict.fromkeys(MAKEABLE, "make"),
-        "grid": {STUDY: {"include": list(include)}},
-    }
-    project.configure(**{**usual, **over})
+    usual = {"repositories": ruby(0.01, "large", "large-tree"), "runs": "auto"}
+    usual |= {"filesystems": dict.fromkeys(MAKEABLE, "make")}
+    project.configure(*include, study=STUDY, **{**usual, **over})
     library = project.path / REFLINK_LIBRARY
     if (ROOT / REFLINK_LIBRARY).exists() and not library.exists():
         library.parent.mkdir(parents=True)
@@ -230,12 +222,7 @@ def test_remote_server_is_measured_without_server_evidence(project):
 def test_remote_server_skips_cells_of_server_settings(project):
     study = "fsfs-san-2014"
     part = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "hot-os", "config": "slow"}
-    configure(
-        project,
-        studies=[study],
-        grid={study: {"include": [part]}},
-        server={"host": "elsewhere", "url": "svn://elsewhere/large"},
-    )
+    project.configure(part, server={"host": "elsewhere", "url": "svn://elsewhere/large"})
     project.succeed(f"results/grid/{study}.csv")
     skips = {row["skip"] for row in project.rows(f"grid/{study}.csv")}
     assert len(skips) == 1 and "elsewhere" in skips.pop()
