@@ -255,7 +255,7 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
     )  # five rounds, and one in the key
     for text in (
         "elapsed not packed ÷ elapsed packed = 1.2",
-        ": 5 rounds, 5 runs.",
+        "cold log over http (ruby, f6, not packed, default settings): 5 rounds, 5 runs.",
         "make show CELL=log/http/ruby/f6/nopack/slow/cold STUDY=fsfs-san-2014",
         "make measure CELL=log/http/ruby/f6/pack/slow/cold",
         "ARGS='--forcerun results/cells/fsfs-san-2014/log/http/ruby/f6/nopack/slow/cold/round1.json ",
@@ -349,6 +349,17 @@ def test_copy_has_the_shown_numbers(page, tmp_path):
     rows = [line.split(",") for line in text.splitlines()]
     assert rows[0][-2:] == ["shown", "marks"] and [row[-2] for row in rows[1:]] == shown
     assert {row[rows[0].index("ra")] for row in rows[1:]} == {"svn"}
+
+
+def test_copy_of_a_command_has_its_text_only(page, tmp_path):
+    steps = """
+    const blocks = all("pre").filter((block) => block.textContent.includes("make report"));
+    blocks[0].previousElementSibling.click();
+    await until(() => !note.hidden);
+    return [root.dataset.copied, blocks[0].textContent, all("pre").length, all(".copy + pre").length];
+    """
+    text, shown, blocks, copyable = drive(page, tmp_path, steps)
+    assert text == shown and "Copy" not in text and blocks == copyable > 1
 
 
 AXE = importlib.util.find_spec("axe_core_python")

@@ -1,6 +1,8 @@
 """Verdicts on the findings of the studies, on published and on synthetic measured numbers."""
 
 import math
+import shlex
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from scipy import stats
 from unit.study_grid import published_numbers
 from unit.synthetic import rows_frame
 from vcsbench.config.definitions import read_findings
+from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics.contract import (
@@ -34,6 +37,7 @@ CONFIG = Path(__file__).parents[2] / "config"
 FINDINGS = CONFIG / "published" / "findings.yaml"
 AXES = ["command", "format"]
 LOGS = {"command": ["log", "null-log"]}
+TOO_FEW = "too few rounds: {n} measured, `rounds: 5` allows a verdict"
 
 
 def finding(**changes):
@@ -111,8 +115,8 @@ def test_findings_hold_on_published_numbers(name, count):
         ([1.0, 1.01, 0.99, 1.0, 1.02], "differs", ""),
         ([3.0, 3.01, 2.99, 3.0, 3.02], "differs", ""),
         ([1.7, 1.9, 1.75, 1.85, 1.802], "inconclusive", Reason("on-bound").text),
-        ([1.0, 1.01, 0.99, 1.0], "inconclusive", "low n: 4 rounds"),
-        ([2.0], "inconclusive", "low n: 1 round"),
+        ([1.0, 1.01, 0.99, 1.0], "inconclusive", TOO_FEW.format(n=4)),
+        ([2.0], "inconclusive", TOO_FEW.format(n=1)),
     ],
 )
 def test_evaluate_findings_known_ratios_have_verdicts(ratios, verdict, why):
@@ -216,6 +220,51 @@ CPU = level("client_cpu_pct", "median", at_least=90)
 def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, codes):
     published = Conditions(1, "", "spinning disk", "another machine")
     assert codes_of(ratio, published, check, cache=cache, storages=[storage]) == codes
+
+
+@pytest.mark.parametrize(
+    ("code", "study", "config"),
+    [
+        ("scale", "s", {"repositories": {"ruby": {"scale": 0.522}}}),
+        ("other-storage", "s", {"storages": {"other": "/mnt/other"}, "storage": "other"}),
+        (
+            "newer-version",
+            "builds",
+            {
+                "builds": {"old": {"prefix": "/opt/svn-1.9"}, "new": {}},
+                "grid": {
+                    "builds": {
+                        "include": [
+                            {"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]},
+                        ]
+                    }
+                },
+            },
+        ),
+    ],
+)
+def test_possible_reasons_have_commands_that_write_their_configuration(
+    tmp_path, code, study, config
+):
+    published = Conditions(1, "1.9", "spinning disk")
+    found = reasons_of(1.2, published, versions=["1.14.2"], storages=["SSD"])
+    (test,) = (reason.test for reason in found if reason.code == code)
+    make, _, run = test.partition("`")[2].rstrip("`").partition(" && ")
+    subprocess.run(["sh", "-c", make], cwd=tmp_path, check=True)
+    (file,) = tmp_path.iterdir()
+    assert read_yaml(file) == config
+    assert shlex.split(run) == [
+        "make",
+        "report",
+        f"STUDY={study}",
+        f"ARGS=--configfile {file.name}",
+    ]
+
+
+def test_possible_reasons_of_cells_that_the_study_builds_lacks_have_no_command():
+    published = Conditions(1, "1.9", "")
+    (reason,) = reasons_of(1.2, published, repo="bsd", cache="hot", versions=["1.14.2"])
+    assert (reason.code, reason.test) == ("newer-version", "")
 
 
 @pytest.mark.parametrize(

@@ -117,8 +117,8 @@ function timeAndCounts(sides) {
 }
 
 function evidenceOf({ name, cell }) {
-  const { evidence, rounds, runs } = known.cells[cell];
-  return [made("h3", `${name}: evidence`), made("p", "", made("code", cell), `: ${rounds} rounds, ${runs[1]} runs.`),
+  const { evidence, rounds, runs, words } = known.cells[cell];
+  return [made("h3", `${name}: evidence`), made("p", `${words}: ${rounds} rounds, ${runs[1]} runs. In commands: `, made("code", cell)),
           made("ul", "", ...evidence.map((sentence) => made("li", sentence)))];
 }
 
@@ -139,7 +139,8 @@ function fillDetail(name, keys) {
     made("p", `Measured: ${number.text} ${unit}. ${number.published ? `Published: ${number.published} ${unit}, on another machine.` : ""}`),
     made("ul", "", ...number.sentences.map((sentence) => made("li", sentence))),
     ...runsShown(sides, table), timeAndCounts(sides), ...sides.flatMap(evidenceOf), made("h3", "Commands"),
-    made("ul", "", ...commands.map(([what, command]) => made("li", `${what} `, made("code", command)))));
+    ...commands.map(([what, command]) => made("div", what, commandOf(command))));
+  makeCommandsCopyable(detail);
   return true;
 }
 

@@ -223,9 +223,10 @@ function applyFirst(values, { gains, lacking }) {
   if (lacking.length && answers.include.length) {
     const number = countOf(lacking);
     const time = answers.cell_s ? ` (${number} cells, about ${durationOf(number * answers.cell_s)})` : "";
-    lines.push(made("details", "", made("summary", `Measure the cells marked –, too${time}`), made("pre", commandToAdd(lacking))));
+    lines.push(made("details", "", made("summary", `Measure the cells marked –, too${time}`), commandOf(commandToAdd(lacking))));
   }
   first.replaceChildren(...lines);
+  makeCommandsCopyable(first);
 }
 
 // The number of comparisons that fit the picks, by result.
@@ -303,6 +304,7 @@ async function start() {
     makeCopyable(grid);
     if (grid.measured || !grid.pair?.querySelector(".measured")) makeSortable(grid);
   }
+  makeCommandsCopyable(document);
   await readDetails();
   answers = await unpacked("answers");
   makeCase();

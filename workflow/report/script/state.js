@@ -62,6 +62,10 @@ function made(tag, text = "", ...children) {
   return element;
 }
 
+function commandOf(text) {
+  return Object.assign(made("pre", text), { className: "command", tabIndex: 0 });
+}
+
 function keysOf(element) {
   return Object.fromEntries(new URLSearchParams(element?.dataset.of ?? ""));
 }

@@ -233,13 +233,26 @@ async function copied(text) {
   }
 }
 
-function makeCopyable(grid) {
+function copyButton(label, textOf, name) {
   const button = Object.assign(made("button", "Copy"), { type: "button", className: "copy" });
-  button.setAttribute("aria-label", `Copy as CSV: ${grid.table.getAttribute("aria-label")}`);
+  button.setAttribute("aria-label", label);
   button.addEventListener("click", async () => {
-    const text = asCsv(grid);
+    const text = textOf();
     document.documentElement.dataset.copied = text;
-    showNote(await copied(text) ? "Copied as CSV." : text);
+    showNote(await copied(text) ? `${name} copied.` : text);
   });
-  grid.figure.querySelector("figcaption").append(button);
+  return button;
+}
+
+function makeCopyable(grid) {
+  const label = `Copy as CSV: ${grid.table.getAttribute("aria-label")}`;
+  grid.figure.querySelector("figcaption").append(copyButton(label, () => asCsv(grid), "CSV"));
+}
+
+// Each command below an element gets a button.
+function makeCommandsCopyable(element) {
+  for (const block of element.querySelectorAll("pre")) {
+    const text = block.textContent;
+    block.before(copyButton(`Copy: ${text.slice(0, 60)}`, () => text, "Command"));
+  }
 }

@@ -127,13 +127,6 @@ def has_other_output(run: RunRecord, context: Context) -> bool:
     return abs(written - work["captured_io"]["wchar"]) > WRITTEN_TOLERANCE_BYTES
 
 
-def by_reason(withheld: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, list[str]]:
-    places: dict[str, list[str]] = {}
-    for reason, keys in withheld:
-        places.setdefault(reason, []).append(" ".join(filter(None, keys.values())))
-    return places
-
-
 def majority(works: Mapping[Key, str]) -> set[Key]:
     """Return the keys with the most frequent work; none if there is a tie or nothing is known."""
     counts = Counter(work for work in works.values() if work and "\n" not in work).most_common(2)

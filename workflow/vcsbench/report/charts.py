@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT, MARGIN = 190, 18, 8
-FINDING_HEIGHT = 34
+FINDING_HEIGHT = 48
 MAX_FACTOR = 30.0
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 
@@ -80,10 +80,10 @@ def finding_picture(
     interval: tuple[float, float] | None,
     label: str,
     style: str = "",
+    unit: str = "",
 ) -> str:
-    """Return a band for the expected range, a diamond for the published value, and a dot with a whisker.
-
-    "" if no value is above 0.
+    """Return a band for the expected range, a diamond for the published value, and a dot with a whisker,
+    above an axis with numbers; "" if no value is above 0.
     """
     low, high = expected
     values = [v for v in (low, high, published, measured, *(interval or ())) if v and v > 0]
@@ -92,10 +92,11 @@ def finding_picture(
     axis = LogAxis(min(values) / 1.25, max(values) * 1.25)
     left = axis.x(low) if low and low > 0 else MARGIN / 2
     right = axis.x(high) if high and high > 0 else WIDTH - MARGIN / 2
-    height, above, below = FINDING_HEIGHT, 9, FINDING_HEIGHT - 9
-    parts = [_rect(left, right, "band", height)]
+    above, below, bottom = 9, 25, 35
+    parts = [_rect(left, right, "band", bottom)]
     if axis.low < 1 < axis.high:
-        parts.append(_rect(axis.x(1), axis.x(1), "one", height))
+        parts.append(_rect(axis.x(1), axis.x(1), "one", bottom))
+    parts += _ticks(axis, bottom, unit)
     if interval and interval[0] > 0:
         parts.append(_whisker(axis.x(interval[0]), axis.x(interval[1]), y=below))
     if measured and measured > 0:
@@ -104,7 +105,21 @@ def finding_picture(
         parts.append(
             f'<path class="diamond" d="M{axis.x(published)} {above - 7}l7 7 -7 7 -7 -7z"/>'
         )
-    return _svg(parts, label, height=height)
+    return _svg(parts, label, height=FINDING_HEIGHT)
+
+
+def _ticks(axis: LogAxis, y: int, unit: str) -> Iterator[str]:
+    """Yield a line with numbers 1, 2 and 5 times a power of ten, without those that would overlap."""
+    yield f'<path class="tick" d="M{MARGIN} {y}H{WIDTH - MARGIN}"/>'
+    last = -math.inf
+    for power in range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high))):
+        for step in (1, 1.5, 2, 3, 5, 7):
+            tick = step * 10.0**power
+            text, x = f"{tick:g}{unit}", axis.x(tick)
+            if axis.low <= tick <= axis.high and x - last > 6 * len(text) + 6:
+                yield f'<path class="tick" d="M{x} {y}v3"/>'
+                yield f'<text x="{x}" y="{y + 12}" text-anchor="middle">{text}</text>'
+                last = x
 
 
 def line_plot(series: Sequence[Sequence[float | None]], names: Sequence[str], label: str) -> str:

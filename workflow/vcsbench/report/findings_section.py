@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +14,12 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice.cards import factor, value_label
 from vcsbench.advice.decision import Row
-from vcsbench.metrics import metric_in
+from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.report import charts
-from vcsbench.report.results import Rows, grouped_by, unique_values
-from vcsbench.report.table_sections import TableSection
+from vcsbench.report.grids import Point
+from vcsbench.report.results import Results, Rows, grouped_by
+from vcsbench.report.table_sections import TableSection, times_of
+from vcsbench.report.terminal import command_of, variables_of
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import MEDIAN
 from vcsbench.statistics.baselines import table_name
@@ -30,19 +34,30 @@ MEANINGS = {
 }
 _DIFFERENT = (contract.REVERSED, contract.DIFFERS)
 # Of a finding that differs, if no condition other than published explains it.
-NO_REASON = "none known"
+NO_REASON = "no reason known"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
 _ROUNDS = re.compile(r"`rounds: (\d+)`")
+_RUN = re.compile(r"make report STUDY=(\S+)(?: ARGS='([^']*)')?$")
+_PARTS = ("CPU time of the client", "CPU time of the server", "waiting (for storage or network)")
+
+
+class Step(NamedTuple):
+    """A reason of a verdict: its label and text, and the command that tests it after `before`, or ""."""
+
+    label: str
+    text: str
+    before: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True)
 class FindingView:
     """A finding or an expectation as the page shows it.
 
-    `news` is what changed since it was published, `picture` SVG, `of` the unit and the reduction,
-    `possible` the labels of possible reasons, `why` a sentence per other reason, `anchor` the row of its
-    table.
+    `steps` are its reasons (of a finding that differs, the possible ones), `notes` other remarks. `news`
+    is what changed since it was published, `picture` SVG, `ratio` the value in words, `of` its pairs or
+    cells, and `anchor` the row of its table.
     """
 
     id: str
@@ -52,9 +67,10 @@ class FindingView:
     published: str
     measured: str
     interval: str
+    ratio: str
     of: str
-    possible: Sequence[str]
-    why: Sequence[str]
+    steps: Sequence[Step]
+    notes: Sequence[str]
     table: str
     anchor: str
     news: str
@@ -74,48 +90,15 @@ class VerdictCount(NamedTuple):
     why: str
 
 
-class Cause(NamedTuple):
-    """A possible reason, a text for each different case, and the steps that test it."""
-
-    label: str
-    texts: Sequence[str]
-    tests: Sequence[str]
-
-
 def summary_of(views: Sequence[FindingView]) -> list[VerdictCount]:
     lines = []
     for verdict, members in grouped_by(views, lambda view: view.verdict).items():
-        reasons = Counter(
-            reason
-            for view in members
-            for reason in (view.possible if verdict in _DIFFERENT else map(_label, view.why[:1]))
-        )
+        reasons = Counter(label for view in members for label in {s.label: 0 for s in view.steps})
         why = ", ".join(f"{reason} ({number})" for reason, number in reasons.most_common())
-        if verdict in (contract.REPRODUCED, contract.TOO_SMALL):
-            why = ""
-        lines.append(VerdictCount(verdict, len(members), MEANINGS.get(verdict, ""), why))
+        is_clear = verdict in (contract.REPRODUCED, contract.TOO_SMALL)
+        meaning = MEANINGS.get(verdict, "")
+        lines.append(VerdictCount(verdict, len(members), meaning, "" if is_clear else why))
     return lines
-
-
-def causes_of(rows: Rows, views: Sequence[FindingView]) -> list[Cause]:
-    known: dict[str, dict[str, str]] = {}
-    for row in rows:
-        for sentence, test in contract.read_reasons(row.get("why") or ""):
-            if contract.is_possible(sentence):
-                known.setdefault(_label(sentence), {})[_text(sentence)] = test
-    if any(NO_REASON in view.possible for view in views):
-        known[NO_REASON] = {NOTHING_EXPLAINS: ""}
-    return [
-        Cause(name, [*of], unique_values(filter(None, of.values()))) for name, of in known.items()
-    ]
-
-
-def _label(sentence: str) -> str:
-    return sentence.partition(": ")[0]
-
-
-def _text(sentence: str) -> str:
-    return sentence.partition(": ")[2]
 
 
 def seconds_of_rounds(account: Row, rounds: int) -> float:
@@ -126,29 +109,38 @@ def seconds_of_rounds(account: Row, rounds: int) -> float:
 
 
 def finding_views(
+    results: Results,
     rows: Rows,
     definitions: Mapping[str, Row],
-    tables: Mapping[str, Row],
     sections: Sequence[TableSection],
-    account: Row,
 ) -> list[FindingView]:
-    """Return the findings of a file, news first.
-
-    `definitions` maps an id to its check, `tables` a name to its definition.
-    """
+    """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
     sections_by_name = {section.name: section for section in sections}
     views = []
     for row in rows:
         definition = definitions.get(row["id"], {})
-        table, where = table_of(definition, tables)
-        section, interval = sections_by_name.get(table), None
-        if words.is_number(row.get("low")) and words.is_number(row.get("high")):
-            interval = row["low"], row["high"]
+        table, where = table_of(definition, results.study.tables)
+        section = sections_by_name.get(table)
+        low, high = (_number(row.get(name)) for name in ("low", "high"))
+        interval = (low, high) if low is not None and high is not None else None
+        bounds = [_number((definition.get("expect") or {}).get(k)) for k in ("at_least", "at_most")]
+        unit = _unit(definition)
         expected, published, measured = (
-            _written(row[name]) for name in ("expected", "published", "measured")
+            _written(row[name], unit) for name in ("expected", "published", "measured")
         )
-        verdict, why = contract.verdict_for_reader(row), row.get("why") or ""
-        possible = [_label(s) for s, _ in contract.read_reasons(why) if contract.is_possible(s)]
+        if any(bounds):
+            expected = _range(bounds, unit)
+        verdict = contract.verdict_for_reader(row)
+        steps, notes = _steps(results, definition, row, verdict)
+        of = [row.get("over", "")]
+        if section and (pairs := _pairs(where, section)):
+            # The table may have the sides exchanged.
+            is_same = section.baseline == str(
+                definition["compare"].get("baseline", section.baseline)
+            )
+            of.append(_pairs_text(definition, pairs, is_same))
+            if verdict in _DIFFERENT:
+                notes.insert(0, _where_time_goes(results, definition, pairs, is_same))
         view = FindingView(
             id=row["id"],
             statement=row["statement"],
@@ -156,70 +148,140 @@ def finding_views(
             expected=expected,
             published=published,
             measured=measured,
-            interval=" to ".join(map(_written, interval)) if interval else "",
-            of="; ".join(
-                filter(
-                    None,
-                    [
-                        _unit_text(row, definition),
-                        row.get("over", ""),
-                        _pairs_text(definition, where, section) if section else "",
-                    ],
-                )
-            ),
-            possible=unique_values(possible) or [NO_REASON] * (verdict in _DIFFERENT),
-            why=_reasons(why, account),
+            interval=_range(interval, unit) if interval else "",
+            ratio=_ratio_text(row, definition),
+            of="; ".join(filter(None, of)),
+            steps=steps,
+            notes=[*filter(None, notes)],
             table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",
             news=_news(row, definition) if verdict == contract.REVERSED else "",
             picture=charts.finding_picture(
-                [_number((definition.get("expect") or {}).get(k)) for k in ("at_least", "at_most")],
+                bounds,
                 _number(row["published"]),
                 _number(row["measured"]),
                 interval,
                 f"expected {expected}, measured {measured}",
                 _STYLES.get(verdict, ""),
+                unit,
             ),
         )
         views.append(view)
     return sorted(views, key=lambda view: view.rank)
 
 
-def _reasons(why: str, account: Row) -> list[str]:
-    sentences = []
-    for sentence, _ in contract.read_reasons(why):
-        if contract.is_possible(sentence) or _label(sentence) == contract.REVERSED:
-            continue
-        if number := _ROUNDS.search(sentence):
-            seconds = seconds_of_rounds(account, int(number[1]))
-            sentence += f", {words.duration(seconds)} more" if seconds else ""
-        sentences.append(sentence)
-    return sentences
+def _steps(
+    results: Results, definition: Row, row: Row, verdict: str
+) -> tuple[list[Step], list[str]]:
+    given = variables_of(results.provenance.get("command", ""), results.study.name)
+    reasons = contract.read_reasons(row.get("why") or "")
+    steps: list[Step] = []
+    notes = []
+    for sentence, test in reasons:
+        label, _, text = sentence.partition(": ")
+        before, _, command = test.rstrip("`").partition("`")
+        if verdict in _DIFFERENT and not contract.is_possible(sentence):
+            notes += [f"{sentence}."] if label != contract.REVERSED else []
+        elif number := _ROUNDS.search(sentence):
+            seconds = seconds_of_rounds(results.account, int(number[1]))
+            more = f", {words.duration(seconds)} more" if seconds else ""
+            command = _with(given, f"--config rounds={number[1]}")
+            steps.append(Step(label, f"{text.replace('`', '')}{more}", "", command))
+        else:
+            if verdict == contract.NOT_MEASURED and not command:
+                command = _command_to_add(results, definition, given)
+            elif found := _RUN.search(command):
+                of_study = {**given, "STUDY": found[1]}
+                command = f"{command[: found.start()]}{_with(of_study, found[2] or '')}"
+            steps.append(Step(label, text, before.strip(" ,"), command))
+    if verdict in _DIFFERENT and not steps:
+        steps.append(Step(NO_REASON, NOTHING_EXPLAINS))
+    return steps, notes
 
 
-def _unit_text(row: Row, definition: Row) -> str:
+def _with(given: Mapping[str, str], arguments: str) -> str:
+    return command_of({**given, "ARGS": f"{given.get('ARGS', '')} {arguments}".strip()})
+
+
+def _command_to_add(results: Results, definition: Row, given: Mapping[str, str]) -> str:
+    """Return the command that adds a finding's cells to the grid; "" if the configuration lacks a value."""
+    name, order, compare = results.study.name, results.order, definition.get("compare") or {}
+    grid = ((results.provenance.get("config") or {}).get("grid") or {}).get(name) or {}
+    sides = [compare.get("baseline"), compare.get("candidate")]
+    where = {**(definition.get("where") or {}), **({compare["axis"]: sides} if all(sides) else {})}
+    part = {axis: contract.axis_values(v) for axis, v in where.items() if axis in order}
+    if not (grid and part) or any({*values} - {*order[axis]} for axis, values in part.items()):
+        return ""
+    content = json.dumps({"grid": {name: {"include": [*grid.get("include", []), part]}}})
+    run = _with(given, "--configfile more.yaml")
+    return f"printf '%s\\n' {shlex.quote(content)} >more.yaml && {run}"
+
+
+def _unit(definition: Row) -> str:
+    unit = "x" if definition.get("compare") else metric_in(definition).unit if definition else ""
+    return unit if unit in ("x", "%") else f" {unit}".rstrip()
+
+
+def _range(bounds: Sequence[float | None], unit: str) -> str:
+    low, high = (None if bound is None else _written(bound, unit) for bound in bounds)
+    if low is None or high is None:
+        return f"at most {high}" if low is None else f"at least {low}"
+    return f"{low} to {high}"
+
+
+def _ratio_text(row: Row, definition: Row) -> str:
+    """Return `time of f6 ÷ time of f7: above 1x, f7 is faster`, or the quantity of a level."""
     compare = definition.get("compare") or {}
-    if "candidate" not in compare:
-        return str(row.get("unit") or "")
-    sides = (value_label(compare["axis"], compare[side]) for side in ("baseline", "candidate"))
-    return f"ratio of {' / '.join(sides)}"
+    if not definition or "candidate" not in compare:
+        return str(row.get("unit") or "") if compare else metric_in(definition).title
+    metric = metric_in(definition)
+    quantity = "time of" if metric.name == DEFAULT else metric.quantity
+    first, second = (value_label(compare["axis"], compare[s]) for s in ("baseline", "candidate"))
+    is_better = metric.words.is_better if metric.gain > 0 else f"{metric.words.verb}lower"
+    return f"{quantity} {first} ÷ {quantity} {second}: above 1x, {second} {is_better}"
 
 
-def _pairs_text(definition: Row, where: Row, section: TableSection) -> str:
-    """Return `pairs 0.94 to 2.90, mixed: 5 faster, 3 undecided`; "" for fewer than two pairs."""
+def _pairs(where: Row, section: TableSection) -> list[Point]:
     points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
-    rows = [p.row for p in points if p.row and not p.is_small and _overlap(where, p.keys)]
-    rows = [row for row in rows if words.is_number(row.get("ratio"))]
+    points = [p for p in points if p.row and not p.is_small and _overlap(where, p.keys)]
+    return [p for p in points if p.row and words.is_number(p.row.get("ratio"))]
+
+
+def _pairs_text(definition: Row, pairs: Sequence[Point], is_same: bool) -> str:
+    """Return `pairs 0.94x to 2.90x, mixed: 5 faster, 3 undecided`; "" for fewer than two pairs."""
+    rows = [point.row or {} for point in pairs]
     if len(rows) < 2 or (definition.get("expect") or {}).get("over") != MEDIAN:
         return ""
-    # The table may have the sides exchanged.
-    is_same = section.baseline == str(definition["compare"].get("baseline", section.baseline))
     turned = {} if is_same else {"faster": "slower", "slower": "faster"}
     ratios = [row["ratio"] if is_same else 1 / row["ratio"] for row in rows]
     calls = Counter(turned.get(call := row.get("call") or "too few rounds", call) for row in rows)
     mixed = ", mixed" if len(calls) > 1 else ""
     texts = ", ".join(f"{n} {contract.WORDS.get(call, call)}" for call, n in calls.items())
-    return f"pairs {_written(min(ratios))} to {_written(max(ratios))}{mixed}: {texts}"
+    return f"pairs {_range([min(ratios), max(ratios)], 'x')}{mixed}: {texts}"
+
+
+def _where_time_goes(
+    results: Results, definition: Row, pairs: Sequence[Point], is_same: bool
+) -> str:
+    """Return the part of the time that differs most between both sides, summed over the pairs."""
+    compare, cells = definition["compare"], [p.cells for p in pairs if len(p.cells) == 2]
+    if "candidate" not in compare or metric_in(definition).name != DEFAULT:
+        return ""
+    runs = grouped_by(results.measurements, lambda row: row["cell"])
+    sides = [[times_of(runs.get(cell, [])) for cell in side] for side in zip(*cells, strict=True)]
+    if not sides or not all(of and of[2] is not None for side in sides for of in side):
+        return ""
+    # Access by file has no server.
+    first, second = (
+        [sum(time or 0.0 for time in part) for part in zip(*side, strict=True)] for side in sides
+    )
+    # The first two times are of the whole.
+    parts = zip(_PARTS, first[2:], second[2:], strict=True)
+    name, *spent = max(parts, key=lambda part: abs(part[1] - part[2]))
+    labels = [value_label(compare["axis"], compare[side]) for side in ("baseline", "candidate")]
+    texts = zip(spent if is_same else spent[::-1], labels, strict=True)
+    both = ", ".join(f"{words.significant(time, 2)} s with {label}" for time, label in texts)
+    return f"Most of the difference is {name}: {both}, over {words.count_of(len(cells), 'pair')}."
 
 
 def _news(row: Row, definition: Row) -> str:
@@ -229,7 +291,7 @@ def _news(row: Row, definition: Row) -> str:
     first, second = ("faster", "slower") if published > 1 else ("slower", "faster")
     was, now = (factor(max(v, 1 / v)) for v in (published, float(row["measured"])))
     label = value_label(compare["axis"], compare["candidate"])
-    return f"Reversed: {label} was {was} {first}, and is now {now} {second}."
+    return f"{label[:1].upper()}{label[1:]}: {was} {first} as published, {now} {second} here."
 
 
 def _number(value: object) -> float | None:
@@ -240,11 +302,12 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _written(value: object) -> str:
+def _written(value: object, unit: str) -> str:
     number = _number(value)
     if number is None:
         return "" if value is None else str(value)
-    return words.fixed(number, 2) if 0.1 <= abs(number) < 10 else words.significant(number)
+    is_short = 0.1 <= abs(number) < 10
+    return f"{words.fixed(number, 2) if is_short else words.significant(number)}{unit}"
 
 
 def _anchor(where: Row, section: TableSection) -> str:

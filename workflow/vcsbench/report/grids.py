@@ -10,7 +10,7 @@ from itertools import groupby, product
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import axis_label
+from vcsbench.advice.cards import axis_label, case_label
 from vcsbench.advice.decision import SMALL, Row, outcome_of
 from vcsbench.evidence.flags import INVALID
 from vcsbench.evidence.same_work import OTHER, UNKNOWN
@@ -144,6 +144,10 @@ class Layout:
 
     def axis_of(self, key: str) -> str:
         return self.compared if key == "candidate" else key
+
+    def label(self, keys: Mapping[str, str]) -> str:
+        named = {self.axis_of(key): value for key, value in keys.items()}
+        return case_label(named, [*named])
 
     def ordered(self, points: Iterable[Point], axes: Sequence[str]) -> list[tuple[str, ...]]:
         ranks = [{value: i for i, value in enumerate(["", *self.order.get(a, ())])} for a in axes]

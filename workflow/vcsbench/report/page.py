@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,15 +25,21 @@ from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts
 from vcsbench.report.findings_section import (
     MEANINGS,
-    Cause,
     FindingView,
-    causes_of,
     finding_views,
     seconds_of_rounds,
     summary_of,
 )
 from vcsbench.report.quality_section import quality_of
-from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_label, varying
+from vcsbench.report.results import (
+    Results,
+    Rows,
+    cell_names,
+    grouped_by,
+    unique_values,
+    values_label,
+    varying,
+)
 from vcsbench.report.setup_section import (
     Setup,
     citation_of,
@@ -131,7 +137,7 @@ def page_of(results: Results) -> dict[str, Any]:
     distances = distances_of(results.contexts, study)
     setup, tables = setup_of(results, distances), table_sections(results, distances)
     findings, expectations = (
-        finding_views(rows, definitions, study.tables, tables, results.account)
+        finding_views(results, rows, definitions, tables)
         for rows, definitions in (
             (results.findings, results.definitions),
             (results.expectations, results.checks),
@@ -169,6 +175,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "own_repository": results.own_repository,
         "incomplete": _incomplete(results, facts),
         "facts": facts,
+        "cells": defaultdict(str, cell_names(results)),
         "header": _header(results, setup, facts["measured"]),
         "picks": picks,
         "cards": cards,
@@ -178,7 +185,6 @@ def page_of(results: Results) -> dict[str, Any]:
         "combinations": combinations,
         "findings": findings,
         "verdicts": summary_of(findings),
-        "causes": [_as_typed(c, given) for c in causes_of(results.findings, findings)],
         "expectations": expectations,
         "compared": compared_setup(setup, study),
         "situations": answers.situations_of(results),
@@ -214,7 +220,7 @@ def page_of(results: Results) -> dict[str, Any]:
 def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     if measured == "0":
         return ["Nothing has been measured."]
-    subject, storage, version, machine, _ = setup.conditions.values()
+    subject, storage, version, machine = [*setup.conditions.values()][:4]
     where = [f"Subversion {version}" if version else "", f"on {machine}" if machine else ""]
     parts, account = [" ".join(filter(None, where))], results.account
     if setup.first and setup.last:
@@ -272,17 +278,6 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
         text = f"The tables have all {all_} comparisons. The cards leave out {all_ - of_cards}"
         sentences.append(f"{text}: those with a value that is no choice, and noise checks.")
     return sentences
-
-
-def _as_typed(cause: Cause, given: Mapping[str, str]) -> Cause:
-    """Return a possible reason whose tests have the arguments of the run."""
-
-    def repeated(match: re.Match[str]) -> str:
-        arguments = f"{given.get('ARGS', '')} {match[1] or ''}".strip()
-        return f"{command_of({**given, 'ARGS': arguments})}`"
-
-    plain = rf"make report STUDY={given['STUDY']}(?: ARGS='(--configfile larger.yaml)')?`"
-    return cause._replace(tests=[re.sub(plain, repeated, test) for test in cause.tests])
 
 
 def _next_steps(
@@ -357,7 +352,9 @@ def _glossary(results: Results) -> dict[str, str]:
     for axis in results.order:
         for value in unique_values(row.get(axis, "") for row in results.grid):
             if meaning := results.glossary.of(axis, value):
-                meanings[value_label(axis, value)] = meaning
+                label = value_label(axis, value)
+                named = f" ({value} in commands and files)" if label != value else ""
+                meanings[label] = f"{meaning}{named}"
     return {word: meaning.replace("`", "") for word, meaning in meanings.items()}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from vcsbench import words
-from vcsbench.advice.cards import ADVICE, Advice, value_label
+from vcsbench.advice.cards import ADVICE, Advice, case_label, value_label
 from vcsbench.advice.decision import Row
 from vcsbench.axes import resolved_tables
 from vcsbench.config.configuration import EMPTY
@@ -20,6 +20,7 @@ from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.files import read_rows
 from vcsbench.metrics import metric_of, names
+from vcsbench.plan.grid import is_duplicate
 from vcsbench.statistics import contract
 from vcsbench.statistics.baselines import table_name
 
@@ -98,6 +99,12 @@ def values_in(row: Row, axes: Iterable[str]) -> tuple[str, ...]:
 
 def values_label(row: Row, axes: Iterable[str]) -> str:
     return ", ".join(value_label(axis, row[axis]) for axis in axes if row.get(axis))
+
+
+def cell_names(results: Results) -> dict[str, str]:
+    """Return the words for each cell: `cold log over http (ruby, f6, not packed, default settings)`."""
+    names = {row["cell"]: case_label(row, [*results.order]) for row in results.grid}
+    return {c: f"{name}, duplicate" if is_duplicate(c) else name for c, name in names.items()}
 
 
 def varying(rows: Rows, axes: Iterable[str]) -> list[str]:

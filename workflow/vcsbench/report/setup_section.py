@@ -39,6 +39,8 @@ STORAGE = {
     **{"path": "{}", "filesystem": "{}", "device": "{}", "kind": "{}"},
     **{"scheduler": "scheduler {}", "mount_options": "mounted {}"},
 }
+ON_NETWORK = "the server is on another machine"
+ON_ONE_MACHINE = "client and server are on one machine (loopback)"
 SHORT_COMMIT = 12
 MAX_FILES = 4
 
@@ -114,6 +116,7 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
             "Subversion": versions.get("svn", ""),
             "Machine": words.enumeration(unique_values(map(_machine, hosts))),
             "Rounds": _rounds(contexts).partition(": ")[2] if contexts else "",
+            "Network": _network(contexts),
         },
         host_names=unique_values(str(host["name"]) for host in hosts if host.get("name")),
         guests=unique_values(
@@ -135,6 +138,12 @@ def _rounds(contexts: Rows) -> str:
     copies = max((int(context.get("copy") or 0) for context in contexts), default=0)
     of = f", {words.count_of(copies, 'copy', 'copies')} of each repository" if copies else ""
     return f"{text}: {number}{of}"
+
+
+def _network(contexts: Rows) -> str:
+    if hosts := unique_values(c["remote"]["host"] for c in contexts if c.get("remote")):
+        return f"{ON_NETWORK}: {words.enumeration(hosts)}"
+    return ON_ONE_MACHINE if any(context.get("server") for context in contexts) else ""
 
 
 def _order(contexts: Rows, study: Study) -> str:
@@ -374,7 +383,11 @@ def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
         **{"Subversion": published.subversion, "Machine": published.machine},
         "Rounds": words.count_of(published.rounds, "round"),
     }
-    rows = [(n, text or "not published", setup.conditions[n]) for n, text in theirs.items()]
+    if setup.conditions["Network"] or published.server:
+        theirs["Network"] = ON_NETWORK if published.server else ON_ONE_MACHINE
+    rows = [
+        (n, text or "not published", setup.conditions[n] or "none") for n, text in theirs.items()
+    ]
     note = "A verdict holds for the measured side only."
     return PlainTable(
         "Published and measured set-up", ["", "Published", "Measured"], rows, note=note

@@ -16,12 +16,11 @@ from vcsbench.advice.decision import Row, compares_times
 from vcsbench.config.models import Thresholds
 from vcsbench.config.study import Study
 from vcsbench.evidence.flags import FLAGS, is_invalid
-from vcsbench.evidence.same_work import by_reason
 from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, names
 from vcsbench.plan.grid import originals
 from vcsbench.report import grids
 from vcsbench.report.grids import Grid, Layout, Point
-from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in
+from vcsbench.report.results import Results, Rows, cell_names, grouped_by, unique_values, values_in
 from vcsbench.report.terminal import configfiles_of, variables_of
 from vcsbench.statistics.contract import TOO_NOISY, WORDS, is_exact
 
@@ -178,7 +177,11 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         pairs=pairs,
         whole=grids_of(published) if shown < len(published) else [],
         reduced=grids_of(reduced),
-        withheld=by_reason((p.reason, p.keys) for p in points if p.reason and not missing),
+        withheld={
+            reason: [layout.label(point.keys) for point in of]
+            for reason, of in grouped_by(points, lambda point: point.reason).items()
+            if reason and not missing
+        },
         not_measured=missing,
         nothing_published="" if published else _nothing_published(results, name),
         download=download(results, f"tables/{study.name}/{name}.csv", f"{study.name}-{name}.csv"),
@@ -297,6 +300,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
     its number of runs in these lists. `tables` has by anchor the numbers by their axis values.
     """
     given = variables_of(results.provenance.get("command", ""))
+    names_ = cell_names(results)
     of_cells = grouped_by(originals(results.measurements), lambda row: row["cell"])
     runs = [run for rows in of_cells.values() for run in rows]
     metrics = {m.name: m for s in sections for m in [metric_in(results.study.tables[s.name])]}
@@ -306,7 +310,8 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
     for cell, rows in of_cells.items():
         values = [[_value(metric, run) for run in rows] for metric in counted]
         cells[cell] = {
-            "spent": [_short(value) for value in _times(rows)],
+            "words": names_.get(cell, cell),
+            "spent": [_short(value) for value in times_of(rows)],
             "counted": [_short(_median(value)) for value in values],
             "evidence": evidence_sentences(rows, results.thresholds),
             "rounds": len({run["round"] for run in rows}),
@@ -455,7 +460,7 @@ def _percentage(share: float) -> str:
     return f"{words.significant(100 * share, 2)} %"
 
 
-def _times(rows: Rows) -> list[float | None]:
+def times_of(rows: Rows) -> list[float | None]:
     """Return the median of elapsed seconds over rounds, their geometric mean as in cards, and the medians
     of client, server and waiting seconds; None if unknown.
 

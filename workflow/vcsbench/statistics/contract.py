@@ -127,7 +127,7 @@ MAX_ROUNDS = 1000
 SEPARATOR, TO_TEST = "; ", " (to test: "
 POSSIBLE = ("scale", "other-storage", "same-machine", "newer-version", "fewer-cells")
 SENTENCES = {
-    "low-n": "low n: {rounds}",
+    "low-n": "too few rounds: {n} measured, `rounds: {needed}` allows a verdict",
     "crosses-bound": "unknown error: the interval crosses a bound",
     "needs-rounds": "more rounds: `rounds: {needed:.0f}` decides, {n} measured",
     "on-bound": "on a bound: no number of rounds decides it",
@@ -212,8 +212,8 @@ def verdict_of(
     if not measured.n:
         return NOT_MEASURED, []
     if measured.n < limits.min_rounds:
-        rounds = words.count_of(measured.n, "round")
-        return INCONCLUSIVE, [Reason("low-n", {"rounds": rounds})]
+        values = {"n": measured.n, "needed": limits.min_rounds}
+        return INCONCLUSIVE, [Reason("low-n", values)]
     if is_expected(finding, measured.low) and is_expected(finding, measured.high):
         return REPRODUCED, []
     low, high = expected_bounds(finding)

@@ -55,6 +55,7 @@ from vcsbench.statistics.possible_reasons import (
     Conditions,
     EvaluationContext,
     direction_of,
+    larger_scale,
     possible_reasons,
 )
 from vcsbench.statistics.tables import ratio_of
@@ -217,7 +218,9 @@ class FindingCheck:
         noise, small = context.noise(self.metric), list[Reason]()
         # A limit of a time holds with its fixed cost; a ratio of fixed costs contains no work.
         if self.sides and not metric_of(self.metric).exact:
-            large, small = self._without_small(rows)
+            subject = same_work.subject_axis(self.axes)
+            larger = larger_scale(rows, subject, context)
+            large, small = self._without_small(rows, larger)
             if small and large.empty:
                 return Evaluation(self._with_error(rows, noise), contract.TOO_SMALL, small)
             rows = large
@@ -305,7 +308,9 @@ class FindingCheck:
                 compared.append(part)
         return pd.concat(compared), list(refused.values())
 
-    def _without_small(self, rows: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
+    def _without_small(
+        self, rows: pd.DataFrame, larger: str = ""
+    ) -> tuple[pd.DataFrame, list[Reason]]:
         if rows.empty or FIXED_SHARE not in rows:
             return rows, []
         small = group_rows(rows, self.keys)[FIXED_SHARE].transform("max") > DECIDING_SHARE
@@ -313,7 +318,7 @@ class FindingCheck:
             return rows, []
         excluded, total = (group_rows(part, self.keys).ngroups for part in (rows[small], rows))
         values = {"excluded": excluded, "total": words.count_of(total, "pair")}
-        return rows[~small], [Reason("fixed-cost", values)]
+        return rows[~small], [Reason("fixed-cost", values, larger)]
 
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
         for why in rows["not_counted"].unique():

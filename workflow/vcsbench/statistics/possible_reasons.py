@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 WEAKER, STRONGER, REVERSED = "weaker", "stronger", "reversed"
 SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
-COMMANDS_OF_BUILDS = frozenset(["log", "null-log", "export", "null-export", "dump"])
+# The axes of the study `builds`, and the values of those with a list of their own.
+BUILD_AXES = ("command", "ra", "format", "packing", "config", "cache")
+BUILD_VALUES = {
+    "command": {"log", "null-log", "export", "null-export", "dump"},
+    "cache": {"cold", "hot-os", "hot-svn"},
+}
 LARGER = 4
 
 
@@ -71,32 +76,63 @@ def possible_reasons(
 
     `rows` are the rounds of the finding's cells, `subject` is the axis of repositories or trees.
     """
-    published, run = context.published, f"make report STUDY={context.study}"
-    for name in dict.fromkeys(rows[subject]) if subject and direction == WEAKER else ():
-        scale, whole = context.scales.get(name, math.inf), published.scale or 0.0
-        if scale < whole:
-            larger = f"repositories: {{{name}: {{scale: {min(whole, LARGER * scale):.3g}}}}}"
-            values = {"subject": name, "share": 100 * scale / whole}
-            test = f"`echo '{larger}' >larger.yaml && {run} ARGS='--configfile larger.yaml'`"
-            yield Reason("scale", values, test)
+    published = context.published
+    for name, scale in _smaller(rows, subject, context) if direction == WEAKER else ():
+        values = {"subject": name, "share": 100 * scale / (published.scale or 1.0)}
+        yield Reason("scale", values, larger_scale(rows, subject, context))
     kinds = [kind for kind in context.storages if kind] if _reads_storage(rows) else []
     if published.storage not in kinds and direction in set().union(
         *(_effects(kind, published.storage) for kind in kinds)
     ):
         values = {"measured": words.enumeration(kinds), "published": published.storage}
-        test = f"name a folder on {published.storage} under `storages`, then `{run}`"
+        names = {*rows["storage"]} - {"ram"} if "storage" in rows else set()
+        folders = ", ".join(f"{name}: /mnt/other" for name in sorted(names) or ["other"])
+        storage = f"{{storages: {{{folders}}}{'' if names else ', storage: other'}}}"
+        test = f"replace /mnt/other by a folder on {published.storage}"
+        test = f"{test}, `{_run_with(storage, 'other.yaml', context.study)}`"
         yield Reason("other-storage", values, test)
     if published.server and direction == STRONGER:
         yield Reason("same-machine", {})
     newer = [v for v in dict.fromkeys(context.versions) if _is_newer(v, published.subversion)]
     if newer:
         values = {"measured": words.enumeration(newer), "published": published.subversion}
-        test = (
-            f"name a build of {published.subversion} in config/builds.yaml, "
-            'then `make report ARGS="--configfile config/builds.yaml"`'
-        )
-        can_test = "command" in rows and COMMANDS_OF_BUILDS.issuperset(rows["command"])
-        yield Reason("newer-version", values, test if can_test else "")
+        yield Reason("newer-version", values, _older_build(rows, published.subversion))
+
+
+def larger_scale(rows: pd.DataFrame, subject: str, context: EvaluationContext) -> str:
+    """Return the command that measures the repositories of `rows` at a larger scale, or ""."""
+    whole = context.published.scale or 1.0
+    scales = ", ".join(
+        f"{name}: {{scale: {min(whole, LARGER * scale):.3g}}}"
+        for name, scale in _smaller(rows, subject, context)
+    )
+    run = _run_with(f"repositories: {{{scales}}}", "larger.yaml", context.study)
+    return f"`{run}`" if scales else ""
+
+
+def _smaller(
+    rows: pd.DataFrame, subject: str, context: EvaluationContext
+) -> list[tuple[str, float]]:
+    names = dict.fromkeys(rows[subject]) if subject else ()
+    scales = {name: context.scales.get(name, math.inf) for name in names}
+    whole = context.published.scale or 0.0
+    return [(name, scale) for name, scale in scales.items() if scale < whole]
+
+
+def _run_with(content: str, file: str, study: str) -> str:
+    return f"echo '{content}' >{file} && make report STUDY={study} ARGS='--configfile {file}'"
+
+
+def _older_build(rows: pd.DataFrame, version: str) -> str:
+    """Return the steps that measure the cells of `rows` with an older build too, or ""."""
+    part = {a: [*dict.fromkeys(filter(None, rows[a]))] for a in BUILD_AXES if a in rows}
+    if not all(values.issuperset(part.get(axis, [""])) for axis, values in BUILD_VALUES.items()):
+        return ""
+    cells = ", ".join(f"{axis}: [{', '.join(values)}]" for axis, values in part.items() if values)
+    folder = f"/opt/svn-{version}"
+    builds = f"builds: {{old: {{prefix: {folder}}}, new: {{}}}}"
+    content = f"{{{builds}, grid: {{builds: {{include: [{{{cells}}}]}}}}}}"
+    return f"install Subversion {version} in {folder}, `{_run_with(content, 'old.yaml', 'builds')}`"
 
 
 def _reads_storage(rows: pd.DataFrame) -> bool:
