@@ -173,7 +173,7 @@ def test_citation_is_in_the_footer_and_in_the_head():
     tree = parse(build_page(cited()))
     shown = {d.all("dt")[0].text: d.all("dd")[0].text for d in tree.by_id("cite").all("div")}
     assert shown["Made by"] == f"vcsbench 0.1.0, commit {PROVENANCE['commit']}, unchanged"
-    assert shown["Command"] == PROVENANCE["command"]
+    assert shown["Command"] == f"make report STUDY={STUDY.name} ARGS='--config minutes=15'"
     assert shown["Cite as"] == (
         "vcsbench 0.1.0 (commit 0123456789ab; configuration feedfacefeed). Study fsfs-san-2014: "
         f"{STUDY.title}. Measured {shown['Measured']}."

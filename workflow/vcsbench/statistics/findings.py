@@ -216,11 +216,10 @@ class FindingCheck:
             return _of_several_hosts(hosts)
         rows, refused = self._comparable(rows)
         noise, small = context.noise(self.metric), list[Reason]()
+        subject = same_work.subject_axis(self.axes)
         # A limit of a time holds with its fixed cost; a ratio of fixed costs contains no work.
         if self.sides and not metric_of(self.metric).exact:
-            subject = same_work.subject_axis(self.axes)
-            larger = larger_scale(rows, subject, context)
-            large, small = self._without_small(rows, larger)
+            large, small = self._without_small(rows, larger_scale(rows, subject, context))
             if small and large.empty:
                 return Evaluation(self._with_error(rows, noise), contract.TOO_SMALL, small)
             rows = large
@@ -235,7 +234,6 @@ class FindingCheck:
         verdict, reasons = self._verdict(value, noise.has_duplicates, context.limits)
         if verdict == DIFFERS:
             direction = direction_of(self.finding, value.value)
-            subject = same_work.subject_axis(self.axes)
             others += possible_reasons(direction, rows, subject, context)
         return Evaluation(value, verdict, [*reasons, *others], over)
 
