@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from vcsbench import processes
+from vcsbench.evidence.flags import is_invalid
 
 ROOT = Path(__file__).parent.parent
 STUDY = "fsfs-san-2014"
@@ -160,6 +161,12 @@ class Run(subprocess.Popen[str]):
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")
+
+
+def invalid_flags(runs: Iterable[dict[str, str]]) -> list[str]:
+    """Return the flags of invalid runs, without `clock`, which short runs get on a busy machine."""
+    flags = [" ".join(set(run["flags"].split()) - {"clock"}) for run in runs]
+    return [words for words in flags if is_invalid(words)]
 
 
 def measurements_of(study: str) -> str:

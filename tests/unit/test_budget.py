@@ -129,18 +129,6 @@ def table_comparisons(error, *commands, limits=LIMITS, **change):
 
 
 @pytest.mark.parametrize(
-    ("scatter", "wide", "pct"),
-    [(0.07, 15, 15), (0.07, 12, 12), (0.05, 15, 10), (math.nan, 15, 10), (0.07, 5, 10)],
-)
-def test_allocate_rounds_noisy_machine_needs_fewer(scatter, wide, pct):
-    limits = Limits(min_effect_pct=10, min_effect_pct_if_noisy=wide).on_machine(scatter)
-    narrow = math.log1p(pct / 100) / BOTH
-    more = math.ceil(5 * (0.06 / narrow) ** 2) - 5
-    comparisons = table_comparisons(0.06, "log", limits=limits)
-    assert allocate_rounds(comparisons, {"log": 1}, 1000.0) == ({"log": more}, "")
-
-
-@pytest.mark.parametrize(
     ("share", "call", "result", "rounds"),
     [
         (0.6, "", TOO_SMALL, {}),

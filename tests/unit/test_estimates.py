@@ -64,13 +64,6 @@ def test_moderated_outlier_is_excluded():
     assert made[:-1] == pytest.approx(alone, rel=0.02)
 
 
-def test_residual_squares_two_cells_equal_paired_test():
-    logs = np.random.default_rng(6).normal(0, 1, (2, 6)) + np.linspace(0, 9, 6)
-    squares, degrees = residual_squares(logs, np.array([0, 0]))
-    assert (squares / degrees).sum() == pytest.approx((logs[0] - logs[1]).var(ddof=1))
-    assert degrees.tolist() == [2.5, 2.5]
-
-
 def test_residual_squares_exclude_shared_drift():
     random = np.random.default_rng(7)
     own = random.normal(0, 0.1, (40, 30))

@@ -88,12 +88,6 @@ def test_calls_of_equivalence_equals_two_one_sided_tests(side):
     assert call(side * (most + 0.001), spread, n) != NOT_SHOWN
 
 
-@pytest.mark.parametrize(("factor", "word"), [(1.001, NOT_SHOWN), (0.999, TOO_NOISY)])
-def test_add_calls_within_is_limit_of_equivalence(factor, word):
-    within = table_of(estimate(0.02, 0.05, 9))["within"][0]
-    assert call(0.02, 0.05, 9, min_effect_pct=100 * (within - 1) * factor) == word
-
-
 def test_calls_of_holm_equals_textbook():
     """Compare 40 comparisons, 20 of them with a difference, with Holm's rule on scipy's p-values."""
     means = [*np.linspace(0.04, 0.14, 20), *[0.001] * 20]

@@ -11,7 +11,6 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import CALL, STATISTICS
-from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -149,53 +148,6 @@ def test_table_of_unpublished_metric_has_no_row(tmp_path):
     definition = {"metric": "client_cpu_pct"}
     table = make_table(frame, "client-cpu", definition, {"format": ["f6", "f7"]}, [])
     assert table[["format", "value"]].values.tolist() == [["f7", 50]]
-
-
-def test_table_by_run_has_a_column_for_runs(tmp_path):
-    """Read two files and the number of the run, like server-prototype-2010."""
-    runs, calls = tmp_path / "runs.csv", tmp_path / "io.csv"
-    runs.write_text(
-        "command,repo,build,run,elapsed_s\n"
-        "export,tsvn,trunk,1,5.5\nexport,tsvn,trunk,2,0.7\nexport,tsvn,trunk,10,0.6\n"
-        "export,tsvn,prototype,1,5.0\nexport,tsvn,prototype,2,0.5\nexport,tsvn,prototype,10,0.4\n",
-    )
-    calls.write_text("command,repo,build,reads\nverify,tsvn,trunk,7\n")
-    frame = read_published([runs, calls], ["command", "repo", "build"], ["run"])
-    assert list(frame) == ["command", "repo", "build", "run", "elapsed_s", "reads"]
-    assert frame["run"].tolist()[-1] == "" and len(frame) == 7
-    order = {"command": ["export", "verify"], "repo": ["tsvn"], "build": ["trunk", "prototype"]}
-    by_run = {"metric": "elapsed_s", "by": ["run"]}
-    table = make_table(frame, "runs", by_run, order, [])
-    assert list(table)[:6] == ["table", "command", "repo", "build", "run", "baseline"]
-    assert table[["build", "run", "value"]].values.tolist() == [
-        *[["trunk", "1", 5.5], ["trunk", "2", 0.7], ["trunk", "10", 0.6]],
-        *[["prototype", "1", 5.0], ["prototype", "2", 0.5], ["prototype", "10", 0.4]],
-    ]
-    compare = {"axis": "build", "baseline": "trunk", "candidates": ["prototype"]}
-    table = make_table(frame, "builds", {"compare": compare, "by": ["run"]}, order, [])
-    assert table["run"].tolist() == ["1", "2", "10"]
-    assert table["value"].tolist() == pytest.approx([10, 40, 50])
-    finding = {"id": "x", "statement": "y", "where": {"run": 10}}
-    finding["compare"] = {**compare, "candidate": "prototype"}
-    finding["expect"] = {"over": "median", "at_most": 2}
-    rows = evaluate_findings([finding], list(order), frame, None, by=["run"])
-    assert rows["published"][0] == pytest.approx(1.5)
-
-
-def test_table_of_best_and_worst_published_runs(tmp_path):
-    path = tmp_path / "trees.csv"
-    path.write_text(
-        "strategy,run,statistic,elapsed_s\ncp,1,best,2.1\ncp,2,worst,12.0\nnaive,4,best,5.7\n",
-    )
-    frame = read_published([path], ["strategy"], ["statistic", "run"])
-    order = {"strategy": ["naive", "cp"]}
-    for reduce, values in (("best", [5.7, 2.1]), ("worst", [12.0])):
-        table = make_table(frame, "t", {"metric": "elapsed_s", "reduce": reduce}, order, [])
-        assert table["value"].tolist() == values
-    table = make_table(frame, "t", {"metric": "elapsed_s", "by": ["statistic"]}, order, [])
-    assert table[["strategy", "statistic"]].values.tolist() == [
-        *[["naive", "best"], ["cp", "best"], ["cp", "worst"]]
-    ]
 
 
 def test_table_by_run_has_numbers_of_measured_runs():

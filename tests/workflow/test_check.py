@@ -148,17 +148,3 @@ def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
     assert done.returncode != 0
     assert "test.yaml: `baselines`: " in done.stdout
     assert "1.14-old" in done.stdout
-
-
-def test_check_invalid_expectations_are_refused(shared_project, repository):
-    project = shared_project
-    project.configure(PART, rounds=5)
-    expect(project, level("typing-error", 1, cash="hot-os"))
-    done = check(project, repository)
-    assert done.returncode == 1
-    assert f"config/expectations.yaml: `{STUDY}[1]`: " in done.stdout
-    assert "Traceback" not in done.stdout
-    project.configure(PART, rounds=5, expectations=["gone.yaml"])
-    done = check(project, repository)
-    assert done.returncode == 1
-    assert "test.yaml: `expectations`: " in done.stdout

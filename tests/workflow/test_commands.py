@@ -39,14 +39,6 @@ def test_plan_before_and_after_a_run_forecasts_missing_stages(project):
     assert 20 < stages["measuring"] < 600
 
 
-def test_plan_and_doctor_with_bad_configuration_print_one_sentence(project):
-    project.configure(rounds="many")
-    for action, expected in (("plan", 1), ("doctor", 2)):
-        done = project.tool(action)
-        assert done.returncode == expected
-        assert "`rounds`" in done.stdout and done.stdout.count("\n") == 1
-
-
 def test_show_measure_and_clean_use_prepared_copies_only(project):
     project.configure()
     unprepared = project.tool("show", CELL)

@@ -10,9 +10,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from project import ROOT, needs, ruby
+from project import ROOT, invalid_flags, needs, ruby
 from vcsbench.errors import UserError
-from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages import guest
 
 STUDY = "working-copy-2012"
@@ -32,7 +31,7 @@ def measure(project, **include):
     (project.path / guest.TOOLS).symlink_to((ROOT / guest.TOOLS).resolve())
     project.succeed("measured")
     runs = project.rows(f"measurements/{STUDY}.csv")
-    assert not [run["flags"] for run in runs if is_invalid(run["flags"])]
+    assert invalid_flags(runs) == []
     return runs
 
 

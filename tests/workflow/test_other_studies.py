@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from project import ROOT, mounted, needs, open_folder, ruby
+from project import ROOT, invalid_flags, mounted, needs, open_folder, ruby
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.flags import is_invalid
@@ -15,12 +15,6 @@ from vcsbench.machine import can_drop_caches
 from vcsbench.storages import guest
 
 SSD = "fsfs-ssd-2014"
-
-
-def invalid_flags(runs):
-    """Return the flags of invalid runs, without `clock`, which short runs get on a busy machine."""
-    flags = [" ".join(set(run["flags"].split()) - {"clock"}) for run in runs]
-    return [words for words in flags if is_invalid(words)]
 
 
 @pytest.fixture

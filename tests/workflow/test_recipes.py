@@ -144,22 +144,6 @@ def test_values_added_to_axes_are_measured(project):
     assert "server-reused" in flags["never"] and "server-reused" not in flags["once"]
 
 
-def test_build_added_is_measured(project):
-    folder = project.path / "mine" / "bin"
-    folder.mkdir(parents=True)
-    for name in ("svn", "svnserve"):
-        (folder / name).symlink_to(str(shutil.which(name)))
-    cells = project.run(
-        measurements_of("builds"),
-        repositories=SMALL,
-        studies=["builds"],
-        builds={"system": {}, "mine": {"prefix": "mine"}},
-        grid={"builds": {"include": [PART]}},
-    )
-    path = "builds/log/svn/ruby/f7/nopack/slow/hot-os"
-    assert sorted(cells) == [f"{path}/mine", f"{path}/system"]
-
-
 def test_axes_added_are_measured(project):
     # `depth` is a list of words in a command, and `reader` has an entry in the table of axes.
     table = project.path / "workflow" / "vcsbench" / "axes" / "__init__.py"

@@ -7,8 +7,7 @@ import random
 import pytest
 import yaml
 
-from project import ROOT, needs
-from vcsbench.evidence.flags import is_invalid
+from project import ROOT, invalid_flags, needs
 from vcsbench.machine import can_drop_caches
 
 STUDY = "tree-building-2007"
@@ -55,7 +54,7 @@ def test_tree_study_runs_from_grid_to_report(project, tree):
     )
     project.succeed()
     runs = project.rows(f"measurements/{STUDY}.csv")
-    assert not [run["flags"] for run in runs if is_invalid(run["flags"])]
+    assert invalid_flags(runs) == []
     by_cell = {(run["strategy"], run["cache"]): run for run in runs}
     works = {json.loads(run["work"]).get("digest") for run in runs if "apart" not in run["work"]}
     assert len(works) == 1

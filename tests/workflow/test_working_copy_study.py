@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from project import ROOT, free_port, mounted, needs, ruby, wait_for
+from project import ROOT, free_port, invalid_flags, mounted, needs, ruby, wait_for
 from vcsbench.axes.client_server import REFLINK_LIBRARY
-from vcsbench.evidence.flags import is_invalid
 from vcsbench.storages.filesystems import why_cannot_make
 
 STUDY = "working-copy-2012"
@@ -67,7 +66,7 @@ def test_working_copy_study_runs_from_grid_to_report(project):
     skips = {row["cell"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv") if row["skip"]}
     assert "no reflinks" in skips["checkout/large/ext4/on/default/stored/-"]
     runs = project.rows(f"measurements/{STUDY}.csv")
-    assert not [run["flags"] for run in runs if is_invalid(run["flags"])]
+    assert invalid_flags(runs) == []
     # Checkouts and updates end at the same tree.
     (work,) = {run["work"] for run in runs}
     assert json.loads(work)["files"] > 200
@@ -210,7 +209,7 @@ def test_remote_server_is_measured_without_server_evidence(project):
             assert context["remote"] == remote and context["server"] is None
             assert "server" not in context["promises"]
             run = project.rows(f"measurements/{STUDY}.csv")[0]
-            assert not run["server_cpu_s"] and not is_invalid(run["flags"])
+            assert not run["server_cpu_s"] and not invalid_flags([run])
             # The served repository has to equal the local copy.
             configure(project, part, server={**remote, "url": f"svn://127.0.0.1:{port}/empty"})
             output = project.fail("measured")
