@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench.measure.cell_round import DISCARDED_RUN_S, DiscardedRunCache
+from vcsbench.measure.cell_round import DISCARDED_RUN_S, DiscardedRun
 from vcsbench.subjects import Subject
 
 READ_BYTES = 4096
@@ -23,7 +23,7 @@ def recipe(tmp_path, monkeypatch):
 def cache_of(recipe, copy="copy1", **other):
     subject = Subject(recipe, 1, Path())
     subject.folders = [Path(recipe["storage"]["path"]).parent / copy]
-    return DiscardedRunCache(recipe | other, subject)
+    return DiscardedRun(recipe | other, subject)
 
 
 def test_discarded_run_is_stored_per_command_and_copy(recipe):
@@ -34,7 +34,7 @@ def test_discarded_run_is_stored_per_command_and_copy(recipe):
         cache_of(recipe, "copy2"),
         cache_of(recipe, argv="{svn} export {url}"),
         cache_of(recipe, "gone"),
-        DiscardedRunCache(recipe, None),
+        DiscardedRun(recipe, None),
     ):
         assert other.read() is None
 

@@ -11,11 +11,11 @@ import pytest
 
 from project import needs
 from unit.study_grid import published_table, study_grid
-from vcsbench import programs
+from vcsbench import programs, strategies
 from vcsbench.axes import axis_of
 from vcsbench.config.study import load_study
 from vcsbench.evidence import same_work
-from vcsbench.measure.prepared_cell import PYTHON, fill_template, strategy_argv
+from vcsbench.measure.prepared_cell import PYTHON, fill_template
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.sources import open_source
@@ -113,7 +113,7 @@ def build(name, stored, target, private):
         "svn": lambda: ["svn", "--non-interactive", "--config-dir", str(private)],
         "built": lambda: str(programs.BUILT),
         "python": lambda: PYTHON,
-        "program": lambda: strategy_argv(command.program or ""),
+        "program": lambda: [*PYTHON, strategies.__file__, command.program or ""],
     }
     own = {n: v.replace("{run}", str(private)) for n, v in (command.environment or {}).items()}
     environment = {**os.environ, **programs.CLIENT_ENVIRONMENT, **own}

@@ -197,13 +197,13 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
 
 def measure(options: argparse.Namespace, keys: Keys) -> int:
     """Measure a cell once and print it; keep no result."""
-    from vcsbench.measure.runs import parse_export
+    from vcsbench.measure.runs import read_export
     from vcsbench.run.cell import measure as measure_round
 
     project = _project(options, keys)
     recipe = _prepared_recipe(project, options.cell)
     exported, context = measure_round(recipe, options.round, project.config.thresholds)
-    timed = parse_export(exported, options.cell)
+    timed = read_export(options.cell, exported)
     for (seconds, *_), run in zip(timed, context["runs"], strict=True):
         flags = " ".join([*run["flags"], *context["flags"]]) or "none"
         print(f"run {run['run']}: {seconds:.3f} s, flags: {flags}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.kernel import read, system_error
+from vcsbench.kernel import check, libc, read
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
@@ -126,10 +125,12 @@ def _open_lock() -> int:
     Any user may have created something with its name: a link is not followed, and a pipe does not block.
     """
     reason = "another program creates and removes it all the time"
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     for _ in range(TRIES):
+        new = 0 if os.path.lexists(LOCK_PATH) else os.O_CREAT | os.O_EXCL
         try:
-            fd = _open_or_create()
-        except FileExistsError:
+            fd = os.open(LOCK_PATH, flags | new, 0o644)
+        except (FileNotFoundError, FileExistsError):
             continue
         except PermissionError as error:
             reason = os.strerror(error.errno or 0)
@@ -148,14 +149,6 @@ def _open_lock() -> int:
     raise _lock_error(reason)
 
 
-def _open_or_create() -> int:
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        return os.open(LOCK_PATH, flags)
-    except FileNotFoundError:
-        return os.open(LOCK_PATH, flags | os.O_CREAT | os.O_EXCL, 0o644)
-
-
 def _lock_error(reason: str) -> UserError:
     owner = ""
     with suppress(OSError):
@@ -170,29 +163,21 @@ CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
 MS_REC, MS_SLAVE = 0x4000, 1 << 19
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 REQUEST = struct.Struct("16sh22x")
-_libc = ctypes.CDLL(None, use_errno=True)
 
 _in_user_namespace = False
 
 
-def enter_user_namespace(recipe: Recipe) -> None:
-    """Enter a user namespace if the recipe requires it, before the process starts a thread."""
-    if recipe.get("network") == "user" and not recipe.get("looked_at"):
-        with _network_errors():
-            unshare_user()
+def isolate_network(recipe: Recipe, stack: ExitStack | None = None) -> None:
+    """Give a cell its own network if its recipe requires it, until `stack` ends.
 
-
-def isolate_network(recipe: Recipe, stack: ExitStack) -> None:
-    enter_user_namespace(recipe)
-    if recipe.get("network") == "own" and not recipe.get("looked_at"):
-        with _network_errors():
-            stack.enter_context(own_network())
-
-
-@contextmanager
-def _network_errors() -> Iterator[None]:
+    Without `stack`, enter a user namespace only: that comes before the process starts a thread.
+    """
+    network = "" if recipe.get("looked_at") else recipe.get("network")
     try:
-        yield
+        if network == "user":
+            unshare_user()
+        elif network == "own" and stack:
+            stack.enter_context(own_network())
     except OSError as error:
         raise UserError(
             f"the server's network: this process may not have its own ({error.strerror}), as it could "
@@ -208,12 +193,12 @@ def own_network() -> Iterator[None]:
     """
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
-        _check(_libc.unshare(CLONE_NEWNET))
+        check(libc.unshare(CLONE_NEWNET))
         try:
             _raise_loopback()
             yield
         finally:
-            _check(_libc.setns(before, CLONE_NEWNET))
+            check(libc.setns(before, CLONE_NEWNET))
     finally:
         os.close(before)
 
@@ -227,7 +212,7 @@ def unshare_user() -> None:
     if _in_user_namespace:
         return
     uid, gid = os.geteuid(), os.getegid()
-    _check(_libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS))
+    check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS))
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
@@ -242,13 +227,13 @@ def own_mounts() -> None:
     An unmount outside of it reaches it. Raise OSError without the right to it.
     """
     if not _in_user_namespace:
-        _check(_libc.unshare(CLONE_NEWNS))
-    _check(_libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
+        check(libc.unshare(CLONE_NEWNS))
+    check(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
 
 
 @cache
 def can_own_network() -> bool:
-    return os.geteuid() == 0 and _works(lambda: _check(_libc.unshare(CLONE_NEWNET)))
+    return os.geteuid() == 0 and _works(lambda: check(libc.unshare(CLONE_NEWNET)))
 
 
 @cache
@@ -261,7 +246,7 @@ def can_enter_user_namespace() -> bool:
     return _works(unshare_user)
 
 
-def _works(act: Callable[[], None]) -> bool:
+def _works(act: Callable[[], object]) -> bool:
     """Return True if an act raises nothing, in a child process that ends with it."""
     pid = os.fork()
     if not pid:
@@ -278,8 +263,3 @@ def _raise_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         name, flags = REQUEST.unpack(fcntl.ioctl(any_socket, SIOCGIFFLAGS, REQUEST.pack(b"lo", 0)))
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, REQUEST.pack(name, flags | IFF_UP))
-
-
-def _check(result: int) -> None:
-    if result:
-        raise system_error()

@@ -34,9 +34,19 @@ def read(path: str | Path, errors: str = "replace") -> str:
         return ""
 
 
+libc = ctypes.CDLL(None, use_errno=True)
+
+
 def system_error(subject: str | Path | None = None) -> OSError:
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number), subject)
+
+
+def check(result: int, subject: str | Path | None = None) -> int:
+    """Return the result of a call of the C library. Raise OSError if it is negative."""
+    if result < 0:
+        raise system_error(subject)
+    return result
 
 
 def unescaped(field: str) -> str:
@@ -65,7 +75,7 @@ class Memory(NamedTuple):
 def memory() -> Memory:
     total, available = machine_memory_bytes("MemTotal"), machine_memory_bytes("MemAvailable")
     limits = [pair for group in groups("memory") for pair in _memory_limits(group)]
-    limit = min((most for most, _ in limits), default=None)
+    limit = _least(*(most for most, _ in limits))
     if total is not None and limit is not None and limit >= total:
         limit = None
     rests = [max(0, most - used) for most, used in limits]
@@ -163,11 +173,8 @@ def _throttled_of(group: Group) -> int | None:
 
 
 def _number(file: Path, name: str) -> int | None:
-    for line in read(file).split("\n"):
-        fields = line.split()
-        if len(fields) > 1 and fields[0] == name:
-            return parse_number(fields[1], LARGEST)
-    return None
+    match = re.search(rf"^{re.escape(name)}[ \t]+(\S+)", read(file), re.MULTILINE)
+    return parse_number(match[1], LARGEST) if match else None
 
 
 def _least(*values: int | None) -> int | None:

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
@@ -76,6 +76,17 @@ def run(
     return done.stdout.strip()
 
 
+def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program in a process group of its own, which ends with this process (kill_group)."""
+    options = {"stdin": subprocess.DEVNULL, **options}
+    return subprocess.Popen(with_pdeathsig([*argv]), process_group=0, **options)
+
+
+def kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signals.SIGKILL)
+
+
 def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = False) -> list[str]:
     """Return a command line with which the kernel sends `signal` to the process when its parent dies."""
     ids = server_ids() if unprivileged else None
@@ -115,13 +126,12 @@ def end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is not None:
         return
     with contextlib.ExitStack() as stack:
-        descendants = []
-        for pid in family(process.pid)[1:]:
+        opened = []
+        for pid in family(process.pid):
             with contextlib.suppress(OSError):
-                descendants.append(os.pidfd_open(pid))
-                stack.callback(os.close, descendants[-1])
-        own = os.pidfd_open(process.pid)
-        stack.callback(os.close, own)
+                opened.append(os.pidfd_open(pid))
+                stack.callback(os.close, opened[-1])
+        own, *descendants = opened
         for descendant in descendants:
             with contextlib.suppress(ProcessLookupError):
                 signals.pidfd_send_signal(descendant, signals.SIGKILL)
@@ -162,17 +172,11 @@ def family(pid: int) -> list[int]:
 
 
 def listeners(pid: int, port: int) -> list[int]:
-    sockets_of = {
-        member: {link for link in _open_files(member) if link.startswith("socket:")}
-        for member in family(pid)
-    }
-    if not any(sockets_of.values()):
-        return []
     rows = [line.split() for line in read("/proc/net/tcp").splitlines()[1:]]
     # The local address ends with the port in hexadecimal, 0A is LISTEN, the tenth field is the inode.
     inodes = {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
     listening = {f"socket:[{inode}]" for inode in inodes}
-    return [member for member, sockets in sockets_of.items() if listening & sockets]
+    return [member for member in family(pid) if listening and listening & _open_files(member)]
 
 
 def holders(file: str) -> list[int]:
@@ -284,13 +288,10 @@ def signal_of(code: int | None) -> str:
 
 
 def how_it_ended(code: int | None) -> str:
-    name = signal_of(code)
-    memory = (
-        " (the kernel does that when memory runs out: free some memory, and run again)"
-        if name == "SIGKILL"
-        else ""
-    )
-    return f"was ended by {name}{memory}" if name else f"exits with {code}"
+    if not (name := signal_of(code)):
+        return f"exits with {code}"
+    why = " (the kernel does that when memory runs out: free some memory, and run again)"
+    return f"was ended by {name}{why * (name == 'SIGKILL')}"
 
 
 def last_lines(file: Path, count: int = 5) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench.kernel import system_error
+from vcsbench.kernel import check, libc, system_error
 from vcsbench.machine import DROP_CACHES
 from vcsbench.storages.filesystems import mount_of
 
@@ -46,20 +46,9 @@ class Residency(NamedTuple):
     coverage: str
 
 
-class FileUse(NamedTuple):
-    """Bytes of files, how many of them are cached, and the bytes of the cached pages."""
-
-    size: int
-    cached: int
-    pages_bytes: int
-
-    @classmethod
-    def sum(cls, uses: Iterable[FileUse]) -> FileUse:
-        return cls(*map(sum, zip(cls(0, 0, 0), *uses, strict=True)))
-
-
+# The size of a file, how many of its bytes are cached, and the bytes of the cached pages.
+FileUse = tuple[int, int, int]
 PageCounter = Callable[[int, int], int]
-FolderFiles = tuple[str, list[str]]
 
 
 class _Range(ctypes.Structure):
@@ -80,18 +69,15 @@ class _OpenHow(ctypes.Structure):
 _WHOLE_FILE = ctypes.byref(_Range(0, 0))
 _CACHED_ONLY = _OpenHow(os.O_RDONLY | os.O_CLOEXEC, 0, RESOLVE_CACHED)
 _CACHED_ONLY_ARGUMENTS = (ctypes.byref(_CACHED_ONLY), ctypes.sizeof(_CACHED_ONLY))
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
-_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-# A function of its own: the argument types of `syscall` differ between calls.
-_syscall = ctypes.CDLL(None, use_errno=True).syscall
+libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 
 
 def page_counter() -> PageCounter:
     # -1 is no file: a kernel that has the call, and allows it, answers EBADF.
-    _syscall(CACHESTAT, -1, None, None, 0)
+    libc.syscall(CACHESTAT, -1, None, None, 0)
     is_missing = ctypes.get_errno() in (errno.ENOSYS, errno.EPERM)
     return count_by_mincore if is_missing else cachestat_counter()
 
@@ -101,24 +87,22 @@ def cachestat_counter() -> PageCounter:
     pointer = ctypes.byref(result)
 
     def count(fd: int, _length: int) -> int:
-        if _syscall(CACHESTAT, fd, _WHOLE_FILE, pointer, 0):
-            raise system_error()
+        check(libc.syscall(CACHESTAT, fd, _WHOLE_FILE, pointer, 0))
         return int(result.cache)
 
     return count
 
 
 def count_by_mincore(fd: int, length: int) -> int:
-    address = _libc.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
+    address = libc.mmap(None, length, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)
     if address in (None, ctypes.c_void_p(-1).value):
         raise system_error()
     try:
         states = ctypes.create_string_buffer(-(-length // PAGE))
-        if _libc.mincore(address, length, states):
-            raise system_error()
+        check(libc.mincore(address, length, states))
         return sum(state & 1 for state in states.raw)
     finally:
-        _libc.munmap(address, length)
+        libc.munmap(address, length)
 
 
 def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
@@ -127,49 +111,34 @@ def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
     Return None if they have no bytes or the kernel does not answer. Opening files loads their inodes,
     so caches must be cleared again before a cold run.
     """
-    folders = [folder for path in paths for folder in _folders(str(path))]
-    count = sum(len(names) for _, names in folders)
-    step = -(-count // max_files) or 1
-    chosen, start = [], 0
-    for folder, names in folders:
-        chosen.append((folder, names[start::step]))
-        start = (start - len(names)) % step
+    files = [file for path in paths for file in _files(str(path))]
+    step = -(-len(files) // max_files) or 1
+    count_pages, chosen = page_counter(), files[::step]
     try:
-        size, cached, pages_bytes = FileUse.sum(map(_query_folder, chosen))
+        uses = [_query_file(os.open(file, os.O_RDONLY), count_pages) for file in chosen]
     except OSError:
         return None
-    queried = sum(len(names) for _, names in chosen)
-    coverage = f"{queried} of {count} files"
+    size, cached, pages_bytes = _sum(uses)
+    coverage = f"{len(chosen)} of {len(files)} files"
     return Residency(cached / size, pages_bytes * step, coverage) if size else None
 
 
-def _folders(folder: str) -> Iterator[FolderFiles]:
+def _files(folder: str) -> Iterator[str]:
     if not os.path.isdir(folder):
-        yield os.path.split(folder)[0], [os.path.basename(folder)]
+        yield folder
         return
-    below, files = [], []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                below.append(entry.path)
-            elif entry.is_file(follow_symlinks=False):
-                files.append((entry.inode(), entry.name))
-    yield folder, [name for _, name in sorted(files)]
-    for path in sorted(below):
-        yield from _folders(path)
+    with os.scandir(folder) as scanned:
+        entries = list(scanned)
+    files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+    for entry in sorted(files, key=os.DirEntry.inode):
+        yield entry.path
+    for path in sorted(e.path for e in entries if e.is_dir(follow_symlinks=False)):
+        yield from _files(path)
 
 
-def _query_folder(files: FolderFiles) -> FileUse:
-    folder, names = files
-    count_pages = page_counter()
-    uses = []
-    parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        for name in names:
-            uses.append(_query_file(os.open(name, os.O_RDONLY, dir_fd=parent), count_pages))
-    finally:
-        os.close(parent)
-    return FileUse.sum(uses)
+def _sum(uses: Iterable[FileUse]) -> FileUse:
+    size, cached, pages_bytes = map(sum, zip((0, 0, 0), *uses, strict=True))
+    return size, cached, pages_bytes
 
 
 def _query_file(fd: int, count_pages: PageCounter) -> FileUse:
@@ -178,15 +147,21 @@ def _query_file(fd: int, count_pages: PageCounter) -> FileUse:
         pages_bytes = count_pages(fd, length) * PAGE if length else 0
     finally:
         os.close(fd)
-    return FileUse(length, min(pages_bytes, length), pages_bytes)
+    return length, min(pages_bytes, length), pages_bytes
 
 
 def has_cached_names(*paths: Path) -> bool:
     """Return True if the kernel reports which names below folders are cached. This opens the folders."""
     try:
-        return all(mount_of(path).filesystem in LOCAL and _is_cached(path) for path in paths)
+        for path in paths:
+            os.close(os.open(path, os.O_RDONLY))
+            fd = _open_cached(os.fsencode(path)) if mount_of(path).filesystem in LOCAL else None
+            if fd is None:
+                return False
+            os.close(fd)
     except OSError:
         return False
+    return True
 
 
 def resident_by_names(size: int, *paths: Path) -> Residency | None:
@@ -200,16 +175,8 @@ def resident_by_names(size: int, *paths: Path) -> Residency | None:
         uses = [use for path in paths for use in _query_cached(os.fsencode(path), count_pages)]
     except OSError:
         return None
-    _, cached, pages_bytes = FileUse.sum(uses)
+    _, cached, pages_bytes = _sum(uses)
     return Residency(cached / size, pages_bytes, "all files")
-
-
-def _is_cached(path: Path) -> bool:
-    os.close(os.open(path, os.O_RDONLY))
-    fd = _open_cached(os.fsencode(path))
-    if fd is not None:
-        os.close(fd)
-    return fd is not None
 
 
 def _query_cached(folder: bytes, count_pages: PageCounter) -> Iterator[FileUse]:
@@ -234,7 +201,7 @@ def _query_cached(folder: bytes, count_pages: PageCounter) -> Iterator[FileUse]:
 
 def _open_cached(name: bytes, parent: int = -100) -> int | None:
     """Open a file; return None if its name is not in the kernel's cache. -100 is AT_FDCWD."""
-    fd: int = _syscall(OPENAT2, parent, name, *_CACHED_ONLY_ARGUMENTS)
+    fd: int = libc.syscall(OPENAT2, parent, name, *_CACHED_ONLY_ARGUMENTS)
     if fd >= 0:
         return fd
     if ctypes.get_errno() == errno.EAGAIN:

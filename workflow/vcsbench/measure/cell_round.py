@@ -32,7 +32,7 @@ from vcsbench.measure.runs import (
 )
 from vcsbench.measure.syscalls import count_locks
 from vcsbench.measure.work import KINDS, UrlNormaliser, discard_output
-from vcsbench.programs import Programs, joined_digest
+from vcsbench.programs import joined_digest
 from vcsbench.storages.filesystems import describe_storage, is_full
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import Subject
@@ -80,7 +80,7 @@ class CellRound:
         self.cell = PreparedCell(recipe, number, folder)
         self.work = KINDS[recipe["work"]]
         self.captured: Captured | None = None
-        self.has_discarded_run = bool(self.state.get("discard"))
+        self.discards = bool(self.state.get("discard"))
         self.discarded_bytes: int | None = None
         self.runs: list[RunRecord] = []
         self.set_aside: list[SetAside] = []
@@ -95,26 +95,25 @@ class CellRound:
         with ExitStack() as stack:
             self.cell.open(stack)
             self.hyperfine = Hyperfine(self.folder, self._answer)
-            subject = self.cell.input if self.has_discarded_run else None
-            self.discarded_run_cache = DiscardedRunCache(self.recipe, subject)
-            self.discarded_bytes = self.discarded_run_cache.read()
+            self.discarded_run = DiscardedRun(self.recipe, self.cell.input, self.discards)
+            self.discarded_bytes = self.discarded_run.read()
             self._time(lock)
-            self.discarded_run_cache.renew()
+            self.discarded_run.renew()
             while len(self.set_aside) < MAX_RETRIES and any(
                 RETRIED_FLAG in run["flags"] for run in self.runs
             ):
-                self._set_aside()
+                export = json.loads(self.hyperfine.export.read_bytes())
+                self.set_aside.append({"runs": self.runs, "results": export["results"]})
+                for step in ("restore", "stop-server", "start-server"):
+                    self.cell.run_step(step)
                 self._time(lock)
-            seconds = self.hyperfine.seconds, self.hyperfine.hooks_s
+            took = {"hyperfine_s": self.hyperfine.seconds, "hooks_s": self.hyperfine.hooks_s}
             self._check_counterpart()
             context = describe(self.cell, self.runs, self.captured)
             context["round"] = self.number
             context["started_at"] = started_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             context["set_aside"] = self.set_aside
-            context["took"] = {
-                "hyperfine_s": round(seconds[0], 6),
-                "hooks_s": round(seconds[1], 6),
-            }
+            context["took"] = {name: round(seconds, 6) for name, seconds in took.items()}
             if self.recipe.get("locking") and self.number == 1:
                 context["locks"] = count_locks(self.cell)
         return self.hyperfine.export.read_bytes(), context
@@ -146,12 +145,6 @@ class CellRound:
             raise self.read_error
         self.judge(self.hyperfine.export, self.runs)
 
-    def _set_aside(self) -> None:
-        export = json.loads(self.hyperfine.export.read_bytes())
-        self.set_aside.append({"runs": self.runs, "results": export["results"]})
-        for step in ("restore", "stop-server", "start-server"):
-            self.cell.run_step(step)
-
     def _answer(self, hook: str) -> None:
         if hook == "setup":
             self._set_up()
@@ -170,13 +163,18 @@ class CellRound:
         """Warm up in this process: hyperfine does not report the signal that ended a run of its own."""
         for step in self.state["setup"]:
             self.cell.run_step(step)
-        if self.state["warmup"] or (self.has_discarded_run and self.discarded_bytes is None):
-            self._prepare(is_timed=False, is_first=True)
-            self._capture()
-            self._store_discarded_run()
-        for _ in range(self.state["warmup"] - 1):
-            self._prepare(is_timed=False, is_first=False)
-            self._warm_up(is_read=False)
+        is_discarded = self.discards and self.discarded_bytes is None
+        for number in range(max(self.state["warmup"], int(is_discarded))):
+            self._prepare(is_timed=False, is_first=number == 0)
+            if number:
+                self._warm_up(is_read=False)
+            else:
+                self._capture()
+        if self.captured and self.discards:
+            by_server = self.collector.warming[0].get("server_read_bytes") or 0
+            # Without the files that this process has read again, unlike the counts of a warm-up run.
+            self.discarded_bytes = self.captured.io["read_bytes"] + by_server
+            self.discarded_run.write(self.discarded_bytes)
 
     def _prepare(self, is_timed: bool, is_first: bool) -> None:
         for step in self.state["first" if is_first and "first" in self.state else "prepare"]:
@@ -212,14 +210,6 @@ class CellRound:
             run["certificate"]["client_peak_memory_bytes"] = self.captured.peak_bytes
             if self.work.read:
                 run["work"] = self.captured.work
-
-    def _store_discarded_run(self) -> None:
-        if self.has_discarded_run:
-            assert self.captured
-            by_server = self.collector.warming[0].get("server_read_bytes") or 0
-            # Without the files that this process has read again, unlike the counts of a warm-up run.
-            self.discarded_bytes = self.captured.io["read_bytes"] + by_server
-            self.discarded_run_cache.write(self.discarded_bytes)
 
     def _end_run(self, is_last: bool) -> None:
         evidence = self.collector.end(self.hyperfine.pid, is_last)
@@ -277,18 +267,18 @@ class CellRound:
         return details
 
 
-class DiscardedRunCache:
+class DiscardedRun:
     """The bytes that the last discarded cold run of a command read of a subject, in a file on the storage.
 
     The first cold run warms the layers below this system, so it is discarded. Its successors are not, until
     DISCARDED_RUN_S after the last cold run, also with another access or server configuration. Without a
-    subject nothing is stored: each run is the first.
+    subject, or if `is_stored` is False, nothing is stored: each run is the first.
     """
 
-    def __init__(self, recipe: Recipe, subject: Subject | None) -> None:
+    def __init__(self, recipe: Recipe, subject: Subject | None, is_stored: bool = True) -> None:
         self.file: Path | None = None
         folders = [folder for folder in subject.folders if folder.exists()] if subject else []
-        if not folders:
+        if not folders or not is_stored:
             return
         # A copy that was created again, and a restarted machine, have no discarded run.
         states = [(str(folder), os.stat(folder)) for folder in folders]
@@ -388,24 +378,26 @@ def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
     elif libraries is None:
         idle = cell.idle_command or cell.command
         libraries = client_libraries(idle, cell.environment, cell.folder)
-    client = _build_side(program, cell.versions[name], cell.client, libraries)
-    server, server_side = cell.server, None
-    if server and server.pid:
-        version = server.subversion_version(cell.versions[server.kind])
-        loaded = server_libraries(server.pid)
-        server_side = _build_side(server.argv[0], version, server.programs, loaded)
-    sides = [side for side in (client, server_side) if side]
-    files = [path for side in sides for path in (side["program"], *(side["libraries"] or []))]
-    return {
+    client: BuildSide = {
+        "program": program,
+        "version": cell.versions[name],
+        "places": cell.client.places,
+        "libraries": libraries,
+    }
+    facts: BuildFacts = {
         "name": cell.recipe["build"]["name"],
         "client": client,
-        "server": server_side,
-        "digest": joined_digest(files),
+        "server": None,
+        "digest": "",
     }
-
-
-def _build_side(
-    program: str, version: str, programs: Programs, libraries: list[str] | None
-) -> BuildSide:
-    places = programs.places
-    return {"program": program, "version": version, "places": places, "libraries": libraries}
+    server, files = cell.server, [program, *(libraries or [])]
+    if server and server.pid:
+        loaded = server_libraries(server.pid)
+        files += [server.argv[0], *loaded]
+        facts["server"] = {
+            "program": server.argv[0],
+            "version": server.subversion_version(cell.versions[server.kind]),
+            "places": server.programs.places,
+            "libraries": loaded,
+        }
+    return {**facts, "digest": joined_digest(files)}

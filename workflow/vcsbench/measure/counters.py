@@ -11,20 +11,19 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import kernel
-from vcsbench.kernel import read, system_error, unescaped
+from vcsbench.kernel import check, libc, read, unescaped
 from vcsbench.storages.filesystems import Mount, mount_of
 
 if TYPE_CHECKING:
     from vcsbench.records import Evidence
 
-_libc = ctypes.CDLL(None, use_errno=True)
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Columns of /proc/stat: user, nice, system, irq, softirq. Time of guests is in user and nice.
 BUSY = (0, 1, 2, 5, 6)
@@ -32,6 +31,7 @@ STEAL = 7
 FLUSHES = 15
 NFS_CLIENT = "/proc/net/rpc/nfs"
 TCP = "/proc/net/netstat"
+PRESSURES = ("cpu", "memory", "io")
 THROTTLING = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
 
 # Numbers by the names of the evidence; None if the machine does not count them.
@@ -41,7 +41,7 @@ Counts = dict[str, int | None]
 class Counters(NamedTuple):
     """The machine's counters at one moment.
 
-    `stalled_us` has the microseconds in which tasks waited for cpu, memory and io. `counts` has
+    `stalled_us` has the microseconds in which tasks waited, by PRESSURES. `counts` has
 
     - `device_...`: the use of the storage's block devices by all processes,
     - `rpcs`: calls of this machine's NFS client,
@@ -62,10 +62,11 @@ def read_counters(*paths: Path) -> Counters:
     rpcs = re.search(r"^rpc (\d+) ", read(NFS_CLIENT), re.MULTILINE)
     tcp = dict(zip(*map(str.split, read(TCP).splitlines()[:2]), strict=True))
     throttled = [int(read(file) or 0) for file in _files(THROTTLING)]
+    stalls = {name: read(f"/proc/pressure/{name}").split("\n")[0] for name in PRESSURES}
     return Counters(
         moment_s=moment_s,
         ticks=tuple(int(n) for n in read("/proc/stat").split("\n", 1)[0].split()[1:]),
-        stalled_us={resource: _stalled_us(resource) for resource in ("cpu", "memory", "io")},
+        stalled_us={name: int(s.rpartition("=")[2]) if s else None for name, s in stalls.items()},
         counts={
             **device_use(*paths),
             "rpcs": int(rpcs[1]) if rpcs else None,
@@ -107,13 +108,17 @@ def device_use(*paths: Path) -> Counts:
     names = ("device_read_bytes", "device_write_bytes", "device_reads", "device_flushes")
     devices = {_device(path) for path in paths}
     folders = [f"/sys/dev/block/{os.major(n)}:{os.minor(n)}" for n in devices]
-    stats = [numbers for folder in folders if (numbers := _device_numbers(folder))]
-    if not stats:
+
+    def rows(folders: Iterable[str]) -> list[list[int]]:
+        fields = (read(f"{folder}/stat").split() for folder in folders)
+        return [[int(field) for field in row] for row in fields if row]
+
+    if not (stats := rows(folders)):
         return dict.fromkeys(names)
-    reads, sectors_read, sectors_written = (sum(numbers[i] for numbers in stats) for i in (0, 2, 6))
+    reads, sectors_read, sectors_written = (sum(row[i] for row in stats) for i in (0, 2, 6))
     # Flushes are counted for whole disks only.
-    disks = {_whole_disk(folder) for folder in folders}
-    flushes = [n[FLUSHES] for disk in disks if len(n := _device_numbers(disk)) > FLUSHES]
+    disks = rows({_whole_disk(folder) for folder in folders})
+    flushes = [row[FLUSHES] for row in disks if len(row) > FLUSHES]
     counts = (sectors_read * 512, sectors_written * 512, reads, sum(flushes) if flushes else None)
     return dict(zip(names, counts, strict=True))
 
@@ -127,24 +132,10 @@ def _device(path: Path) -> int:
     return os.stat(device).st_rdev if device.startswith("/dev/") else number
 
 
-def _device_numbers(folder: str) -> list[int]:
-    return [int(field) for field in read(f"{folder}/stat").split()]
-
-
 @cache
 def _whole_disk(folder: str) -> str:
     path = os.path.realpath(folder)
     return os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
-
-
-def _stalled_us(resource: str) -> int | None:
-    first = read(f"/proc/pressure/{resource}").split("\n", 1)[0]
-    return int(first.rpartition("total=")[2]) if first else None
-
-
-@cache
-def _files(pattern: str) -> list[str]:
-    return glob.glob(pattern)
 
 
 def sync_seconds(path: Path) -> float:
@@ -154,12 +145,13 @@ def sync_seconds(path: Path) -> float:
     folder = os.open(path, os.O_RDONLY)
     try:
         began = time.monotonic()
-        if _libc.syncfs(folder) != 0:
-            raise system_error(path)
+        check(libc.syncfs(folder), path)
         return round(time.monotonic() - began, 6)
     finally:
         os.close(folder)
 
+
+_files = cache(glob.glob)
 
 NFS = ("nfs", "nfs4")
 NETWORK = (*NFS, "cifs", "smb3", "ceph", "9p", "afs", "lustre", "fuse.sshfs", "fuse.glusterfs")
@@ -294,7 +286,4 @@ def _open_event(thread: int) -> int:
     kind, config = EVENT
     numbers = (kind, ATTRIBUTES.size, config, 0, 0, TIMES, EVENT_FLAGS, 0, 0, 0)
     options = (thread, ANY_CPU, NO_GROUP, ctypes.c_ulong(CLOSE_ON_EXEC))
-    event = int(_libc.syscall(PERF_EVENT_OPEN, ATTRIBUTES.pack(*numbers), *options))
-    if event < 0:
-        raise system_error()
-    return event
+    return check(libc.syscall(PERF_EVENT_OPEN, ATTRIBUTES.pack(*numbers), *options))

@@ -63,8 +63,10 @@ class PreparedCell:
     def __init__(self, recipe: Recipe, number: int, folder: Path) -> None:
         self.recipe = recipe
         self.folder = folder
-        self.input = self._subject(recipe["input"], number)
-        self.output = self._subject(recipe["output"], number)
+        self.input, self.output = (
+            SUBJECTS[kind](recipe, number, folder) if kind else None
+            for kind in (recipe["input"], recipe["output"])
+        )
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         self.client = Programs(**recipe["build"]["client"])
         self.environment = {
@@ -83,9 +85,6 @@ class PreparedCell:
         self.idle_command: list[str] = []
         self.stdin = ""
         self.versions: dict[str, str] = {}
-
-    def _subject(self, kind: str, number: int) -> Subject | None:
-        return SUBJECTS[kind](self.recipe, number, self.folder) if kind else None
 
     def _copy_server_files(self) -> Path:
         """Copy the files of the server configuration: an edit during the run has no effect.
@@ -133,16 +132,12 @@ class PreparedCell:
                 f"run it again"
             )
         self.fill_in()
-        self.versions = read_versions(self._version_commands())
-
-    def _version_commands(self) -> dict[str, list[str]]:
-        client, server = self.command[0], self.server
-        name = os.path.basename(client)
+        name = os.path.basename(self.command[0])
         commands = {"hyperfine": [Programs().get("hyperfine"), "--version"]}
-        commands[name] = [client, "--version", *["--quiet"] * name.startswith("svn")]
-        if server:
-            commands[server.kind] = [server.command()[0], *server.version_options]
-        return commands
+        commands[name] = [self.command[0], "--version", *["--quiet"] * name.startswith("svn")]
+        if self.server:
+            commands[self.server.kind] = [self.server.command()[0], *self.server.version_options]
+        self.versions = read_versions(commands)
 
     def fill_in(self) -> None:
         words = self._words()
@@ -172,7 +167,7 @@ class PreparedCell:
             axis: partial(str, value) for axis, value in self.recipe["axes"].items()
         }
         words["python"] = lambda: PYTHON
-        words["program"] = lambda: strategy_argv(self.recipe["program"])
+        words["program"] = lambda: [*PYTHON, strategies.__file__, self.recipe["program"]]
         words["built"] = lambda: str(BUILT)
         for name in SUBVERSION:
             words[name] = partial(self._argv, name, options if name in CLIENTS else [])
@@ -262,10 +257,6 @@ STEPS = {
     "clear-caches": "Clear the caches",
     "touch-client": "Run the client once on an empty repository, which loads its own files into the cache",
 }
-
-
-def strategy_argv(name: str) -> list[str]:
-    return [*PYTHON, strategies.__file__, name]
 
 
 def fill_template(template: str, words: Words) -> list[str]:

@@ -27,20 +27,18 @@ IO_KEYS = ("read_bytes", "write_bytes", "rchar", "wchar", "syscr")
 
 
 class ServerUse(NamedTuple):
-    """A server at one moment: its pid (0 if it does not run), its processes, and their usage.
+    """A server at one moment: its pid (0 if it does not run) and start, its processes, and their usage.
 
-    `ended` changes when one of its processes ends.
+    `processes` changes when one of them starts or ends.
     """
 
-    pid: int = 0
-    start_ticks: int = 0
-    family: tuple[int, ...] = ()
-    ended: int = 0
+    instance: tuple[int, int] = (0, 0)
+    processes: tuple[object, ...] = ()
     usage: Usage = Usage()
 
     @property
-    def instance(self) -> tuple[int, int]:
-        return self.pid, self.start_ticks
+    def pid(self) -> int:
+        return self.instance[0]
 
 
 class Snapshot(NamedTuple):
@@ -79,9 +77,8 @@ class EvidenceCollector:
             inputs.folders if inputs else (), outputs.folders if outputs else ()
         )
         self.warming: list[WarmUpReads] = []
-        self.is_cleared = False
-        self.resident_input: caches.Residency | None = None
-        self.resident_output: caches.Residency | None = None
+        # The residency of input and output after caches were cleared.
+        self.cleared: tuple[caches.Residency | None, caches.Residency | None] | None = None
         self.before: Snapshot | None = None
         self.is_timed = False
         self.state: Evidence = {}
@@ -93,21 +90,18 @@ class EvidenceCollector:
 
         Return True if that has loaded inodes: caches must then be cleared again.
         """
-        self.resident_input = self._query_input()
-        self.resident_output = _query(self.output)
-        self.is_cleared = True
-        return bool(self.input and not self.by_names) or self.resident_output is not None
+        self.cleared = self._query_input(), _query(self.output)
+        return bool(self.input and not self.by_names) or self.cleared[1] is not None
 
     def begin(self, hyperfine: int, is_timed: bool) -> None:
         self.is_timed = is_timed
         sides = {"client": [hyperfine]}
-        if is_timed and self.server and self.server.pid:
-            sides["server"] = processes.family(self.server.pid)
         if is_timed:
-            others = other_servers(sides.get("server", []))
+            if self.server and self.server.pid:
+                sides["server"] = processes.family(self.server.pid)
             self.state = {
                 "memory_available_bytes": kernel.memory().available,
-                "other_servers": others,
+                "other_servers": other_servers(sides.get("server", [])),
             }
         self.before = self._snapshot(hyperfine)
         if is_timed:
@@ -137,42 +131,38 @@ class EvidenceCollector:
         }
         seen |= _others_cpu(seen, before, after)
         reads = self.server_reads.setdefault(after.server.instance, []) if after.server.pid else []
-        earlier_reads = list(reads)
+        of_server: Evidence = {
+            "server_runs_before": len(reads),
+            "server_first_rchar": reads[0] if reads else None,
+        }
         reads.append(seen.get("server_rchar") or 0)
         if not self.is_timed:
             reads_now = {key: value for key, value in seen.items() if key in WARM_UP_KEYS}
             self.warming.append(cast("WarmUpReads", reads_now))
             return None
-        evidence: Evidence = {
+        return {
             **self._residency(is_last),
             **seen,
             **self.state,
             **sync,
             "warming": list(self.warming),
+            **(of_server if self.server else {}),
         }
-        if self.server:
-            evidence["server_runs_before"] = len(earlier_reads)
-            evidence["server_first_rchar"] = earlier_reads[0] if earlier_reads else None
-        return evidence
 
     def _snapshot(self, hyperfine: int) -> Snapshot:
         subjects = [subject for subject in (self.input, self.output) if subject]
         folders = [folder for subject in subjects for folder in subject.folders]
-        clients = [hyperfine]
-        if not self.is_timed:
-            clients.append(os.getpid())
         return Snapshot(
             machine=counters.read_counters(*(f if f.exists() else f.parent for f in folders)),
-            client=processes.usage(clients),
+            client=processes.usage([hyperfine, *[os.getpid()] * (not self.is_timed)]),
             own_cpu_s=time.process_time(),
             server=_server_use(self.server),
             network=self.network.counts() if self.network else {},
         )
 
     def _residency(self, is_last: bool) -> Evidence:
-        is_cleared, self.is_cleared = self.is_cleared, False
-        before, self.resident_input = self.resident_input, None
-        written, self.resident_output = self.resident_output, None
+        is_cleared, (before, written) = bool(self.cleared), self.cleared or (None, None)
+        self.cleared = None
         is_queried = is_cleared or is_last
         after = self._query_input() if is_queried else None
         evidence: Evidence = {
@@ -201,8 +191,7 @@ class EvidenceCollector:
             "server_kind": self.server.kind,
             "server_pid": after.pid,
             "server_same": bool(after.pid) and before.instance == after.instance,
-            "server_processes_changed": (before.family, before.ended)
-            != (after.family, after.ended),
+            "server_processes_changed": before.processes != after.processes,
         }
         if not evidence["server_same"]:
             return evidence
@@ -226,8 +215,7 @@ def _query(subject: Subject | None) -> caches.Residency | None:
 
 
 def _io(side: str, used: Usage | None) -> Evidence:
-    counts = used._asdict() if used else dict.fromkeys(Usage._fields)
-    return cast("Evidence", {f"{side}_{key}": counts[key] for key in IO_KEYS})
+    return cast("Evidence", {f"{side}_{key}": used and getattr(used, key) for key in IO_KEYS})
 
 
 def _others_cpu(seen: Evidence, before: Snapshot, after: Snapshot) -> Evidence:
@@ -250,13 +238,8 @@ def _server_use(server: Server | None) -> ServerUse:
     if not pid:
         return ServerUse()
     family = processes.family(pid)
-    return ServerUse(
-        pid,
-        processes.start_ticks(pid),
-        tuple(sorted(family)),
-        processes.ended_children(family),
-        processes.usage(family),
-    )
+    members = (*sorted(family), processes.ended_children(family))
+    return ServerUse((pid, processes.start_ticks(pid)), members, processes.usage(family))
 
 
 def binary_of(pid: int) -> str:

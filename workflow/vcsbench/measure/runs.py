@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple
 
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.kernel import read
+from vcsbench.kernel import libc, read
 from vcsbench.measure.work import Fingerprint
 from vcsbench.programs import Programs
 
@@ -56,11 +56,6 @@ def _time_limit_error(limit_s: float) -> UserError:
         f"a run took longer than {limit_s:g} s and was ended; raise `time_limit_s` in config/config.yaml "
         f"if that is what it takes"
     )
-
-
-def _kill_group(group: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
 
 
 class Hyperfine:
@@ -105,20 +100,15 @@ class Hyperfine:
         command = self._command(argv, stdin, runs)
         began, self.hooks_s = time.monotonic(), 0.0
         with self.log.open("wb") as output:
-            process = subprocess.Popen(
-                processes.with_pdeathsig(command),
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment,
-                process_group=0,
-                pass_fds=[lock],
+            process = processes.start(
+                command, stdout=output, stderr=output, env=environment, pass_fds=[lock]
             )
             self.pid = process.pid
             try:
                 self._serve(limit_s)
             finally:
                 if process.poll() is None:
-                    _kill_group(process.pid)
+                    processes.kill_group(process.pid)
                     process.wait()
         self.seconds = time.monotonic() - began
         if process.returncode == 0:
@@ -129,8 +119,9 @@ class Hyperfine:
 
     def _command(self, argv: Sequence[str], stdin: str, runs: int) -> list[str]:
         """Return hyperfine's command line, without warm-up runs: its export has no exit code of theirs."""
-        hyperfine = Programs().get("hyperfine")
-        given = []
+        hyperfine, given = Programs().get("hyperfine"), []
+        names = ("setup", "prepare", "cleanup")
+        hooks = {name: shlex.join(["sh", "-c", HOOK, str(self.hooks), name]) for name in names}
         if stdin:
             usage = subprocess.run([hyperfine, "--help"], capture_output=True, text=True).stdout
             if "--input" in usage:
@@ -140,15 +131,10 @@ class Hyperfine:
         return [
             *(hyperfine, "-N", "--style", "basic", "--warmup", "0", "--runs", str(runs)),
             "--ignore-failure",
-            *("--setup", self._hook("setup")),
-            *("--prepare", self._hook("prepare")),
-            *("--cleanup", self._hook("cleanup")),
+            *(word for name, hook in hooks.items() for word in (f"--{name}", hook)),
             *("--export-json", str(self.export)),
             *(*given, shlex.join(argv)),
         ]
-
-    def _hook(self, name: str) -> str:
-        return shlex.join(["sh", "-c", HOOK, str(self.hooks), name])
 
     def _serve(self, limit_s: float) -> None:
         ended = os.pidfd_open(self.pid)
@@ -196,17 +182,13 @@ class Run(NamedTuple):
     mean_cpu: bool = False
 
 
-def read_export(path: Path) -> list[Run]:
-    return parse_export(path.read_bytes(), path)
-
-
-def parse_export(content: bytes, path: str | Path) -> list[Run]:
+def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
     """Return the runs of an export of hyperfine 1.15 to 2.x with one command, in order.
 
-    Raise UserError with the path if the content is no such export.
+    Raise UserError with the path if its content is no such export.
     """
     try:
-        export = json.loads(content)
+        export = json.loads(Path(path).read_bytes() if content is None else content)
     except ValueError:
         raise UserError(f"{path}: is not JSON. Delete it and run again to measure it.") from None
     version = export.get("schema_version", 1) if isinstance(export, dict) else None
@@ -215,7 +197,13 @@ def parse_export(content: bytes, path: str | Path) -> list[Run]:
             f"{path}: `schema_version`: {version!r} is not known. Use hyperfine 1.15 to 2.x."
         )
     try:
-        return (_runs_of_version_2 if version == 2 else _runs_of_version_1)(export["results"][0])
+        result = export["results"][0]
+        if version == 2:
+            return [_run_of_version_2(run) for run in result["measurements"]]
+        # `memory_usage_byte` is the highest peak of any child so far, hooks included: not a run's own.
+        is_mean, cpu = len(result["times"]) > 1, (result.get("user"), result.get("system"))
+        runs = zip(result["times"], result["exit_codes"], strict=True)
+        return [Run(float(elapsed), *cpu, code, mean_cpu=is_mean) for elapsed, code in runs]
     except (KeyError, IndexError, TypeError, ValueError) as error:
         fault = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise UserError(
@@ -223,36 +211,18 @@ def parse_export(content: bytes, path: str | Path) -> list[Run]:
         ) from None
 
 
-def _runs_of_version_1(result: Mapping[str, Any]) -> list[Run]:
-    # `memory_usage_byte` is the highest peak of any child so far, hooks included: not a run's own.
-    times = result["times"]
-    return [
-        Run(float(elapsed), result.get("user"), result.get("system"), code, None, len(times) > 1)
-        for elapsed, code in zip(times, result["exit_codes"], strict=True)
-    ]
+def _run_of_version_2(run: Mapping[str, Any]) -> Run:
+    def quantity(measured: Mapping[str, Any]) -> float:
+        if measured["unit"] not in UNITS:
+            raise ValueError(f"the unit {measured['unit']!r} is not known")
+        return float(measured["value"]) * UNITS[measured["unit"]]
 
-
-def _runs_of_version_2(result: Mapping[str, Any]) -> list[Run]:
-    def optional(run: Mapping[str, Any], name: str) -> float | None:
-        return _quantity(run[name]) if run.get(name) is not None else None
-
-    return [
-        Run(
-            elapsed_s=_quantity(run["time_wall_clock"]),
-            user_s=optional(run, "time_user"),
-            system_s=optional(run, "time_system"),
-            exit_code=run.get("exit_code"),
-            peak_memory_bytes=optional(run, "memory_peak_resident"),
-        )
-        for run in result["measurements"]
-    ]
-
-
-def _quantity(measured: Mapping[str, Any]) -> float:
-    unit = measured["unit"]
-    if unit not in UNITS:
-        raise ValueError(f"the unit {unit!r} is not known")
-    return float(measured["value"]) * UNITS[unit]
+    user_s, system_s, peak_bytes = (
+        quantity(run[name]) if run.get(name) is not None else None
+        for name in ("time_user", "time_system", "memory_peak_resident")
+    )
+    elapsed_s = quantity(run["time_wall_clock"])
+    return Run(elapsed_s, user_s, system_s, run.get("exit_code"), peak_bytes)
 
 
 class Captured(NamedTuple):
@@ -283,13 +253,8 @@ def capture(
     (descriptors) ends first.
     """
     with log.open("wb") as errors, open(stdin or os.devnull, "rb") as given:
-        process = subprocess.Popen(
-            processes.with_pdeathsig(list(argv)),
-            stdin=given,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=environment,
-            process_group=0,
+        process = processes.start(
+            argv, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=environment
         )
     assert process.stdout
     tracer = ExitTracer(process.pid)
@@ -306,7 +271,7 @@ def capture(
     finally:
         watchdog.output_ended.set()
         process.stdout.close()
-        _kill_group(process.pid)
+        processes.kill_group(process.pid)
         tracer.join(TRACER_LIMIT_S)
         process.wait()
         watchdog.join()
@@ -342,7 +307,7 @@ class _Watchdog(threading.Thread):
         self.is_parent_gone = any(fd in ready for fd in self.watched)
         self.is_late = not ready
         if self.is_late or self.is_parent_gone or not self.output_ended.wait(CHILD_LIMIT_S):
-            _kill_group(self.pid)
+            processes.kill_group(self.pid)
             if not self.output_ended.wait(CHILD_LIMIT_S):
                 processes.send(processes.holders(self.output), signal.SIGKILL)
         os.close(self.process)
@@ -355,9 +320,8 @@ WAIT_OWN = 0x40000000 | 0x20000000
 ENDED = (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
 PEEK = os.WEXITED | os.WSTOPPED | os.WNOWAIT | WAIT_OWN
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
-_libc.ptrace.restype = ctypes.c_long
+libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+libc.ptrace.restype = ctypes.c_long
 
 
 class ExitTracer(threading.Thread):
@@ -390,22 +354,20 @@ class ExitTracer(threading.Thread):
                 # It was about to exit when the trace began. Its parent waits for it.
                 return
             pid, status = os.waitpid(event.si_pid, WAIT_OWN)
-            if os.WIFSTOPPED(status):
-                self._handle_stop(pid, status)
-
-    def _handle_stop(self, pid: int, status: int) -> None:
-        event = status >> 16
-        if event == EXIT_EVENT:
-            self.peak_bytes = max(self.peak_bytes or 0, processes.own_peak_bytes(pid)) or None
-            self.maps += read(f"/proc/{pid}/maps") + "\n"
-            _ptrace(DETACH, pid, 0)
-        else:
-            _ptrace(CONT, pid, 0 if event else os.WSTOPSIG(status))
+            if not os.WIFSTOPPED(status):
+                continue
+            reason = status >> 16
+            if reason == EXIT_EVENT:
+                self.peak_bytes = max(self.peak_bytes or 0, processes.own_peak_bytes(pid)) or None
+                self.maps += read(f"/proc/{pid}/maps") + "\n"
+                _ptrace(DETACH, pid, 0)
+            else:
+                _ptrace(CONT, pid, 0 if reason else os.WSTOPSIG(status))
 
 
 def _ptrace(request: int, pid: int, data: int) -> bool:
     refused = (errno.EPERM, errno.ESRCH, errno.ENOSYS)
-    return int(_libc.ptrace(request, pid, None, data)) == 0 or ctypes.get_errno() not in refused
+    return int(libc.ptrace(request, pid, None, data)) == 0 or ctypes.get_errno() not in refused
 
 
 def client_libraries(

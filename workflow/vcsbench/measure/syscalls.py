@@ -33,7 +33,8 @@ OPTIONS = ("-f", "-qqq", "-e", "trace=all", "-e", "raw=all", "-e", "signal=none"
 _COMPLETE = re.compile(rb"(?:\[pid +)?(\d+)\]? +(\w+)\((.*)\) += (-?\w+)")
 _UNFINISHED = re.compile(rb"(?:\[pid +)?(\d+)\]? +(\w+)\((.*?),? *<unfinished \.\.\.>")
 _RESUMED = re.compile(rb"(?:\[pid +)?(\d+)\]? +<\.\.\. (\w+) resumed>(.*)\) += (-?\w+)")
-OPEN_FLAGS = {b"open": 1, b"openat": 2, b"creat": 0}
+# The argument with the flags, if there is one.
+OPEN_FLAGS = {b"open": 1, b"openat": 2, b"creat": None}
 CALLS = {
     **dict.fromkeys((b"read", b"pread64", b"readv", b"preadv", b"preadv2"), "reads"),
     **dict.fromkeys((b"write", b"pwrite64", b"writev", b"pwritev", b"pwritev2"), "writes"),
@@ -69,7 +70,10 @@ class CallCounts:
 
     def _count(self, name: bytes, arguments: bytes, result: bytes) -> None:
         if name in OPEN_FLAGS:
-            self.named[_kind_of_open(name, arguments, result)] += 1
+            at = OPEN_FLAGS[name]
+            flags = os.O_WRONLY if at is None else int(arguments.split(b",")[at], 16)
+            opened = "opens_read_write" if flags & os.O_ACCMODE else "opens_read_only"
+            self.named["opens_failed" if result.startswith(b"-") else opened] += 1
         elif kind := CALLS.get(name):
             self.named[kind] += 1
             if kind in BYTES and not result.startswith(b"-"):
@@ -80,15 +84,6 @@ class CallCounts:
     def as_dict(self) -> SystemCalls:
         counts = {**self.named, "others": dict(sorted(self.others.items()))}
         return cast("SystemCalls", counts)
-
-
-def _kind_of_open(name: bytes, arguments: bytes, result: bytes) -> str:
-    if result.startswith(b"-"):
-        return "opens_failed"
-    if name == b"creat":
-        return "opens_read_write"
-    flags = int(arguments.split(b",")[OPEN_FLAGS[name]], 16)
-    return "opens_read_only" if flags & os.O_ACCMODE == os.O_RDONLY else "opens_read_write"
 
 
 class _Strace:
@@ -107,13 +102,12 @@ class _Strace:
         self.counts = CallCounts()
         source, sink = os.pipe()
         strace = [strace_path(), *OPTIONS, "-o", f"/dev/fd/{sink}", *arguments]
-        self.process = subprocess.Popen(
-            processes.with_pdeathsig(["taskset", "--cpu-list", str(cpu), *strace]),
+        self.process = processes.start(
+            ["taskset", "--cpu-list", str(cpu), *strace],
             stdin=stdin,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             env=environment,
-            process_group=0,
             pass_fds=[sink],
         )
         os.close(sink)
@@ -145,7 +139,7 @@ def trace_command(
     try:
         errors = strace.wait(limit_s)
     except subprocess.TimeoutExpired:
-        os.killpg(strace.process.pid, signal.SIGKILL)
+        processes.kill_group(strace.process.pid)
         strace.process.wait()
         reason = f"a run under strace took longer than {limit_s:g} s and was ended"
         raise UserError(reason) from None
@@ -159,11 +153,11 @@ class AttachedTrace:
 
     def __init__(self, pids: Sequence[int]) -> None:
         cpu = max(os.sched_getaffinity(0))
-        for task in (task for pid in pids for task in os.listdir(f"/proc/{pid}/task")):
-            os.sched_setaffinity(int(task), [cpu])
+        for task in _tasks(pids):
+            os.sched_setaffinity(int(task.name), [cpu])
         self.strace = _Strace(cpu, [word for pid in pids for word in ("-p", str(pid))])
         deadline = time.monotonic() + ATTACH_LIMIT_S
-        while not all(map(_is_traced, pids)):
+        while any("TracerPid:\t0\n" in read(f"{task}/status") for task in _tasks(pids)):
             if self.strace.process.poll() is not None or time.monotonic() > deadline:
                 self.strace.process.kill()
                 raise UserError(f"strace cannot trace the server: {self.strace.wait()}")
@@ -175,10 +169,8 @@ class AttachedTrace:
         return self.strace.counts
 
 
-def _is_traced(pid: int) -> bool:
-    tasks = os.listdir(f"/proc/{pid}/task")
-    states = [read(f"/proc/{pid}/task/{task}/status") for task in tasks]
-    return all("TracerPid:\t0\n" not in state for state in states)
+def _tasks(pids: Sequence[int]) -> list[Path]:
+    return [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
 
 
 def count_calls(recipe: Recipe, folder: Path) -> CellCalls:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -148,12 +148,8 @@ VERIFIED = re.compile(rb"\* Verified revision (\d+)\.\s*")
 
 
 def read_verified(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
-    revisions, youngest = 0, -1
-    for line in output:
-        if match := VERIFIED.fullmatch(line):
-            revisions += 1
-            youngest = max(youngest, int(match[1]))
-    return {"revisions": revisions, "youngest": youngest}
+    verified = [int(match[1]) for line in output if (match := VERIFIED.fullmatch(line))]
+    return {"revisions": len(verified), "youngest": max(verified, default=-1)}
 
 
 REVISION = b"Revision-number: "
@@ -197,21 +193,9 @@ def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     return {"revisions": revisions, "nodes": nodes, "digest": digest.end(), "bytes": digest.bytes}
 
 
-ADMINISTRATIVE = ".svn"
+ADMINISTRATIVE = b".svn"
 METADATA = (b".svn", b".git", b".hg", b".bzr", b".jj", b".fslckout", b"_FOSSIL_")
 Entry = tuple[bytes, bytes, int]
-
-
-def inspect_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
-    """Return files, directories, symlinks, bytes in files, and the digest of a tree.
-
-    The digest covers names, contents, the executable bit and the targets of symlinks.
-    """
-    return _fingerprint_of(_entries(target), urls)
-
-
-def inspect_apart(target: Path, urls: UrlNormaliser) -> Fingerprint:
-    return {**inspect_tree(target, urls), APART: 1}
 
 
 def inspect_trees(targets: Path, urls: UrlNormaliser) -> Fingerprint:
@@ -224,12 +208,7 @@ def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
 
     Some strategies do not build empty directories. Another check reports that.
     """
-    entries = (
-        entry
-        for entry in _entries(target)
-        if not stat.S_ISDIR(entry[2]) and entry[0].partition(b"/")[0] not in METADATA
-    )
-    counts = _fingerprint_of(entries, urls)
+    counts = inspect_tree(target, urls, is_built=True)
     return {name: value for name, value in counts.items() if name != "directories"}
 
 
@@ -240,10 +219,17 @@ def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
     return {"youngest": fsfs.youngest(repository), **dump}
 
 
-def _fingerprint_of(entries: Iterable[Entry], urls: UrlNormaliser) -> Fingerprint:
+def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> Fingerprint:
+    """Return files, directories, symlinks, bytes in files, and the digest of a tree.
+
+    The digest covers names, contents, the executable bit and the targets of symlinks. `is_built` leaves out
+    directories and METADATA.
+    """
     counts = {"files": 0, "directories": 0, "symlinks": 0, "bytes": 0}
     total = hashlib.sha256()
-    for name, path, mode in entries:
+    for name, path, mode in _entries(target):
+        if is_built and (stat.S_ISDIR(mode) or name.partition(b"/")[0] in METADATA):
+            continue
         total.update(name + b"\0")
         if stat.S_ISLNK(mode):
             counts["symlinks"] += 1
@@ -252,10 +238,14 @@ def _fingerprint_of(entries: Iterable[Entry], urls: UrlNormaliser) -> Fingerprin
             counts["directories"] += 1
             total.update(b"d\0")
         else:
-            digest, size = _file_digest(path, urls)
+            digest = UrlFreeDigest(urls)
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb", buffering=0) as file:
+                buffer = min(os.fstat(file.fileno()).st_size + 1, CHUNK)
+                while data := file.read(buffer):
+                    digest.update(data)
+            total.update((b"x" if mode & stat.S_IXUSR else b"f") + digest.end().encode() + b"\0")
             counts["files"] += 1
-            counts["bytes"] += size
-            total.update((b"x" if mode & stat.S_IXUSR else b"f") + digest + b"\0")
+            counts["bytes"] += digest.bytes
     return {**counts, "digest": total.hexdigest()[:16]}
 
 
@@ -272,25 +262,11 @@ def _entries(target: Path) -> Iterator[Entry]:
         with os.scandir(folder) as children:
             entries = sorted(children, key=lambda entry: entry.name)
         for entry in entries:
-            if os.fsdecode(entry.name) == ADMINISTRATIVE:
-                continue
-            name = parent + entry.name
-            mode = entry.stat(follow_symlinks=False).st_mode
-            yield name, entry.path, mode
-            if stat.S_ISDIR(mode):
-                pending.append((name + b"/", entry.path))
-
-
-def _file_digest(path: bytes, urls: UrlNormaliser) -> tuple[bytes, int]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        buffer = min(os.fstat(descriptor).st_size + 1, CHUNK)
-        digest = UrlFreeDigest(urls)
-        while data := os.read(descriptor, buffer):
-            digest.update(data)
-        return digest.end().encode(), digest.bytes
-    finally:
-        os.close(descriptor)
+            if entry.name != ADMINISTRATIVE:
+                mode = entry.stat(follow_symlinks=False).st_mode
+                yield parent + entry.name, entry.path, mode
+                if stat.S_ISDIR(mode):
+                    pending.append((parent + entry.name + b"/", entry.path))
 
 
 class WorkKind(NamedTuple):
@@ -319,7 +295,8 @@ KINDS = {
     "tree": WorkKind("the files of each timed run", inspect=inspect_tree),
     "trees": WorkKind("the files of each client, which must be equal", inspect=inspect_trees),
     "unchecked": WorkKind(
-        "the files of each timed run, which differ by design", inspect=inspect_apart
+        "the files of each timed run, which differ by design",
+        inspect=lambda target, urls: {**inspect_tree(target, urls), APART: 1},
     ),
     "verified": WorkKind(PRINTED, read_verified, quiet_options=QUIET),
 }

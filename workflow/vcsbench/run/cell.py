@@ -24,7 +24,7 @@ from vcsbench.errors import FULL, ChangedError, UserError, sentence_of
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_record
-from vcsbench.isolation import enter_user_namespace, machine_lock
+from vcsbench.isolation import isolate_network, machine_lock
 from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.runs import ParentGone, read_export
@@ -45,7 +45,7 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
     exit_on_signals()
     recipe: Recipe = json.loads(recipe_json)
     try:
-        enter_user_namespace(recipe)
+        isolate_network(recipe)
         watch_parents()
         job(recipe)
     except UserError as error:

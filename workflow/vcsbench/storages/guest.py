@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from vcsbench import kernel
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.kernel import read
-from vcsbench.processes import last_lines, with_pdeathsig
+from vcsbench.processes import kill_group, last_lines, start
 
 TOOLS = Path(".tools", "nfs-guest")
 FOLDERS = {"nfs": "/mnt/nfs", "guest-local": "/mnt/exp/here"}
@@ -149,17 +148,10 @@ def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> No
         *(f"ubd0={image}", f"init={init}", "con=null", "con0=null,fd:1", "ssl=null"),
     ]
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            with_pdeathsig(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            process_group=0,
-        )
+        process = start(argv, stdout=output, stderr=output)
     try:
         with suppress(subprocess.TimeoutExpired):
             process.wait(limit_s)
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        kill_group(process.pid)
         process.wait()
