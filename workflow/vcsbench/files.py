@@ -84,10 +84,10 @@ def is_altered(record: Mapping[str, object]) -> bool:
     return SEAL in record and record[SEAL] != seal_of(record)
 
 
-def read_json(path: str | Path) -> dict[str, Any]:
+def read_json(path: str | Path, *, follow_links: bool = True) -> dict[str, Any]:
     """Return the object in a JSON file; {} if it is missing, damaged, altered, or no regular file."""
     try:
-        with open(open_regular(path), "rb") as file:
+        with open(open_regular(path, follow_links=follow_links), "rb") as file:
             content = json.load(file)
     except (OSError, ValueError, RecursionError, UserError):
         return {}

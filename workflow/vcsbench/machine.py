@@ -44,8 +44,9 @@ class Machine:
 
     @cached_property
     def newest_format(self) -> str:
-        release = "" if self.deployed else subversion_version("svnadmin")
-        made = [fmt for fmt, since in RELEASES.items() if _numbers(since) <= _numbers(release)]
+        version = "" if self.deployed else subversion_version("svnadmin")
+        release = [int(number) for number in re.findall(r"\d+", version)]
+        made = [f for f, since in RELEASES.items() if [*map(int, since.split("."))] <= release]
         return made[-1] if made else NEWEST
 
     def clearing(self, wanted: str) -> str:
@@ -73,10 +74,6 @@ def subversion_version(program: str, env: Mapping[str, str] | None = None) -> st
     return match[0].decode() if match else ""
 
 
-def _numbers(release: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", release)]
-
-
 @cache
 def can_drop_caches() -> bool:
     """Return True if this process may empty the kernel's caches: root may, but not in every container."""
@@ -92,6 +89,7 @@ def host() -> Host:
     # Slurm's nodes may share a host name.
     name = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
     cpu = read("/proc/cpuinfo")
+    is_guest = "hypervisor" in _field(cpu, "flags").split()
     os_names = re.findall(r'^PRETTY_NAME="(.*)"$', read("/etc/os-release"), re.MULTILINE)
     return {
         "name": name,
@@ -103,7 +101,7 @@ def host() -> Host:
         "memory_bytes": kernel.machine_memory_bytes(),
         "memory_limit_bytes": kernel.memory().limit,
         "quota_cores": kernel.quota_cores(),
-        "virtualized": _hypervisor(cpu),
+        "virtualized": (read("/sys/class/dmi/id/sys_vendor") or "yes") if is_guest else "",
         "clock_source": read(CLOCK_SOURCE),
         "governor": read(SCALING_GOVERNOR),
         "load": os.getloadavg()[0],
@@ -138,12 +136,6 @@ def installed_memory_bytes() -> int:
     except (OSError, ValueError):
         pass
     return -(-(kernel.machine_memory_bytes() or 0) >> 30) << 30
-
-
-def _hypervisor(cpu: str) -> str:
-    if "hypervisor" not in _field(cpu, "flags").split():
-        return ""
-    return read("/sys/class/dmi/id/sys_vendor") or "yes"
 
 
 def _field(text: str, name: str) -> str:

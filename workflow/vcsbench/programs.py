@@ -195,15 +195,14 @@ def digest(path: str) -> str:
 
     The digest of a script covers the files that it names by absolute paths, because a wrapper runs them.
     """
-    start = b""
+    named: list[bytes] = []
     if os.path.isfile(path):
         with open(path, "rb") as file:
-            start = file.read(SCRIPT_BYTES)
-    # The interpreter in the first line does not belong to the build.
-    lines = start.partition(b"\n")[2] if start.startswith(b"#!") else b""
-    named = re.findall(rb"/[^\s'\":;]+", lines)
+            interpreter, _, lines = file.read(SCRIPT_BYTES).partition(b"\n")
+        # The interpreter in the first line does not belong to the build.
+        named = re.findall(rb"/[^\s'\":;]+", lines) if interpreter.startswith(b"#!") else []
     digests = [_file_digest(name) for name in [path, *map(os.fsdecode, named)]]
-    if len(digests) == 1:
+    if not named:
         return digests[0]
     return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +36,15 @@ class Stage:
             self.done, self.total = self.look()
         self.seconds = time.monotonic() - self.started
         return {name: getattr(self, name) for name in WRITTEN}
+
+    def follow(self, pattern: re.Pattern[str]) -> Callable[[str], None]:
+        """Return a function that takes `done` from lines of a program's output."""
+
+        def on_line(line: str) -> None:
+            if match := pattern.match(line):
+                self.done = int(match[1])
+
+        return on_line
 
 
 running: list[Stage] = []

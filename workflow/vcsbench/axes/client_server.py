@@ -32,7 +32,6 @@ from vcsbench.storages.filesystems import REFLINK_KINDS
 
 CONDA = ("micromamba", "mamba", "conda", "pixi")
 BUILD_AXIS = "build"
-NO_CONDA_HTTPD = "conda has no httpd with mod_dav_svn"
 
 SERVERS = Path("config", "servers")
 SERVER_AXIS = "config"
@@ -83,10 +82,7 @@ def _version(programs: Programs, name: str) -> str:
 
 def _build_part(value: str, env: Environment) -> Recipe:
     build = _build(value, env)
-    client, server = (
-        {"prefix": side.prefix, "library_path": side.library_path}
-        for side in (build.client, build.server)
-    )
+    client, server = build.client._asdict(), build.server._asdict()
     return {
         "build": {"name": value, "client": client, "server": server},
         "environments": list(build.environments),
@@ -94,8 +90,13 @@ def _build_part(value: str, env: Environment) -> Recipe:
 
 
 def _why_no_build(value: str, parts: Recipe, env: Environment) -> str:
-    lacking = why_lacking(_build(value, env), env.machine, parts["argv"], parts["server"])
-    return lacking or next(filter(None, map(_why_lacks_need, parts.get("needs", []))), "")
+    if lacking := why_lacking(_build(value, env), env.machine, parts["argv"], parts["server"]):
+        return lacking
+    need = next((need for need in parts.get("needs", []) if not path_of(need)), "")
+    if need.startswith(MODULE):
+        return f"{need.removeprefix(MODULE)} is not installed in {sys.executable}"
+    remedy = "put it on the PATH; set-up installs Debian's packages"
+    return f"{need} is not installed ({remedy})" if need else ""
 
 
 def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
@@ -124,14 +125,6 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
     return lacking
 
 
-def _why_lacks_need(need: str) -> str:
-    if path_of(need):
-        return ""
-    if need.startswith(MODULE):
-        return f"{need.removeprefix(MODULE)} is not installed in {sys.executable}"
-    return f"{need} is not installed (put it on the PATH; set-up installs Debian's packages)"
-
-
 def _is_to_be_made(programs: Programs) -> bool:
     return bool(programs.prefix) and not os.path.isdir(programs.prefix)
 
@@ -146,21 +139,20 @@ def _why_no_program(programs: Programs, machine: Machine, name: str) -> str:
         return f"{programs.prefix} has no {name} in {' or '.join(PROGRAMS)}"
     if machine.has(name):
         return ""
-    is_subversion = name.startswith("svn")
-    hint = "Debian: subversion; conda: subversion" if is_subversion else "put it on the PATH"
+    subversion = "Debian: subversion; conda: subversion"
+    hint = subversion if name.startswith("svn") else "put it on the PATH"
     return f"{name} is not installed ({hint})"
 
 
 def _why_no_httpd(build: Build, machine: Machine) -> str:
     programs = build.server
+    if build.has_made(programs) if programs.prefix else machine.deployed:
+        return "conda has no httpd with mod_dav_svn"
     if not programs.prefix:
-        if programs.httpd and not machine.deployed:
-            return ""
-        if machine.deployed:
-            return NO_CONDA_HTTPD
-        return "httpd with mod_dav_svn is not installed (Debian: libapache2-mod-svn; conda has no package)"
-    if build.has_made(programs):
-        return NO_CONDA_HTTPD
+        missing = "httpd with mod_dav_svn is not installed"
+        return f"{missing} (Debian: libapache2-mod-svn; conda has no package)" * (
+            not programs.httpd
+        )
     if not programs.mod_dav_svn:
         return f"{programs.prefix} has no mod_dav_svn.so in libexec, modules or lib/apache2/modules"
     if not programs.httpd or not programs.httpd_modules:
@@ -204,17 +196,14 @@ def server_names(root: Path) -> list[str]:
 
 def server_settings(root: Path, name: str) -> dict[str, str]:
     """Return svnserve's command and httpd's directives; "" for no directive."""
-    settings = {}
-    for server, file, separator in (
-        ("svnserve", "svnserve.args", " "),
-        ("httpd", "httpd.conf", "\n"),
-    ):
+
+    def lines_of(file: str) -> list[str]:
         path = server_file(root / SERVERS / name, file)
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-        words = filter(None, (line.partition("#")[0].strip() for line in lines))
-        settings[server] = separator.join(words)
-    settings["svnserve"] = f"svnserve -d -r ROOT {settings['svnserve']}".strip()
-    return settings
+        return [words for line in lines if (words := line.partition("#")[0].strip())]
+
+    svnserve = " ".join(["svnserve -d -r ROOT", *lines_of("svnserve.args")])
+    return {"svnserve": svnserve, "httpd": "\n".join(lines_of("httpd.conf"))}
 
 
 def cache_bytes(server: str, settings: str) -> list[int]:
@@ -288,12 +277,10 @@ def reflink_library(root: Path) -> Path:
 def _reflink_part(value: str, env: Environment) -> Recipe:
     if value != "on":
         return {}
+    library, source = str(reflink_library(env.root)), (env.root / REFLINK_SOURCE).read_bytes()
     return {
-        "environment": {
-            "LD_PRELOAD": str(reflink_library(env.root)),
-            REFLINK_STATISTICS: "{run}/reflinks",
-        },
-        "reflink": hashlib.sha256((env.root / REFLINK_SOURCE).read_bytes()).hexdigest()[:16],
+        "environment": {"LD_PRELOAD": library, REFLINK_STATISTICS: "{run}/reflinks"},
+        "reflink": hashlib.sha256(source).hexdigest()[:16],
     }
 
 

@@ -18,12 +18,11 @@ from vcsbench.formats import (
     PACKED,
     PARTLY_PACKED,
     RELEASES,
-    FormatValue,
     format_number,
     parse_format,
     written_settings,
 )
-from vcsbench.records import FilesystemPart, Recipe
+from vcsbench.records import FilesystemPart, Recipe, RepositoryPart
 from vcsbench.storages import guest
 from vcsbench.storages.filesystems import (
     MAKEABLE,
@@ -59,20 +58,15 @@ def _repository_part(value: str, env: Environment) -> Recipe:
     if not value:
         return {}
     source = env.sources[value]
-    return {
-        "repository": {
-            "name": value,
-            "identity": source.identity(),
-            "source": source.kind,
-            "scale": source.scale(),
-            "description": source.describe(),
-            "head": env.head(value),
-        }
+    repository: RepositoryPart = {
+        "name": value,
+        "identity": source.identity(),
+        "source": source.kind,
+        "scale": source.scale(),
+        "description": source.describe(),
+        "head": env.head(value),
     }
-
-
-def _why_not_repository(value: str, parts: Recipe, env: Environment) -> str:
-    return why_not_on_disk(parts, lambda: env.long_names(value)) if value else ""
+    return {"repository": repository}
 
 
 def current_format(env: Environment) -> str:
@@ -116,46 +110,31 @@ def _format_part(value: str, env: Environment) -> Recipe:
         return {}
     if reason := _why_no_format(value):
         raise UserError(f"format {value} {reason}")
-    made = parse_format(value)
-    if not made.is_as_is:
-        settings = written_settings(made)
-    else:
-        settings = {} if isinstance(env.stored, str) else dict(env.stored.settings)
+    made, stored = parse_format(value), env.stored if value.startswith(AS_IS) else ""
+    settings = {} if made.is_as_is else written_settings(made)
+    if not isinstance(stored, str):
+        settings = dict(stored.settings)
     return {"repository": {"format": value, "fsfs_settings": settings}}
 
 
 def _why_not_format(value: str, parts: Recipe, env: Environment) -> str:
     if not value:
         return ""
-    made, newest = parse_format(value), env.machine.newest_format
+    made, newest, own = parse_format(value), env.machine.newest_format, ""
     if made.is_as_is:
-        return _why_no_copy(made, env, parts.get("repository", {}).get("name", env.only))
-    if format_number(made.format) > format_number(newest):
+        stored, name = env.stored, parts.get("repository", {}).get("name", env.only)
+        if name != env.only:
+            return f"{name} is no repository of yours to copy as it is"
+        if isinstance(stored, str):
+            return f"an exact copy needs a local Subversion repository: {stored}"
+        own = f"f{stored.number}"
+        if stored.number > format_number(newest):
+            return f"the svnadmin here reads formats up to {newest}, and {env.only} is of {own}"
+    elif format_number(made.format) > format_number(newest):
         return f"the svnadmin here makes formats up to {newest}"
-    return _why_not_upgraded(made, newest)
-
-
-def _why_not_upgraded(made: FormatValue, newest: str) -> str:
     if made.is_upgraded and made.format != newest:
         return f"`svnadmin upgrade` goes to {newest} here, not to {made.format}"
-    return ""
-
-
-def _why_no_copy(made: FormatValue, env: Environment, name: str) -> str:
-    stored, newest = env.stored, env.machine.newest_format
-    if name != env.only:
-        return f"{name} is no repository of yours to copy as it is"
-    if isinstance(stored, str):
-        return f"an exact copy needs a local Subversion repository: {stored}"
-    if stored.number > format_number(newest):
-        return (
-            f"the svnadmin here reads formats up to {newest}, and {env.only} is of f{stored.number}"
-        )
-    if not made.is_upgraded:
-        return ""
-    if reason := _why_not_upgraded(made, newest):
-        return reason
-    return f"{env.only} is of {newest} already" * (f"f{stored.number}" == newest)
+    return f"{env.only} is of {newest} already" * (made.is_upgraded and own == newest)
 
 
 def _format_findings(env: Environment) -> list[str]:
@@ -165,21 +144,17 @@ def _format_findings(env: Environment) -> list[str]:
     text = f"{env.only} is of format {stored.number}"
     if stored.number >= 7 and not stored.is_logical:
         text += ", with the layout of an older one that it was upgraded from in place"
+    exports = "the root, with all branches and tags. TREE=project/trunk names a folder instead."
+    if tree := env.sources[env.only].tree(env.root):
+        exports = f"the folder {printable(tree)}."
     return [
         f"{text}: a copy of it by `svnadmin hotcopy` ({value}) is the baseline.",
         *(
             f"{form} is that, upgraded in place: its revisions keep the layout that they have."
             for form in _upgraded_formats(env)
         ),
-        _exported(env),
+        f"Exports read {exports}",
     ]
-
-
-def _exported(env: Environment) -> str:
-    tree = env.sources[env.only].tree(env.root)
-    if tree:
-        return f"Exports read the folder {printable(tree)}."
-    return "Exports read the root, with all branches and tags. TREE=project/trunk names a folder instead."
 
 
 def current_packing(env: Environment) -> str:
@@ -187,11 +162,6 @@ def current_packing(env: Environment) -> str:
     if isinstance(stored, str) or not stored.packed:
         return NOT_PACKED
     return PACKED if stored.packed == stored.full else PARTLY_PACKED
-
-
-def _packing_words(env: Environment) -> dict[str, list[str]]:
-    current = current_packing(env)
-    return {"packings": [current, *{NOT_PACKED, PACKED} - {current}]}
 
 
 def _select_packings(named: list[str], values: list[str], env: Environment) -> list[str]:
@@ -206,46 +176,35 @@ def _why_not_packing(value: str, parts: Recipe, env: Environment) -> str:
     name = repository.get("name")
     made = parse_format(repository["format"]) if repository.get("format") else None
     if made and made.is_as_is:
-        return _why_no_packed_copy(value, made, env)
-    if value == PARTLY_PACKED:
+        stored, current = env.stored, current_packing(env)
+        if isinstance(stored, str) or value == current:
+            return ""
+        if value != PACKED:
+            return f"{env.only} is {current}, and a copy keeps that: svnadmin cannot unpack"
+        number = format_number(made.format) if made.is_upgraded else stored.number
+        place, is_sharded = env.only, bool(stored.shard)
+        lack = "" if stored.full else f"{place} has no full shard of {stored.shard}"
+    elif value == PARTLY_PACKED:
         return "only a repository of your own as it is can be partly packed"
-    if value != PACKED or not name:
+    elif value != PACKED or not name:
         return ""
-    if made and not made.is_sharded:
-        return (
-            f"a repository that was made in {made.created} has no shards: there is nothing to pack"
-        )
-    if made and format_number(made.format) < PACKABLE:
-        return f"Subversion packs no repository of {made.format}"
-    revisions = env.revisions(name)
-    if revisions >= SHARD:
-        return ""
-    number = words.count_of(revisions, "revision")
-    return f"{name} has {number}, fewer than a shard of {SHARD}: there is nothing to pack"
-
-
-def _why_no_packed_copy(value: str, made: FormatValue, env: Environment) -> str:
-    stored, current = env.stored, current_packing(env)
-    if isinstance(stored, str) or value == current:
-        return ""
-    if value != PACKED:
-        return f"{env.only} is {current}, and a copy keeps that: svnadmin cannot unpack"
-    number = format_number(made.format) if made.is_upgraded else stored.number
-    if not stored.shard:
-        return f"{env.only} has no shards: there is nothing to pack"
-    if number < PACKABLE:
+    else:
+        number = format_number(made.format) if made else PACKABLE
+        place = f"a repository that was made in {made.created}" if made else name
+        is_sharded, revisions = not made or made.is_sharded, env.revisions(name)
+        number_of = words.count_of(revisions, "revision")
+        lack = f"{name} has {number_of}, fewer than a shard of {SHARD}" * (revisions < SHARD)
+    if is_sharded and number < PACKABLE:
         return f"Subversion packs no repository of f{number}"
-    if not stored.full:
-        return f"{env.only} has no full shard of {stored.shard}: there is nothing to pack"
-    return ""
+    lack = lack if is_sharded else f"{place} has no shards"
+    return f"{lack}: there is nothing to pack" if lack else ""
 
 
 def _packing_findings(env: Environment) -> list[str]:
-    stored, current = env.stored, current_packing(env)
-    if isinstance(stored, str):
+    if isinstance(env.stored, str):
         return []
-    full = words.count_of(stored.full, "full shard")
-    return [f"It has {full}, {stored.packed} packed: {current} is the baseline."]
+    full, packed = words.count_of(env.stored.full, "full shard"), env.stored.packed
+    return [f"It has {full}, {packed} packed: {current_packing(env)} is the baseline."]
 
 
 def _storage_part(value: str, env: Environment) -> Recipe:
@@ -288,8 +247,11 @@ def _filesystem_part(value: str, env: Environment) -> Recipe:
     if folder == MAKE:
         return {"filesystem": _place(value, storage)}
     root = resolve(folder, env.root)
-    if root.is_dir() and (reason := _other_kind(value, str(root))):
-        raise UserError(f"{where}: {reason}")
+    kind, _ = _mounted(str(root))
+    if root.is_dir() and kind not in KINDS.get(value, (kind,)):
+        raise UserError(
+            f"{where}: {root} is {kind}, not {value}; call it {kind}, or name a folder on {value}"
+        )
     return {"filesystem": _place("", str(root))}
 
 
@@ -324,14 +286,6 @@ def _mounted(folder: str) -> list[str]:
     return [mount.filesystem, mount.point]
 
 
-@cache
-def _other_kind(name: str, folder: str) -> str:
-    kind, _ = _mounted(folder)
-    if kind in KINDS.get(name, (kind,)):
-        return ""
-    return f"{folder} is {kind}, not {name}; call it {kind}, or name a folder on {name}"
-
-
 AXES = (
     Axis(
         "repo",
@@ -342,7 +296,9 @@ AXES = (
             named if env.config.settings.repository is None else values
         ),
         part=_repository_part,
-        why_not=_why_not_repository,
+        why_not=lambda value, parts, env: (
+            why_not_on_disk(parts, lambda: env.long_names(value)) if value else ""
+        ),
     ),
     Axis(
         "format",
@@ -359,7 +315,9 @@ AXES = (
     ),
     Axis(
         "packing",
-        words=_packing_words,
+        words=lambda env: {
+            "packings": [*dict.fromkeys([current_packing(env), NOT_PACKED, PACKED])]
+        },
         of_server=True,
         select=_select_packings,
         part=lambda value, env: (

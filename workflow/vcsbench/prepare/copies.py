@@ -93,19 +93,6 @@ def read_content(repository: Path) -> Content:
     return Content(total.hexdigest(), state)
 
 
-def _read_contents(repositories: Sequence[Path]) -> list[Content]:
-    """Read several repositories at the same time: reads and digests of large files run in parallel."""
-    contents = []
-    with (
-        progress.stage("checking copies", len(repositories), "copies") as at,
-        ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
-    ):
-        for content in pool.map(read_content, repositories):
-            contents.append(content)
-            at.done += 1
-    return contents
-
-
 def copy_and_compare(
     jobs: Sequence[CopyJob], temporary: Path, fragmentation_kib: float, seed: int
 ) -> list[Content]:
@@ -120,10 +107,18 @@ def copy_and_compare(
         os.umask(umask)
     with progress.stage("writing the copies to the device"):
         os.sync()
-    contents = _read_contents([job.destination for job in jobs])
-    for job, content in zip(jobs, contents, strict=True):
-        if content.digest != expected[job.source]:
-            raise OSError(f"{job.destination} is not the same as {job.source}")
+    contents = []
+    with (
+        progress.stage("checking copies", len(jobs), "copies") as at,
+        # Reads and digests of large files run in parallel.
+        ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
+    ):
+        destinations = [job.destination for job in jobs]
+        for job, content in zip(jobs, pool.map(read_content, destinations), strict=True):
+            if content.digest != expected[job.source]:
+                raise OSError(f"{job.destination} is not the same as {job.source}")
+            contents.append(content)
+            at.done += 1
     return contents
 
 
@@ -137,9 +132,8 @@ def interleave(
     """
     sizes = random.Random(seed)
     digests = {job.source: DigestSum() for job in jobs}
-    first_job: dict[Path, CopyJob] = {}
+    first_job = {job.source: job for job in reversed(jobs)}
     for job in jobs:
-        first_job.setdefault(job.source, job)
         # Empty folders, too: Subversion requires db/transactions.
         for folder, _ in fsfs.walk(job.source):
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
@@ -151,15 +145,15 @@ def interleave(
         for at.done, (revision, index, file) in enumerate(steps):
             if fragmentation_kib and previous not in (None, (revision, index)):
                 size = round(sizes.uniform(0, 2 * fragmentation_kib * 1024))
-                _write_spacer(temporary / f"spacer{at.done}", size)
+                spacer = (os.urandom(min(CHUNK, size - n)) for n in range(0, size, CHUNK))
+                _write(f"{temporary}/spacer{at.done}", spacer, 0o644)
             previous = revision, index
             job = jobs[index]
             chunks = read_chunks(f"{job.source}/{file.name}", file.size)
             if job is first_job[job.source]:
                 chunks = digests[job.source].add(file.name, chunks)
-            path = destination = f"{job.destination}/{file.name}"
-            if file.size >= LARGE_BYTES:
-                path = f"{temporary}/large"
+            destination = f"{job.destination}/{file.name}"
+            path = f"{temporary}/large" if file.size >= LARGE_BYTES else destination
             _write(path, chunks, file.mode | READABLE)
             if path != destination:
                 os.rename(path, destination)
@@ -174,12 +168,6 @@ def _write(path: str, chunks: Iterable[bytes], mode: int) -> None:
                 chunk = chunk[written:]
     finally:
         os.close(file)
-
-
-def _write_spacer(path: Path, size: int) -> None:
-    with path.open("wb") as file:
-        for start in range(0, size, CHUNK):
-            file.write(os.urandom(min(CHUNK, size - start)))
 
 
 def missing_copies(
@@ -289,11 +277,8 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
     free = status.f_bavail * block
     needed = words.size(need)
     needed += f", spacers of {words.size(spacers)} included" if spacers else ""
-    print(
-        f"{words.count_of(len(jobs), 'copy needs', 'copies need')} {needed}; {path} has {words.size(free)}",
-        file=sys.stderr,
-        flush=True,
-    )
+    number = words.count_of(len(jobs), "copy needs", "copies need")
+    print(f"{number} {needed}; {path} has {words.size(free)}", file=sys.stderr, flush=True)
     if need > free or (status.f_files and len(files) > status.f_favail):
         lower = "lower `fragmentation_kib`, " if spacers else ""
         raise UserError(
@@ -317,7 +302,14 @@ def _make_batch(
             temporary = workdir.make(TEMPORARY)
             contents = copy_and_compare([*jobs.values()], temporary, fragmentation_kib, seed)
         for job, content in zip(jobs.values(), contents, strict=True):
-            _check_source(job.source, content)
+            # A copy that was copied again may have other bytes than when it was made.
+            metadata = read_metadata(job.source)
+            if metadata and metadata["digest"] != content.digest:
+                metadata_file(job.source).unlink()
+                raise UserError(
+                    f"{job.source}: its files have other bytes than were written, though none was written "
+                    f"to since: check the device; run again, and the copy is made again"
+                )
         for ((variant, copy), job), content in zip(jobs.items(), contents, strict=True):
             record, shape = loaded[variant.repo], fsfs.read_shape(job.destination)
             write_metadata(
@@ -348,14 +340,3 @@ def _make_batch(
         raise
     finally:
         workdir.remove(TEMPORARY)
-
-
-def _check_source(source: Path, content: Content) -> None:
-    """Raise UserError if a copy that was copied again has other bytes than when it was made."""
-    metadata = read_metadata(source)
-    if metadata and metadata["digest"] != content.digest:
-        metadata_file(source).unlink()
-        raise UserError(
-            f"{source}: its files have other bytes than were written, though none was written to since: "
-            f"check the device; run again, and the copy is made again"
-        )

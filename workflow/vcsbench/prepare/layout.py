@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from vcsbench.formats import read_format
 from vcsbench.records import CopyLayout
 from vcsbench.storages.filesystems import ExtentsUnsupportedError, first_extent, mount_of
 from vcsbench.subjects import fsfs
@@ -43,14 +44,13 @@ def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
       `other_step_bytes`: to other steps in the same copy. Both are None if unknown.
     """
     try:
-        positions = list(_read_positions(copies))
-    except (OSError, ExtentsUnsupportedError) as error:
+        return judge_layout(list(_read_positions(copies)))
+    except ExtentsUnsupportedError as error:
+        kind = mount_of(next(iter(copies.values()))).filesystem or "this file system"
+        reason = f"{kind} does not report where files lie ({error})"
+    except OSError as error:
         reason = str(error)
-        if isinstance(error, ExtentsUnsupportedError):
-            kind = mount_of(next(iter(copies.values()))).filesystem or "this file system"
-            reason = f"{kind} does not report where files lie ({error})"
-        return _layout("unknown", f"cannot be asked whether they lie interleaved: {reason}", 0)
-    return judge_layout(positions)
+    return _layout("unknown", f"cannot be asked whether they lie interleaved: {reason}", 0)
 
 
 def judge_layout(positions: Sequence[Position]) -> CopyLayout:
@@ -155,7 +155,7 @@ def _read_positions(copies: Mapping[str, Path]) -> Iterator[Position]:
     shards = _sample(shape.packed for shape in shapes.values())
     revisions = _sample(shape.youngest for shape in shapes.values())
     for name, copy in copies.items():
-        shape, size = shapes[name], fsfs.shard_size(copy)
+        shape, size = shapes[name], read_format(copy).shard
         files: dict[Step, str] = {
             ("shard", n): f"{n}.pack/pack" for n in shards if n < shape.packed
         } or {

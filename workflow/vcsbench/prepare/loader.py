@@ -35,6 +35,7 @@ from vcsbench.subjects.repository import file_state
 DUMPS = "dumps"
 PIPE_BYTES = 1 << 20
 _COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
+_PACKING = re.compile(r"Packing revisions in shard (\d+)")
 _MEMCACHED = re.compile(rb"^\[memcached-servers\]", re.MULTILINE | re.IGNORECASE)
 _REVISION = re.compile(rb'\s*revision="(\d+)"')
 _DATE_OF_0 = re.compile(rb'<property\s+name="svn:date"[^>]*>(.*?)</property>', re.DOTALL)
@@ -65,7 +66,7 @@ def choose_staging(
     device share its space. Raise UserError without enough space.
     """
     size = repository_bytes(estimate)
-    devices = {workdir: _device(workdir) for workdir in (scratch, *copies)}
+    devices = {workdir: os.stat(workdir.make()).st_dev for workdir in (scratch, *copies)}
     free = {devices[workdir]: free_bytes(workdir.path) for workdir in (scratch, *copies)}
     need: Counter[int] = Counter()
     for workdir, number in copies.items():
@@ -90,10 +91,6 @@ def choose_staging(
 
 def repository_bytes(estimate: SizeEstimate) -> int:
     return estimate.repository_bytes + 2 * estimate.revisions * 4096
-
-
-def _device(workdir: WorkDir) -> int:
-    return os.stat(workdir.make()).st_dev
 
 
 def _no_space(workdir: WorkDir, need: int, free: int) -> UserError:
@@ -190,12 +187,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
     (view / "db").symlink_to(repository / "db")
     try:
         with progress.stage("copying the repository", youngest, "revisions") as at:
-
-            def on_line(line: str) -> None:
-                if match := _COPIED.match(line):
-                    at.done = int(match[1])
-
-            fsfs.run_svnadmin("hotcopy", view, copy, on_line=on_line)
+            fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
         notes = []
         if has_memcached(copy):
             configuration = copy / "db" / "fsfs.conf"
@@ -360,7 +352,8 @@ def _finish(path: Path, pairs: Sequence[Pair]) -> float:
         if (fmt, fsfs.PACKED) in needed and packed != plain:
             shutil.copytree(plain, packed)
             begun = time.monotonic()
-            _pack(packed)
+            with progress.stage("packing", fsfs.read_shape(packed).full, "shards") as at:
+                fsfs.run_svnadmin("pack", packed, on_line=at.follow(_PACKING))
             packing_s = max(packing_s, time.monotonic() - begun)
             _log(f"packed {fsfs.read_shape(packed).packed} shards of {packed.name}")
         if plain != path and (fmt, packing) not in needed:
@@ -368,15 +361,6 @@ def _finish(path: Path, pairs: Sequence[Pair]) -> float:
     if (created, packing) not in needed:
         shutil.rmtree(path)
     return packing_s
-
-
-def _pack(path: Path) -> None:
-    with progress.stage("packing", fsfs.read_shape(path).full, "shards") as at:
-
-        def on_line(line: str) -> None:
-            at.done += line.startswith("Packing")
-
-        fsfs.run_svnadmin("pack", path, on_line=on_line)
 
 
 def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> DumpRecord:

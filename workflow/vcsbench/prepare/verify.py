@@ -16,7 +16,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -24,7 +24,7 @@ from typing import IO
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
-from vcsbench.formats import AS_IS
+from vcsbench.formats import AS_IS, read_format
 from vcsbench.subjects import fsfs
 
 MARK = "verified"
@@ -42,14 +42,10 @@ class DamagedError(UserError):
         self.staging = staging
 
 
-class _Stopped(Exception):
-    pass
-
-
 class _Stop(threading.Event):
     def check(self) -> None:
         if self.is_set():
-            raise _Stopped
+            raise CancelledError
 
 
 def verify_all(staging: Path) -> None:
@@ -98,11 +94,9 @@ def _tasks(staging: Path, fmt: str, stop: _Stop) -> list[Callable[[], None]]:
         for packing in (fsfs.NOT_PACKED, fsfs.PARTLY_PACKED, fsfs.PACKED)
     )
     existing = [path for path in (packed, partly, plain) if path.exists()]
-    tasks: list[Callable[[], None]]
-    tasks = [partial(_verify, path, stop) for path in existing if path != plain]
-    if existing == [plain]:
-        tasks.append(partial(_verify, plain, stop))
-    elif plain.exists() and packed.exists():
+    verified = [path for path in existing if path != plain] or existing
+    tasks: list[Callable[[], None]] = [partial(_verify, path, stop) for path in verified]
+    if plain.exists() and packed.exists():
         tasks.append(partial(_compare, plain, packed, stop))
     return tasks
 
@@ -111,11 +105,11 @@ def _verify(path: Path, stop: _Stop, *options: str) -> None:
     pattern = _METADATA if METADATA_ONLY in options else _VERIFIED
     stop.check()
     with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
+        count = at.follow(pattern)
 
         def on_line(line: str) -> None:
             stop.check()
-            if match := pattern.match(line):
-                at.done = int(match[1])
+            count(line)
 
         fsfs.run_svnadmin("verify", *options, path, on_line=on_line)
 
@@ -143,7 +137,7 @@ def _log_digest(path: Path) -> bytes:
 
 
 def _compare_bytes(plain: Path, packed: Path, shards: int, stop: _Stop) -> None:
-    size, last = fsfs.shard_size(plain), fsfs.youngest(plain)
+    size, last = read_format(plain).shard, fsfs.youngest(plain)
 
     def revision_file(path: Path, revision: int) -> Path:
         return path / "db" / "revs" / fsfs.revision_file(revision, size)

@@ -241,22 +241,18 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
     exclusive, shared = 0, set[tuple[int, int]]()
     for path in paths:
         with open(path, "rb") as file:
-            for extent in _all_extents(file.fileno()):
-                if extent.flags & _SHARED:
-                    shared.add((extent.start, extent.length))
-                else:
-                    exclusive += extent.length
+            extents: list[Extent] = []
+            while not extents or not extents[-1].flags & _LAST:
+                start = extents[-1].logical + extents[-1].length if extents else 0
+                if not (more := _extents(file.fileno(), start, _SYNC, _BATCH)):
+                    break
+                extents += more
+        for extent in extents:
+            if extent.flags & _SHARED:
+                shared.add((extent.start, extent.length))
+            else:
+                exclusive += extent.length
     return DiskUsage(exclusive, sum(length for _, length in shared))
-
-
-def _all_extents(descriptor: int) -> Iterator[Extent]:
-    start = 0
-    while extents := _extents(descriptor, start, _SYNC, _BATCH):
-        yield from extents
-        last = extents[-1]
-        if last.flags & _LAST:
-            return
-        start = last.logical + last.length
 
 
 def _extents(descriptor: int, start: int, flags: int, limit: int) -> list[Extent]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import hashlib
-import json
 import os
 import shutil
 import stat
@@ -21,7 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 from vcsbench.files import read_json, write_json
 from vcsbench.isolation import own_mounts
-from vcsbench.kernel import read
+from vcsbench.kernel import libc, read
 from vcsbench.processes import run
 from vcsbench.storages.filesystems import (
     IN_MEMORY,
@@ -57,13 +55,8 @@ MNT_DETACH = 2
 
 def owner_of(workdir: Path) -> str:
     """Return the checkout in the marker of this user's work folder; "" without a marker."""
-    if not _is_own_folder(workdir):
-        return ""
-    try:
-        content = json.loads(_read_marker(workdir))
-    except (ValueError, RecursionError):
-        return ""
-    owner = content.get("owner") if isinstance(content, dict) else ""
+    is_own = _is_own_folder(workdir)
+    owner = read_json(workdir / MARKER, follow_links=False).get("owner") if is_own else ""
     return owner if isinstance(owner, str) else ""
 
 
@@ -73,13 +66,6 @@ def _is_own_folder(path: Path) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-
-
-def _read_marker(workdir: Path) -> bytes:
-    try:
-        return read_bytes(workdir / MARKER, MARKER_LIMIT, follow_links=False)
-    except (OSError, UserError):
-        return b"?"
 
 
 def resolve(folder: str | Path, root: str | Path) -> Path:
@@ -105,12 +91,9 @@ class WorkDir:
                 f"{self.storage}: the storage is not a folder; make it, or name another one"
             )
         try:
-            try:
+            with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
-                is_new = True
-            except FileExistsError:
-                is_new = self._is_incomplete()
-            if is_new:
+            if self._is_incomplete():
                 write_json(self.path / MARKER, {"owner": self.owner})
             self._check(below)
             self._protect()
@@ -189,8 +172,11 @@ class WorkDir:
         """Return True if a run was killed before it wrote the marker. Links and others' folders are False."""
         if not _is_own_folder(self.path) or not set(os.listdir(self.path)) <= _INCOMPLETE:
             return False
-        marker = self.path / MARKER
-        return not os.path.lexists(marker) or _read_marker(self.path).strip(b"\0") == b""
+        try:
+            marker = read_bytes(self.path / MARKER, MARKER_LIMIT, follow_links=False)
+        except (OSError, UserError) as error:
+            return isinstance(error, FileNotFoundError)
+        return not marker.strip(b"\0")
 
     def _check(self, below: Sequence[str] = ()) -> None:
         """Raise UserError if the work folder is not this checkout's, or if `below` leads over a link."""
@@ -199,8 +185,9 @@ class WorkDir:
                 f"{self.path}: is in the way: vcsbench did not make it, and will not touch it; "
                 f"move it elsewhere"
             )
-        for number in range(1, len(below) + 1):
-            folder = self.path.joinpath(*below[:number])
+        folder = self.path
+        for name in below:
+            folder /= name
             if folder.is_symlink():
                 raise UserError(
                     f"{folder}: is in the way: it is a link, which vcsbench did not make, and will not "
@@ -225,10 +212,10 @@ def _remove_while_written(path: Path) -> None:
             time.sleep(0.05)
 
 
-def remove_path(path: Path) -> None:
+def remove_path(path: Path, ignore_errors: bool = False) -> None:
     """Remove a folder, a file or a link, if it exists. Links are not followed."""
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        shutil.rmtree(path, ignore_errors)
     else:
         path.unlink(missing_ok=True)
 
@@ -264,12 +251,11 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
     """Remove what killed jobs left, and return the paths: run folders, written targets, and staging folders
     of loads that have no record."""
     prefix = _prefix(root)
-    folders = Path(tempfile.gettempdir()).glob(f"{prefix}*")
-    pids = {path: path.name.removeprefix(prefix).split("-")[0] for path in folders}
-    for workdir in workdirs:
-        pids |= {path: path.name for path in (workdir.path / TARGETS).glob("*")}
+    paths = [*Path(tempfile.gettempdir()).glob(f"{prefix}*")]
+    paths += [path for workdir in workdirs for path in (workdir.path / TARGETS).glob("*")]
     removed = []
-    for path, pid in pids.items():
+    for path in paths:
+        pid = path.name.removeprefix(prefix).split("-")[0]
         is_measuring = pid.isdigit() and "vcsbench" in " ".join(processes.command_line(int(pid)))
         if pid.isdigit() and not is_measuring and _is_own_folder(path):
             shutil.rmtree(path, ignore_errors=True)
@@ -372,7 +358,6 @@ class CellFilesystem:
 
     def _unmount(self) -> None:
         if self._is_mounted:
-            libc = ctypes.CDLL(None, use_errno=True)
             # Only this process sees the mount, so a detached mount ends with its last user.
             if libc.umount2(os.fsencode(self.inside), 0) != 0:
                 libc.umount2(os.fsencode(self.inside), MNT_DETACH)
@@ -389,9 +374,7 @@ class CellFilesystem:
 
     def _empty_folder(self) -> None:
         for path in self.folder.iterdir():
-            shutil.rmtree(path, ignore_errors=True)
-            if path.is_file():
-                path.unlink()
+            remove_path(path, ignore_errors=True)
 
     def used_bytes(self) -> int:
         return self._allocated() - self._empty_bytes

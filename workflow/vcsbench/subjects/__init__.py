@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
@@ -140,9 +139,7 @@ class Target(Subject):
         remove_path(self.path)
 
     def discard(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self.path.is_file():
-            self.path.unlink(missing_ok=True)
+        remove_path(self.path, ignore_errors=True)
 
 
 class Targets(Target):

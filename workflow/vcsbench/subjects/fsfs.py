@@ -49,11 +49,6 @@ def youngest(path: Path) -> int:
     return int((path / "db" / "current").read_text().split()[0])
 
 
-def shard_size(path: Path) -> int:
-    """Return the revisions per shard, 0 for a linear layout."""
-    return read_format(path).shard
-
-
 def revision_file(revision: int, size: int) -> str:
     """Return the path below db/revs of an unpacked revision. `size` is that of a shard, 0 without shards."""
     return f"{revision // size}/{revision}" if size else f"{revision}"
@@ -171,13 +166,10 @@ def changed_folder(repository: Path, state: dict[str, str], shards: int | None =
 
 
 def read_chunks(path: str, size: int) -> Iterator[bytes]:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        while size > 0 and (chunk := os.read(file, min(size, CHUNK))):
+    with open(path, "rb", buffering=0) as file:
+        while size > 0 and (chunk := file.read(min(size, CHUNK))):
             yield chunk
             size -= len(chunk)
-    finally:
-        os.close(file)
 
 
 class RepositoryFile(NamedTuple):
@@ -195,7 +187,7 @@ def list_files(path: Path) -> list[RepositoryFile]:
     A packed shard counts as its last revision. Raise OSError for anything but files and folders: Subversion
     makes nothing else, and a copy of it could not be verified.
     """
-    size = shard_size(path) or 1
+    size = read_format(path).shard or 1
     files = []
     for folder, entries in walk(path):
         for name, status in entries:
@@ -220,13 +212,14 @@ def _revision(parts: Sequence[str], size: int) -> int:
     return int(parts[-1]) if parts[-1].isdigit() else AFTER_ALL_REVISIONS
 
 
-def run_svnadmin(*arguments: str | Path, on_line: Callable[[str], None] | None = None) -> None:
+def run_svnadmin(
+    *arguments: str | Path, on_line: Callable[[str], None] = lambda line: None
+) -> None:
     """Run svnadmin. `on_line` gets each line of its output. Raise as read_output() does."""
 
     def read(output: IO[bytes]) -> None:
         for line in output:
-            if on_line:
-                on_line(line.decode(errors="replace"))
+            on_line(line.decode(errors="replace"))
 
     read_output(read, *arguments)
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import urllib.parse
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -223,14 +223,12 @@ class TreeTemplates:
         return self._store_record(self.name, self.source_record)
 
     def idle_store(self) -> Path:
-        def make_folder(path: Path, _: Path) -> TreeRecord:
+        def make(path: Path, _: Path) -> TreeRecord:
             path.mkdir()
             return {}
 
-        def make_empty() -> TreeRecord:
-            return make_template(self.workdir.make(FOLDER) / "empty", make_folder)
-
-        return Path(self._store_record("idle", make_empty)["path"])
+        empty = partial(make_template, self.workdir.make(FOLDER) / "empty", make)
+        return Path(self._store_record("idle", empty)["path"])
 
     def _store_record(self, name: str, source: Callable[[], TreeRecord]) -> TreeRecord:
         if not self.kind:
@@ -259,12 +257,12 @@ class TreeTemplates:
         return make_template(self.workdir.make(FOLDER) / f"{name}-{self.kind}-{digest}", make)
 
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
-        if self.repository:
-            url = file_url(self.repository.path, self.repository.tree)
-            run_client(self.svn, "export", "-q", "--ignore-externals", pegged(url), path)
-            return {}
-        head = self.recipe["repository"]["head"]
-        return {"notes": checkout_head(head, path, temporary, self.svn)}
+        if not self.repository:
+            head = self.recipe["repository"]["head"]
+            return {"notes": checkout_head(head, path, temporary, self.svn)}
+        url = file_url(self.repository.path, self.repository.tree)
+        run_client(self.svn, "export", "-q", "--ignore-externals", pegged(url), path)
+        return {}
 
 
 def checkout_head(head: Head, path: Path, temporary: Path, svn: str) -> list[str]:
@@ -275,7 +273,13 @@ def checkout_head(head: Head, path: Path, temporary: Path, svn: str) -> list[str
     """
     kind = head["kind"]
     if kind not in ("directory", "archive", "git"):
-        _export_head(head, path, svn)
+        at = [f"-r{head['revision']}"] if head["revision"] else []
+        if (tree := head["tree"]) is None:
+            names = run_client(svn, "list", *at, pegged(head["url"]), user_settings=True)
+            tree = "trunk" if "trunk/" in names.split("\n") else ""
+        url = pegged(f"{head['url']}/{urllib.parse.quote(tree)}".rstrip("/"))
+        options = ("-q", "--ignore-externals", *at)
+        run_client(svn, "export", *options, url, path, user_settings=True)
         return []
     last = head["commit"] if kind == "git" else str(temporary)
     # In a process, so that a change of the code of sources makes no result stale.
@@ -289,13 +293,3 @@ def checkout_head(head: Head, path: Path, temporary: Path, svn: str) -> list[str
         lines = done.stderr.strip().splitlines()
         raise UserError(lines[-1] if lines else f"{kind}: exit code {done.returncode}")
     return done.stdout.splitlines()
-
-
-def _export_head(head: Head, path: Path, svn: str) -> None:
-    at = [f"-r{head['revision']}"] if head["revision"] else []
-    tree = head["tree"]
-    if tree is None:
-        names = run_client(svn, "list", *at, pegged(head["url"]), user_settings=True).split("\n")
-        tree = "trunk" if "trunk/" in names else ""
-    url = pegged(f"{head['url']}/{urllib.parse.quote(tree)}".rstrip("/"))
-    run_client(svn, "export", "-q", "--ignore-externals", *at, url, path, user_settings=True)

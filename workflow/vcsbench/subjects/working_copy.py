@@ -120,17 +120,12 @@ class WorkingCopy(FilesystemSubject):
 
 
 def check_clean(svn: str, path: Path, revision: int) -> None:
-    changes = run_client(svn, "status", path).splitlines()
-    if changes:
-        raise UserError(
-            f"{path}: the working copy is not clean after the runs: {changes[0]} (and {len(changes) - 1} "
-            f"more)"
-        )
+    if changes := run_client(svn, "status", path).splitlines():
+        more = f"{changes[0]} (and {len(changes) - 1} more)"
+        raise UserError(f"{path}: the working copy is not clean after the runs: {more}")
     at = run_client(svn, "info", "--show-item", "revision", path)
     if at != str(revision):
-        raise UserError(
-            f"{path}: the working copy is at revision {at} after the runs, not at {revision}"
-        )
+        raise UserError(f"{path}: is at revision {at} after the runs, not at {revision}")
 
 
 def disk_space(path: Path) -> dict[str, int | None]:
