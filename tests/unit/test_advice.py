@@ -3,6 +3,7 @@
 import itertools
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -270,6 +271,9 @@ def test_build_with_the_binaries_of_the_baseline_is_a_noise_check():
     assert [pair.candidate for case in made.cases for pair in case.pairs] == ["f7"]
     noisy = on_builds(row(0.97, "too noisy to say", candidate="again"), row(0.8))
     assert digits(noisy.lines) == ["0", "1", "1"]
+    average = replace(NO_ESTIMATE, value=1.01, low=0.98, high=1.04)
+    (line,) = on_builds(again, row(0.8), average=average).lines
+    assert line.endswith("on average no difference shown (2.0 % slower to 4.0 % faster).")
     alone = on_builds(row(0.8, candidate="again"))
     assert (alone.answer.short, list(alone.candidates)) == ("no other build", [])
     assert digits(alone.lines) == ["1", "1"]

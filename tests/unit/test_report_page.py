@@ -377,7 +377,7 @@ def test_packed_situations_have_the_time_and_the_best_change_of_each_choice(page
 def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(results, scatter):
     counts = {"different": 20, "equal": 4, "too small to compare": 3, "undecided": 55}
     outlook = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 55), (720, 2), (3600, 0))]
-    account = {"minutes": None, "min_effect_pct": 10.0, "tables": {"t": counts}}
+    account = {"minutes": 9, "why": "", "min_effect_pct": 10.0, "tables": {"t": counts}}
     account |= {"taken_s": 0, "blocks": [], "outlook": outlook, "studies": 1}
     if scatter:
         account["noisy"] = {"scatter_pct": scatter}

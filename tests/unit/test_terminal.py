@@ -22,6 +22,7 @@ OUTLOOK = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 10), (720, 2), (360
 ACCOUNT = {
     "tables": {"t": COUNTS},
     "outlook": OUTLOOK,
+    "minutes": 14,
     "studies": 1,
     "taken_s": 840,
 }
@@ -62,6 +63,28 @@ def test_next_command_takes_at_most_a_day(seconds, shown):
     ]
     text = " ".join(lines([summary(packing(), account={**ACCOUNT, "outlook": outlook})]))
     assert (f"decide {shown}" in " ".join(text.split())) if shown else "Next" not in text
+
+
+@pytest.mark.parametrize(
+    ("more", "arguments", "command"),
+    [
+        # 100 s for each round of all cells; 7 of 10 can be decided within a day.
+        (
+            [1, 3, 3, 4, 7, 7, 395, 895],
+            "",
+            "make report ARGS='--config rounds=12': 12 min more decide 6",
+        ),
+        ([1, 895], "-n", "make report ARGS='-n --config rounds=6': 2 min more decide 1 of 10"),
+        ([895], "", ""),
+        ([], "", ""),
+        ([1], "--config seed=2", ""),
+    ],
+)
+def test_next_command_of_a_session_with_rounds_has_more_rounds(more, arguments, command):
+    blocks = [{"rounds": 5, "seconds": 400.0}, {"rounds": 5, "seconds": 100.0}]
+    account = {**ACCOUNT, "minutes": None, "more_rounds": more, "blocks": blocks}
+    text = " ".join(" ".join(lines([summary(account=account)], {"ARGS": arguments})).split())
+    assert (command in text) if command else "Next" not in text
 
 
 @pytest.mark.parametrize("length", [10, 200, 1000])

@@ -64,13 +64,16 @@ def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
     answers, lines = [], []
     for candidate, members in pairs.items():
         outcomes = Counter(pair.outcome for _, pair in members)
+        average = mean([case.where for case, _ in members], (members[0][1].baseline, candidate))
         if candidate in same:
             differ = f"{outcomes[BETTER] + outcomes[WORSE]} of {outcomes.total()} differ"
             unknown = outcomes.total() - sum(outcomes[kind] for kind in (BETTER, WORSE, EQUAL))
             differ += f", {unknown} undecided" if unknown else ""
-            lines.append(f"Noise check: {candidate}, the same build: {differ}.")
+            text = "; ".join([differ, *_average_text(average)])
+            lines.append(f"Noise check: {candidate}, the same build: {text}.")
+            if outcomes[BETTER] + outcomes[WORSE]:
+                lines.append("Measure again: if it differs again, the machine is too noisy.")
         else:
-            average = mean([case.where for case, _ in members], (members[0][1].baseline, candidate))
             of_pairs = [pair for _, pair in members]
             answers.append(_answer(candidate, of_pairs, average, card.min_effect_pct))
     for lost in card.missing:
@@ -124,7 +127,7 @@ def _average_text(average: Estimate) -> list[str]:
         return []
     if average.low < 1 < average.high:
         slower, faster = 100 * (1 / average.low - 1), 100 * (average.high - 1)
-        return [f"on average between {slower:.1f} % slower and {faster:.1f} % faster"]
+        return [f"on average no difference shown ({slower:.1f} % slower to {faster:.1f} % faster)"]
     low, high = map(_size, sorted((average.low, average.high), key=lambda v: abs(math.log(v))))
     side = "faster" if average.value >= 1 else "slower"
     return [f"on average {_size(average.value)} {side} ({low} to {high})"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from vcsbench.advice.cards import (
     value_label,
 )
 from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
+from vcsbench.axes.client_server import BUILD_AXIS
 from vcsbench.evidence.flags import FLAGGED_SHARE
 from vcsbench.report import charts
 from vcsbench.report.results import (
@@ -47,6 +49,7 @@ WORK = {
     "format": ("Loading {}, all formats at once,", "seconds", 8),
     "packing": ("Packing {}", "pack_seconds", 0),
 }
+NEARLY_ALL = 0.8
 # Cards show these in other words, or not: an interval has the scatter.
 PLAIN_FLAGS = ("low-n", "mean-cpu", "mostly-fixed-cost", "outlier-10", "outlier-20", "too-short")
 RANKS = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
@@ -141,7 +144,9 @@ class Combination(NamedTuple):
 
 def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     ranked = sorted(cards, key=lambda card: RANKS.index(card.answer.kind))
-    return [_card_view(card, results) for card in ranked]
+    counts, _, all_ = flag_counts(cards)
+    rare_flags = [flag for flag, number in counts.items() if number <= NEARLY_ALL * all_]
+    return [_card_view(card, results, rare_flags) for card in ranked]
 
 
 def _costs(results: Results, axis: str) -> tuple[list[str], list[float]]:
@@ -161,6 +166,18 @@ def _costs(results: Results, axis: str) -> tuple[list[str], list[float]]:
             rate = load[key] / load["revisions"]
             rates = [rate, rate * on_disk] if where and on_disk else [rate]
     return costs, rates
+
+
+def builds_of(results: Results) -> dict[str, tuple[str, str]]:
+    """Return the versions and the folders of each build, in order; nothing without several builds."""
+    found: dict[str, dict[str, str]] = {name: {} for name in results.order.get(BUILD_AXIS, ())}
+    for build in (context.get("build") or {} for context in results.contexts):
+        for side in (build.get("client") or {}, build.get("server") or {}):
+            if build.get("name") in found and side.get("version"):
+                places = words.enumeration(side.get("places") or [])
+                found[build["name"]][side["version"]] = places or str(side.get("program", ""))
+    known = {name: of for name, of in found.items() if of}
+    return {n: (", ".join(of), ", ".join(unique_values(of.values()))) for n, of in known.items()}
 
 
 def disk_sizes(contexts: Rows, axis: str) -> str:
@@ -187,7 +204,7 @@ def disk_sizes(contexts: Rows, axis: str) -> str:
     return f"{', '.join(texts)} ({revisions}, {value_label(other, key[1])})"
 
 
-def _card_view(card: Card, results: Results) -> CardView:
+def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> CardView:
     name = card.question.axis
     costs, rates = _costs(results, name)
     studied = results.study.axes.get(name, ())
@@ -205,7 +222,9 @@ def _card_view(card: Card, results: Results) -> CardView:
         for value in unique_values([*(value for case in card.cases for value in case.times), ""])
         if (action := card.question.actions.get(value))
     ]
-    lines = [*card.lines, *card.notes]
+    builds = builds_of(results) if name == BUILD_AXIS else {}
+    lines = [f"{build}: Subversion {v} in {places}." for build, (v, places) in builds.items()]
+    lines = [*card.lines, *lines, *card.notes]
     if outside := [value for value in studied if value not in present]:
         names = words.enumeration([value_label(name, value) for value in outside])
         lines.append(f"Not in the grid of this session: {names}.")
@@ -214,13 +233,18 @@ def _card_view(card: Card, results: Results) -> CardView:
         cells = words.count_of(lost.cells, "cell")
         lines.append(f"{value}: {cells} not measured: {lost.reason.rstrip('.')}.")
     has_several = len({pair.candidate for _, pair in pairs}) > 1
-    rows = [_forest_row(card, case, pair, axis, has_several) for case, pair in pairs]
+    rows = [_forest_row(card, case, pair, axis, has_several, rare_flags) for case, pair in pairs]
     drawing = charts.forest_axis(axis)
     return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs, rates)
 
 
 def _forest_row(
-    card: Card, case: Case, pair: Pair, axis: charts.LogAxis, has_several: bool
+    card: Card,
+    case: Case,
+    pair: Pair,
+    axis: charts.LogAxis,
+    has_several: bool,
+    rare_flags: Collection[str],
 ) -> ForestRow:
     name, label = card.question.axis, case_label(case.where, card.shown)
     if has_several:
@@ -233,7 +257,7 @@ def _forest_row(
     note = f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost" if is_flagged else ""
     if pair.outcome in (EQUAL, NOISY) and pair.detectable > 1:
         note = ", ".join(filter(None, [f"detectable from {factor(pair.detectable)}", note]))
-    if flags := shown_flags(pair):
+    if flags := [flag for flag in pair.flags.split() if flag in rare_flags]:
         note = "; ".join(filter(None, [note, f"flags: {', '.join(flags)}"]))
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
@@ -244,8 +268,11 @@ def _forest_row(
     return ForestRow(where, sides, label, drawing, text, winner, gain, times, range_, note, style)
 
 
-def shown_flags(pair: Pair) -> list[str]:
-    return [flag for flag in pair.flags.split() if flag not in PLAIN_FLAGS]
+def flag_counts(cards: Iterable[Card]) -> tuple[Counter[str], int, int]:
+    """Return the comparisons of cards by flag, the number with a flag, and the number of all."""
+    pairs = [pair for card in cards for case in card.cases for pair in case.pairs]
+    flags = [[flag for flag in pair.flags.split() if flag not in PLAIN_FLAGS] for pair in pairs]
+    return Counter(flag for of in flags for flag in of), sum(map(bool, flags)), len(pairs)
 
 
 def _interval(pair: Pair) -> str:

@@ -19,7 +19,7 @@ from vcsbench.report import charts
 from vcsbench.report.grids import Point
 from vcsbench.report.results import Results, Rows, grouped_by
 from vcsbench.report.table_sections import TableSection, times_of
-from vcsbench.report.terminal import command_of, variables_of
+from vcsbench.report.terminal import command_of, seconds_of_rounds, variables_of
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import MEDIAN
 from vcsbench.statistics.baselines import table_name
@@ -99,13 +99,6 @@ def summary_of(views: Sequence[FindingView]) -> list[VerdictCount]:
         meaning = MEANINGS.get(verdict, "")
         lines.append(VerdictCount(verdict, len(members), meaning, "" if is_clear else why))
     return lines
-
-
-def seconds_of_rounds(account: Row, rounds: int) -> float:
-    blocks = [
-        (b["seconds"] / b["rounds"], b["rounds"]) for b in account.get("blocks", []) if b["rounds"]
-    ]
-    return sum(seconds * max(0, rounds - done) for seconds, done in blocks)
 
 
 def finding_views(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench import words
+from vcsbench.advice.build_advice import SAME_BINARIES
 from vcsbench.advice.cards import PICTOGRAMS, axis_label, factor, seconds, value_label
 from vcsbench.advice.decision import Row
 from vcsbench.axes import axis_of
@@ -27,7 +28,6 @@ from vcsbench.report.findings_section import (
     MEANINGS,
     FindingView,
     finding_views,
-    seconds_of_rounds,
     summary_of,
 )
 from vcsbench.report.quality_section import quality_of
@@ -62,6 +62,7 @@ from vcsbench.report.terminal import (
     count_results,
     next_step,
     results_text,
+    seconds_of_rounds,
     variables_of,
 )
 from vcsbench.statistics.contract import (
@@ -169,7 +170,6 @@ def page_of(results: Results) -> dict[str, Any]:
     given = variables_of(results.provenance.get("command", ""), study.name)
     if "Command" in citation:
         citation["Command"] = command_of(given)
-    account = results.account and {**results.account, "studies": 1}
     return {
         "study": study,
         "own_repository": results.own_repository,
@@ -196,10 +196,10 @@ def page_of(results: Results) -> dict[str, Any]:
         "published_where": ", ".join(filter(None, origin)),
         "plots": _plots(results),
         "history": history_table(results.history),
-        "budget": _time(account, cards),
-        "uncertain": _uncertain(account, command_of(given)),
+        "budget": _time(results.account, cards),
+        "uncertain": _uncertain(results, given),
         "flagged": _flagged(cards),
-        "next_steps": [*_next_steps(account, given, facts["measured"])],
+        "next_steps": [*_next_steps(results.account, given, facts["measured"])],
         "setup": setup,
         "remarks": remarks,
         "quality": quality,
@@ -221,6 +221,8 @@ def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     if measured == "0":
         return ["Nothing has been measured."]
     subject, storage, version, machine = [*setup.conditions.values()][:4]
+    versions = {name: versions for name, (versions, _) in answers.builds_of(results).items()}
+    version = ", ".join(f"{name} {of}" for name, of in versions.items()) or version
     where = [f"Subversion {version}" if version else "", f"on {machine}" if machine else ""]
     parts, account = [" ".join(filter(None, where))], results.account
     if setup.first and setup.last:
@@ -300,17 +302,24 @@ def _next_steps(
     yield "Guard it in CI", text, command_of(given, "check")
 
 
-def _uncertain(account: Row, command: str) -> list[str]:
+def _uncertain(results: Results, given: Mapping[str, str]) -> list[str]:
+    account = results.account and {**results.account, "studies": 1}
     counts = count_results(account)
     if not counts[TOO_SMALL] + counts[UNDECIDED]:
         return []
     noisy = account.get("noisy") if counts[UNDECIDED] else None
     why = f" (runs of a cell scatter by {noisy['scatter_pct']:.0f} %)" if noisy else ""
+    checks = sum(
+        SAME_BINARIES in str(row.get("flags")).split() and words.is_number(row.get("ratio"))
+        for table in results.tables.values()
+        for row in table
+    )
     sentences = [f"Over all cases, answered: {results_text(counts)}{why}."]
+    sentences += [f"{checks} of all are noise checks."] if checks else []
     if counts[TOO_SMALL]:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
-    if step := next_step(account):
-        sentences.append(f"`{command} MINUTES={step[0]}`: {step[1]}.")
+    if step := next_step(account, given):
+        sentences.append(f"`{step[0]}`: {step[1]}.")
     return sentences
 
 
@@ -326,11 +335,9 @@ def _cell_seconds(results: Results) -> float:
 
 def _flagged(cards: Sequence[answers.CardView]) -> str:
     """Return the flags of the runs behind the comparisons of the cards, with their numbers."""
-    pairs = [p for view in cards for case in view.card.cases for p in case.pairs]
-    shown = [answers.shown_flags(pair) for pair in pairs]
-    counts = Counter(flag for flags in shown for flag in flags)
+    counts, flagged, all_ = answers.flag_counts(view.card for view in cards)
     flags = ", ".join(f"{flag} {number}" for flag, number in counts.most_common())
-    number = f"{sum(map(bool, shown))} of {words.count_of(len(pairs), 'comparison')}"
+    number = f"{flagged} of {words.count_of(all_, 'comparison')}"
     return f"Flags of runs behind {number}: {flags}" if counts else ""
 
 

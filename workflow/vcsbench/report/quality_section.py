@@ -13,6 +13,7 @@ from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.metrics import DEFAULT, name_in
 from vcsbench.plan.grid import is_duplicate
+from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.results import (
     Results,
     Rows,
@@ -25,7 +26,6 @@ from vcsbench.report.results import (
 from vcsbench.report.table_sections import PlainTable, flag_sentence, title_of
 from vcsbench.statistics.contract import RESULTS
 
-NEARLY_ALL = 0.8
 CALLS = (
     "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
     "100 tables without any difference have a call."

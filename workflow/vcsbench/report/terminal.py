@@ -77,26 +77,43 @@ def results_text(counts: Counter[str]) -> str:
     return ", ".join([f"{answered} of {words.count_of(all_, 'comparison')}", *others])
 
 
-def next_step(account: Row) -> tuple[int, str] | None:
-    """Return the minutes of the shortest longer run that answers most of the rest, and its effect.
+def seconds_of_rounds(account: Row, rounds: int) -> float:
+    """Return the seconds of more rounds of all cells, up to `rounds` of them."""
+    blocks = ((b["seconds"], b["rounds"]) for b in account.get("blocks", []) if b["rounds"])
+    return sum(seconds / done * max(0, rounds - done) for seconds, done in blocks)
 
-    "Most" is three quarters of the comparisons that more rounds answer within a day.
+
+def next_step(account: Row, given: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the command of the shortest longer run that answers most of the rest, and its effect.
+
+    "Most" is three quarters of the comparisons that more rounds answer within a day. `given` has the
+    variables of make. A session with `rounds` gets more of them, because minutes have no effect there.
     """
-    outlook = [
-        (moment["seconds"], sum(moment["left"].values()))
-        for moment in account.get("outlook", [])
-        if moment["seconds"] <= DAY_S
-    ]
+    if account.get("minutes") is None:
+        done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
+        totals = [0, *(done + more for more in account.get("more_rounds", []))]
+        undecided = count_results(account)[contract.UNDECIDED]
+        outlook = [(seconds_of_rounds(account, n), undecided - i, n) for i, n in enumerate(totals)]
+    else:
+        moments = account.get("outlook", [])
+        outlook = [(m["seconds"], sum(m["left"].values()), 0) for m in moments]
+    outlook = [moment for moment in outlook if moment[0] <= DAY_S]
     if not outlook:
         return None
     now, last = outlook[0][1], outlook[-1][1]
-    seconds, left = next(m for m in outlook if 4 * (m[1] - last) <= now - last)
-    if not seconds or left >= now:
+    seconds, left, rounds = next(m for m in outlook if 4 * (m[1] - last) <= now - last)
+    arguments = given.get("ARGS", "")
+    if not seconds or left >= now or (rounds and "--config" in shlex.split(arguments)):
         return None
-    minutes = math.ceil(account["studies"] * (account["taken_s"] + seconds) / 60)
+    if rounds:
+        more = {"ARGS": f"{arguments} --config rounds={rounds}".strip()}
+    else:
+        minutes = math.ceil(account["studies"] * (account["taken_s"] + seconds) / 60)
+        more = {"MINUTES": str(minutes)}
     number = f"{now - left} of {now}" if left else f"all {now}" if now > 1 else "the"
     noun = "comparison" if now == 1 else "comparisons"
-    return minutes, f"{words.duration(seconds)} more decide {number} undecided {noun}"
+    effect = f"{words.duration(seconds)} more decide {number} undecided {noun}"
+    return command_of({**given, **more}), effect
 
 
 def budget_sentences(account: Row) -> Iterator[str]:
@@ -125,7 +142,7 @@ def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = Non
             printed.append(study.study)
         has_cases = any(not card.question.aggregate for card in study.advice.cards)
         printed += HEADER if has_cases else ()
-        for question, answer, text in _rows(study, command_of(given)):
+        for question, answer, text in _rows(study, given):
             head = f"{question:<{_QUESTION - 1}} "
             if answer:
                 head += f"{answer:<{_ANSWER}}" if len(answer) < _ANSWER else f"{answer}  "
@@ -135,7 +152,7 @@ def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = Non
     return printed
 
 
-def _rows(study: StudySummary, command: str) -> Iterator[tuple[str, str, str]]:
+def _rows(study: StudySummary, given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     missing = []
     for card in study.advice.cards:
         short, answer = card.question.short, card.answer
@@ -158,8 +175,8 @@ def _rows(study: StudySummary, command: str) -> Iterator[tuple[str, str, str]]:
             reason, number = Counter(reasons).most_common(1)[0]
             of = f" ({number} of them)" if number < len(reasons) else ""
             yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
-    if step := next_step(study.account):
-        yield "Next", "", f"{command} MINUTES={step[0]}: {step[1]}"
+    if step := next_step(study.account, given):
+        yield "Next", "", ": ".join(step)
 
 
 def _counts(study: StudySummary) -> Iterator[str]:

@@ -218,6 +218,10 @@ def budget_report(
             name: {result: results[result] for result in RESULTS}
             for name, results in by_table.items()
         },
+        # The further rounds of all cells that decide each undecided comparison.
+        "more_rounds": sorted(
+            int(c.more) for c in comparisons if c.result == UNDECIDED and c.more < math.inf
+        ),
         "outlook": [
             {"seconds": round(seconds, 1), "left": undecided}
             for seconds, undecided in undecided_over_time(comparisons, spent.round_s)
