@@ -11,12 +11,12 @@ import pandas as pd
 
 from vcsbench.advice.build_advice import geometric_mean, same_as_baseline, with_candidates
 from vcsbench.advice.cards import (
+    ActionStep,
     Advice,
     CardAction,
     CardQuestion,
     Choice,
     Situation,
-    Step,
     card_of,
     factors,
     value_label,
@@ -71,14 +71,16 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
     for axis, question in questions.items():
         actions = {}
         for value, servers in settings.get(axis, {}).items():
-            steps = [Step(text, name, SERVER_NOTES[name]) for name, text in servers.items() if text]
+            steps = [
+                ActionStep(text, name, SERVER_NOTES[name]) for name, text in servers.items() if text
+            ]
             if steps:
                 actions[value] = CardAction(steps, NOTE, _cost_of_settings(servers))
         asked = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
         for value, action in asked.items():
             command, note, cost = (action.get(key) or "" for key in ("command", "note", "cost"))
             if command or note or cost:
-                actions[value] = CardAction([Step(command)] if command else [], note, cost)
+                actions[value] = CardAction([ActionStep(command)] if command else [], note, cost)
         values, yes = list(question.get("values", ())), question.get("yes_value", "")
         aggregate = bool(question.get("aggregate"))
         made.append(CardQuestion(axis, question["question"], values, yes, actions, aggregate))

@@ -136,7 +136,7 @@ def seconds(value: float) -> str:
     return f"{value:.{3 if value < 0.0995 else 2 if value < 9.95 else 1}f} s"
 
 
-class Step(NamedTuple):
+class ActionStep(NamedTuple):
     """A command that applies a value; `server` if it concerns one server only."""
 
     command: str
@@ -148,7 +148,7 @@ class Step(NamedTuple):
 class CardAction:
     """The commands that apply a value, their side effects (`note`), and the price (`cost`)."""
 
-    steps: Sequence[Step] = ()
+    steps: Sequence[ActionStep] = ()
     note: str = ""
     cost: str = ""
 
