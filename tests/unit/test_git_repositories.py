@@ -36,7 +36,6 @@ from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.sources import git_repository
 from vcsbench.sources.git_history import LARGE_BLOB
-from vcsbench.sources.git_repository import quote
 from vcsbench.subjects.tree import checkout_head
 
 pytestmark = needs_git
@@ -499,7 +498,8 @@ def test_git_source_odd_paths_tags_and_heads_are_read(work, tmp_path):
     odd = tmp_path / 'a "b"\n#c\\d é'
     shutil.copytree(work, odd)
     git(tmp_path, "clone", "-q", "--shared", str(work), "borrower")
-    (tmp_path / "borrower/.git/objects/info/alternates").write_bytes(quote(odd / ".git/objects"))
+    escaped = b"".join(b"\\%03o" % byte for byte in os.fsencode(odd / ".git/objects"))
+    (tmp_path / "borrower/.git/objects/info/alternates").write_bytes(b'"%s"' % escaped)
     git(odd, "tag", "-a", "-m", "inner", "inner")
     git(odd, "tag", "-a", "-m", "outer", "outer", "inner")
     git(odd, "pack-refs", "--all")

@@ -396,7 +396,7 @@ class NodeWriter:
             else:
                 head = dump_format.file_head(path, action, copyfrom, properties, blob.size)
                 self._out.write(head)
-                self._out.writelines(blob.chunks())
+                self._out.writelines(blob.chunks)
                 self._out.write(b"\n\n")
         for _ in blobs:
             pass

@@ -1,4 +1,4 @@
-"""Read a user's git repository: its files without git, its objects by git on a private bare repository.
+"""Read a user's git repository by git, through a private git folder with its refs and objects.
 
 No configuration, hook, filter, attribute, replacement, graft or variable of the user takes part. git itself
 would follow its configuration, run its programs and wait for its pipes.
@@ -12,9 +12,8 @@ import resource
 import secrets
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -29,21 +28,19 @@ SYMBOLIC_DEPTH = 5
 MAX_ALTERNATES = 100
 # git needs about 300 bytes for each file of a commit. A tree that holds itself many times has billions.
 MEMORY_BYTES = 4 << 30
-MAX_REFS = 5_000_000
 # Requests and the headers of their answers must fit into a pipe, or both sides wait for each other.
 REQUESTS = 256
 MESSAGE_BYTES = 1 << 26
 BLOBS, MESSAGES = (b"blob",), (b"commit", b"tag")
 
-_OBJECT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
-_BAD_REF = re.compile(rb"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(?:/|\Z)|/\.|\.\Z|/\Z")
+_HEAD = re.compile(rb"(?:ref:\s*(refs/[^\0]+)|[0-9a-fA-F]{40}.*)", re.DOTALL)
 _ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-7]{3})')
 _LETTERS = dict(zip(b"abfnrtv", b"\a\b\f\n\r\t\v", strict=True))
 HEADS = b"refs/heads/"
 REMOTES = b"refs/remotes/origin/"
 TAGS = b"refs/tags/"
 # As files, they would hide newer refs than those in `packed-refs`.
-REF_FOLDERS = (b"refs/heads", b"refs/tags", b"refs/remotes")
+REF_FOLDERS = ("refs", "refs/heads", "refs/tags", "refs/remotes")
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 EMPTY_TREE = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -71,7 +68,6 @@ CONFIGURATION = """\
 [extensions]
 """
 PACKS = (".pack", ".idx")
-EXTENSIONS = ("objectformat", "noop", "preciousobjects")
 
 
 class GitLayout(NamedTuple):
@@ -193,79 +189,38 @@ def _read_head(layout: GitLayout) -> bytes:
     path = layout.folder / "HEAD"
     if path.is_symlink() and (target := os.fsencode(os.readlink(path))).startswith(b"refs/"):
         return b"ref: " + target
-    if value := _value(_read(path, REF_BYTES)):
-        return value
-    raise UserError(
-        f"{one_line(path)}: names neither a branch nor a commit: the git repository is "
-        "damaged. Clone it again."
-    )
+    head = _read(path, REF_BYTES).rstrip()
+    if not (match := _HEAD.fullmatch(head)):
+        raise UserError(
+            f"{one_line(path)}: names neither a branch nor a commit: the git repository is "
+            "damaged. Clone it again."
+        )
+    return b"ref: " + match[1] if match[1] else head
 
 
-def _value(text: bytes) -> bytes:
-    """Return the ref or object in a ref's file, or b"" if it has none. git ignores text behind an object."""
-    text = text.rstrip()
-    if text.startswith(b"ref:"):
-        name = text[4:].strip()
-        return b"ref: " + name if _is_ref_name(name) else b""
-    name = text.partition(b" ")[0].lower()
-    return name if _OBJECT.fullmatch(name) else b""
-
-
-def _is_ref_name(name: bytes) -> bool:
-    return name.startswith(b"refs/") and not _BAD_REF.search(name)
-
-
-def _read_refs(common: Path) -> dict[bytes, bytes]:
-    """Return the object of each ref; refs that are broken, or replace objects, are left out."""
-    # In this order, like git: in the meantime, git may move loose refs to `packed-refs`.
-    loose, values = _loose_refs(common), {}
-    for line in _read_optional(common / "packed-refs", LIST_BYTES).splitlines():
-        value, _, name = line.partition(b" ")
-        if _OBJECT.fullmatch(value) and _is_ref_name(name):
-            values[name] = value
-    values |= loose
-    refs = {}
-    for name, value in values.items():
-        for _ in range(SYMBOLIC_DEPTH):
-            if not value.startswith(b"ref: "):
-                break
-            value = values.get(value[5:], b"")
-        if _OBJECT.fullmatch(value) and not name.startswith(b"refs/replace/"):
-            refs[name] = value
-    return refs
-
-
-def _loose_refs(common: Path) -> dict[bytes, bytes]:
-    refs: dict[bytes, bytes] = {}
-    waiting = [b"refs"] if os.path.lexists(common / "refs") else []
-    while waiting:
-        folder = waiting.pop()
-        path = common / os.fsdecode(folder)
-        with _readable(path), os.scandir(path) as entries:
-            for entry in entries:
-                name = folder + b"/" + os.fsencode(entry.name)
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(name)
-                elif name in REF_FOLDERS:
-                    raise UserError(
-                        f"{one_line(entry.path)}: is not a folder. Clone the repository again."
-                    )
-                elif _is_ref_name(name):
-                    with suppress(FileNotFoundError):
-                        refs[name] = _value(read_bytes(entry.path, REF_BYTES))
-        if len(refs) > MAX_REFS:
+def _check_refs(common: Path) -> None:
+    """Raise UserError for a ref that git would wait for, and for a file in the place of a folder."""
+    for name in REF_FOLDERS:
+        if os.path.lexists(common / name) and not os.path.isdir(common / name):
             raise UserError(
-                f"{one_line(path)}: has more than {MAX_REFS} refs. Clone the one branch."
+                f"{one_line(common / name)}: is not a folder. Clone the repository again."
             )
-    return refs
+    _check_file(common / "packed-refs")
+    waiting = [common / "refs"] if (common / "refs").is_dir() else []
+    for folder in waiting:
+        with _readable(folder), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+                else:
+                    _check_file(entry.path)
 
 
-def _read_shallow(common: Path) -> bytes:
-    path = common / "shallow"
-    text = _read_optional(path, LIST_BYTES)
-    if not all(map(_OBJECT.fullmatch, text.splitlines())):
-        raise UserError(f"{one_line(path)}: is damaged. Clone the repository again.")
-    return text
+def _check_file(path: str | Path) -> None:
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UserError(
+            f"{one_line(path)}: this is not a regular file. Clone the repository again."
+        )
 
 
 def _object_folders(objects: Path) -> list[Path]:
@@ -298,14 +253,10 @@ def _object_folders(objects: Path) -> list[Path]:
 def _check_files(folder: Path) -> None:
     with _readable(folder):
         for entry in os.scandir(folder):
-            is_used = len(entry.name) == 2 or entry.name in ("pack", "info")
-            if not (is_used and entry.is_dir()):
-                continue
-            for file in os.scandir(entry.path):
-                if not file.is_file() and not file.is_dir() and os.path.exists(file.path):
-                    raise UserError(
-                        f"{one_line(file.path)}: this is not a regular file. Clone the repository again."
-                    )
+            if entry.is_dir() and (len(entry.name) == 2 or entry.name in ("pack", "info")):
+                for file in os.scandir(entry.path):
+                    if not file.is_file() and not file.is_dir():
+                        _check_file(file.path)
 
 
 def _unquote(line: bytes) -> bytes:
@@ -318,14 +269,6 @@ def _unquote(line: bytes) -> bytes:
         return bytes([number])
 
     return _ESCAPE.sub(byte, line[1:-1])
-
-
-def quote(path: Path) -> bytes:
-    escaped = b"".join(
-        bytes([b]) if 0x20 <= b < 0x7F and b not in b'"\\' else b"\\%03o" % b
-        for b in os.fsencode(path)
-    )
-    return b'"' + escaped + b'"'
 
 
 @contextmanager
@@ -342,39 +285,36 @@ def open_repository(path: Path) -> Iterator[Git]:
 
 
 class Git:
-    """A private bare repository with the refs and the borrowed objects of a user's repository.
+    """git on a private folder with the refs and the objects of a user's repository.
 
     `where` is the path of the user's repository, safe to print.
     """
 
     def __init__(self, where: str, layout: GitLayout, private: Path) -> None:
         self.where = where
-        self._common = layout.common
         self._private = private
-        for name in ("refs", "objects/info", "objects/pack"):
-            (private / name).mkdir(parents=True)
-        self._write("HEAD", b"ref: refs/heads/none\n")
-        self._configure()
-        lenders = map(quote, _object_folders(layout.common / "objects"))
-        self._write("objects/info/alternates", b"".join(line + b"\n" for line in lenders))
-        self.shallow = _read_shallow(layout.common)
-        if self.shallow:
-            self._write("shallow", self.shallow)
-        self.refs = _read_refs(layout.common)
-        packed = b"".join(b"%s %s\n" % (self.refs[name], name) for name in sorted(self.refs))
-        self._write("packed-refs", packed)
+        common = Path(os.path.abspath(layout.common))
+        self._objects = _object_folders(common / "objects")[0]
+        _check_refs(common)
         self.head = _read_head(layout)
-        self._write("HEAD", self.head + b"\n")
+        (private / "HEAD").write_bytes(self.head + b"\n")
+        if (common / "refs").is_dir():
+            (private / "refs").symlink_to(common / "refs")
+        else:
+            (private / "refs").mkdir()
+        (private / "packed-refs").symlink_to(common / "packed-refs")
+        self.shallow = _read_optional(common / "shallow", LIST_BYTES)
+        if self.shallow:
+            (private / "shallow").write_bytes(self.shallow)
+        self.empty_tree = self._configure(common / "config")
 
-    def _write(self, name: str, content: bytes) -> None:
-        (self._private / name).write_bytes(content)
-
-    def _configure(self) -> None:
-        """Write our own configuration with the format of the user's repository, and have git check it."""
-        text = _read_optional(self._common / "config", CONFIG_BYTES)
-        listed = self._run("config", "--file", "-", "--no-includes", "--list", "-z", text=text)
-        lines = [line.partition("\n") for line in os.fsdecode(listed).split("\0") if line]
-        settings = {key: value for key, _, value in lines}
+    def _configure(self, path: Path) -> str:
+        """Write our configuration with the format of the user's repository, and return the empty tree."""
+        settings = {}
+        if _read_optional(path, CONFIG_BYTES):
+            listed = self.output("config", "--file", str(path), "--no-includes", "--list", "-z")
+            lines = (line.partition("\n") for line in os.fsdecode(listed).split("\0") if line)
+            settings = {key: value for key, _, value in lines}
         off = ("false", "no", "off", "0")
         is_partial = any(
             k.endswith(".promisor") and v.lower() not in off for k, v in settings.items()
@@ -383,24 +323,24 @@ class Git:
             raise UserError(
                 f"{self.where} is a partial clone, which lacks files. Clone it again without --filter."
             )
-        version = settings.get("core.repositoryformatversion", "0")
-        first = "extensions."
-        extensions = {k.removeprefix(first): v for k, v in settings.items() if k.startswith(first)}
-        self._write_configuration(version, extensions)
-        self._run("rev-parse", "--git-dir")
-        storage = extensions.get("refstorage", "files")
+        storage = settings.get("extensions.refstorage", "files")
         if storage != "files":
             raise UserError(
-                f"{self.where}: its refs are stored as {printable(storage)}, not as files. "
+                f"{self.where}: its refstorage is {printable(storage)}, not files. "
                 "Run `git refs migrate --ref-format=files` in it, or clone it with --ref-format=files."
             )
-        self._write_configuration(version, {k: v for k, v in extensions.items() if k in EXTENSIONS})
-
-    def _write_configuration(self, version: str, extensions: dict[str, str]) -> None:
-        empty = EMPTY_TREE["sha256" if extensions.get("objectformat") == "sha256" else "sha1"]
-        text = CONFIGURATION.format(version=_quoted(version), empty=empty)
-        text += "".join(f"\t{key} = {_quoted(value)}\n" for key, value in extensions.items())
-        self._write("config", text.encode(errors="surrogateescape"))
+        empty = EMPTY_TREE[
+            "sha256" if settings.get("extensions.objectformat") == "sha256" else "sha1"
+        ]
+        version = _quoted(settings.get("core.repositoryformatversion", "0"))
+        text = CONFIGURATION.format(version=version, empty=empty)
+        for key, value in settings.items():
+            section, _, name = key.partition(".")
+            text += f"\t{name} = {_quoted(value)}\n" if section == "extensions" else ""
+        (self._private / "config").write_bytes(os.fsencode(text))
+        # git refuses unknown formats and extensions.
+        self.output("rev-parse", "--git-dir")
+        return empty
 
     def _argv(self, *arguments: str) -> list[str]:
         private = str(self._private)
@@ -409,6 +349,7 @@ class Git:
     def _environment(self) -> dict[str, str]:
         inherited = {key: os.environ[key] for key in INHERITED if key in os.environ}
         return inherited | {
+            "GIT_OBJECT_DIRECTORY": str(self._objects),
             "HOME": str(self._private),
             "XDG_CONFIG_HOME": str(self._private),
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -424,22 +365,6 @@ class Git:
             "GIT_TERMINAL_PROMPT": "0",
             "LC_ALL": "C",
         }
-
-    def _run(self, *arguments: str, text: bytes = b"") -> bytes:
-        done = subprocess.run(
-            self._argv(*arguments), input=text, capture_output=True, env=self._environment()
-        )
-        if done.returncode:
-            config = one_line(self._common / "config")
-            reason = " ".join(done.stderr.decode(errors="backslashreplace").split())
-            reason = printable(reason.removeprefix("fatal: ").removeprefix("error: "))
-            reason = reason.replace("standard input", config)
-            reason = reason.replace(str(self._private), self.where)
-            raise UserError(
-                f"{self.where}: git cannot read this repository: {reason}. "
-                f"Use a newer git, or mend {config}."
-            )
-        return done.stdout
 
     def output(self, *arguments: str) -> bytes:
         with self.start(*arguments) as program:
@@ -479,15 +404,10 @@ class Git:
 
     def packed_bytes(self) -> int:
         """Return the size of a repository's own objects, without those that it borrows."""
-        objects = self._common / "objects"
-        with _readable(objects):
-            return sum(
-                file.stat().st_size
-                for file in objects.glob("*/*")
-                if file.is_file()
-                and file.parent.name != "info"
-                and file.suffix not in (".idx", ".rev", ".bitmap")
-            )
+        counts = dict(
+            line.split(b": ", 1) for line in self.output("count-objects", "-v").splitlines()
+        )
+        return 1024 * (int(counts[b"size"]) + int(counts[b"size-pack"]))
 
 
 def _quoted(value: str) -> str:
@@ -495,35 +415,14 @@ def _quoted(value: str) -> str:
     return f'"{escaped}"'
 
 
-class Blob:
-    """The content of an object, to be read before the next object's.
+class Blob(NamedTuple):
+    """The size and the content of an object, which is read before the next object."""
 
-    `end` is the last answer to a request. An object with it is damaged: git does not compare the size of a
-    loose object with its content.
-    """
-
-    def __init__(
-        self, program: Program, size: int, end: bytes, damaged: Callable[[], UserError]
-    ) -> None:
-        self._program = program
-        self._end = end
-        self._damaged = damaged
-        self.size = self._unread = size
-
-    def chunks(self) -> Iterator[bytes]:
-        last, length = b"", len(self._end)
-        while self._unread > 0:
-            chunk = self._program.stdout.read1(min(self._unread, CHUNK))
-            if not chunk:
-                raise self._program.failed()
-            last = last[-length:] + chunk[-length - 1 :]
-            if self._end in last:
-                raise self._damaged()
-            self._unread -= len(chunk)
-            yield chunk
+    size: int
+    chunks: Iterator[bytes]
 
     def read_all(self) -> bytes:
-        return b"".join(self.chunks())
+        return b"".join(self.chunks)
 
 
 class Objects:
@@ -532,11 +431,13 @@ class Objects:
     def __init__(self, program: Program, where: str) -> None:
         self._program = program
         self.where = where
+        # The last request of each part. An object with its answer is damaged: git does not compare the size
+        # of a loose object with its content.
         self._last = b"z" + secrets.token_hex(16).encode()
         self._end = self._last + b" missing"
 
     def read(self, names: Sequence[bytes], kinds: tuple[bytes, ...] = BLOBS) -> Iterator[Blob]:
-        """Yield the contents of objects in order. Raise UserError for an object of another kind."""
+        """Yield objects in order. Raise UserError if one is missing, damaged or of another kind."""
         requests = self._program.process.stdin
         assert requests is not None
         for start in range(0, len(names), REQUESTS):
@@ -547,23 +448,30 @@ class Objects:
             except BrokenPipeError:
                 raise self._program.failed() from None
             for name in part:
-                header = self._program.stdout.readline().split()
-                if not header:
+                answer = self._program.stdout.readline().split()
+                if not answer:
                     raise self._program.failed()
-                size = size_of(header, kinds, self.where)
-                blob = Blob(self._program, size, self._end, partial(self._damaged, name))
-                yield blob
-                for _ in blob.chunks():
+                size = size_of(answer, kinds, self.where)
+                chunks = self._chunks(name, size)
+                yield Blob(size, chunks)
+                for _ in chunks:
                     pass
-                if self._program.stdout.read(1) != b"\n":
-                    raise self._damaged(name)
             self._program.stdout.readline()
 
-    def _damaged(self, name: bytes) -> UserError:
-        return UserError(
-            f"{self.where}: the object {name.decode()} is damaged: its content has another size than it "
-            "states. `git fsck` lists such objects."
-        )
+    def _chunks(self, name: bytes, size: int) -> Iterator[bytes]:
+        damaged = _damaged(self.where, name, "its content has another size than it states")
+        last, length = b"", len(self._end)
+        while size > 0:
+            chunk = self._program.stdout.read1(min(size, CHUNK))
+            if not chunk:
+                raise self._program.failed()
+            last = last[-length:] + chunk[-length - 1 :]
+            if self._end in last:
+                raise damaged
+            size -= len(chunk)
+            yield chunk
+        if self._program.stdout.read(1) != b"\n":
+            raise damaged
 
     def read_message(self, name: bytes) -> bytes:
         for message in self.read([name], MESSAGES):
@@ -585,11 +493,14 @@ def size_of(answer: Sequence[bytes], kinds: tuple[bytes, ...], where: str) -> in
         raise missing(where, answer[0].decode(errors="replace"))
     name, actual, size = answer
     if actual not in kinds:
-        raise UserError(
-            f"{where}: the object {name.decode()} is damaged: it is a {actual.decode()}, not a "
-            f"{kinds[0].decode()}. `git fsck` lists such objects."
-        )
+        raise _damaged(where, name, f"it is a {actual.decode()}, not a {kinds[0].decode()}")
     return int(size)
+
+
+def _damaged(where: str, name: bytes, what: str) -> UserError:
+    return UserError(
+        f"{where}: the object {name.decode()} is damaged: {what}. `git fsck` lists such objects."
+    )
 
 
 def missing(where: str, name: str) -> UserError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -127,7 +128,9 @@ class GitSource(Source):
             return self._options.error("branch", why)
         branch = git.head.removeprefix(b"ref: ")
         why = f"{self._path} has no commit on its current branch, {printable(branch)}"
-        others = {name for name in git.refs if name.startswith((HEADS, REMOTES))} - {branch}
+        prefixes = (HEADS.decode(), REMOTES.decode())
+        names = git.output("for-each-ref", "--format=%(refname)", *prefixes).splitlines()
+        others = {*names} - {branch}
         remedy = "commit something to it"
         if others:
             name = shlex.quote(printable(min(others)))
@@ -139,7 +142,8 @@ class GitSource(Source):
         with self._open() as git:
             state = f"git {self._commit(git)} {self._history}".encode() + git.shallow
             if self._history == WHOLE:
-                state += git.output("for-each-ref", "--format=%(objectname) %(refname)")
+                refs = git.output("for-each-ref", "--format=%(objectname) %(refname)")
+                state += re.sub(rb"(?m)^\w+ refs/replace/.*\n", b"", refs)
         return hashlib.sha256(state).hexdigest()
 
     def head(self) -> Head:
@@ -190,7 +194,7 @@ class GitSource(Source):
         return facts
 
     def _write_revisions(self, git: Git, plan: ConversionPlan, out: BinaryIO) -> Facts:
-        nothing = git.output("hash-object", "-t", "tree", "/dev/null").strip()
+        nothing = git.empty_tree.encode()
         commits = plan.commits
         firsts = (commits[c.parents[0]].tree if c.parents else nothing for c in commits)
         pairs = (b"%s %s" % (first, c.tree) for first, c in zip(firsts, commits, strict=True))
@@ -323,7 +327,7 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
 
 
 def _write_file(mode: bytes, blob: Blob, path: bytes, counts: Counter[str]) -> None:
-    chunks: Iterable[bytes] = blob.chunks()
+    chunks: Iterable[bytes] = blob.chunks
     if mode == SYMLINK and blob.size <= LONGEST_TARGET:
         target = blob.read_all()
         escaped = link_target(target)
