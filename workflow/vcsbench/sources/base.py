@@ -214,35 +214,34 @@ def can_others_read(state: os.stat_result) -> bool:
 class Options:
     """The keys of one source's definition, whose types the configuration checks. UserError names the key."""
 
-    def __init__(self, name: str, definition: Definition, where: str) -> None:
+    def __init__(self, name: str, definition: Definition, where: str, *keys: str) -> None:
+        """Raise UserError for a key other than `source` and `keys`."""
         self.where = f"{where}: repositories.{name}"
         self._definition = definition
+        for key in definition:
+            if key != "source" and key not in keys:
+                raise self.error(key, f"is no key of this source; it has {', '.join(keys)}")
 
     def error(self, key: str, message: str) -> UserError:
         return UserError(f"{self.where}.{key}: {message}")
-
-    def allow(self, *keys: str) -> None:
-        for key in self._definition:
-            if key != "source" and key not in keys:
-                raise self.error(key, f"is no key of this source; it has {', '.join(keys)}")
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a string that can be an argument of a program. Without a default, the key must exist."""
         value = self._definition.get(key, default)
         if value is None:
             raise self.error(key, "is missing")
-        if not isinstance(value, str):
-            raise self.error(key, f"must be a text, not {value!r}")
         try:
-            os.fsencode(value)
-        except UnicodeEncodeError:
-            raise self.error(key, f"has half of a character: {value[:80]!r}") from None
-        if "\0" in value:
-            raise self.error(key, f"has a NUL character: {value[:80]!r}")
-        return value
+            is_argument = b"\0" not in os.fsencode(value)
+        except (TypeError, UnicodeEncodeError):
+            is_argument = False
+        if not is_argument:
+            shown = hide_password(str(value))[:80]
+            raise self.error(key, f"must be a text without a NUL character, not {shown!r}")
+        return str(value)
 
     def path(self, key: str) -> Path:
         """Return a path; see local_path(). Subversion and reports need UTF-8."""
+        # Names the reason for a path that no file can have.
         text = str(self._definition.get(key) or self.text(key))
         if is_server_url(text):
             raise self.error(key, f"{hide_password(text)} is a URL, not a path")
@@ -279,6 +278,17 @@ class Options:
         if value not in choices:
             raise self.error(key, f"must be one of {', '.join(choices)}, not {value!r}")
         return value
+
+
+class LocalSource(Source):
+    """A source at a local path, whose definition has the `keys`."""
+
+    keys: tuple[str, ...] = ("path",)
+
+    def __init__(self, name: str, definition: Definition, where: str) -> None:
+        self._options = Options(name, definition, where, *self.keys)
+        self._path = self._options.path("path")
+        self._tree = self._options.tree()
 
 
 class Program:

@@ -45,6 +45,17 @@ LONGEST_HELD = 64 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
 BYPASS = "--bypass-prop-validation"
+NOTES = {
+    "dates": "Subversion cannot read the svn:date of {revisions}, first {first}. The copies have no date "
+    "there.",
+    "lengths": "{number} blocks of properties do not have the length that their header states.",
+    "numbers": "Revision numbers that are not larger than the one before: {number}, first {first}. The "
+    "copies have other numbers.",
+    "names": f"Paths {IMPOSSIBLE_PATHS}: {{number}}, first {{first}}. A tree with them is not exported, "
+    "checked out or updated.",
+    "targets": "Links with an impossible target: {number}, first {first}. A tree with them is not exported, "
+    "checked out or updated.",
+}
 _NAME = re.compile(rb"([KD]) \s*\+?([0-9]{1,18})\n")
 _VALUE = re.compile(rb"V \s*\+?([0-9]{1,18})\n")
 _TRUNCATED = "it ends in the middle of a record"
@@ -139,32 +150,11 @@ class DumpReader:
                 f"svnadmin load needs {BYPASS} for {counts['bypass']} properties ({of}), first for "
                 f"{first['bypass']}."
             )
-        if counts["dates"]:
-            revisions = words.count_of(counts["dates"], "revision")
-            notes.append(
-                f"Subversion cannot read the svn:date of {revisions}, first {first['dates']}. "
-                f"The copies have no date there."
-            )
-        options = [BYPASS] if notes else []
-        if counts["lengths"]:
-            notes.append(
-                f"{counts['lengths']} blocks of properties do not have the length that their header states."
-            )
-        if counts["numbers"]:
-            notes.append(
-                f"Revision numbers that are not larger than the one before: {counts['numbers']}, first "
-                f"{first['numbers']}. The copies have other numbers."
-            )
-        if counts["names"]:
-            notes.append(
-                f"Paths {IMPOSSIBLE_PATHS}: {counts['names']}, first {first['names']}. A tree with them is "
-                "not exported, checked out or updated."
-            )
-        if counts["targets"]:
-            notes.append(
-                f"Links with an impossible target: {counts['targets']}, first {first['targets']}. A tree "
-                "with them is not exported, checked out or updated."
-            )
+        for kind, text in NOTES.items():
+            if number := counts[kind]:
+                revisions = words.count_of(number, "revision")
+                notes.append(text.format(number=number, revisions=revisions, first=first.get(kind)))
+        options = [BYPASS] if counts["bypass"] or counts["dates"] else []
         return Facts(self.revisions, notes, options)
 
     def wrong(self, what: str) -> UserError:

@@ -15,11 +15,9 @@ from vcsbench.external import printable
 from vcsbench.sources.base import (
     CHUNK,
     DAMAGED,
-    Definition,
     Facts,
-    Options,
+    LocalSource,
     SizeEstimate,
-    Source,
     compression,
     digest_of,
     digest_of_file,
@@ -84,18 +82,13 @@ def _begin(path: Path, length: int) -> bytes:
         return file.read(length)
 
 
-class DumpSource(Source):
+class DumpSource(LocalSource):
     """A dump file, plain or compressed, of format 1 to 3, with or without deltas."""
 
     kind = "dump"
     keeps_long_names = True
-
-    def __init__(self, name: str, definition: Definition, where: str) -> None:
-        self._options = Options(name, definition, where)
-        self._options.allow("path", "tree")
-        self._path = self._options.path("path")
-        self._tree = self._options.tree()
-        self._checked: DumpReader | None = None
+    keys = ("path", "tree")
+    _checked: DumpReader | None = None
 
     def identity(self) -> str:
         self._options.check_file("path", self._path)

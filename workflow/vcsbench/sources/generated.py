@@ -103,8 +103,7 @@ class GeneratedSource(Source):
     kind = "generated"
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
-        options = Options(name, definition, where)
-        options.allow("profile", "scale", "seed")
+        options = Options(name, definition, where, "profile", "scale", "seed")
         profile = PROFILES[options.choice("profile", tuple(PROFILES))]
         scale = self._scale = definition.get("scale", 1.0)
         self._seed = definition.get("seed", 1)
@@ -169,7 +168,7 @@ class EmptySource(Source):
     _estimate = SizeEstimate(revisions=1, repository_bytes=100_000)
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
-        Options(name, definition, where).allow()
+        Options(name, definition, where)
 
     def identity(self) -> str:
         return EMPTY_UUID.replace("-", "")

@@ -26,9 +26,8 @@ from vcsbench.sources.base import (
     Definition,
     Facts,
     Head,
-    Options,
+    LocalSource,
     SizeEstimate,
-    Source,
     check_space,
     notes_of,
 )
@@ -79,16 +78,15 @@ def is_repository(path: Path) -> bool:
         return True
 
 
-class GitSource(Source):
+class GitSource(LocalSource):
     """The history of a branch along first parents as trunk, or all of the history."""
 
     kind = "git"
     doing = "converting and loading"
+    keys = ("path", "branch", "history")
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
-        self._options = Options(name, definition, where)
-        self._options.allow("path", "branch", "history")
-        self._path = self._options.path("path")
+        super().__init__(name, definition, where)
         self._branch = self._options.text("branch", "HEAD")
         self._history = self._options.choice("history", (FIRST_PARENT, WHOLE), FIRST_PARENT)
         self._coming = 0

@@ -36,6 +36,7 @@ from vcsbench.sources import dump_format
 from vcsbench.sources.base import (
     Definition,
     Facts,
+    LocalSource,
     Options,
     Program,
     SizeEstimate,
@@ -242,18 +243,17 @@ def _read_start(argv: Sequence[str], repository: Path, links: int = 1) -> bytes:
     return text
 
 
-class SvnSource(Source):
+class SvnSource(LocalSource):
     """A local repository."""
 
     kind = "svn"
     keeps_long_names = True
+    keys = ("path", "tree")
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
-        self._options = Options(name, definition, where)
-        self._options.allow("path", "tree")
-        self._path = Path(os.path.abspath(self._options.path("path")))
+        super().__init__(name, definition, where)
+        self._path = Path(os.path.abspath(self._path))
         self._name = os.fspath(self._path)
-        self._tree = self._options.tree()
 
     @contextlib.contextmanager
     def _naming_key(self, clause: str = "") -> Iterator[None]:
@@ -407,8 +407,7 @@ class SvnUrlSource(Source):
     keeps_long_names = True
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
-        self._options = Options(name, definition, where)
-        self._options.allow("url", "tree")
+        self._options = Options(name, definition, where, "url", "tree")
         url = self._options.text("url").rstrip("/")
         self._url, self._user, self._password = split_credentials(url)
         if not _URL.fullmatch(self._url):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import lzma
 import os
 import shutil
 import stat
@@ -26,12 +25,10 @@ from vcsbench.sources import archives, dump_format
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
 from vcsbench.sources.base import (
     DAMAGED,
-    Definition,
     Facts,
     Head,
-    Options,
+    LocalSource,
     SizeEstimate,
-    Source,
     can_others_read,
     check_space,
     digest_of,
@@ -67,9 +64,8 @@ _ENCRYPTED, _UTF_8 = 1, 0x800
 _UNICODE_PATH = 0x7075
 _MADE_ON_UNIX = (3, 19)
 _DAMAGED = (
-    *DAMAGED,
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, MemoryError, RecursionError),
-    *(RuntimeError, NotImplementedError, ValueError, LookupError, ArithmeticError, TypeError),
+    *(*DAMAGED, zipfile.BadZipFile, struct.error, MemoryError, RuntimeError),
+    *(ValueError, LookupError, ArithmeticError, TypeError),
 )
 
 
@@ -224,12 +220,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise UserError(f"{one_line(name)}: cannot be read: {error.strerror}.") from error
 
 
-class _TreeSource(Source):
-    def __init__(self, name: str, definition: Definition, where: str) -> None:
-        self._options = Options(name, definition, where)
-        self._options.allow("path")
-        self._path = self._options.path("path")
-
+class _TreeSource(LocalSource):
     def describe(self) -> str:
         return f"the {self.kind} {self._path}, as one commit"
 
