@@ -265,59 +265,45 @@ def changed(path, properties):
     return b"Node-path: %s\nNode-kind: file\nNode-action: change\n%s" % (path, properties)
 
 
-@pytest.mark.parametrize(
-    ("records", "in_history", "in_tree"),
-    [
-        (file(b"trunk/" + LONG), 1, 1),
-        (folder(b"trunk/" + LONG) + file(b"trunk/%s/%s" % (LONG, LONG)), 2, 2),
-        (file(b"trunk/" + "é".encode() * 128), 1, 1),
-        (file(b"trunk/" + LONG[:255]), 0, 0),
-        (folder(b"branch") + file(b"branch/" + LONG), 1, 0),
-        (file(b"trunk/" + LONG) + revision(2) + deleted(b"trunk/" + LONG), 1, 0),
-        (folder(b"a") + file(b"a/" + LONG) + revision(2) + copied(b"trunk/a", b"a", 1), 1, 1),
-        (
-            b"".join(folder(b"trunk/%d" % d) for d in (1, 10))
-            + b"".join(file(b"trunk/%d/%d%s" % (d, n, LONG)) for d in (1, 10) for n in range(120))
-            + revision(2)
-            + deleted(b"trunk/1"),
-            240,
-            120,
-        ),
-        (link(252) + link(255) + link(251) + file(b"trunk/" + b"y" * 252), 2, 2),
-        (link(252) + revision(2) + deleted(b"trunk/" + b"x" * 252), 1, 0),
-        (link(252) + revision(2) + changed(b"trunk/" + b"x" * 252, AS_FILE), 1, 0),
-        (
-            file(b"trunk/" + b"x" * 252) + revision(2) + changed(b"trunk/" + b"x" * 252, AS_LINK),
-            1,
-            1,
-        ),
-        (nested(b"d", MAX_DEPTH - 1), 0, 0),
-        (TOO_DEEP, 1, 1),
-        (nested(b"d" * 200, 21), 5, 5),
-        (folder(b"trunk/d") + link(252) + revision(2) + copied(b"trunk/e", b"trunk/d", 1), 1, 1),
-    ],
-    ids=[
-        "file",
-        "folder",
-        "utf-8",
-        "255",
-        "elsewhere",
-        "deleted",
-        "copied",
-        "many",
-        "link",
-        "deleted link",
-        "link made a file",
-        "file made a link",
-        "deep",
-        "too deep",
-        "long path",
-        "link and a copied folder",
-    ],
-)
-def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(
-    tmp_path, records, in_history, in_tree
-):
+# Records, and the number of long names in the history and in its last tree.
+LONG_NAMES = {
+    "file": (file(b"trunk/" + LONG), 1, 1),
+    "folder": (folder(b"trunk/" + LONG) + file(b"trunk/%s/%s" % (LONG, LONG)), 2, 2),
+    "utf-8": (file(b"trunk/" + "é".encode() * 128), 1, 1),
+    "255": (file(b"trunk/" + LONG[:255]), 0, 0),
+    "elsewhere": (folder(b"branch") + file(b"branch/" + LONG), 1, 0),
+    "deleted": (file(b"trunk/" + LONG) + revision(2) + deleted(b"trunk/" + LONG), 1, 0),
+    "copied": (folder(b"a") + file(b"a/" + LONG) + revision(2) + copied(b"trunk/a", b"a", 1), 1, 1),
+    "many": (
+        b"".join(folder(b"trunk/%d" % d) for d in (1, 10))
+        + b"".join(file(b"trunk/%d/%d%s" % (d, n, LONG)) for d in (1, 10) for n in range(120))
+        + revision(2)
+        + deleted(b"trunk/1"),
+        240,
+        120,
+    ),
+    "link": (link(252) + link(255) + link(251) + file(b"trunk/" + b"y" * 252), 2, 2),
+    "deleted link": (link(252) + revision(2) + deleted(b"trunk/" + b"x" * 252), 1, 0),
+    "link made a file": (link(252) + revision(2) + changed(b"trunk/" + b"x" * 252, AS_FILE), 1, 0),
+    "file made a link": (
+        file(b"trunk/" + b"x" * 252) + revision(2) + changed(b"trunk/" + b"x" * 252, AS_LINK),
+        1,
+        1,
+    ),
+    "deep": (nested(b"d", MAX_DEPTH - 1), 0, 0),
+    "too deep": (TOO_DEEP, 1, 1),
+    "long path": (nested(b"d" * 200, 21), 5, 5),
+    "link and a copied folder": (
+        folder(b"trunk/d") + link(252) + revision(2) + copied(b"trunk/e", b"trunk/d", 1),
+        1,
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG_NAMES)
+def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(tmp_path, name):
+    records, in_history, in_tree = LONG_NAMES[name]
     path = tmp_path / "mine"
     path.write_bytes(BASE + records)
     facts = load_source(dump_source(path), [("f8", "nopack")], tmp_path)

@@ -178,16 +178,8 @@ def test_svn_long_names_of_files_and_links_are_counted(tmp_path):
     expected = {None: 5, "trunk/d": 1, "tags": 0, "a@5": 1, "/": 6}
     assert {tree: svn_source(path, tree=tree).long_names() for tree in expected} == expected
     for tree, number in expected.items():
-        done = subprocess.run(
-            [
-                "svn",
-                "export",
-                "-q",
-                "--force",
-                f"file://{path}/{tree or 'trunk'}@",
-                tmp_path / "tree",
-            ]
-        )
+        url = f"file://{path}/{tree or 'trunk'}@"
+        done = subprocess.run(["svn", "export", "-q", "--force", url, tmp_path / "tree"])
         assert bool(done.returncode) is bool(number), tree
 
 
