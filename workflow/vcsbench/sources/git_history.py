@@ -2,177 +2,46 @@
 
 from __future__ import annotations
 
-import codecs
-import re
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from heapq import heappop, heappush
-from io import BufferedReader
 from itertools import accumulate
 from typing import BinaryIO, NamedTuple
 
-from vcsbench.errors import UserError
-from vcsbench.external import parse_number, printable
-from vcsbench.files import MAX_DEPTH, PATH_BYTES
+from vcsbench.external import printable
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import Facts, notes_of
 from vcsbench.sources.dump_format import IMPOSSIBLE, TARGETS, above, link_target, subversion_path
-from vcsbench.sources.git_repository import Objects, Ref
+from vcsbench.sources.git_objects import (
+    EXECUTABLE,
+    FOLDER,
+    NO_NODE,
+    SUBMODULE,
+    SYMLINK,
+    Change,
+    Commit,
+    Message,
+    Objects,
+    check_path,
+    damaged_tree,
+    parse_message,
+)
+from vcsbench.sources.git_repository import Ref
 
 TRUNK = b"trunk"
 LAYOUT = (TRUNK, b"branches", b"tags")
-EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
-FOLDER, ABSENT = b"040000", b"000000"
-NO_NODE = (ABSENT, SUBMODULE)
 PROPERTIES = {SYMLINK: {b"svn:special": b"*"}, EXECUTABLE: {b"svn:executable": b"*"}}
-# Renames are searched among 400 files at most: the effort grows with the square of their number.
-DIFF_TREE = ("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400")
-# Only a tree that holds itself many times has more: a few kilobytes become billions of files.
-MAX_ENTRIES = 3_000_000
 # A larger blob is passed on in chunks, without its checksum, which would have to come first.
 LARGE_BLOB = 16 << 20
-# Decoding takes time with the square of the length. No program writes them.
-SLOW_ENCODINGS = ("idna", "punycode")
-LAST_SECOND = 253402300799
-# Control characters except tab and line feed, and code points that are no characters.
-_REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 SUBMODULES = "Submodules left out"
 RENAMED = "Branches and tags renamed, because one would lie in another"
 LATE = (
     "Commits that got the date of the one before them, because they are dated before it and Subversion looks "
     "revisions up by date"
 )
-
-
-class Commit(NamedTuple):
-    """A commit: its name, its tree, its date (seconds since 1970), and the indices of its parents."""
-
-    name: bytes
-    tree: bytes
-    seconds: int
-    parents: tuple[int, ...]
-
-
-def read_commits(lines: Iterable[bytes]) -> list[Commit]:
-    """Return commits from lines of commit, tree, date and parents, parents first.
-
-    Parents that are not listed, which a shallow clone lacks, are left out.
-    """
-    index: dict[bytes, int] = {}
-    commits: list[Commit] = []
-    for line in lines:
-        # The date of a damaged commit is empty.
-        name, tree, seconds, *parents = line.rstrip(b"\n").split(b" ")
-        listed = tuple(index[parent] for parent in parents if parent in index)
-        index[name] = len(commits)
-        commits.append(Commit(name, tree, parse_number(seconds, LAST_SECOND) or 0, listed))
-    return commits
-
-
-class Change(NamedTuple):
-    """A file or directory that a commit adds, deletes or changes.
-
-    Modes are git's. `source` is the path before a rename or copy, otherwise `path`. `is_moved` is True if
-    the source of a rename is gone.
-    """
-
-    path: bytes
-    source: bytes
-    old_mode: bytes
-    new_mode: bytes
-    old_object: bytes
-    new_object: bytes
-    is_moved: bool
-
-
-def _field(pipe: BufferedReader) -> bytes:
-    field = b""
-    while (end := (seen := pipe.peek()).find(b"\0")) < 0:
-        if not seen:
-            raise EOFError("git diff-tree ended in the middle of a change")
-        field += pipe.read(len(seen))
-    return field + pipe.read(end + 1)[:-1]
-
-
-def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
-    """Yield the changes of each pair of trees from the output of DIFF_TREE.
-
-    A pair begins with a line. A change is `:<old mode> <new mode> <old object> <new object> <status>`, NUL,
-    path, NUL. A rename (status R and a percentage) has both paths. If one file became several, the others
-    have the status C.
-    """
-    while pipe.readline():
-        changes = []
-        while pipe.peek()[:1] == b":":
-            old_mode, new_mode, old, new, status = _field(pipe)[1:].split(b" ")
-            source = path = _field(pipe)
-            if status[:1] in b"RC":
-                path = _field(pipe)
-            is_moved = status[:1] == b"R"
-            changes.append(Change(path, source, old_mode, new_mode, old, new, is_moved))
-            if len(changes) > MAX_ENTRIES:
-                raise UserError(
-                    f"a commit changes more than {MAX_ENTRIES} files. Choose another branch."
-                )
-        yield changes
-
-
-def check_path(path: bytes, where: str) -> None:
-    path = subversion_path(path)  # an escaped one is longer
-    if path.count(b"/") > MAX_DEPTH:
-        what = f"folders are nested deeper than {MAX_DEPTH}"
-    elif len(path) > PATH_BYTES:
-        what = f"a path is longer than {PATH_BYTES} bytes"
-    else:
-        return
-    raise UserError(f"{where}: {what}: {printable(path[:60])}... . Choose another branch.")
-
-
-def damaged_tree(where: str, path: bytes) -> UserError:
-    return UserError(
-        f"{where}: a tree is damaged at {printable(path[:200])}: two entries of one name, or one outside of "
-        "its folder. `git fsck` lists such trees."
-    )
-
-
-class Message(NamedTuple):
-    """The author, the date (seconds since 1970) and the text of a commit or tag."""
-
-    author: str
-    seconds: int
-    text: str
-
-
-def _parse_object(data: bytes) -> Message:
-    head, _, body = data.partition(b"\n\n")
-    fields: dict[bytes, bytes] = {}
-    for line in head.split(b"\n"):
-        key, _, value = line.partition(b" ")
-        if key:
-            fields.setdefault(key, value)
-    encoding = fields.get(b"encoding", b"utf-8").decode("ascii", "replace")
-    tagger = fields.get(b"tagger", b"")
-    author = _decode(fields.get(b"author", tagger).partition(b"<")[0], encoding)
-    date = fields.get(b"committer", tagger).rpartition(b">")[2].split()
-    try:
-        seconds = min(max(int(date[0]), 0), LAST_SECOND)
-    except (IndexError, ValueError):
-        seconds = 0
-    text = _decode(body, encoding).replace("\r\n", "\n").replace("\r", "\n")
-    author = " ".join(_REFUSED.sub(" ", author).split())
-    return Message(author, seconds, _REFUSED.sub("\N{REPLACEMENT CHARACTER}", text))
-
-
-def _decode(data: bytes, encoding: str) -> str:
-    """Decode text. The stated encoding may be unknown, wrong or slow."""
-    with suppress(LookupError, ValueError):
-        if codecs.lookup(encoding).name not in SLOW_ENCODINGS:
-            return data.decode(encoding)
-    return data.decode("utf-8", "replace")
 
 
 class Line:
@@ -468,7 +337,7 @@ class RevisionWriter:
         return self._facts()
 
     def _message_of(self, name: bytes) -> Message:
-        return _parse_object(self._objects.read_message(name))
+        return parse_message(self._objects.read_message(name))
 
     def _begin(self, message: Message, properties: dict[bytes, bytes]) -> None:
         self._late += message.seconds < self._seconds

@@ -9,17 +9,16 @@ from __future__ import annotations
 import os
 import re
 import resource
-import secrets
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
-from vcsbench.sources.base import CHUNK, Program
+from vcsbench.sources.base import Program
 
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
@@ -28,10 +27,6 @@ SYMBOLIC_DEPTH = 5
 MAX_ALTERNATES = 100
 # git needs about 300 bytes for each file of a commit. A tree that holds itself many times has billions.
 MEMORY_BYTES = 4 << 30
-# Requests and the headers of their answers must fit into a pipe, or both sides wait for each other.
-REQUESTS = 256
-MESSAGE_BYTES = 1 << 26
-BLOBS, MESSAGES = (b"blob",), (b"commit", b"tag")
 
 _HEAD = re.compile(rb"(?:ref:\s*(refs/[^\0]+)|[0-9a-fA-F]{40}.*)", re.DOTALL)
 _ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-7]{3})')
@@ -413,98 +408,3 @@ class Git:
 def _quoted(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
-
-
-class Blob(NamedTuple):
-    """The size and the content of an object, which is read before the next object."""
-
-    size: int
-    chunks: Iterator[bytes]
-
-    def read_all(self) -> bytes:
-        return b"".join(self.chunks)
-
-
-class Objects:
-    """Reads objects through one `git cat-file --batch`. Requests are sent ahead of the answers."""
-
-    def __init__(self, program: Program, where: str) -> None:
-        self._program = program
-        self.where = where
-        # The last request of each part. An object with its answer is damaged: git does not compare the size
-        # of a loose object with its content.
-        self._last = b"z" + secrets.token_hex(16).encode()
-        self._end = self._last + b" missing"
-
-    def read(self, names: Sequence[bytes], kinds: tuple[bytes, ...] = BLOBS) -> Iterator[Blob]:
-        """Yield objects in order. Raise UserError if one is missing, damaged or of another kind."""
-        requests = self._program.process.stdin
-        assert requests is not None
-        for start in range(0, len(names), REQUESTS):
-            part = names[start : start + REQUESTS]
-            try:
-                requests.write(b"".join(name + b"\n" for name in (*part, self._last)))
-                requests.flush()
-            except BrokenPipeError:
-                raise self._program.failed() from None
-            for name in part:
-                answer = self._program.stdout.readline().split()
-                if not answer:
-                    raise self._program.failed()
-                size = size_of(answer, kinds, self.where)
-                chunks = self._chunks(name, size)
-                yield Blob(size, chunks)
-                for _ in chunks:
-                    pass
-            self._program.stdout.readline()
-
-    def _chunks(self, name: bytes, size: int) -> Iterator[bytes]:
-        damaged = _damaged(self.where, name, "its content has another size than it states")
-        last, length = b"", len(self._end)
-        while size > 0:
-            chunk = self._program.stdout.read1(min(size, CHUNK))
-            if not chunk:
-                raise self._program.failed()
-            last = last[-length:] + chunk[-length - 1 :]
-            if self._end in last:
-                raise damaged
-            size -= len(chunk)
-            yield chunk
-        if self._program.stdout.read(1) != b"\n":
-            raise damaged
-
-    def read_message(self, name: bytes) -> bytes:
-        for message in self.read([name], MESSAGES):
-            if message.size > MESSAGE_BYTES:
-                raise UserError(
-                    f"{self.where}: the message of {name.decode()} is larger than "
-                    f"{MESSAGE_BYTES >> 20} MiB. Choose another branch."
-                )
-            text = message.read_all()
-        return text
-
-
-def size_of(answer: Sequence[bytes], kinds: tuple[bytes, ...], where: str) -> int:
-    """Return the size in an answer of `git cat-file`.
-
-    Raise UserError if the object is missing or of another kind.
-    """
-    if len(answer) != 3:
-        raise missing(where, answer[0].decode(errors="replace"))
-    name, actual, size = answer
-    if actual not in kinds:
-        raise _damaged(where, name, f"it is a {actual.decode()}, not a {kinds[0].decode()}")
-    return int(size)
-
-
-def _damaged(where: str, name: bytes, what: str) -> UserError:
-    return UserError(
-        f"{where}: the object {name.decode()} is damaged: {what}. `git fsck` lists such objects."
-    )
-
-
-def missing(where: str, name: str) -> UserError:
-    return UserError(
-        f"{where}: the object {name} is missing: the clone is partial or damaged. "
-        "Clone it again, without --filter."
-    )

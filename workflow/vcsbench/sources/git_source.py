@@ -32,34 +32,25 @@ from vcsbench.sources.base import (
     notes_of,
 )
 from vcsbench.sources.dump_format import IMPOSSIBLE, LONGEST_TARGET, TARGETS, link_target
-from vcsbench.sources.git_history import (
+from vcsbench.sources.git_history import SUBMODULES, ConversionPlan, RevisionWriter
+from vcsbench.sources.git_objects import (
+    BLOBS,
     DIFF_TREE,
     EXECUTABLE,
     FOLDER,
     MAX_ENTRIES,
     SUBMODULE,
-    SUBMODULES,
     SYMLINK,
-    ConversionPlan,
-    RevisionWriter,
+    Blob,
+    Objects,
     check_path,
     damaged_tree,
+    missing,
     read_changes,
     read_commits,
-)
-from vcsbench.sources.git_repository import (
-    BLOBS,
-    HEADS,
-    REMOTES,
-    Blob,
-    Git,
-    Objects,
-    Ref,
-    find_layout,
-    missing,
-    open_repository,
     size_of,
 )
+from vcsbench.sources.git_repository import HEADS, REMOTES, Git, Ref, find_layout, open_repository
 
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
