@@ -270,6 +270,14 @@ def test_vcsbench_exit_code_is_its_own(checkout):
     assert "make setup" in done.stderr + done.stdout
 
 
+def test_vcsbench_ctrl_c_waits_until_python_handles_it(checkout):
+    # Not a script of bash, which unblocks all signals.
+    text = "import signal; print(*map(int, signal.pthread_sigmask(signal.SIG_BLOCK, [])))"
+    checkout.fakes.add("python").write_text(f"#!{sys.executable}\n{text}\n")
+    done = checkout.fakes.run(checkout.folder / "vcsbench", "plan")
+    assert done.stdout.split() == [str(int(signal.SIGINT))]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_vcsbench_ended_by_a_signal_removes_its_files(tmp_path, number):
     program = (
@@ -282,6 +290,8 @@ def test_vcsbench_ended_by_a_signal_removes_its_files(tmp_path, number):
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     argv = [sys.executable, "-c", program, tmp_path]
+    # As the script vcsbench starts it.
+    argv = ["env", "--block-signal=INT", *argv]
     with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
         wait_for((tmp_path / "begun").exists)
         process.send_signal(number)

@@ -143,3 +143,28 @@ def test_console_failed_job_has_escaped_end_of_its_log(tmp_path):
 )
 def test_console_shows_messages_that_matter(level, message, is_shown):
     assert (message.splitlines()[-1] in shown(event(level, message))) is is_shown
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            'WorkflowError in file "/c/workflow/rules/common.smk", line 3:\nx.yaml: `a`: is no number.\n'
+            '  File "/c/workflow/rules/common.smk", line 3, in <module>',
+            r"x\.yaml: `a`: is no number\.",
+        ),
+        (
+            'Traceback (most recent call last):\n\n  File "/x/snakemake/persistence/file.py", line 3, in b\n'
+            "    x\n\nValueError: bad\n",
+            r"\.snakemake: .*: ValueError: bad\. Remove .* metadata, .*",
+        ),
+        (
+            'Traceback (most recent call last):\n\n  File "/x/y.py", line 3, in b\n\nValueError: bad\n',
+            r"Snakemake failed: ValueError: bad\. .*\.snakemake/log .*",
+        ),
+    ],
+)
+def test_console_error_is_one_line_with_its_reason(message, expected):
+    lines = [line.partition(" ")[2] for line in shown(event(logging.ERROR, message)).splitlines()]
+    assert len(lines) == 2 and lines[1] == "planning"
+    assert re.fullmatch(expected, lines[0])

@@ -7,6 +7,7 @@ file has a line each minute. Control characters in the output of programs are es
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import threading
@@ -49,6 +50,11 @@ SHOWN = (
 )
 REPEATED = ("RuleException:", "Error in rule", "WorkflowError:\nAt least one job")
 LOCKED_MESSAGE = "Directory cannot be locked"
+TRACEBACK, PERSISTENCE = "Traceback (most recent call last)", "/snakemake/persistence/"
+# The place in our own code where an error in the configuration was found.
+PLACE = re.compile(
+    r'^WorkflowError in file ".*/rules/common\.smk", line \d+:\n|\n  File ".*", line \d+, in <module>$'
+)
 
 
 @dataclass
@@ -269,7 +275,18 @@ def message(text: str) -> str:
     if LOCKED_MESSAGE in text:
         with suppress(OSError):
             Path(LOCKED).touch()
+    text = _describe_crash(text) if text.startswith(TRACEBACK) else PLACE.sub("", text)
     return "" if text.startswith(REPEATED) else "\n".join(map(printable, text.splitlines()))
+
+
+def _describe_crash(traceback: str) -> str:
+    error = traceback.rstrip().splitlines()[-1]
+    if PERSISTENCE in traceback:
+        return (
+            f".snakemake: Snakemake cannot read its records of earlier jobs: {error}. Remove the folders "
+            "metadata, incomplete and locks there, and run again: results stay."
+        )
+    return f"Snakemake failed: {error}. The newest file of .snakemake/log has more."
 
 
 def other_holder() -> Holder | None:

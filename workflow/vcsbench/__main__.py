@@ -34,6 +34,7 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # blocked by the script vcsbench
     options, others = _parser().parse_known_args(arguments)
     if others and not options.forwards:
         unknown = shlex.join(others)
