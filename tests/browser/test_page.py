@@ -312,31 +312,6 @@ def test_filter_shows_differences_only_and_marks_on_request(page, tmp_path):
     assert marked["all"] == plain["all"]
 
 
-def test_sort_orders_rows_by_a_column_and_the_published_grid_with_them(page, tmp_path):
-    seen = drive(
-        page,
-        tmp_path,
-        f"""
-        const pair = all("#{PACKING} .pair").find((one) => one.querySelectorAll("table").length === 2);
-        const head = [...pair.querySelector("thead").rows].at(-1).querySelector("th");
-        const tables = [...pair.querySelectorAll("table")];
-        const read = () => tables.map((table) => [...table.querySelectorAll("tr:not(.group)[data-of]")]
-          .map((row) => row.dataset.of));
-        const values = () => [...tables[0].tBodies].map((body) => [...body.querySelectorAll("tr:not(.group)")]
-          .map((row) => numberOf(row.querySelector("td"))));
-        const before = read();
-        head.focus(); press("Enter");
-        const down = {{ rows: read(), values: values(), sort: head.getAttribute("aria-sort") }};
-        head.click(); head.click();
-        return {{ before, down, after: read() }};
-        """,
-    )
-    assert seen["after"] == seen["before"] and seen["down"]["sort"] == "descending"
-    assert seen["down"]["rows"][0] == seen["down"]["rows"][1]
-    for group in seen["down"]["values"]:
-        assert group == sorted(group, reverse=True)
-
-
 def test_copy_has_the_shown_numbers(page, tmp_path):
     steps = """
     const figure = all("#table-elapsed .measured").find(seen);

@@ -302,7 +302,6 @@ async function start() {
   for (const grid of grids) {
     makeReachable(grid);
     makeCopyable(grid);
-    if (grid.measured || !grid.pair?.querySelector(".measured")) makeSortable(grid);
   }
   makeCommandsCopyable(document);
   await readDetails();

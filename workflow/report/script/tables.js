@@ -1,4 +1,4 @@
-// The tables of numbers: filter, keyboard, sort and copy.
+// The tables of numbers: filter, keyboard and copy.
 
 const filter = document.getElementById("filter");
 const selected = document.getElementById("selected");
@@ -7,12 +7,11 @@ function gridOf(table) {
   const columns = [...table.querySelectorAll("col")].slice(1).map(keysOf);
   const section = table.closest("section.table");
   const figure = table.closest("figure");
-  const levels = [...table.tHead.rows].map((row) => {
+  const heads = [...table.tHead.rows].flatMap((row) => {
     let first = 0;
     return [...row.querySelectorAll("th")].map((head) => {
-      const heading = { head, first, span: head.colSpan };
       first += head.colSpan;
-      return heading;
+      return { head, first: first - head.colSpan, span: head.colSpan };
     });
   });
   const rows = [...table.querySelectorAll("tbody tr:not(.group)")].map((row) => {
@@ -22,9 +21,9 @@ function gridOf(table) {
       cell.dataset.name = `${section.id}/${Object.values(all).join("/")}`;
       return { cell, column, keys: all, name: cell.dataset.name };
     });
-    return { row, name: row.dataset.of, head: row.querySelector("th"), cells };
+    return { row, cells };
   });
-  return { table, section, figure, levels, rows, columns, pair: table.closest(".pair"),
+  return { table, section, figure, heads, rows,
            measured: figure.classList.contains("measured") && !table.closest("details") };
 }
 
@@ -49,7 +48,7 @@ function showOnly(grid, isShown) {
   }
   for (const { cells } of grid.rows) cells.forEach(({ cell, column }) => { cell.hidden = !used.has(column); });
   [...grid.table.querySelectorAll("col")].slice(1).forEach((col, n) => { col.hidden = !used.has(n); });
-  for (const { head, first, span } of grid.levels.flat()) {
+  for (const { head, first, span } of grid.heads) {
     const left = [...used].filter((column) => column >= first && column < first + span).length;
     head.hidden = !left;
     if (left) head.colSpan = left;
@@ -122,11 +121,8 @@ const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
                 Home: [0, -Infinity], End: [0, Infinity] };
 
 function stops(grid) {
-  const heads = grid.levels.at(-1).map(({ head }) => head);
-  const rows = [...grid.table.querySelectorAll("tbody tr:not(.group)")].map((row) => [...row.querySelectorAll("td")]);
-  return [heads, ...rows]
-    .map((row) => row.filter((one) => !one.hidden && !one.parentNode.hidden && !one.classList.contains("out")))
-    .filter((row) => row.length);
+  return grid.rows.filter(({ row }) => !row.hidden)
+    .map(({ cells }) => cells.map(({ cell }) => cell).filter((cell) => !cell.hidden && !cell.classList.contains("out")));
 }
 
 function moveStop(grid, cell) {
@@ -141,8 +137,7 @@ function focusOn(grid, cell) {
 
 // After each change: the cell with the stop can be hidden.
 function setStop(grid) {
-  const rows = stops(grid);
-  moveStop(grid, (rows[1] ?? rows[0])?.[0]);
+  moveStop(grid, stops(grid)[0]?.[0]);
 }
 
 function onKey(grid, event) {
@@ -168,46 +163,10 @@ function makeReachable(grid) {
   setStop(grid);
 }
 
-// Sort: the published grid follows the measured one. Groups stay together.
-
-const ORDERS = ["none", "descending", "ascending"];
-
-function sortBy(grid, column, order) {
-  const sign = order === "ascending" ? 1 : -1;
-  const keyed = grid.rows.map((one, place) => ({ name: one.name, place, value: numberOf(one.cells[column].cell) }));
-  keyed.sort((a, b) => {
-    if (order === "none" || a.value === b.value) return a.place - b.place;
-    if (a.value === null || b.value === null) return a.value === null ? 1 : -1;
-    return sign * (a.value - b.value);
-  });
-  const rank = new Map(keyed.map(({ name }, place) => [name, place]));
-  for (const other of grids.filter((one) => one === grid || (grid.pair && one.pair === grid.pair))) {
-    [...other.rows].sort((a, b) => (rank.get(a.name) ?? Infinity) - (rank.get(b.name) ?? Infinity))
-      .forEach(({ row }) => row.parentNode.append(row));
-    other.table.classList.toggle("sorted", order !== "none");
-  }
-}
-
-function makeSortable(grid) {
-  const heads = grid.levels.at(-1);
-  heads.forEach(({ head, first }) => {
-    head.tabIndex = -1;
-    head.setAttribute("aria-sort", "none");
-    head.addEventListener("click", () => {
-      const order = ORDERS[(ORDERS.indexOf(head.getAttribute("aria-sort")) + 1) % ORDERS.length];
-      heads.forEach((other) => other.head.setAttribute("aria-sort", "none"));
-      head.setAttribute("aria-sort", order);
-      sortBy(grid, first, order);
-    });
-  });
-}
-
 // Copy: the shown cells, one line each with its axis values.
 
 function asCsv(grid) {
-  const rows = [...grid.table.querySelectorAll("tbody tr:not(.group)")];
-  const cells = [...grid.rows].sort((a, b) => rows.indexOf(a.row) - rows.indexOf(b.row))
-    .filter(({ row }) => !row.hidden).flatMap((row) => row.cells)
+  const cells = grid.rows.filter(({ row }) => !row.hidden).flatMap((row) => row.cells)
     .filter(({ cell }) => !cell.hidden && !cell.classList.contains("out") && cell.textContent.trim());
   const axes = Object.keys(cells[0].keys);
   const field = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);

@@ -83,7 +83,6 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
     facts = {
         "Time": [words.period(first, last)] if first and last else [],
         "Rounds": [_rounds(contexts)],
-        "Order": [_order(contexts, study)],
         "Caches": _clearing(contexts),
         "Machine": unique_values(map(_host, hosts)),
         "Nodes": [*_nodes(contexts, study), *results.moved],
@@ -144,14 +143,6 @@ def _network(contexts: Rows) -> str:
     if hosts := unique_values(c["remote"]["host"] for c in contexts if c.get("remote")):
         return f"{ON_NETWORK}: {words.enumeration(hosts)}"
     return ON_ONE_MACHINE if any(context.get("server") for context in contexts) else ""
-
-
-def _order(contexts: Rows, study: Study) -> str:
-    seeds = unique_values(str(context["seed"]) for context in contexts if "seed" in context)
-    seed = f", seed {words.enumeration(seeds)}" if seeds else ""
-    axes = words.enumeration([axis_label(axis) for axis in study.block])
-    blocks = f"Blocks ({axes}) and their cells run in random order{seed}."
-    return f"One round after another. {blocks}"
 
 
 def _clearing(contexts: Rows) -> list[str]:
@@ -470,47 +461,37 @@ def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[st
     It depends on the results only, not on the code that renders them.
     """
     study, made = results.study, results.provenance
-    measured = ""
+    names = ("vcsbench", "commit", "config_digest", "command")
+    number, commit, digest, command = (made.get(name, "") for name in names)
+    changed, measured = made.get("changed", []), ""
     if setup.first and setup.last:
         hosts = words.enumeration(setup.host_names)
         measured = f"{words.period(setup.first, setup.last)}, on {hosts}"
-    authors = ", ".join([*study.authors, *filter(None, [study.date])])
+    authors = ", ".join(filter(None, [*study.authors, study.date]))
     text = f"{study.title} ({'; '.join(filter(None, [study.name, authors]))}). {study.source}"
     if study.published and not study.authors:
         text += f" The authors are not recorded: see authors in config/studies/{study.name}.yaml."
-    number, commit, changed = (
-        made.get("vcsbench", ""),
-        made.get("commit", ""),
-        made.get("changed", []),
-    )
-    version, digest = f"vcsbench {number}".strip(), made.get("config_digest", "")
-    command = made.get("command", "")
-    about = [f"commit {commit[:SHORT_COMMIT]}{', changed' if changed else ''}"] if commit else []
-    about += [f"configuration {digest[:SHORT_COMMIT]}"] if digest else []
+    version, about = f"vcsbench {number}".strip(), []
     code = f"{version}, commit {commit or 'unknown'}"
     if commit:
         few = words.enumeration(changed) if len(changed) <= MAX_FILES else ""
         files = few or words.count_of(len(changed), "file")
         code += f", with changes in {files}" if changed else ", unchanged"
-    reference = [f"{version} ({'; '.join(about)})" if about else version]
-    reference += [f"Study {study.name}: {study.title}"]
-    reference += [f"Measured {measured}" if measured else "Nothing measured"]
+        about.append(f"commit {commit[:SHORT_COMMIT]}{', changed' if changed else ''}")
+    about += [f"configuration {digest[:SHORT_COMMIT]}"] if digest else []
+    reference = f"{version} ({'; '.join(about)})" if about else version
+    reference += f". Study {study.name}: {study.title}. "
     entries = {
         "Study": f"{text} {study.url}".strip(),
         "Measured": measured,
         "Made by": code if made else "The version of vcsbench is not recorded.",
         "Configuration": digest,
         "Command": command,
-        "Cite as": f"{'. '.join(reference)}.",
+        "Cite as": f"{reference}{f'Measured {measured}' if measured else 'Nothing measured'}.",
     }
     meta = {
-        "study-authors": "; ".join(study.authors),
-        "study-date": study.date,
-        "study-url": study.url,
-        "version": number,
-        "commit": commit,
-        "changed": " ".join(changed),
-        "config-sha256": digest,
-        "command": command,
+        **{"study-authors": "; ".join(study.authors), "study-date": study.date},
+        **{"study-url": study.url, "version": number, "commit": commit},
+        **{"changed": " ".join(changed), "config-sha256": digest, "command": command},
     }
     return {name: text for name, text in entries.items() if text}, meta

@@ -11,7 +11,7 @@ from statistics import geometric_mean, mean, median
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import value_label
+from vcsbench.advice.cards import PICTOGRAMS, value_label
 from vcsbench.advice.decision import Row, compares_times
 from vcsbench.config.models import Thresholds
 from vcsbench.config.study import Study
@@ -32,12 +32,13 @@ KEY = {
     "?": "too few rounds for an interval",
 }
 PER_CENT = ("+150", "per cent more, as published: cards print it as the factor 2.5x")
-BAR = ("▁", "a bar as long as the number, against the largest of the table")
-GREY = ("grey", "equal or undecided")
+BAR = ("▁", "its length is the number's share of the largest one in the table")
+GREY = ("grey", "equal or undecided; colours: the scale above, for differences")
 NOTHING = ("·", "not in the grid, or not published")
 DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown on request)")
+CACHES = ("□ ◧ ■", "cold; OS cache warm; server cache warm, too")
 MARKS = {
-    "□ ◧ ■": "cold; OS cache warm; server cache warm",
+    **dict([CACHES]),
     "● ○ ◌": "in a picture, with its 95 % interval: a result; undecided; mostly start-up",
     "◇": "in the picture of a finding: the published value",
     words.EN_DASH: "in the overview: not in the grid, skipped or failed",
@@ -273,7 +274,8 @@ def _legend(definition: Row) -> Legend | None:
 def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple[str, str]]:
     marks = {mark for point in points for mark in point.mark}
     kinds = {point.kind for point in points}
-    key = [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
+    key = [CACHES] if any(point.keys.get("cache") in PICTOGRAMS for point in points) else []
+    key += [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
     key += [PER_CENT] if has_cards else []
     key += [GREY] if compares else [BAR]
     key.append(NOTHING)
