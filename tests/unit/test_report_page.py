@@ -212,6 +212,7 @@ def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(result
         assert words[-1] == f"ARGS=--configfile 'my b.yaml' --configfile {file}"
     few = views_of(given, "too few rounds: 4 measured, `rounds: 5` allows a verdict", verdict="")
     (step,) = view_of(few).steps
+    assert step.text == "4 measured, a total of 5 allows a verdict"
     assert shlex.split(step.command)[-1] == "ARGS=--configfile 'my b.yaml' --config rounds=5"
 
 
@@ -240,6 +241,8 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, value, tm
     row = {**results.findings[0], "id": NAME, "verdict": "", "why": "not in the grid: x"}
     (view,) = finding_views(changed, [row], {NAME: definition}, [])
     (step,) = view.steps
+    label = {"medium": "256 MB cache", "fast": "tuned settings"}[value]
+    assert step.text == f"log, {label}, not packed or packed"
     if value not in results.order["config"]:
         assert step.command == ""
         return

@@ -35,6 +35,7 @@ MEANINGS = {
 _DIFFERENT = (contract.REVERSED, contract.DIFFERS)
 # Of a finding that differs, if no condition other than published explains it.
 NO_REASON = "no reason known"
+NOT_IN_GRID = contract.SENTENCES["not-in-grid"].partition(": ")[0]
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
 _ROUNDS = re.compile(r"`rounds: (\d+)`")
@@ -179,10 +180,11 @@ def _steps(
             seconds = seconds_of_rounds(results.account, int(number[1]))
             more = f", {words.duration(seconds)} more" if seconds else ""
             command = _with(given, f"--config rounds={number[1]}")
-            steps.append(Step(label, f"{text.replace('`', '')}{more}", "", command))
+            text = text.replace(number[0], f"a total of {number[1]}")
+            steps.append(Step(label, f"{text}{more}", "", command))
         else:
-            if verdict == contract.NOT_MEASURED and not command:
-                command = _command_to_add(results, definition, given)
+            if label == NOT_IN_GRID:
+                text, command = _to_add(results, definition, given)
             elif found := _RUN.search(command):
                 of_study = {**given, "STUDY": found[1]}
                 command = f"{command[: found.start()]}{_with(of_study, found[2] or '')}"
@@ -196,18 +198,22 @@ def _with(given: Mapping[str, str], arguments: str) -> str:
     return command_of({**given, "ARGS": f"{given.get('ARGS', '')} {arguments}".strip()})
 
 
-def _command_to_add(results: Results, definition: Row, given: Mapping[str, str]) -> str:
-    """Return the command that adds a finding's cells to the grid; "" if the configuration lacks a value."""
+def _to_add(results: Results, definition: Row, given: Mapping[str, str]) -> tuple[str, str]:
+    """Return a finding's cells in words, and the command that adds them to the grid.
+
+    The command is "" if the configuration lacks a value.
+    """
     name, order, compare = results.study.name, results.order, definition.get("compare") or {}
     grid = ((results.provenance.get("config") or {}).get("grid") or {}).get(name) or {}
     sides = [compare.get("baseline"), compare.get("candidate")]
     where = {**(definition.get("where") or {}), **({compare["axis"]: sides} if all(sides) else {})}
     part = {axis: contract.axis_values(v) for axis, v in where.items() if axis in order}
+    labels = [" or ".join(value_label(axis, v) for v in values) for axis, values in part.items()]
     if not (grid and part) or any({*values} - {*order[axis]} for axis, values in part.items()):
-        return ""
+        return ", ".join(labels), ""
     content = json.dumps({"grid": {name: {"include": [*grid.get("include", []), part]}}})
     run = _with(given, "--configfile more.yaml")
-    return f"printf '%s\\n' {shlex.quote(content)} >more.yaml && {run}"
+    return ", ".join(labels), f"printf '%s\\n' {shlex.quote(content)} >more.yaml && {run}"
 
 
 def _unit(definition: Row) -> str:

@@ -14,10 +14,10 @@ from datetime import datetime
 from pathlib import PurePath
 
 from vcsbench import words
-from vcsbench.advice.cards import axis_label, value_label
+from vcsbench.advice.cards import value_label
 from vcsbench.advice.decision import Row
 from vcsbench.config.study import Study
-from vcsbench.evidence.run_columns import VIRTUAL_DISK, storage_label
+from vcsbench.evidence.run_columns import storage_label
 from vcsbench.plan.result_state import block_name
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in
 from vcsbench.report.table_sections import PlainTable
@@ -25,15 +25,18 @@ from vcsbench.report.table_sections import PlainTable
 DESCRIPTION = (
     *("name", "scale", "source", "description", "notes", "identity", "variant", "path", "tree"),
 )
-HEADINGS = {"bytes": "size", "youngest": "revisions", "last": "last revision"}
+HEADINGS = {
+    **{"bytes": "size", "youngest": "revisions", "last": "last revision"},
+    "folder": "exported folder",
+}
 CLEARING = {
     "drop-caches": "by emptying the kernel's caches (drop_caches)",
     "evict": "by evicting the files one by one (vmtouch)",
 }
 HOST = {
     **{"cpu": "{}", "cores": "{} cores", "memory": "{} of memory", "os": "{}"},
-    **{"kernel": "kernel {}", "virtual": "{}", "clock_source": "clock {}"},
-    **{"governor": "governor {}", "id": "identity {}"},
+    **{"kernel": "kernel {}", "virtual": "{}", "clock_source": "clock source {}"},
+    "governor": "processor frequency by {}",
 }
 STORAGE = {
     **{"path": "{}", "filesystem": "{}", "device": "{}", "kind": "{}"},
@@ -98,7 +101,7 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
             for c in contexts
             if c.get("remote")
         ),
-        "Output": output_locations(contexts),
+        "Written to": output_locations(contexts),
         "Programs": [", ".join(f"{name} {version}" for name, version in versions.items())],
         **descriptions,
         "Format settings": _format_settings(contexts),
@@ -204,10 +207,8 @@ def _storages(contexts: Rows) -> list[str]:
 
 
 def _storage(storage: Row, host: Row) -> str:
-    kind = storage_label(storage, host)
-    if kind == VIRTUAL_DISK:
-        kind += f" (the kernel's rotational flag, {storage['rotational']:d}, says nothing here)"
-    return _joined(storage.get("name"), *_described({**storage, "kind": kind}, STORAGE))
+    facts = {**storage, "kind": storage_label(storage, host)}
+    return _joined(storage.get("name"), *_described(facts, STORAGE))
 
 
 def output_locations(contexts: Rows) -> list[str]:

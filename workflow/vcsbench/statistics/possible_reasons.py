@@ -132,7 +132,8 @@ def _older_build(rows: pd.DataFrame, version: str) -> str:
     folder = f"/opt/svn-{version}"
     builds = f"builds: {{old: {{prefix: {folder}}}, new: {{}}}}"
     content = f"{{{builds}, grid: {{builds: {{include: [{{{cells}}}]}}}}}}"
-    return f"install Subversion {version} in {folder}, `{_run_with(content, 'old.yaml', 'builds')}`"
+    first = f"install Subversion {version} in {folder} and compare the builds old and new"
+    return f"{first}, `{_run_with(content, 'old.yaml', 'builds')}`"
 
 
 def _reads_storage(rows: pd.DataFrame) -> bool:
