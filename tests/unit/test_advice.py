@@ -157,7 +157,7 @@ def test_decide_with_a_workload_takes_the_smallest_weighted_mean():
 
 
 def test_decide_does_not_count_mostly_start_up_against_a_value():
-    small = row(3.0, "too small to compare", candidate="f8")
+    small = row(3.0, fixed_share=0.8, candidate="f8")
     found = cases(row(2.0), small, row(1.5, cache="hot-os", candidate="f8"))
     decision = rule.recommend(found, "f6", 10)
     # In the first case f8 is not slower than f7 by anything that counts.
@@ -169,19 +169,11 @@ def test_answer_for_a_reader_gives_the_factor_and_the_times_of_his_case():
     made = card(row(2.4), row(6.9, ra="svn"), times=times)
     case = made.cases[0]
     assert case.pair_times(case.pairs[0]) == (0.5, pytest.approx(0.5 / 2.4))
-    assert case.pair_times(case.pairs[0], "f7") == (0.2, pytest.approx(0.48))
     assert re.findall(r"[\d.]+x|\d+", made.answer.effect) == ["2.4x", "6.9x", "2", "2", "0"]
     mine = made.answer_for({"ra": "http", "format": "f6"})
-    assert "2.4x faster" in mine.sentence and "0.50 s → 0.21 s" in mine.sentence
+    assert mine.sentence == "Choose f7: cold log 2.4x faster."
     assert made.answer_for({"ra": "http", "format": "f7"}).sentence.startswith("You have f7")
     assert made.answer_for({"ra": "file"}).kind == rule.NOT_MEASURED
-
-
-def test_answer_for_a_reader_with_several_cases_has_each_result():
-    export = {"ra": "http", "command": "export"}
-    rows = [row(2.4), row(1.02, "no difference shown", **export), row(3.0, ra="svn")]
-    mine = card(*rows).answer_for({"ra": "http", "format": "f6"})
-    assert mine.sentence == "F7: cold log 2.4x faster; cold export equal."
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -73,13 +73,7 @@ function chipsOf(rows, axis, current) {
   });
 }
 
-// The choices of a situation, the best one first: values, time, effect, factor and ratio of the best one.
-function choicesIn(keys) {
-  const text = new URLSearchParams(keys).toString();
-  return answers.situations.find(({ where }) => new URLSearchParams(where).toString() === text)?.choices ?? [];
-}
-
-// The reader's own choice.
+// The reader's own choice: its values, time, and ratio over the best time, as called and as measured.
 function choiceIn(choices, values) {
   const fitting = choices.filter(([of]) => isPicked(of, values));
   return Object.keys(values).length && fitting.length === 1 ? fitting[0] : null;
@@ -90,7 +84,7 @@ function stepsOf(choices, now, last) {
   const steps = [];
   for (let left = axesApart(now, last); left.length; left = axesApart(now, last)) {
     const next = left.map((axis) => choices.find((choice) => axesApart(choice, now).join() === axis && choice[0][axis] === last[0][axis]));
-    const [change] = next.filter(Boolean).sort((a, b) => a[4] - b[4]);
+    const [change] = next.filter(Boolean).sort((a, b) => a[3] - b[3]);
     if (!change) return [];
     const [axis] = axesApart(change, now);
     steps.push(`${labelOf(axis, change[0][axis])} ${now[1]} → ${change[1]}`);
@@ -161,17 +155,11 @@ function applyOverview(values) {
       }
       shown += rows.length;
     }
-    for (const line of row.querySelectorAll(".best")) {
-      const where = keysOf(line);
-      const choices = choicesIn(where);
+    for (const { where, choices } of answers.situations) {
+      if (!choices.length || !isPicked(where, { ...values, ...keys })) continue;
       const choice = choiceIn(choices, values);
-      const effect = line.querySelector("small");
-      line.hidden = !isPicked(where, values);
-      const isUnmeasured = isComplete && !choice && choices.length > 0;
-      effect.textContent = choice?.[2] ?? (isUnmeasured ? `your combination was not measured; ${effect.dataset.all.split(",")[0]}` : effect.dataset.all);
-      if (line.hidden) continue;
       shown += 1;
-      isLacking ||= isUnmeasured;
+      isLacking ||= isComplete && !choice;
       if (choice) now.add(choice[1]);
     }
     row.hidden = !shown;
@@ -191,8 +179,8 @@ function recommendationOf({ where, label, values: advised, name, text }, values,
     if (!choices.length || !isPicked(of, { ...values, ...where })) continue;
     const now = choiceIn(choices, values);
     const next = choices.find(([axes]) => isPicked(axes, advised));
-    const gain = now && next && now[4] / next[4];
-    const isEqual = gain && (now === next || (now[3] === 1 && next[3] === 1) || Math.abs(Math.log(gain)) < Math.log(answers.notable));
+    const gain = now && next && now[3] / next[3];
+    const isEqual = gain && (now === next || (now[2] === 1 && next[2] === 1) || Math.abs(Math.log(gain)) < Math.log(answers.notable));
     if (!gain || isEqual) results[gain ? "equal" : "not measured"].push(command);
     else results[gain > 1 ? "faster" : "slower"].push(`${command} ${factorOf(Math.max(gain, 1 / gain))}`);
     if (!isEqual && gain > most) [most, steps] = [gain, stepsOf(choices, now, next)];

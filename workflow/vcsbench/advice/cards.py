@@ -10,14 +10,12 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from vcsbench.advice.decision import (
-    BETTER,
     DEPENDS,
     EQUAL,
     NOT_MEASURED,
     SAME,
     SMALL,
     UNDECIDED,
-    WORSE,
     Case,
     Decision,
     Missing,
@@ -323,9 +321,9 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
     text = ", ".join(filter(None, [effect.wins, effect.losses if effect.regrets else ""]))
     if len(cases) > 1:
         text += f" ({outcomes_text(effect, cases)})"
-    sentence = _for_reader(axis, decision.value, cases, current) if current else ""
-    if not sentence:
-        sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}."
+    sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}."
+    if current == decision.value:
+        sentence = f"You have {label}: keep it."
     return Answer(kind, decision.value, short, sentence, text)
 
 
@@ -337,32 +335,6 @@ def outcomes_text(effect: Effect, cases: Sequence[Case]) -> str:
     counts["without it"] = len(cases) - sum(counts.values())
     shown = [f"{n} {name}" for name, n in counts.items() if n or name in ("faster", "slower")]
     return f"of {len(cases)} cases {', '.join(shown)}"
-
-
-def _for_reader(axis: str, value: str, cases: Sequence[Case], current: str) -> str:
-    """Return the gain of a reader who has `value`, by case; "" if the cases do not fit into a sentence."""
-    if current == value:
-        return f"You have {value_label(axis, value)}: keep it."
-    sides, shown = {current, value}, varying_axes([case.where for case in cases])
-    changes, times = [], []
-    for case in cases:
-        for pair in (pair for pair in case.pairs if {pair.baseline, pair.candidate} == sides):
-            ratio = pair.ratio if pair.candidate == value else 1 / pair.ratio
-            change = f"{factor(ratio)} faster" if ratio > 1 else f"{factor(1 / ratio)} slower"
-            change = change if pair.outcome in (BETTER, WORSE) else pair.outcome
-            changes.append(f"{case_label(case.where, shown)} {change}")
-            both = case.pair_times(pair, current) if pair.is_decided else None
-            times.append(f", {' → '.join(map(seconds, both))}" if both else "")
-    for parts in (map("".join, zip(changes, times, strict=True)), changes):
-        text = f"{value_label(axis, value).capitalize()}: {'; '.join(parts)}."
-        if changes and len(text.split()) <= MAX_WORDS:
-            return text
-    return ""
-
-
-def varying_axes(wheres: Sequence[Where]) -> list[str]:
-    axes = dict.fromkeys(axis for where in wheres for axis in where)
-    return [axis for axis in axes if len({where.get(axis, "") for where in wheres}) > 1]
 
 
 @dataclass(frozen=True)

@@ -97,16 +97,10 @@ class Case:
     def is_small(self) -> bool:
         return bool(self.small) and not self.costs
 
-    def pair_times(self, pair: Pair, first: str = "") -> tuple[float, float] | None:
-        """Return the seconds of a side (default: the baseline) and of the other one, with the pair's
-        ratio.
-
-        The first time is the measured one, because all comparisons of a value begin with it.
-        """
-        first = first or pair.baseline
-        if not (time := self.times.get(first)):
-            return None
-        return time, time / pair.ratio if first == pair.baseline else time * pair.ratio
+    def pair_times(self, pair: Pair) -> tuple[float, float] | None:
+        """Return the measured seconds of the baseline, and those of the candidate with the pair's ratio."""
+        time = self.times.get(pair.baseline)
+        return (time, time / pair.ratio) if time else None
 
     def regret(self, value: str, reference: str) -> float:
         if value in self.small:

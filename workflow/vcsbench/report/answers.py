@@ -15,7 +15,6 @@ from vcsbench.advice.cards import (
     Answer,
     Card,
     CardAction,
-    Choice,
     Situation,
     axis_label,
     case_label,
@@ -102,23 +101,12 @@ class CardView(NamedTuple):
     rates: Sequence[float] = ()
 
 
-class BestChoice(NamedTuple):
-    """The best combination of a situation; `others` is the number of equally good ones."""
-
-    where: Where
-    label: str
-    text: str
-    effect: str
-    others: str = ""
-
-
 class Operation(NamedTuple):
     """A row of the overview: `where` has the values of command and cache."""
 
     where: Where
     label: str
     pictogram: str
-    best: Sequence[BestChoice]
 
 
 class SituationView(NamedTuple):
@@ -343,24 +331,9 @@ def operations_of(results: Results, cards: Sequence[CardView]) -> list[Operation
     operations = []
     for key in sorted(keys, key=lambda k: [r.get(v, -1) for r, v in zip(ranks, k, strict=True)]):
         of = keys[key]
-        members = [s for s in results.advice.situations if of.items() <= s.where.items()]
-        shown = [a for a in varying([s.where for s in members], results.order) if a not in of]
-        best = [_best(situation, shown) for situation in members]
-        label = case_label(of, [*of])
-        operations.append(Operation(of, label, PICTOGRAMS.get(of.get("cache", ""), ""), best))
+        pictogram = PICTOGRAMS.get(of.get("cache", ""), "")
+        operations.append(Operation(of, case_label(of, [*of]), pictogram))
     return operations
-
-
-def _best(situation: Situation, shown: Sequence[str]) -> BestChoice:
-    label = values_label(situation.where, shown)
-    if not (best := situation.best):
-        return BestChoice(_present(situation.where), label, "", f"no answer: {situation.why_not}")
-    effect = seconds(best.seconds)
-    if situation.gain:
-        effect += f", {factor(situation.gain)} faster than the slowest"
-    number = len(situation.equal)
-    others = f"{number} other{'s are' if number > 1 else ' is'} equally good" if number else ""
-    return BestChoice(_present(situation.where), label, choice(best.values), effect, others)
 
 
 def situations_of(results: Results) -> list[SituationView]:
@@ -400,37 +373,21 @@ def combinations_of(results: Results) -> list[Combination]:
 def packed_situations(results: Results) -> list[Row]:
     """Return for each situation its values, the name of its command, and its choices, for the script.
 
-    A choice has its values, time, effect of a change to the best one, factor (1 if equal), and the ratio of
-    both times.
+    A choice has its values, time, and ratio over the best time, as called (1 if equal) and as measured.
     """
     packed: list[Row] = []
     for situation in results.advice.situations:
-        choices = [
-            [
-                {**_present(situation.where), **c.values},
-                seconds(c.seconds),
-                _change(situation, c),
-                round(c.ratio, 4) if c.is_slower else 1,
-                round(c.ratio, 4),
-            ]
-            for c in situation.choices
-        ]
         where = _present(situation.where)
-        name, _, warm = case_label(
-            where, [a for a in where if a in ("command", "cache")]
-        ).partition(", ")
-        name += f" ({warm})" if warm else ""
+        called = [(c, c.ratio if c.is_slower else 1) for c in situation.choices]
+        choices = [
+            [{**where, **c.values}, seconds(c.seconds), round(ratio, 4), round(c.ratio, 4)]
+            for c, ratio in called
+        ]
+        label = case_label(where, [axis for axis in where if axis in ("command", "cache")])
+        name, _, cache = label.partition(", ")
+        name += f" ({cache})" if cache else ""
         packed.append({"where": where, "name": name, "choices": choices})
     return packed
-
-
-def _change(situation: Situation, now: Choice) -> str:
-    if now is situation.best:
-        return "you have the best measured"
-    if not now.is_slower:
-        return "yours is as fast as the best, as far as this run can tell"
-    after = seconds(now.seconds / now.ratio)
-    return f"{factor(now.ratio)} faster, {seconds(now.seconds)} → {after}"
 
 
 def choice(axes: Where) -> str:

@@ -56,7 +56,6 @@ from vcsbench.report.table_sections import (
     title_of,
 )
 from vcsbench.report.terminal import (
-    budget_sentences,
     command_of,
     configfiles_of,
     count_results,
@@ -66,13 +65,16 @@ from vcsbench.report.terminal import (
     variables_of,
 )
 from vcsbench.statistics.contract import (
+    ALL_DECIDED,
     DIFFERS,
     INCONCLUSIVE,
     NOT_MEASURED,
     REPRODUCED,
     REVERSED,
+    TIME_IS_UP,
     TOO_SMALL,
     UNDECIDED,
+    UNREACHABLE,
     WORDS,
 )
 
@@ -82,6 +84,11 @@ SCRIPTS = ("state", "tables", "detail", "page")
 FINDING_KEYS = (
     *("id", "statement", "verdict", "expected", "published", "measured", "interval", "of"),
 )
+ENDED = {
+    ALL_DECIDED: "The session ended because all comparisons are answered or too small.",
+    TIME_IS_UP: "The session ended because its {minutes} were over.",
+    UNREACHABLE: "The session ended because more rounds cannot answer the rest.",
+}
 HEAD_CHARACTERS = 65536
 PREFIX = "vcsbench:"
 TEXTS = ("study", "title", "date", "host")
@@ -180,7 +187,6 @@ def page_of(results: Results) -> dict[str, Any]:
         "picks": picks,
         "cards": cards,
         "packed_answers": packed_json(packed),
-        "kept": [pick.label for pick in picks if pick.axis in study.scenario_axes],
         "operations": answers.operations_of(results, cards),
         "combinations": combinations,
         "findings": findings,
@@ -263,9 +269,7 @@ def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> d
 
 
 def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
-    if not account:
-        return []
-    sentences, all_ = list(budget_sentences(account)), count_results(account).total()
+    sentences = []
     if spent := account.get("spent_s"):
         parts = {step: round(seconds) for step, seconds in spent.items()}
         rest = round(account["taken_s"]) - sum(parts.values())
@@ -275,6 +279,13 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
             f"cell-rounds), start and report about {rest} s. The timed runs are "
             f"{words.group_digits(round(account['timed_s']))} s of the measuring."
         )
+    minutes, all_ = account.get("minutes"), count_results(account).total()
+    if all_ and minutes is None:
+        sentences.append("All cells were measured in the configured number of rounds.")
+    elif all_ and (ended := ENDED.get(account["why"])):
+        sentences.append(ended.format(minutes=words.duration(60 * minutes)))
+    if never := sum(account["outlook"][-1]["left"].values()) if account.get("outlook") else 0:
+        sentences.append(f"No number of rounds decides {never} of the undecided comparisons.")
     of_cards = sum(len(view.rows) for view in cards)
     if of_cards < all_:
         text = f"The tables have all {all_} comparisons. The cards leave out {all_ - of_cards}"

@@ -43,11 +43,6 @@ _VERDICTS = {
     contract.INCONCLUSIVE: "inconclusive",
     contract.TOO_SMALL: contract.TOO_SMALL,
 }
-_ENDED = {
-    contract.ALL_DECIDED: "The session ended because all comparisons are answered or too small.",
-    contract.TIME_IS_UP: "The session ended because its {minutes} were over.",
-    contract.UNREACHABLE: "The session ended because more rounds cannot answer the rest.",
-}
 
 
 @dataclass(frozen=True)
@@ -114,23 +109,6 @@ def next_step(account: Row, given: Mapping[str, str]) -> tuple[str, str] | None:
     noun = "comparison" if now == 1 else "comparisons"
     effect = f"{words.duration(seconds)} more decide {number} undecided {noun}"
     return command_of({**given, **more}), effect
-
-
-def budget_sentences(account: Row) -> Iterator[str]:
-    counts = count_results(account)
-    if not counts.total():
-        yield "No comparison was measured."
-        return
-    yield (
-        f"Answered: {results_text(counts)}. {counts[contract.DIFFERENT]} differ, "
-        f"{counts[contract.EQUAL]} are equal within {account['min_effect_pct']:g} %."
-    )
-    if account["minutes"] is None:
-        yield "All cells were measured in the configured number of rounds."
-    elif account["why"] in _ENDED:
-        yield _ENDED[account["why"]].format(minutes=words.duration(60 * account["minutes"]))
-    if never := sum(account["outlook"][-1]["left"].values()) if account.get("outlook") else 0:
-        yield f"No number of rounds decides {never} of them."
 
 
 def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = None) -> list[str]:
