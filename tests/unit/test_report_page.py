@@ -154,7 +154,8 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     assert sorted(pair.flags for pair in pairs) == sorted(flags) and any(flags)
     lines = {view.card.question.axis: view.lines for view in page["cards"]}
     assert lines["format"] == [
-        "Not in the grid of this session: f8, f6 upgraded to f8, f7 upgraded to f8 and f6-today."
+        "Not in the grid of this session: f8, f6 upgraded to f8, f7 upgraded to f8 and "
+        "f6 with today's settings."
     ]
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
     assert (lines["packing"], lines["config"], lines["ra"]) == ([], [failed], [])

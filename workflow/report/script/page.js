@@ -174,7 +174,7 @@ function applyOverview(values) {
 // The recommended combination against the reader's own, by command: a sentence, and the steps of the largest gain.
 function recommendationOf({ where, label, values: advised, name, text }, values, isComplete) {
   const results = { faster: [], slower: [], equal: [], "not measured": [] };
-  let [most, steps] = [1, []];
+  let [most, steps] = [1, ["", []]];
   for (const { where: of, name: command, choices } of answers.situations) {
     if (!choices.length || !isPicked(of, { ...values, ...where })) continue;
     const now = choiceIn(choices, values);
@@ -183,13 +183,16 @@ function recommendationOf({ where, label, values: advised, name, text }, values,
     const isEqual = gain && (now === next || (now[2] === 1 && next[2] === 1) || Math.abs(Math.log(gain)) < Math.log(answers.notable));
     if (!gain || isEqual) results[gain ? "equal" : "not measured"].push(command);
     else results[gain > 1 ? "faster" : "slower"].push(`${command} ${factorOf(Math.max(gain, 1 / gain))}`);
-    if (!isEqual && gain > most) [most, steps] = [gain, stepsOf(choices, now, next)];
+    if (!isEqual && gain > most) [most, steps] = [gain, [command, stepsOf(choices, now, next)]];
   }
-  const parts = Object.entries(results).filter(([, list]) => list.length).map(([kind, list]) => `${kind}: ${list.join(", ")}`);
+  const phrases = { faster: (list) => `${list} faster than what you have`, slower: (list) => `${list} slower`,
+                    equal: (list) => `equal for ${list}`, "not measured": (list) => `not measured for ${list}` };
+  const parts = Object.entries(results).filter(([, list]) => list.length).map(([kind, list]) => phrases[kind](list.join(", ")));
   const has = Object.entries(advised).every(([axis, value]) => values[axis] === value);
   const effect = !isComplete ? `, ${text}` : has ? ": you have it" : `: ${parts.join("; ")}`;
   const line = made("p", "Recommended", ` ${label && `for ${label}`}`.trimEnd(), ": ", made("b", name), `${effect}.`);
-  return isComplete && steps.length > 1 ? [line, made("p", `Step by step: ${steps.join(", then ")}.`)] : [line];
+  const [command, single] = steps;
+  return isComplete && single.length > 1 ? [line, made("p", `Step by step (${command}): ${single.join(", then ")}.`)] : [line];
 }
 
 // The recommended combinations, and single changes by gain. Cards follow this order.

@@ -39,6 +39,7 @@ AXES = {
     "network_delay": "network delay",
 }
 VALUES = {
+    "format": {"f6-today": "f6 with today's settings"},
     "packing": {"pack": "packed", "nopack": "not packed"},
     "config": {
         "slow": "default settings",

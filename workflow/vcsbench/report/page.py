@@ -279,11 +279,11 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
             f"cell-rounds), start and report about {rest} s. The timed runs are "
             f"{words.group_digits(round(account['timed_s']))} s of the measuring."
         )
-    minutes, all_ = account.get("minutes"), count_results(account).total()
-    if all_ and minutes is None:
+    all_ = count_results(account).total()
+    if all_ and account["minutes"] is None:
         sentences.append("All cells were measured in the configured number of rounds.")
     elif all_ and (ended := ENDED.get(account["why"])):
-        sentences.append(ended.format(minutes=words.duration(60 * minutes)))
+        sentences.append(ended.format(minutes=words.duration(60 * account["minutes"])))
     if never := sum(account["outlook"][-1]["left"].values()) if account.get("outlook") else 0:
         sentences.append(f"No number of rounds decides {never} of the undecided comparisons.")
     of_cards = sum(len(view.rows) for view in cards)
