@@ -15,6 +15,7 @@ from vcsbench.config.builds import ON_PATH, Build, read_builds
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.validation import dotted, validate
 from vcsbench.errors import UserError
+from vcsbench.evidence import run_columns
 from vcsbench.machine import Machine
 from vcsbench.measure.runs import server_libraries
 from vcsbench.measure.server import Svnserve
@@ -204,3 +205,24 @@ def test_server_of_wrapper_without_exec_is_refused(served):
     finally:
         server.stop()
     assert all(processes.command_line(pid) == [] for pid in pids)
+
+
+OWN, MIXED = ["/x/lib/libsvn_fs-1.so"], ["/x/lib/libsvn_fs-1.so", "/usr/lib/libsvn_ra-1.so"]
+
+
+@pytest.mark.parametrize(
+    ("libraries", "places", "flags"),
+    [
+        (OWN, ["/x"], []),
+        (["/xy/lib/libsvn_fs-1.so"], ["/x"], ["other-libraries"]),
+        (MIXED, ["/x"], ["other-libraries"]),
+        (MIXED, ["/x", "/usr"], []),
+        (MIXED, [], []),
+        (None, ["/x"], ["libraries-unknown"]),
+    ],
+)
+def test_build_flags_follow_places_of_libraries(libraries, places, flags):
+    side = {"program": "/x/bin/svn", "version": "1", "places": places, "libraries": libraries}
+    for client, server in ((side, None), (side, side)):
+        build = {"name": "x", "client": client, "server": server}
+        assert run_columns.build_flags({"build": build}) == flags

@@ -187,6 +187,15 @@ def test_unpack_changed_archive_is_refused(packed, tmp_path, change, expected):
     assert expected in error_of(archive, tmp_path)
 
 
+@pytest.mark.parametrize("size", [0, 10, 5000, -100, None])
+def test_unpack_incomplete_or_missing_archive_is_refused(packed, tmp_path, size):
+    path = tmp_path / "half.tar.gz"
+    if size is not None:
+        path.write_bytes(packed.read_bytes()[:size])
+    text = error_of(path, tmp_path)
+    assert ("No such file" if size is None else "cannot be read as a bundle") in text
+
+
 def test_unpack_link_is_refused(packed, tmp_path):
     path = tmp_path / "other.tar"
     path.write_bytes(gzip.decompress(packed.read_bytes()))

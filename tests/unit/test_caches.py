@@ -5,7 +5,9 @@ import os
 import pytest
 
 from project import needs
+from unit.study_grid import study_environment
 from vcsbench import processes
+from vcsbench.axes.cache import AXIS
 from vcsbench.machine import can_drop_caches
 from vcsbench.measure import caches, counters
 from vcsbench.measure.caches import clear_caches
@@ -94,6 +96,15 @@ def test_resident_by_names_queries_cached_names_only(folder):
     residency = caches.resident_by_names(30_000, folder)
     assert residency == (pytest.approx(5000 / 30_000), 8192, "all files")
     assert caches.resident(folder) == (*residency[:2], "6 of 6 files")
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_cold_state_clears_caches_while_the_server_is_stopped(skip):
+    environment = study_environment("fsfs-san-2014", skip_client_warmup=skip)
+    steps = ["restore", "stop-server", "sync", "clear-caches", "start-server", "touch-client"]
+    state = AXIS.part("cold", environment)["state"]
+    assert state["setup"] == [] and state["prepare"] == steps[: -1 if skip else None]
+    assert state["promises"] == {"os": "cold", "server": "new"} and state["discard"]
 
 
 @needs_drop_caches

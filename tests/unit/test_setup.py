@@ -151,6 +151,28 @@ def test_setup_with_old_hyperfine_builds_it(machine):
     assert built.startswith("cargo install --quiet --locked --root .tools --version 1.")
 
 
+def test_setup_without_uv_installs_it_from_its_lock_file(machine):
+    (machine.fakes.bin / "uv").rename(machine.private / "uv")
+    # `python3 -m venv` makes a Python whose pip installs uv next to it.
+    machine.has(
+        "python3",
+        f"""[[ $1 == -c ]] && exit
+mkdir -p "$3/bin"
+cat >"$3/bin/python" <<'END'
+#!/bin/bash
+echo "private python $*" >>{machine.record}
+[[ $1 == -m ]] && cp {machine.private}/uv "${{0%/*}}"
+END
+chmod +x "$3/bin/python" """,
+    )
+    machine.set_up_well()
+    calls = machine.calls()
+    assert "python3 -m venv .tools/uv" in calls
+    (pip,) = [call for call in calls if call.startswith("private python -m pip install")]
+    assert "--require-hashes" in pip and pip.endswith("envs/installer.lock")
+    assert any(call.startswith("uv pip sync") for call in calls)
+
+
 OUT_OF_REACH = "echo the channel is out of reach >&2; exit 1"
 NO_INDEX = f'[[ $2 == sync ]] && {{ echo "dns error" >&2; exit 2; }}\n{UV}'
 
