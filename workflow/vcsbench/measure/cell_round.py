@@ -157,7 +157,7 @@ class CellRound:
             # No warm-up run preceded the timed ones. The caches do not matter for its output.
             self.cell.reset_output()
             self.collector.begin(self.hyperfine.pid, is_timed=False)
-            self._capture()
+            self._warm_up(is_read=True)
 
     def _set_up(self) -> None:
         """Warm up in this process: hyperfine does not report the signal that ended a run of its own."""
@@ -166,10 +166,7 @@ class CellRound:
         is_discarded = self.discards and self.discarded_bytes is None
         for number in range(max(self.state["warmup"], int(is_discarded))):
             self._prepare(is_timed=False, is_first=number == 0)
-            if number:
-                self._warm_up(is_read=False)
-            else:
-                self._capture()
+            self._warm_up(is_read=number == 0)
         if self.captured and self.discards:
             by_server = self.collector.warming[0].get("server_read_bytes") or 0
             # Without the files that this process has read again, unlike the counts of a warm-up run.
@@ -196,16 +193,15 @@ class CellRound:
             self.hyperfine.watched,
         )
 
-    def _warm_up(self, is_read: bool) -> Captured:
+    def _warm_up(self, is_read: bool) -> None:
         try:
             captured = self._run_untimed(is_read)
         except UserError as error:
             raise UserError(f"{error}{self._details()}") from None
         self.collector.end(self.hyperfine.pid)
-        return captured
-
-    def _capture(self) -> None:
-        self.captured = self._warm_up(is_read=True)
+        if not is_read:
+            return
+        self.captured = captured
         for run in self.runs:
             run["certificate"]["client_peak_memory_bytes"] = self.captured.peak_bytes
             if self.work.read:

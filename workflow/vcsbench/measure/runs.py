@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -252,65 +253,52 @@ def capture(
     Raise UserError if it fails or takes longer than `limit_s`, and ParentGone if a process of `watched`
     (descriptors) ends first.
     """
+
+    def read_stream() -> Fingerprint:
+        assert process.stdout
+        # Closed also after an error: the process then ends.
+        with process.stdout as stream:
+            return read_output(stream)
+
     with log.open("wb") as errors, open(stdin or os.devnull, "rb") as given:
         process = processes.start(
             argv, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=environment
         )
     assert process.stdout
-    tracer = ExitTracer(process.pid)
-    watchdog = _Watchdog(process, watched, limit_s)
-    watchdog.start()
+    output, ended = (
+        os.readlink(f"/proc/self/fd/{process.stdout.fileno()}"),
+        os.pidfd_open(process.pid),
+    )
+    tracer, reader = ExitTracer(process.pid), ThreadPoolExecutor(1)
+    reading = reader.submit(read_stream)
     try:
-        work = read_output(process.stdout)
-        watchdog.output_ended.set()
-        watchdog.join()
+        ready = select.select([ended, *watched], [], [], limit_s)[0]
+        is_parent_gone = any(fd in ready for fd in watched)
+        # End a process that takes too long, or whose cell nobody waits for, and all that hold its output.
+        if not ready or is_parent_gone or not wait([reading], CHILD_LIMIT_S).done:
+            processes.kill_group(process.pid)
+            if not wait([reading], CHILD_LIMIT_S).done:
+                processes.send(processes.holders(output), signal.SIGKILL)
+        work = reading.result()
         # Before waitid, which would take the tracer's stops for the end. A child that stays is not awaited.
         tracer.join(TRACER_LIMIT_S)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         io = processes.io_counts([process.pid])
     finally:
-        watchdog.output_ended.set()
-        process.stdout.close()
+        os.close(ended)
         processes.kill_group(process.pid)
+        reader.shutdown()
         tracer.join(TRACER_LIMIT_S)
         process.wait()
-        watchdog.join()
-    if watchdog.is_parent_gone:
+    if is_parent_gone:
         raise ParentGone
-    if watchdog.is_late:
+    if not ready:
         raise _time_limit_error(limit_s)
     if process.returncode != 0:
-        output = " ".join(processes.last_lines(log, 3)) or "it printed no error"
-        ended = processes.how_it_ended(process.returncode)
-        raise UserError(f"{os.path.basename(argv[0])} {ended}: {output}")
+        printed = " ".join(processes.last_lines(log, 3)) or "it printed no error"
+        how = processes.how_it_ended(process.returncode)
+        raise UserError(f"{os.path.basename(argv[0])} {how}: {printed}")
     return Captured(work, io, tracer.peak_bytes, mapped_libraries(tracer.maps) or None)
-
-
-class _Watchdog(threading.Thread):
-    """Kill a process that takes too long, or whose cell nobody waits for, and all that hold its output."""
-
-    def __init__(
-        self, process: subprocess.Popen[bytes], watched: Sequence[int], limit_s: float
-    ) -> None:
-        super().__init__(daemon=True)
-        assert process.stdout
-        self.pid = process.pid
-        self.process = os.pidfd_open(process.pid)
-        self.output = os.readlink(f"/proc/self/fd/{process.stdout.fileno()}")
-        self.watched = list(watched)
-        self.limit_s = limit_s
-        self.is_late = self.is_parent_gone = False
-        self.output_ended = threading.Event()
-
-    def run(self) -> None:
-        ready = select.select([self.process, *self.watched], [], [], self.limit_s)[0]
-        self.is_parent_gone = any(fd in ready for fd in self.watched)
-        self.is_late = not ready
-        if self.is_late or self.is_parent_gone or not self.output_ended.wait(CHILD_LIMIT_S):
-            processes.kill_group(self.pid)
-            if not self.output_ended.wait(CHILD_LIMIT_S):
-                processes.send(processes.holders(self.output), signal.SIGKILL)
-        os.close(self.process)
 
 
 SEIZE, CONT, DETACH = 0x4206, 7, 17

@@ -63,18 +63,15 @@ class PreparedRepositories:
         return [list(pair) for pair in pairs] or [["f7", "nopack"]]
 
     def storages_needing(self, repo: str) -> dict[str, list[list[str]]]:
-        pairs = {
-            storage: [[v.format, v.packing] for v in variants if v.repo == repo]
-            for storage, variants in self.needed.items()
-        }
         return {
-            self.folders[storage]: of_storage for storage, of_storage in pairs.items() if of_storage
+            self.folders[storage]: [[v.format, v.packing] for v in variants if v.repo == repo]
+            for storage, variants in self.needed.items()
+            if repo in self.repositories(storage)
         }
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
-        others = [other for other in self.storages if other != storage]
         return {
-            repo: [other for other in others if repo in self.repositories(other)]
+            repo: [s for s in self.storages if s != storage and repo in self.repositories(s)]
             for repo in self.repositories(storage)
         }
 
@@ -86,12 +83,8 @@ class PreparedRepositories:
         The changed param makes Snakemake run the rule again.
         """
         workdir, record = self.workdir(storage).path, read_json(self.copies_record(storage))
-        variants = record.get("repositories", {})
-        known = [
-            v
-            for v in self.needed[storage]
-            if variants.get(v.name, {}).get("identity") == v.identity
-        ]
+        made = {n: v.get("identity") for n, v in record.get("repositories", {}).items()}
+        known = [v for v in self.needed[storage] if made.get(v.name) == v.identity]
         gone = [
             f"{variant.name}.{number}: {reason}"
             for (variant, number), reason in self.missing(storage).items()

@@ -65,8 +65,7 @@ def why_unavailable(root: Path) -> str:
 
 def _hidden_folders(paths: Sequence[str | Path]) -> list[str]:
     # Links last, because they lead to the others.
-    real = sorted({os.path.realpath(path) for path in paths})
-    names = dict.fromkeys([*real, *map(os.path.abspath, paths)])
+    names = dict.fromkeys([*sorted({*map(os.path.realpath, paths)}), *map(os.path.abspath, paths)])
     hidden = [Path(name) for name in names if any(Path(name).is_relative_to(top) for top in HIDDEN)]
     return [str(path) for path in hidden if not any(above in hidden for above in path.parents)]
 
