@@ -526,7 +526,19 @@ def test_git_odd_refs_are_read_as_git_reads_them(work):
     (work.parent / "linked/.git").write_text(f"gitdir: {work}/.git\r\n")
     for path in (work, work.parent / "linked"):
         assert git_source(path).identity() == expected
-    git_source(work, history="whole").write(io.BytesIO())
+    (work / ".git/refs/heads/empty").touch()  # as after a power cut
+    whole = git_source(work, history="whole")
+    whole.estimate()
+    whole.check_history()
+    whole.write(io.BytesIO())
+
+
+@pytest.mark.parametrize("options", [{}, {"history": "whole"}, {"branch": "main"}])
+def test_git_damaged_packed_refs_give_gits_reason(work, options):
+    git(work, "pack-refs", "--all")
+    packed = work / ".git/packed-refs"
+    packed.write_bytes(packed.read_bytes().rstrip())
+    assert "unterminated line in ./packed-refs" in refusal(work, **options)
 
 
 def test_git_source_gives_the_same_bytes_and_writes_nothing(merged):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import hashlib
 import lzma
@@ -22,7 +23,7 @@ from typing import IO, Any, BinaryIO, Protocol, cast
 
 from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.external import hide_password, is_url
+from vcsbench.external import hide_password, is_url, one_line
 from vcsbench.processes import how_it_ended
 from vcsbench.records import Head
 from vcsbench.storages.filesystems import free_bytes
@@ -35,6 +36,10 @@ ERROR_BYTES = 1 << 16
 ERROR_LINES = 3
 ERROR_LINE = 500
 MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+UNREADABLE = (
+    errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO,
+    errno.ESTALE,
+)  # fmt: skip
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
 
@@ -193,6 +198,19 @@ def local_path(text: str) -> Path:
 def unreachable(text: str, error: Exception) -> str:
     shown = text if len(text) <= 80 else text[:77] + "..."
     return f"{shown!r} cannot be read: {getattr(error, 'strerror', None) or error}"
+
+
+@contextmanager
+def readable(path: Path, remedy: str = "Check its path and its permissions.") -> Iterator[None]:
+    """Raise UserError for a file that cannot be read. Errors in writing pass."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in UNREADABLE:
+            raise
+        name = error.filename if isinstance(error.filename, str | bytes) else path
+        why = f"cannot be read: {error.strerror}"
+        raise UserError(f"{one_line(name, 200)}: {why}. {remedy}") from error
 
 
 def is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:

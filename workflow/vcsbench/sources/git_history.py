@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from heapq import heappop, heappush
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import BinaryIO, NamedTuple
 
 from vcsbench.external import printable
@@ -104,14 +104,10 @@ class ConversionPlan:
         git's names have no `~`, so a new name with one is free.
         """
         path = folder + subversion_path(name)
-        if path in self._folders or self._paths.intersection([path, *above(path)]):
-            flat = folder + subversion_path(name.replace(b"/", b"~"))
-            path = flat if b"/" in name else flat + b"~2"
-            number = 2
-            while path in self._folders or path in self._paths:
-                number += 1
-                path = flat + b"~%d" % number
-            self.renamed[name] = path
+        flat = folder + subversion_path(name.replace(b"/", b"~"))
+        others = (flat + b"~%d" % number for number in count(2))
+        while path in self._folders or self._paths.intersection([path, *above(path)]):
+            self.renamed[name] = path = next(others) if path == flat else flat
         self._paths.add(path)
         self._folders.update(above(path))
         return path

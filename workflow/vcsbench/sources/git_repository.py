@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
-from vcsbench.sources.base import Program
+from vcsbench.sources.base import Program, readable
 
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
@@ -63,6 +63,8 @@ CONFIGURATION = """\
 [extensions]
 """
 PACKS = (".pack", ".idx")
+CLONE_AGAIN = "try `git fsck`, or clone it again"
+MEND = "use a newer git, or mend the repository's configuration"
 
 
 class GitLayout(NamedTuple):
@@ -92,9 +94,10 @@ def find_layout(path: Path) -> GitLayout | None:
         return None
     common = folder
     if os.path.lexists(folder / "commondir"):
-        common = folder / os.fsdecode(_read(folder / "commondir", REF_BYTES).rstrip(b"\r\n"))
+        name = _read(folder / "commondir", REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
+        common = folder / os.fsdecode(name)
     for needed in (folder / "HEAD", common / "objects"):
-        with _readable(needed):
+        with readable(needed):
             try:
                 os.lstat(needed)
             except (FileNotFoundError, NotADirectoryError):
@@ -144,25 +147,13 @@ def _linked(file: Path) -> Path:
     return folder
 
 
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        name = getattr(error, "filename", None) or path
-        raise UserError(
-            f"{one_line(name)}: git's file cannot be read: {why}. Make it readable, or clone the repository."
-        ) from error
-
-
 def _read(path: Path, limit: int) -> bytes:
-    with _readable(path):
+    with readable(path):
         return read_bytes(path, limit)
 
 
 def _read_optional(path: Path, limit: int) -> bytes:
-    with _readable(path), suppress(FileNotFoundError):
+    with readable(path), suppress(FileNotFoundError):
         return read_bytes(path, limit)
     return b""
 
@@ -203,7 +194,7 @@ def _check_refs(common: Path) -> None:
     _check_file(common / "packed-refs")
     waiting = [common / "refs"] if (common / "refs").is_dir() else []
     for folder in waiting:
-        with _readable(folder), os.scandir(folder) as entries:
+        with readable(folder), os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(Path(entry.path))
@@ -246,7 +237,7 @@ def _object_folders(objects: Path) -> list[Path]:
 
 
 def _check_files(folder: Path) -> None:
-    with _readable(folder):
+    with readable(folder):
         for entry in os.scandir(folder):
             if entry.is_dir() and (len(entry.name) == 2 or entry.name in ("pack", "info")):
                 for file in os.scandir(entry.path):
@@ -307,7 +298,9 @@ class Git:
         """Write our configuration with the format of the user's repository, and return the empty tree."""
         settings = {}
         if _read_optional(path, CONFIG_BYTES):
-            listed = self.output("config", "--file", str(path), "--no-includes", "--list", "-z")
+            listed = self.output(
+                "config", "--file", str(path), "--no-includes", "--list", "-z", remedy=MEND
+            )
             lines = (line.partition("\n") for line in os.fsdecode(listed).split("\0") if line)
             settings = {key: value for key, _, value in lines}
         off = ("false", "no", "off", "0")
@@ -334,12 +327,12 @@ class Git:
             text += f"\t{name} = {_quoted(value)}\n" if section == "extensions" else ""
         (self._private / "config").write_bytes(os.fsencode(text))
         # git refuses unknown formats and extensions.
-        self.output("rev-parse", "--git-dir")
+        self.output("rev-parse", "--git-dir", remedy=MEND)
         return empty
 
     def _argv(self, *arguments: str) -> list[str]:
-        private = str(self._private)
-        return ["git", "-C", private, f"--git-dir={private}", *arguments]
+        # git's messages do not show the private folder then.
+        return ["git", "-C", str(self._private), "--git-dir=.", *arguments]
 
     def _environment(self) -> dict[str, str]:
         inherited = {key: os.environ[key] for key in INHERITED if key in os.environ}
@@ -361,12 +354,17 @@ class Git:
             "LC_ALL": "C",
         }
 
-    def output(self, *arguments: str) -> bytes:
-        with self.start(*arguments) as program:
+    def output(self, *arguments: str, remedy: str = CLONE_AGAIN) -> bytes:
+        with self.start(*arguments, remedy=remedy) as program:
             return program.read_all()
 
-    def start(self, *arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL) -> Program:
-        failure = f"{self.where}: git {arguments[0]} failed (try `git fsck`, or clone it again)"
+    def start(
+        self,
+        *arguments: str,
+        stdin: int | IO[Any] = subprocess.DEVNULL,
+        remedy: str = CLONE_AGAIN,
+    ) -> Program:
+        failure = f"{self.where}: git {arguments[0]} failed ({remedy})"
         program = Program(self._argv(*arguments), failure, self._environment(), stdin)
         limits = (MEMORY_BYTES, MEMORY_BYTES)
         with suppress(OSError, ValueError):
@@ -399,10 +397,13 @@ class Git:
 
     def packed_bytes(self) -> int:
         """Return the size of a repository's own objects, without those that it borrows."""
-        counts = dict(
-            line.split(b": ", 1) for line in self.output("count-objects", "-v").splitlines()
+        return sum(
+            file.stat().st_size
+            for file in self._objects.glob("*/*")
+            if file.is_file()
+            and file.parent.name != "info"
+            and file.suffix not in (".idx", ".rev", ".bitmap")
         )
-        return 1024 * (int(counts[b"size"]) + int(counts[b"size-pack"]))
 
 
 def _quoted(value: str) -> str:

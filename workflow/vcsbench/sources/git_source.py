@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -27,6 +28,7 @@ from vcsbench.sources.base import (
     Facts,
     Head,
     LocalSource,
+    Program,
     SizeEstimate,
     check_space,
     notes_of,
@@ -112,13 +114,14 @@ class GitSource(LocalSource):
         return peeled
 
     def _missing(self, git: Git) -> UserError:
+        prefixes = (HEADS.decode(), REMOTES.decode())
+        # Raises git's own reason if it cannot read the refs.
+        names = git.output("for-each-ref", "--format=%(refname)", *prefixes).splitlines()
         if self._branch != "HEAD":
             why = f"{self._path} has no commit {self._branch[:200]!r}"
             return self._options.error("branch", why)
         branch = git.head.removeprefix(b"ref: ")
         why = f"{self._path} has no commit on its current branch, {printable(branch)}"
-        prefixes = (HEADS.decode(), REMOTES.decode())
-        names = git.output("for-each-ref", "--format=%(refname)", *prefixes).splitlines()
         others = {*names} - {branch}
         remedy = "commit something to it"
         if others:
@@ -145,10 +148,11 @@ class GitSource(LocalSource):
 
     def check_history(self) -> None:
         """Read all commits and trees, and check that their files exist: 1 s for 50,000 commits."""
-        refs = ["--branches", "--tags", "--remotes=origin"]
-        which = refs if self._history == WHOLE else ["--first-parent"]
-        with self._open() as git:
-            git.output("rev-list", "--objects", "--quiet", *which, self._commit(git))
+        with (
+            self._open() as git,
+            self._walk(git, self._refs(git), "rev-list", "--objects", "--quiet") as listing,
+        ):
+            listing.finish()
 
     def describe(self) -> str:
         what = "all branches and tags, trunk is" if self._history == WHOLE else "first parents of"
@@ -162,8 +166,8 @@ class GitSource(LocalSource):
     def _estimate(self) -> SizeEstimate:
         with self._open() as git:
             tip = self._commit(git)
-            which = ["--branches", "--tags"] if self._history == WHOLE else ["--first-parent"]
-            revisions = int(git.output("rev-list", "--count", *which, tip))
+            with self._walk(git, self._refs(git), "rev-list", "--count") as counted:
+                revisions = int(counted.read_all())
             sizes = _blob_sizes(git, tip)
             # Objects that a clone borrows may be of other histories.
             packed = max(git.packed_bytes(), sum(sizes) // 4)
@@ -204,24 +208,33 @@ class GitSource(LocalSource):
     def coming(self) -> int:
         return self._coming
 
-    def _plan(self, git: Git) -> ConversionPlan:
+    def _refs(self, git: Git) -> tuple[list[Ref], list[Ref]]:
+        """Return the branches, trunk first, and the tags."""
         tip = self._commit(git).encode("ascii")
         trunk = Ref(self._branch.encode(), tip, tip)
-        branches, tags = [trunk], list[Ref]()
-        order = f"--{FIRST_PARENT}"
-        if self._history == WHOLE:
-            order = "--date-order"
-            full = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
-            branches += [
-                ref for ref in git.branches() if full not in (HEADS + ref.name, REMOTES + ref.name)
-            ]
-            tags = git.tags()
+        if self._history == FIRST_PARENT:
+            return [trunk], []
+        full = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
+        others = [
+            ref for ref in git.branches() if full not in (HEADS + ref.name, REMOTES + ref.name)
+        ]
+        return [trunk, *others], git.tags()
+
+    @contextmanager
+    def _walk(self, git: Git, refs: tuple[list[Ref], list[Ref]], *words: str) -> Iterator[Program]:
+        """Run a command of git on the commits of the history."""
+        order = "--date-order" if self._history == WHOLE else f"--{FIRST_PARENT}"
+        tips = dict.fromkeys(ref.commit for ref in chain(*refs))
+        with _lines(tips) as stdin, git.start(*words, order, "--stdin", stdin=stdin) as program:
+            yield program
+
+    def _plan(self, git: Git) -> ConversionPlan:
+        refs = self._refs(git)
         words = ("--reverse", "--no-show-signature", "--encoding=none", "--format=%H %T %ct %P")
-        tips = dict.fromkeys(ref.commit for ref in (*branches, *tags))
-        with _lines(tips) as stdin, git.start("log", "--stdin", *words, order, stdin=stdin) as log:
+        with self._walk(git, refs, "log", *words) as log:
             commits = read_commits(log.stdout)
             log.finish()
-        return ConversionPlan(commits, branches, tags)
+        return ConversionPlan(commits, *refs)
 
     def tree(self, loaded: Path | None = None) -> str:
         return "trunk"

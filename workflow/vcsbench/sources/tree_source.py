@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import stat
@@ -35,6 +34,7 @@ from vcsbench.sources.base import (
     digest_of_file,
     notes_of,
     opened,
+    readable,
 )
 from vcsbench.sources.dump_source import why_no_dump
 
@@ -53,10 +53,6 @@ LINKED = "Hard links made separate files"
 SPECIAL_MEMBER = "Pipes, devices and sockets of the archive left out"
 REPLACED = "Files replaced by a later one of the same name in the archive"
 NO_FILES = "has no files, apart from folders of version control systems, pipes and devices"
-UNREADABLE = (
-    errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO,
-    errno.ESTALE,
-)  # fmt: skip
 # The first member of a .zip, a .zip without members, and the first part of several.
 _ZIP_STARTS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
 _ENCRYPTED, _UTF_8 = 1, 0x800
@@ -162,7 +158,7 @@ def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list
     the same file system, for the archive.
     """
     counts = Counter[str]()
-    with _readable(source):
+    with readable(source):
         root = unpack(source, temporary, counts) if kind == ArchiveSource.kind else source
         write_file = _copy_file if root == source else os.rename
         if root == source:
@@ -208,18 +204,6 @@ def _copy_times(state: os.stat_result, at: bytes) -> None:
     os.utime(at, ns=(state.st_atime_ns, state.st_mtime_ns), follow_symlinks=False)
 
 
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in UNREADABLE:
-            raise
-        name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(path)
-        name = name if len(name) <= 200 else f"{name[:197]}..."
-        raise UserError(f"{one_line(name)}: cannot be read: {error.strerror}.") from error
-
-
 class _TreeSource(LocalSource):
     def describe(self) -> str:
         return f"the {self.kind} {self._path}, as one commit"
@@ -240,13 +224,13 @@ class _TreeSource(LocalSource):
     @cached_property
     def _estimate(self) -> SizeEstimate:
         """Measure the tree. An archive is unpacked for that, so a damaged one is refused before a run."""
-        with _readable(self._path), self._open(Counter()) as root:
+        with readable(self._path), self._open(Counter()) as root:
             sizes = [entry.state.st_size for entry in _list_tree(root, Counter())]
         return SizeEstimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
 
     def write(self, out: BinaryIO) -> Facts:
         counts = Counter[str]()
-        with _readable(self._path), self._open(counts) as root:
+        with readable(self._path), self._open(counts) as root:
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
             for number in range(REVISIONS + 1):
                 out.write(dump_format.revision(number, {b"svn:date": DATE}))
@@ -263,7 +247,7 @@ class DirectorySource(_TreeSource):
 
     def identity(self) -> str:
         self.check()
-        with _readable(self._path):
+        with readable(self._path):
             states = [
                 (os.path.relpath(path, self._path), s.st_mode, s.st_size, s.st_mtime_ns)
                 for path, s in entries(self._path)
@@ -276,7 +260,7 @@ class DirectorySource(_TreeSource):
             raise self._options.error("path", f"{self._path} {what}")
         if not os.access(self._path, os.R_OK | os.X_OK):
             raise self._options.error("path", f"{self._path} cannot be read")
-        with _readable(self._path):
+        with readable(self._path):
             if not _has_files(self._path):
                 raise self._options.error("path", f"{self._path} {NO_FILES}. Give another folder")
 
