@@ -42,7 +42,7 @@ from project import (  # noqa: E402
     servers_of,
 )
 from vcsbench import processes  # noqa: E402
-from vcsbench.plan.result_state import measured_recipe  # noqa: E402
+from vcsbench.plan.result_state import is_intact  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
 
 CELLS = [{**HOT, "ra": "svn"}, {**HOT, "command": "export", "ra": "http"}]
@@ -224,7 +224,7 @@ class Stress:
 def finished(project: Project) -> dict[str, bytes]:
     """Return the exports and contexts of the valid cell-rounds and their bytes."""
     exports = [project.path / "results/cells" / name for name in project.exports()]
-    valid = [export for export in exports if measured_recipe(export)]
+    valid = [export for export in exports if is_intact(export)]
     files = [*valid, *(export.with_suffix(".context.json") for export in valid)]
     return {str(file): file.read_bytes() for file in files}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from project import fill, measurements_of, mounted, needs
-from vcsbench.plan.result_state import measured_recipe
+from vcsbench.plan.result_state import is_intact
 
 pytestmark = [
     needs("svn", "svnserve", "hyperfine", "setpriv"),
@@ -52,9 +52,7 @@ def incomplete_files(project):
     """Return exports and contexts without their counterpart, and files of unfinished writes."""
     cells = project.path / "results/cells"
     unpaired = [
-        p
-        for p in cells.rglob("*.json")
-        if measured_recipe(str(p).replace(".context.json", ".json")) is None
+        p for p in cells.rglob("*.json") if not is_intact(str(p).replace(".context.json", ".json"))
     ]
     return [*unpaired, *(project.path / "results").rglob(".*.new")]
 

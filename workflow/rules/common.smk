@@ -84,7 +84,7 @@ def exports(wildcards):
 
 
 def raw_data(wildcards):
-    """Return the raw data of all studies."""
+    """Return the missing raw data of all studies."""
     get = checkpoints.decide.get
     return [file for study in PLAN.config.studies for file in PROJECT.raw_data(study, get)]
 

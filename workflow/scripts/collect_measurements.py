@@ -7,7 +7,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, read_grid, write_frame
 from vcsbench.evidence.run_columns import read_calls
 from vcsbench.files import write_json
-from vcsbench.plan.result_state import is_up_to_date, recorded_recipe
+from vcsbench.plan.result_state import is_intact, is_up_to_date
 from vcsbench.run.job import job_log
 from vcsbench.run.provenance import provenance
 
@@ -18,10 +18,7 @@ def check_recipes(exports: list[str], digests: dict[str, str]) -> None:
     """Raise a UserError for a result of another recipe, of which Snakemake lost its record."""
     for path in exports:
         cell = str(Path(path).parent).split("/", 3)[3]
-        if is_up_to_date(path, digests.get(cell, "")):
-            continue
-        measured = recorded_recipe(path)
-        if measured and digests.get(measured.cell) != measured.digest:
+        if not is_up_to_date(path, digests.get(cell, "")) and is_intact(path):
             raise UserError(
                 f"{path}: this was measured with other settings, and Snakemake has lost its record of them. "
                 f"Run again with `--forcerun cell`, or delete it."

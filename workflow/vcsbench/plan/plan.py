@@ -154,6 +154,7 @@ class Plan:
         """Put a target that the user named last."""
         return self.order.get((study, path, number), len(self.order))
 
+    @cache  # noqa: B019 - there is one of it
     def environment_records(self, study: str, path: str) -> list[str]:
         names = self.parts(self.cell(study, path))["environments"]
         return [environment_record(name, self.root) for name in names]

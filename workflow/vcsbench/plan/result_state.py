@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 from vcsbench.files import is_altered, read_json
 from vcsbench.records import Context
@@ -80,14 +80,6 @@ class SamplingBatches:
         return self._rounds.get(number or self.last, self._rounds[self.last])
 
 
-class MeasuredRecipe(NamedTuple):
-    """The study, the cell and the digest of the recipe of a result."""
-
-    study: str
-    cell: str
-    digest: str
-
-
 def is_up_to_date(export: str, digest: str) -> bool:
     """Return True if a result exists, and the recipe in its context has a digest.
 
@@ -103,20 +95,16 @@ def is_up_to_date(export: str, digest: str) -> bool:
     return is_whole and f'"recipe_digest": "{digest}"'.encode() in context
 
 
-def recorded_recipe(export: str) -> MeasuredRecipe | None:
-    """Return the recipe by the context, without a check of the export's content."""
-    measured = _read(f"{export.removesuffix('.json')}.context.json")
-    return measured[0] if measured else None
-
-
-def measured_recipe(export: str | Path) -> MeasuredRecipe | None:
-    """Return None if the export or its context is missing, damaged or altered."""
-    measured = _read(f"{str(export).removesuffix('.json')}.context.json", is_checked=True)
+def is_intact(export: str | Path) -> bool:
+    """Return True if an export has the digest that its context records, and the context is not altered."""
     try:
+        context = read_context(Path(f"{str(export).removesuffix('.json')}.context.json"))
         digest = hashlib.sha256(Path(export).read_bytes()).hexdigest()
-    except OSError:
-        return None
-    return measured[0] if measured and measured[1] == digest else None
+    except (OSError, ValueError):
+        return False
+    has_recipe = {"study", "cell", "recipe_digest"} <= context.keys()
+    is_same = has_recipe and context.get("export_sha256") == digest
+    return is_same and not is_altered(context)
 
 
 def read_context(path: Path) -> Context:
@@ -125,14 +113,3 @@ def read_context(path: Path) -> Context:
     if not isinstance(content, dict):
         raise ValueError(f"{path}: is no JSON object")
     return cast("Context", content)
-
-
-def _read(context: str, is_checked: bool = False) -> tuple[MeasuredRecipe, str] | None:
-    try:
-        content = read_context(Path(context))
-        if is_checked and is_altered(content):
-            return None
-        measured = MeasuredRecipe(content["study"], content["cell"], content["recipe_digest"])
-        return measured, content["export_sha256"]
-    except (OSError, ValueError, KeyError):
-        return None

@@ -24,7 +24,7 @@ from typing import Any, TypedDict
 
 from vcsbench.files import read_json, write_bytes, write_json
 from vcsbench.plan.plan import Block, Plan, shares_of
-from vcsbench.plan.result_state import measured_recipe
+from vcsbench.plan.result_state import is_intact, is_up_to_date
 from vcsbench.sources import hide_urls
 
 FOLDER = "results/cluster"
@@ -71,12 +71,11 @@ class NodeWork:
     def read(cls, root: Path, job: int) -> NodeWork:
         return cls(**read_json(job_file(root, job, "work")))
 
-    def is_measured(self, export: Path) -> bool:
-        """Return True if an export is intact and was measured with the recipe of this work."""
-        measured = measured_recipe(export)
-        return measured is not None and (
-            self.digests.get(f"{measured.study}/{measured.cell}") == measured.digest
-        )
+    def is_measured(self, folder: Path, export: str) -> bool:
+        """Return True if an export in a folder is intact and was measured with the recipe of this work."""
+        cell = os.path.dirname(export).removeprefix("results/cells/")
+        path = str(folder / export)
+        return is_intact(path) and is_up_to_date(path, self.digests.get(cell, ""))
 
 
 def job_file(root: Path, job: int, kind: str) -> Path:
@@ -153,7 +152,7 @@ def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     order = sorted(folders, key=lambda node: (node == present, node))
     for block, exports in work.blocks.items():
         for node in order:
-            if all(work.is_measured(folders[node] / export) for export in exports):
+            if all(work.is_measured(folders[node], export) for export in exports):
                 nodes[block] = node
                 break
         node = nodes.get(block, present)
@@ -170,7 +169,7 @@ def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
     log = export.replace("results/cells/", "results/logs/cells/").replace(".json", ".log")
     _copy(folder / log, root / log)
     context = Path(export).with_suffix(".context.json")
-    if not work.is_measured(folder / export):
+    if not work.is_measured(folder, export):
         host = read_json(root / context).get("host", {}).get("name", "")
         if (root / export).exists() and host != folder.name:
             (root / export).unlink()

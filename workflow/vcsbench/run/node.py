@@ -138,7 +138,7 @@ def _missing(folder: Path, work: NodeWork, found: Mapping[str, str], node: str) 
         for block, exports in work.blocks.items()
         if found.get(block, node) == node
         for export in exports
-        if not work.is_measured(folder / export)
+        if not work.is_measured(folder, export)
     ]
     return [*exports, *(file for file in work.others if not (folder / file).exists())]
 

@@ -50,6 +50,8 @@ from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_
 # On a node: the blocks to measure there, each after its study; and the exported folder of the user's
 # repository.
 BLOCKS, TREE = "VCSBENCH_BLOCKS", "VCSBENCH_TREE"
+# The ends of the names of a cell-round's files.
+RESULT_FILES = (".json", ".context.json")
 STUDY_FILES = (
     "results/grid/{study}.csv",
     "results/measurements/{study}.csv",
@@ -142,15 +144,18 @@ class Project:
         return {name: file for build in builds for name, file in build.environments.items()}
 
     def cell_arguments(self, study: str, cell: str, number: int) -> str:
-        return shlex.join(
-            (
-                self.plan.recipe_json(study, cell),
-                str(number),
-                str(self.plan.position(study, cell, number)),
-                str(self.config.settings.seed),
-                json.dumps(self.config.thresholds, sort_keys=True, separators=(",", ":")),
-            )
-        )
+        """Return the arguments of run/cell.py for a round; all but the export."""
+        position, seed = self.plan.position(study, cell, number), self.config.settings.seed
+        recipe = self._quoted_recipe(study, cell)
+        return f"{recipe} {number} {position} {seed} {self._quoted_thresholds}"
+
+    @cache  # noqa: B019 - one instance; called for each round
+    def _quoted_recipe(self, study: str, cell: str) -> str:
+        return shlex.quote(self.plan.recipe_json(study, cell))
+
+    @cached_property
+    def _quoted_thresholds(self) -> str:
+        return shlex.quote(json.dumps(self.config.thresholds, sort_keys=True))
 
     def results(self, decide: Decide) -> list[str]:
         files: list[str] = []
@@ -160,14 +165,15 @@ class Project:
         return files
 
     def raw_data(self, study: str, decide: Decide) -> list[str]:
-        """Return the exports and contexts of a study, its last decision and its system-call counts.
+        """Return the missing exports and contexts of a study, its last decision and its system-call counts.
 
-        Snakemake remakes a removed file only if a target names it, so exports and contexts are targets.
+        Snakemake remakes a removed file only if a target names it. To name existing ones, too, takes as long
+        as all the rest of a run with nothing to do.
         """
         exports = self.sampling.exports(study, decide)
-        contexts = [f"{export.removesuffix('.json')}.context.json" for export in exports]
-        decision = self.sampling.next_decision(study)
-        return [*exports, *contexts, *decision, *self.sampling.calls(study)]
+        files = [f"{e.removesuffix('.json')}{end}" for e in exports for end in RESULT_FILES]
+        missing = [file for file in files if not os.path.exists(f"{self.root}/{file}")]
+        return [*missing, *self.sampling.next_decision(study), *self.sampling.calls(study)]
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:

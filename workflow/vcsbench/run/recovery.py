@@ -13,7 +13,7 @@ from pathlib import Path
 
 from vcsbench.external import printable
 from vcsbench.files import read_json, write_json
-from vcsbench.plan.result_state import measured_recipe
+from vcsbench.plan.result_state import is_intact
 from vcsbench.storages.workdir import remove_path
 
 # The digests of the files that are made of the raw data, from the end of the last run.
@@ -63,7 +63,7 @@ def _results(root: Path) -> Iterator[Path]:
     """Yield exports and contexts that do not belong together. A killed job can leave a context alone."""
     for context in contexts(root):
         export = context.with_name(context.name.replace(".context.json", ".json"))
-        if os.path.lexists(export) and measured_recipe(export) is None:
+        if os.path.lexists(export) and not is_intact(export):
             yield from (export, context)
 
 

@@ -26,7 +26,7 @@ from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import write_json
-from vcsbench.plan.result_state import NOTHING, UNFAILED, measured_recipe
+from vcsbench.plan.result_state import NOTHING, UNFAILED, is_intact
 from vcsbench.run.job import ENDED, clear_line
 from vcsbench.run.recovery import contexts, remove_damaged
 from vcsbench.storages import filesystems
@@ -148,7 +148,7 @@ def last_result(root: Path) -> list[str]:
     if context is None:
         return []
     export = context.with_name(context.name.replace(".context.json", ".json"))
-    paths = [export, context] if measured_recipe(export) else []
+    paths = [export, context] if is_intact(export) else []
     return [str(path.relative_to(root)) for path in paths]
 
 
