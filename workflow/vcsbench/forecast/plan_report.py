@@ -10,7 +10,7 @@ import sys
 import time
 import timeit
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -61,26 +61,32 @@ EVICT = "`clear_caches: evict` in the configuration drops only the files of the 
 Axes = Mapping[str, str]
 
 
-class CellRoundCost(NamedTuple):
-    """`wall_s` in all, `times` of the timed runs."""
-
-    study: str
-    axes: Axes
-    wall_s: float
-    times: Sequence[float]
-
-
 class CostModel:
-    """Cost of cell-rounds, from measured ones."""
+    """Cost of cell-rounds, from results of the same repositories on this host."""
 
-    def __init__(self, plan: Plan, measured: Sequence[CellRoundCost]) -> None:
-        self.plan, self.measured = plan, measured
-        self._costs: dict[tuple[str, ...], list[CellRoundCost]] = {}
-        for cost in measured:
-            for key in self._keys(cost.study, cost.axes):
-                self._costs.setdefault(key, []).append(cost)
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.measured = plan, 0
+        self._wall_s: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        # Logarithms of the mean time of each round, by cell.
+        self._logs: dict[tuple[str, str], list[float]] = defaultdict(list)
+        me = host()["id"]
+        for cell in plan.cells:
+            repository = plan.parts(cell).get("repository", {})
+            for export in map(plan.root.joinpath, plan.exports_of(cell)):
+                context = read_json(export.with_suffix(".context.json"))
+                is_same = context.get("repository", {}).get("identity") == repository.get(
+                    "identity"
+                )
+                is_here = context.get("host", {}).get("id") == me
+                if "took" in context and is_same and is_here and export.exists():
+                    hyperfine_s = context["took"]["hyperfine_s"] * (1 + len(context["set_aside"]))
+                    for key in self._groups(cell.study, cell.axes):
+                        self._wall_s[key].append(hyperfine_s + OVERHEAD_S)
+                    mean_s = statistics.fmean(run.elapsed_s for run in read_export(export))
+                    self._logs[cell.study, cell.path].append(math.log(mean_s))
+                    self.measured += 1
 
-    def _keys(self, study: str, axes: Axes) -> list[tuple[str, ...]]:
+    def _groups(self, study: str, axes: Axes) -> list[tuple[str, ...]]:
         """Return the groups of a cell, the smallest first: the cell itself, its block, its study."""
         block = grids.variance_class(axes, self.plan.config.studies[study].block)
         return [("cell", study, *axes.values()), ("block", study, *block), ("study", study)]
@@ -89,37 +95,15 @@ class CostModel:
         """Return the mean duration of a cell's rounds, or of similar cells; None if none was measured."""
         if is_fixed_cost(axes):
             return FIXED_COST_S
-        groups = filter(None, map(self._costs.get, self._keys(study, axes)))
-        return next((statistics.fmean(cost.wall_s for cost in group) for group in groups), None)
+        groups = filter(None, map(self._wall_s.get, self._groups(study, axes)))
+        return next(map(statistics.fmean, groups), None)
 
     def scatter(self) -> float:
         """Return the standard deviation between rounds of a cell, as a share; 0 if unknown."""
-        cells = [costs for (kind, *_), costs in self._costs.items() if kind == "cell"]
-        several = [
-            [math.log(statistics.fmean(cost.times)) for cost in costs]
-            for costs in cells
-            if len(costs) > 1
-        ]
+        several = [logs for logs in self._logs.values() if len(logs) > 1]
         degrees = sum(len(logs) - 1 for logs in several)
         squares = sum(statistics.variance(logs) * (len(logs) - 1) for logs in several)
         return math.expm1(math.sqrt(squares / degrees)) if degrees else 0.0
-
-
-def measured_costs(plan: Plan) -> list[CellRoundCost]:
-    """Return the costs of results of the same repositories on this host."""
-    found, me = [], host()["id"]
-    for cell in plan.cells:
-        repository = plan.parts(cell).get("repository", {})
-        for export in map(plan.root.joinpath, plan.exports_of(cell)):
-            context = read_json(export.with_suffix(".context.json"))
-            is_same = context.get("repository", {}).get("identity") == repository.get("identity")
-            is_here = context.get("host", {}).get("id") == me
-            if "took" in context and is_same and is_here and export.exists():
-                hyperfine_s = context["took"]["hyperfine_s"] * (1 + len(context["set_aside"]))
-                times = [run.elapsed_s for run in read_export(export)]
-                wall_s = hyperfine_s + OVERHEAD_S
-                found.append(CellRoundCost(cell.study, cell.axes, wall_s, times))
-    return found
 
 
 class Forecast(NamedTuple):
@@ -169,9 +153,11 @@ def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
 def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     effects = side_effects(plan, repositories, running_services())
     yield from ("Cells", *_cells(plan), "", "Side effects", *(f"  {effect}" for effect in effects))
-    costs = CostModel(plan, measured_costs(plan))
+    costs = CostModel(plan)
     expected = forecast(plan, repositories, costs)
-    source = f"from {len(costs.measured)} measured cell-rounds" if costs.measured else ""
+    source = (
+        f"from {words.count_of(costs.measured, 'measured cell-round')}" if costs.measured else ""
+    )
     rough = "from typical rates, for lack of results" if expected.is_rough else ""
     yield from ("", f"Duration, {' and '.join(filter(None, (source, rough))) or 'all is measured'}")
     for stage, seconds in {**expected.stages, "all": expected.total_s}.items():
