@@ -58,7 +58,8 @@ rule published_tables:
 
 rule published:
     input:
-        [
+        # A function is evaluated only if this is the target.
+        lambda wildcards: [
             folder
             for study in inputs.study_names()
             for folder in PROJECT.params_of(study).published_tables

@@ -159,11 +159,13 @@ class StudyParams:
         ]
 
 
-def studies_with_findings() -> list[tuple[str, str, list[dict[str, str]]]]:
+def studies_with_findings(
+    params_of: Callable[[str], StudyParams],
+) -> list[tuple[str, str, list[dict[str, str]]]]:
     """Return the name, the title and the findings of each study, the one with the most first."""
     known, with_findings = read_definitions(FINDINGS), []
     for name in study_names():
-        study = load_study(f"config/studies/{name}.yaml")
+        study = params_of(name).definition
         statements = [
             {"id": finding["id"], "statement": finding["statement"]}
             for group in study.findings
