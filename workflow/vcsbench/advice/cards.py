@@ -392,10 +392,6 @@ class Effect:
         return f"at most {factor(max(self.regrets))} slower"
 
 
-_WARM = {"cold": "cold", "hot": "hot", "hot-os": "OS-warm", "hot-svn": "server-warm"}
-Grouping = Callable[[Where], str]
-
-
 def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
     """Return the groups of cases in which to choose each value: `{"f7": ["cold log"], "f6": ["export"]}`.
 
@@ -403,8 +399,15 @@ def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
     worth noting; otherwise the one with the smallest worst regret.
     """
     decided, limit = [case for case in cases if case.is_decided], 1 + card.min_effect_pct / 100
+    axes = dict.fromkeys(axis for case in decided for axis in case.where)
+    groupings: list[Callable[[Where], str]] = [
+        lambda where: where.get("command", ""),
+        lambda where: group_label({**where, "command": ""}),
+        *(partial(_axis_group, axis) for axis in axes if axis not in ("command", "cache")),
+        group_label,
+    ]
     rules = []
-    for grouping in _groupings(decided):
+    for grouping in groupings:
         groups: dict[str, list[Case]] = {}
         for case in decided:
             groups.setdefault(grouping(case.where), []).append(case)
@@ -418,22 +421,6 @@ def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
         if len(chosen) > 1:
             rules.append((max(0.0, worst - limit - SAME), chosen))
     return _without_temperature(min(rules, key=lambda rule: rule[0])[1]) if rules else {}
-
-
-def _groupings(cases: Sequence[Case]) -> list[Grouping]:
-    axes = dict.fromkeys(axis for case in cases for axis in case.where)
-    by_axis = [partial(_axis_group, axis) for axis in axes if axis not in ("command", "cache")]
-    return [
-        lambda where: where.get("command", ""),
-        lambda where: group_label({**where, "command": ""}),
-        *by_axis,
-        group_label,
-        lambda where: f"{_WARM.get(where.get('cache', ''), '')} {where.get('command', '')}".strip(),
-        *(
-            lambda where, group=group: f"{group_label(where)} {group(where)}".strip()
-            for group in by_axis
-        ),
-    ]
 
 
 def _axis_group(axis: str, where: Where) -> str:

@@ -109,14 +109,6 @@ class Operation(NamedTuple):
     pictogram: str
 
 
-class SituationView(NamedTuple):
-    """A situation; `where` is for the filter of the page."""
-
-    label: str
-    where: Where
-    situation: Situation
-
-
 class Combination(NamedTuple):
     """The combination that loses least over all commands of a scenario such as an access.
 
@@ -336,10 +328,11 @@ def operations_of(results: Results, cards: Sequence[CardView]) -> list[Operation
     return operations
 
 
-def situations_of(results: Results) -> list[SituationView]:
+def situations_of(results: Results) -> list[tuple[str, Where, Situation]]:
+    """Return the label of each situation, its values for the filter of the page, and the situation."""
     situations = results.advice.situations
     shown = varying([situation.where for situation in situations], results.order)
-    return [SituationView(case_label(s.where, shown), _present(s.where), s) for s in situations]
+    return [(case_label(s.where, shown), _present(s.where), s) for s in situations]
 
 
 def combinations_of(results: Results) -> list[Combination]:
