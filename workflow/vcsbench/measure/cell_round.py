@@ -164,10 +164,11 @@ class CellRound:
         for step in self.state["setup"]:
             self.cell.run_step(step)
         is_discarded = self.discards and self.discarded_bytes is None
-        for number in range(max(self.state["warmup"], int(is_discarded))):
+        warm_ups = max(self.state["warmup"], int(is_discarded))
+        for number in range(warm_ups):
             self._prepare(is_timed=False, is_first=number == 0)
             self._warm_up(is_read=number == 0)
-        if self.captured and self.discards:
+        if self.captured and self.discards and warm_ups:
             by_server = self.collector.warming[0].get("server_read_bytes") or 0
             # Without the files that this process has read again, unlike the counts of a warm-up run.
             self.discarded_bytes = self.captured.io["read_bytes"] + by_server
