@@ -1,7 +1,11 @@
-"""Sampling batches: the rounds of each block that the decision files define."""
+"""The state of results: up to date or not, intact or not, and the rounds that decision files define."""
 
-from vcsbench.files import write_json
-from vcsbench.plan.result_state import SamplingBatches, decision_of
+import hashlib
+
+import pytest
+
+from vcsbench.files import write_json, write_record
+from vcsbench.plan.result_state import SamplingBatches, decision_of, is_intact, is_up_to_date
 
 STUDY = "s"
 BLOCKS = {"log/cold": "digest", "log/hot": "digest"}
@@ -38,3 +42,34 @@ def test_batches_truncated_decision_is_ignored(tmp_path):
     write_decision(tmp_path, 3, cold=9, hot=9)
     (tmp_path / decision_of(STUDY, 3)).write_text('{"gives": true')
     assert batches(tmp_path).next == 3
+
+
+def nothing(content):
+    return content
+
+
+@pytest.mark.parametrize(
+    ("digest", "change_export", "change_context", "expected"),
+    [
+        ("abc", nothing, nothing, (True, True)),
+        ("ab", nothing, nothing, (False, True)),
+        ("abc", lambda content: b"{}", nothing, (True, False)),
+        ("abc", nothing, lambda content: content[:-1], (False, False)),
+        ("abc", nothing, lambda content: content.replace(b"9", b"8"), (True, False)),
+        ("abc", nothing, lambda content: b"[1]", (False, False)),
+        ("abc", None, nothing, (False, False)),
+        ("abc", nothing, None, (False, False)),
+    ],
+)
+def test_result_state_of_changed_files(tmp_path, digest, change_export, change_context, expected):
+    export, context = tmp_path / "round1.json", tmp_path / "round1.context.json"
+    export.write_bytes(b'{"results": []}')
+    recipe = {"study": STUDY, "cell": "log", "recipe_digest": "abc", "round": 9}
+    sha256 = hashlib.sha256(export.read_bytes()).hexdigest()
+    write_record(context, {**recipe, "export_sha256": sha256})
+    for path, change in ((export, change_export), (context, change_context)):
+        if change:
+            path.write_bytes(change(path.read_bytes()))
+        else:
+            path.unlink()
+    assert (is_up_to_date(str(export), digest), is_intact(export)) == expected
