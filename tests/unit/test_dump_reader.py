@@ -200,6 +200,7 @@ HOSTILE = {
     "a gap of millions": BASE + revision(LARGEST_GAP + 3),
     "gaps of millions in sum": BASE + revision(LARGEST_GAP // 2 + 2) + revision(LARGEST_GAP + 5),
     "a header without an end": BASE + b"Node-path: " + b"a" * (1 << 20),
+    "megabytes of blank lines": BASE + (b" " * 999 + b"\n") * 5000,
     "a million headers": BASE + b"".join(b"X-%d: %s\n" % (n, b"x" * 1000) for n in range(5000)),
 }  # fmt: skip
 

@@ -198,14 +198,15 @@ class DumpReader:
     def _headers(self) -> dict[bytes, bytes]:
         """Return the next record's headers, or {} at the end of the stream."""
         headers: dict[bytes, bytes] = {}
-        size = 0
+        start = self.offset
         while line := self._line():
+            if self.offset - start > LONGEST_HEADERS:
+                raise self.wrong(
+                    f"a record has more than {LONGEST_HEADERS:,} bytes of headers and blank lines"
+                )
             if not headers and line[:1].isspace():  # svnadmin ignores these
                 self._skip_line(line)
                 continue
-            size += len(line)
-            if size > LONGEST_HEADERS:
-                raise self.wrong(f"a record has more than {LONGEST_HEADERS:,} bytes of headers")
             if not line.endswith(b"\n"):
                 long = f"a header has more than {LONGEST_LINE:,} bytes"
                 raise self.wrong(long if len(line) == LONGEST_LINE else f"{_TRUNCATED}'s header")
