@@ -117,6 +117,13 @@ def test_project_folder_that_is_none_is_refused(tmp_path, key, kind):
         project.check_folders()
 
 
+def test_project_folder_that_holds_no_files_is_refused():
+    project = Project(merge(read_yaml(DEFAULT), {"scratch": "/proc"}), ROOT, [DEFAULT])
+    reason = "holds no files" if os.geteuid() == 0 else "cannot be written"
+    with pytest.raises(UserError, match=f"`scratch`: /proc: {reason}"):
+        project.check_folders()
+
+
 def test_project_storage_that_no_cell_uses_may_be_missing(tmp_path):
     keys = {"storages": {"disk": str(tmp_path), "other": "/no/storage"}, "scratch": str(tmp_path)}
     Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT]).check_folders()

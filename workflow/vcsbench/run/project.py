@@ -116,6 +116,8 @@ class Project:
                 raise self.config.error(keys, f"{folder}: no such folder. Make it, or use another.")
             if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
                 raise self.config.error(keys, f"{folder}: cannot be written. Use another folder.")
+            if not os.statvfs(folder).f_blocks:  # as /proc and /sys, which root may write
+                raise self.config.error(keys, f"{folder}: holds no files. Use another folder.")
 
     def used_sources(self) -> list[Source]:
         axes = (cell.axes for cell in self.plan.cells)
