@@ -256,7 +256,7 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
         5 + 1,
     )  # five rounds, and one in the key
     for text in (
-        "elapsed not packed ÷ elapsed packed = 1.2",
+        "time of not packed ÷ time of packed = 1.2",
         "cold log over http (ruby, f6, not packed, default settings): 5 rounds, 5 runs.",
         "make show CELL=log/http/ruby/f6/nopack/slow/cold STUDY=fsfs-san-2014",
         "make measure CELL=log/http/ruby/f6/pack/slow/cold",

@@ -118,7 +118,7 @@ def _traced(
 
 # fmt: off
 _TIMES = (
-    Metric("elapsed_s", "Elapsed time", "s", "elapsed",
+    Metric("elapsed_s", "Elapsed time", "s", "time of",
            "Elapsed seconds, median of the rounds.", FASTER),
     Metric("fastest_client_s", "Fastest client", "s", "time of the fastest client",
            "Seconds from the common start of all clients to the end of the fastest, median of the rounds.",

@@ -234,10 +234,10 @@ def _ratio_text(row: Row, definition: Row) -> str:
     if not definition or "candidate" not in compare:
         return str(row.get("unit") or "") if compare else metric_in(definition).title
     metric = metric_in(definition)
-    quantity = "time of" if metric.name == DEFAULT else metric.quantity
     first, second = (value_label(compare["axis"], compare[s]) for s in ("baseline", "candidate"))
     is_better = metric.words.is_better if metric.gain > 0 else f"{metric.words.verb}lower"
-    return f"{quantity} {first} ÷ {quantity} {second}: above 1x, {second} {is_better}"
+    ratio = f"{metric.quantity} {first} ÷ {metric.quantity} {second}"
+    return f"{ratio}: above 1x, {second} {is_better}"
 
 
 def _pairs(where: Row, section: TableSection) -> list[Point]:

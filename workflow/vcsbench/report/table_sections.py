@@ -35,7 +35,7 @@ PER_CENT = ("+150", "per cent more, as published: cards print it as the factor 2
 BAR = ("▁", "its length is the number's share of the largest one in the table")
 GREY = ("grey", "equal or undecided; colours: the scale above, for differences")
 NOTHING = ("·", "not in the grid, or not published")
-DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown on request)")
+DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (the switch above shows it)")
 CACHES = ("□ ◧ ■", "cold; OS cache warm; server cache warm, too")
 MARKS = {
     **dict([CACHES]),
@@ -104,7 +104,7 @@ class TableSection:
     """A table of the study.
 
     `legend` exists if it compares `baseline` with values of the axis `compared`. `whole` is the published
-    table if the pairs show a part of it, `reduced` the measured numbers reduced as published. `withheld`
+    table if the pairs show a part of it. `withheld`
     maps reasons to places without a number.
     """
 
@@ -115,7 +115,6 @@ class TableSection:
     legend: Legend | None
     pairs: Sequence[SideBySide]
     whole: Sequence[Grid]
-    reduced: Sequence[Grid]
     not_measured: str
     nothing_published: str
     withheld: Mapping[str, Sequence[str]]
@@ -162,22 +161,16 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
     missing = reasons.pop() if len(reasons) == 1 and metric.exact else ""
     pairs = _pairs([] if missing else points, published, grids_of, layout, study)
     shown = sum(p.kind == "published" for x in pairs if x.published for p in x.published.points)
-    reduced = [
-        grids.numbered_point(definition, {**row, "ratio": None}, "measured", False)
-        for row in rows
-        if compare and grids.has_interval(row) and words.is_number(row["value"])
-    ]
     commands = {study.command_name(row) for row in rows}
     has_cards = bool(compare and compares_times(definition, str(compare.get("axis"))))
     return TableSection(
         name=name,
         title=title_of(definition),
         anchor=f"table-{words.slug(name)}",
-        reading=_reading(definition, bool(reduced), layout.caption(points or published)),
+        reading=_reading(definition, layout.caption(points or published)),
         legend=_legend(definition),
         pairs=pairs,
         whole=grids_of(published) if shown < len(published) else [],
-        reduced=grids_of(reduced),
         withheld={
             reason: [layout.label(point.keys) for point in of]
             for reason, of in grouped_by(points, lambda point: point.reason).items()
@@ -218,7 +211,7 @@ def _pairs(
     return pairs
 
 
-def _reading(definition: Row, is_reduced: bool, caption: str) -> str:
+def _reading(definition: Row, caption: str) -> str:
     metric, reduction = metric_in(definition), definition.get("reduce", "median")
     if not definition.get("compare"):
         text = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
@@ -234,8 +227,8 @@ def _reading(definition: Row, is_reduced: bool, caption: str) -> str:
     ratio = f"{metric.quantity} {x} ÷ {metric.quantity} {y}"
     text = f"100 {words.TIMES} ({ratio} {words.MINUS} 1), in per cent: "
     text += f"{above} 0, {y} {metric.words.is_better}."
-    if is_reduced:
-        text += " Measured: the geometric mean of the rounds' ratios, with its 95 % interval."
+    text += " Measured: the geometric mean of the rounds' ratios."
+    if definition.get("published", True):
         text += f" Published: the ratio of {REDUCTIONS[reduction]}."
     return f"{text} {caption}".strip()
 
