@@ -23,7 +23,6 @@ from vcsbench.sources.base import Program, readable
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
 LIST_BYTES = 1 << 29
-SYMBOLIC_DEPTH = 5
 MAX_ALTERNATES = 100
 # git needs about 300 bytes for each file of a commit. A tree that holds itself many times has billions.
 MEMORY_BYTES = 4 << 30

@@ -91,11 +91,6 @@ def _check_files(*folders: str | Path) -> None:
                 raise UserError(f"{printable(entry.path)}: this is not a regular file.")
 
 
-def _check_revisions(repository: Path) -> None:
-    for top in _revision_folders(repository):
-        _check_files(top, *(entry.path for entry in os.scandir(top) if entry.is_dir()))
-
-
 def _revision_folders(repository: Path) -> list[str]:
     folders = (os.path.join(repository, "db", name) for name in ("revs", "revprops"))
     return [folder for folder in folders if os.path.isdir(folder)]
@@ -358,7 +353,8 @@ class SvnSource(LocalSource):
         if self._youngest() == 0:
             raise self._options.error("path", f"{self._path} is empty: it has no revision 1")
         with self._naming_key():
-            _check_revisions(self._path)
+            for top in _revision_folders(self._path):
+                _check_files(top, *(entry.path for entry in os.scandir(top) if entry.is_dir()))
         self.tree()
 
     def describe(self) -> str:
