@@ -1,11 +1,13 @@
-"""The rounds of a run with minutes: precision, allocation, and reasons to stop."""
+"""Runs with minutes: the time that was taken, precision, allocation, reasons to stop, and decisions."""
 
 import math
+from datetime import datetime, timedelta
 
 import pandas as pd
 import pytest
 
-from vcsbench.evidence.measurements import BlockTime, TimeBreakdown
+from vcsbench.evidence.measurements import PAUSE_S, BlockTime, TimeBreakdown, time_breakdown
+from vcsbench.files import write_json
 from vcsbench.statistics.budget import (
     Comparison,
     allocate,
@@ -151,3 +153,52 @@ def test_comparison_that_is_mostly_start_up_is_offered_no_rounds(share, call, re
     assert report["tables"]["t"] == {**dict.fromkeys(RESULTS, 0), result: 1}
     is_open = result == UNDECIDED
     assert (len(report["outlook"]), len(report["more_rounds"])) == (1 + is_open, is_open)
+
+
+BEGAN = datetime(2026, 11, 22, 4, 0, 0)
+
+
+def cell_rounds(*rounds):
+    """Return cell-rounds from their start in seconds, command, round, duration and waiting time."""
+    rows = [
+        {
+            "cell": f"{command}/cold",
+            "command": command,
+            "round": float(number),
+            "started_at": (BEGAN + timedelta(seconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "waited_s": waited,
+            "cell_round_s": took,
+            "elapsed_s": 0.4 * took,
+        }
+        for at, command, number, took, waited in rounds
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_time_breakdown_has_cell_rounds_and_waiting():
+    rows = cell_rounds((0, "log", 1, 10, 0), (10.5, "dump", 1, 4, 0), (15, "log", 2, 12, 0))
+    breakdown = time_breakdown(rows, ["command"], [])
+    assert breakdown.measuring_s == 26 and breakdown.waiting_s == pytest.approx(1.0)
+    assert breakdown.blocks["log"].rounds == 2 and breakdown.blocks["log"].round_s == pytest.approx(
+        11.5
+    )
+    assert breakdown.total_s == pytest.approx(27)
+    rows = cell_rounds((0, "log", 1, 10, 0))
+    breakdown = time_breakdown(pd.concat([rows, rows]), ["command"], [])
+    assert breakdown.total_s == 10 and breakdown.timed_s == 8, "each of two runs was timed"
+
+
+def test_time_breakdown_excludes_pauses_and_other_measurements():
+    stopped = cell_rounds((0, "log", 1, 10, 0), (10 + PAUSE_S + 1, "log", 2, 10, 0))
+    assert time_breakdown(stopped, ["command"], []).waiting_s == 0
+    kept_out = cell_rounds((0, "log", 1, 10, 0), (310, "log", 2, 10, 299))
+    assert time_breakdown(kept_out, ["command"], []).waiting_s == pytest.approx(1)
+    assert time_breakdown(kept_out, ["command"], []).total_s == pytest.approx(21)
+
+
+def test_time_breakdown_includes_preparation_records(tmp_path):
+    write_json(tmp_path / "loaded.json", {"seconds": 40.5})
+    records = [tmp_path / "loaded.json", tmp_path / "vanished.json"]
+    assert time_breakdown(cell_rounds((0, "log", 1, 10, 0)), ["command"], records).total_s == 50.5
+    nothing = cell_rounds((0, "log", 1, 10, 0)).iloc[:0]
+    assert time_breakdown(nothing, ["command"], records).total_s == 40.5

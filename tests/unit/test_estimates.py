@@ -1,13 +1,24 @@
-"""Means, intervals and variances, their moderation, and the variance of duplicates, on known data."""
+"""Means, intervals, variances and their noise on known data, and the calls that follow from them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+from vcsbench.statistics.contract import (
+    DEFAULT_LIMITS,
+    NOT_SHOWN,
+    TOO_NOISY,
+    Limits,
+    is_difference,
+)
 from vcsbench.statistics.estimates import (
+    NO_ESTIMATE,
     PRIOR_SCALE,
+    Estimate,
     Variance,
     duplicate_variance,
     mean_interval,
@@ -17,6 +28,14 @@ from vcsbench.statistics.estimates import (
     sum_variances,
     t_quantile,
 )
+from vcsbench.statistics.multiple_testing import (
+    ALPHA,
+    EQUIVALENCE_ALPHA,
+    TABLE_ALPHA,
+    add_calls,
+    calls_of,
+)
+from vcsbench.statistics.noise import NO_NOISE, noise_of, run_scatter
 
 
 def test_mean_interval_equals_scipy_and_printed_table():
@@ -113,3 +132,259 @@ def test_duplicate_variance_few_pairs_have_degrees_of_the_prior(pairs):
 def test_duplicate_variance_simulated_equals_truth():
     assert np.mean(np.sqrt(simulated(2000, BY_ROUNDS, 0.0, seed=1)) > 0.02) < 0.03
     assert math.sqrt(simulated(500, 0.02, 0.03, seed=2).mean()) == pytest.approx(0.03, rel=0.15)
+
+
+WORDS = ("faster", "slower")
+
+
+def ratio_with(mean, spread=0.01, n=5):
+    """Return log ratios with a given mean and standard deviation."""
+    z = stats.zscore(np.arange(n, dtype=float), ddof=1) if n > 1 else np.zeros(n)
+    return ratio_interval(mean + spread * z)
+
+
+def call(mean, spread=0.01, n=5, has_duplicates=True, **limits):
+    return calls_of([ratio_with(mean, spread, n)], has_duplicates, WORDS, Limits(**limits))[0]
+
+
+def table_of(found):
+    row = vars(found) | {"twin_sd": 0.0}
+    return add_calls(pd.DataFrame([row]).rename(columns={"value": "ratio"}), WORDS, DEFAULT_LIMITS)
+
+
+# A single comparison with this mean has a p-value of ALPHA.
+EDGE = stats.t.ppf(1 - ALPHA / 2, 4) * 0.01 / math.sqrt(5)
+
+
+@pytest.mark.parametrize(
+    ("mean", "options", "expected"),
+    [
+        (0.2, {}, "faster"),
+        (-0.2, {}, "slower"),
+        (0.0, {}, NOT_SHOWN),
+        (0.0, {"spread": 0.1}, TOO_NOISY),
+        (0.2, {"n": 4}, TOO_NOISY),
+        (0.2, {"n": 1}, TOO_NOISY),
+        (0.2, {"has_duplicates": False}, TOO_NOISY),
+        (0.03, {"spread": 0.001}, "faster"),
+        (1.01 * EDGE, {}, "faster"),
+        (0.99 * EDGE, {}, NOT_SHOWN),
+        (0.5, {"spread": 0.0}, "faster"),
+        (0.0, {"spread": 0.0}, NOT_SHOWN),
+        (0.2, {"n": 3, "min_rounds": 3}, "faster"),
+        (0.2, {"n": 5, "min_rounds": 6}, TOO_NOISY),
+    ],
+)
+def test_calls_of_known_interval_has_call(mean, options, expected):
+    assert call(mean, **options) == expected
+    assert is_difference(expected) == (expected in WORDS)
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_calls_of_equivalence_equals_two_one_sided_tests(side):
+    """Compare with scipy: the nearer bound gives the p-value."""
+    n, spread, bound = 8, 0.05, math.log(1.1)
+    z = stats.zscore(np.arange(n, dtype=float), ddof=1)
+
+    def chance(mean):
+        return max(
+            stats.ttest_1samp(mean + spread * z, -bound, alternative="greater").pvalue,
+            stats.ttest_1samp(mean + spread * z, bound, alternative="less").pvalue,
+        )
+
+    means = np.linspace(0, 0.1, 200)
+    most = max(mean for mean in means if chance(mean) <= EQUIVALENCE_ALPHA)
+    assert 0.01 < most < 0.09
+    assert {call(side * mean, spread, n) for mean in means[means <= most]} == {NOT_SHOWN}
+    assert call(side * (most + 0.001), spread, n) != NOT_SHOWN
+
+
+def test_calls_of_holm_equals_textbook():
+    """Compare 40 comparisons, 20 of them with a difference, with Holm's rule on scipy's p-values."""
+    means = [*np.linspace(0.04, 0.14, 20), *[0.001] * 20]
+    found = [ratio_with(mean, 0.02, 6) for mean in means]
+    p = [2 * stats.t.sf(m / (0.02 / math.sqrt(6)), 5) for m in means]
+    expected = []
+    for rank, i in enumerate(np.argsort(p)):
+        if p[i] > min(ALPHA, TABLE_ALPHA / (40 - rank)):
+            break
+        expected.append(i)
+    by_bonferroni = [i for i in range(40) if p[i] <= TABLE_ALPHA / 40]
+    by_themselves = [i for i in range(40) if p[i] <= ALPHA]
+    assert 0 < len(by_bonferroni) < len(expected) < len(by_themselves) < 20
+    calls = calls_of(found, True, WORDS, DEFAULT_LIMITS)
+    assert [i for i, word in enumerate(calls) if word == "faster"] == sorted(expected)
+
+
+def test_calls_of_untested_rows_are_not_corrected_for():
+    one, others = ratio_with(0.04), [ratio_with(0.0, n=3)] * 50 + [NO_ESTIMATE] * 50
+    assert call(0.04) == calls_of([one, *others], True, WORDS, DEFAULT_LIMITS)[0] == "faster"
+
+
+def test_add_calls_detectable_effect_is_called_in_nine_of_ten():
+    smallest = table_of(ratio_with(0.0, 0.01, 8))["detectable"][0]
+    error = 0.01 / math.sqrt(8)
+    effect = (stats.t.ppf(1 - ALPHA / 2, 7) + stats.t.ppf(0.9, 7)) * error
+    assert math.log(smallest) == pytest.approx(effect)
+
+
+AXES = ["command", "ra", "format", "cache"]
+BLOCK = ["command", "cache"]
+
+
+def frame_of(*pairs, command="log", flags=""):
+    """Return measurements of cells f1, f2, ... and their duplicates, from lists of their times."""
+    rows = []
+    for number, both in enumerate(pairs, start=1):
+        for suffix, times in zip(("", "~2"), both, strict=True):
+            axes = {"command": command, "ra": "svn", "format": f"f{number}", "cache": "cold"}
+            for round_, elapsed in enumerate(times, start=1):
+                cell = "/".join(axes.values()) + suffix
+                rows.append({"cell": cell, **axes, "round": round_, "elapsed_s": elapsed})
+    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.1, host="here", flags=flags)
+
+
+def made_up(formats=8, rounds=6, sd=0.05, twin_sd=0.0, interaction=0.0, seed=1, commands=4):
+    """Return measurements of a number of formats by two accesses with duplicates.
+
+    `interaction` is the scatter that all cells of a format share in a round."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for command in range(commands):
+        drift = random.normal(0, 0.3, rounds)
+        for number in range(formats):
+            shared = random.normal(0, interaction, rounds)
+            for ra in ("svn", "http"):
+                for suffix in ("", "~2"):
+                    axes = {"command": f"c{command}", "ra": ra, "format": f"f{number}"}
+                    axes["cache"] = "cold"
+                    own = random.normal(0, twin_sd / math.sqrt(2))
+                    logs = own + drift + shared + random.normal(0, sd, rounds)
+                    cell = "/".join(axes.values()) + suffix
+                    rows += [
+                        {"cell": cell, **axes, "round": i, "elapsed_s": math.exp(log)}
+                        for i, log in enumerate(logs, start=1)
+                    ]
+    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.1, host="here", flags="")
+
+
+def key(command="c0", ra="svn", number=0):
+    return (command, ra, f"f{number}", "cold")
+
+
+ONE = ([1.0, 1.1, 0.9, 1.0, 1.2], [1.05, 1.0, 1.0, 0.98, 1.1])
+OWN = Estimate(1.2, 1.1, 1.3, 6, 0.04, 5)
+
+
+def test_noise_cell_variance_is_moderated():
+    noise = noise_of(made_up(), AXES, BLOCK)
+    parts = [cell.variance for cell in noise.cells.values()]
+    assert [part.variance**0.5 for part in parts] == pytest.approx([0.05] * 64, rel=0.3)
+    assert min(part.degrees for part in parts) > 12
+    assert len(noise.cells) == 64
+
+
+def test_with_error_pair_uses_variances_of_cells():
+    noise = noise_of(made_up(), AXES, BLOCK)
+    pair = [(key(number=0), key(number=1))]
+    judged = noise.with_error(OWN, pair)
+    assert judged.value == pytest.approx(OWN.value)
+    assert judged.error == pytest.approx(0.05 * math.sqrt(2 / 6), rel=0.25)
+    assert judged.degrees > 20
+    wild = noise.with_error(Estimate(1.2, 0.1, 9.0, 6, 0.4, 5), pair)
+    assert (wild.low, wild.error) == (judged.low, judged.error)
+
+
+def test_with_error_uses_own_rounds_of_two_blocks_and_of_exact_and_single_rounds():
+    noise = noise_of(made_up(), AXES, BLOCK)
+    blocks = [(key("c0"), key("c1"))]
+    judged = noise.with_error(OWN, blocks)
+    assert judged.error**2 == pytest.approx(OWN.error**2 + noise.duplicates.variance)
+    assert NO_NOISE.with_error(OWN, blocks).error == pytest.approx(OWN.error)
+    equal, pair = replace(noise, duplicates=Variance(0.0)), [(key(number=0), key(number=1))]
+    exact = equal.with_error(ratio_interval([math.log(2)] * 5), pair)
+    assert (exact.low, exact.high, exact.error) == (pytest.approx(2), pytest.approx(2), 0)
+    one = equal.with_error(ratio_interval([math.log(2)]), pair)
+    assert (one.value, math.isnan(one.error)) == (pytest.approx(2), True)
+
+
+def mean_logs(runs_frame, axis, first, second):
+    logs = runs_frame[~runs_frame["cell"].str.endswith("~2") & (runs_frame["command"] == "c0")]
+    logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack(axis)
+    return (logs[first] - logs[second]).groupby("round").mean()
+
+
+def test_with_error_shared_drift_does_not_average_out():
+    runs_frame = made_up(formats=4, interaction=0.15, rounds=8, commands=6)
+    noise = noise_of(runs_frame, AXES, BLOCK)
+    assert noise.averages.variance * 2 > noise_of(made_up(), AXES, BLOCK).averages.variance
+    pairs = [(key(ra=ra, number=0), key(ra=ra, number=1)) for ra in ("svn", "http")]
+    logs = mean_logs(runs_frame, "format", "f0", "f1")
+    judged = noise.with_error(ratio_interval(logs, 2), pairs)
+    independent = noise.with_error(OWN, [pairs[0]]).error * math.sqrt(6 / 8) / math.sqrt(2)
+    assert judged.error > 1.15 * independent
+
+
+def test_noise_duplicates_have_their_variance():
+    assert noise_of(made_up(seed=3), AXES, BLOCK).duplicates.variance < 0.006**2
+    found = [noise_of(made_up(twin_sd=0.1, seed=seed), AXES, BLOCK).duplicates for seed in range(6)]
+    assert np.mean([part.variance for part in found]) == pytest.approx(0.01, rel=0.2)
+    assert all(10 < part.degrees < 64 for part in found)
+
+
+def test_noise_without_duplicates_is_unknown():
+    runs_frame = made_up()
+    noise = noise_of(runs_frame[~runs_frame["cell"].str.endswith("~2")], AXES, BLOCK)
+    assert not noise.has_duplicates
+    once = noise_of(runs_frame[runs_frame["round"] == 1], AXES, BLOCK)
+    assert not once.has_duplicates
+    assert once.with_error(OWN, [(key(), key(number=1))]).error == pytest.approx(OWN.error)
+    apart = frame_of(ONE)
+    apart["host"] = np.where(apart["cell"].str.endswith("~2"), "here", "there")
+    assert not noise_of(apart, AXES, BLOCK).has_duplicates
+
+
+def test_noise_excludes_invalid_runs():
+    runs_frame = frame_of(ONE)
+    wrong = runs_frame.assign(elapsed_s=9.0, round=runs_frame["round"] + 5, flags="cache-not-cold")
+    duplicates = [
+        noise_of(f, AXES, BLOCK).duplicates for f in (pd.concat([runs_frame, wrong]), runs_frame)
+    ]
+    assert duplicates[0] == duplicates[1]
+
+
+def runs_frame(within, between, shared, runs, rounds=200):
+    rng = np.random.default_rng(1)
+    rows = []
+    for command, level in (("log", 1.0), ("export", 0.1)):
+        drift = rng.normal(0, shared, rounds)
+        for cell in range(6):
+            for number in range(rounds):
+                at = math.log(level * (1 + cell)) + drift[number] + rng.normal(0, between)
+                for run in range(1, runs + 1):
+                    elapsed = math.exp(at + rng.normal(0, within))
+                    rows.append((f"{command}/{cell}", command, "h", number + 1, run, elapsed, ""))
+    columns = ["cell", "command", "host", "round", "run", "elapsed_s", "flags"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("within", "between", "runs"), [(0.08, 0.04, 4), (0.0, 0.09, 1), (0.1, 0.0, 6)]
+)
+def test_run_scatter_equals_known_scatter_without_drift(within, between, runs):
+    found = run_scatter(runs_frame(within, between, 0.2, runs), ["command"])
+    assert found == pytest.approx(math.hypot(within, between), rel=0.05)
+
+
+def test_run_scatter_excludes_invalid_runs_and_one_round_is_unknown():
+    some = runs_frame(0.05, 0.0, 0.0, 2, 20)
+    wild = some.assign(elapsed_s=some["elapsed_s"] * 100 ** (some["round"] % 3), flags="restarted")
+    assert run_scatter(pd.concat([some, wild]), ["command"]) == run_scatter(some, ["command"])
+    assert math.isnan(run_scatter(runs_frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
+
+
+@pytest.mark.parametrize(("scatter", "effect"), [(0.08, 15), (0.05, 10), (math.nan, 10)])
+def test_limits_noisy_machine_raises_effect(scatter, effect):
+    here = Limits().on_machine(scatter)
+    assert (here.min_effect_pct, here.min_rounds) == (effect, Limits().min_rounds)
+    assert Limits(min_effect_pct=30).on_machine(scatter).min_effect_pct == 30

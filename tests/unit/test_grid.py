@@ -8,12 +8,7 @@ from unit.test_tables import ELAPSED, FORMATS, frame_of, table_of
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.plan.grid import (
-    DUPLICATE,
-    is_duplicate,
-    is_fixed_cost,
-    variance_class,
-)
+from vcsbench.plan.grid import DUPLICATE, is_duplicate, is_fixed_cost, variance_class
 from vcsbench.plan.plan import run_order
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run.project import Project

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from unit.synthetic import rows_frame
-from vcsbench.metrics import (
-    HIGH,
-    LOW,
-    METRICS,
-    Metric,
-    metric_of,
-)
+from vcsbench.metrics import HIGH, LOW, METRICS, Metric, metric_of
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 
