@@ -14,7 +14,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -253,6 +252,9 @@ def capture(
     Raise UserError if it fails or takes longer than `limit_s`, and ParentGone if a process of `watched`
     (descriptors) ends first.
     """
+
+    # It takes 10 ms, and a round without an untimed run does not need it.
+    from concurrent.futures import ThreadPoolExecutor, wait
 
     def read_stream() -> Fingerprint:
         assert process.stdout
