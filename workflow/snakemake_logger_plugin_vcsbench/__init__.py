@@ -286,7 +286,7 @@ def _describe_crash(traceback: str) -> str:
             f".snakemake: Snakemake cannot read its records of earlier jobs: {error}. Remove the folders "
             "metadata, incomplete and locks there, and run again: results stay."
         )
-    return f"Snakemake failed: {error}. The newest file of .snakemake/log has more."
+    return f"Snakemake failed: {error}. The newest log in the folder .snakemake has more."
 
 
 def other_holder() -> Holder | None:
