@@ -184,6 +184,22 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     assert drive(page, tmp_path, OVERVIEW, anchor="#&ra=file")["chips"]["card-ra"] == []
 
 
+def test_recommendation_is_undecided_where_a_slower_time_is_not_called(page, tmp_path):
+    # The recommended choice of the cold log is measured 20 % slower than the best, but not called.
+    steps = """
+    const of = answers.situations.find(({ name, where }) => name === "cold log" && where.ra === "http");
+    const { values } = answers.combinations.find(({ where }) => where.ra === "http");
+    of.choices.find(([axes]) => isPicked(axes, values))[3] = RATIO;
+    update();
+    return document.querySelectorAll("#first p")[1].textContent;
+    """
+    texts = [
+        drive(page, tmp_path, steps.replace("RATIO", ratio), anchor=MINE) for ratio in ("1.2", "1")
+    ]
+    assert "undecided for cold log;" in texts[0] and "cold log 2.5x" not in texts[0]
+    assert "undecided" not in texts[1] and "cold log 2.5x" in texts[1]
+
+
 def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
     (study,), config = (page.stem,), read_yaml(CONFIG / "config.yaml")
     include = config["grid"][study]["include"]

@@ -339,6 +339,14 @@ def test_combination_has_most_commands_then_the_smallest_worst_loss(results):
     assert (http.values, http.name) == ({"format": "f7"}, "f7")
     assert http.text == "at most 1.2x slower than the best of each row below"
     assert (svn.values, svn.text) == ({"format": "f6"}, "as fast as the best of each row below")
+    choices = [Choice({"format": "f6"}, 1.0), Choice({"format": "f7"}, 1.2, 1.2)]
+    noisy = replace(advice, situations=[Situation(situations[-1].where, choices)])
+    (svn,) = combinations_of(replace(results, advice=noisy))
+    # Both are not called slower. f7 is 20 % slower in another command that has no f6.
+    assert svn.values == {"format": "f6"} and "undecided" not in svn.text
+    noisy = replace(noisy, situations=[*noisy.situations, situation("export", "svn", (7, 1))])
+    (svn,) = combinations_of(replace(results, advice=noisy))
+    assert svn.values == {"format": "f7"} and svn.text.endswith("row below, undecided in 1")
     partial = replace(advice, situations=[*situations, situation("check", "http", (5, 1))])
     made = combinations_of(replace(results, advice=partial))[0]
     assert made.values == {"format": "f7"} and made.text.endswith("(measured in 3 of 4)")
@@ -437,6 +445,8 @@ def test_page_has_the_results_of_each_table_and_the_time_of_each_step(results):
     (table,) = (table for table in page["quality"] if table.title == "Comparisons by table")
     assert table.rows[0] == ("Elapsed time: f6 against f7", "82", "20", "4", "3", "55")
     assert table.rows[2] == ("All tables", "164", "40", "8", "6", "110")
+    rest = 164 - sum(len(view.rows) for view in page["cards"])
+    assert rest > 0 and f"{rest} of all are in tables only" in page["uncertain"][1]
     # The parts add up.
     (time,) = (text for text in page["budget"] if text.startswith("All sessions took 14 min"))
     *parts, timed = map(int, re.findall(r"(\d+) s", time))

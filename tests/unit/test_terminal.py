@@ -62,7 +62,7 @@ def test_next_command_takes_at_most_a_day(seconds, shown):
         {"seconds": s, "left": {"t": n}} for s, n in zip((0, *seconds), (10, 9, 0), strict=True)
     ]
     text = " ".join(lines([summary(packing(), account={**ACCOUNT, "outlook": outlook})]))
-    assert (f"decide {shown}" in " ".join(text.split())) if shown else "Next" not in text
+    assert (f"decide {shown}" in " ".join(text.split())) if shown else "more decide" not in text
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,16 @@ def test_next_command_of_a_session_with_rounds_has_more_rounds(more, arguments, 
     blocks = [{"rounds": 5, "seconds": 400.0}, {"rounds": 5, "seconds": 100.0}]
     account = {**ACCOUNT, "minutes": None, "more_rounds": more, "blocks": blocks}
     text = " ".join(" ".join(lines([summary(account=account)], {"ARGS": arguments})).split())
-    assert (command in text) if command else "Next" not in text
+    assert (command in text) if command else "more decide" not in text
+
+
+def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
+    counts = {"different": 1, "equal": 0, "too small to compare": 3, "undecided": 0}
+    account = {**ACCOUNT, "tables": {"t": counts}, "outlook": [{"seconds": 0, "left": {}}]}
+    assert lines([summary(account=account)]) == [
+        "Answered    1 of 4 comparisons, 3 too small to compare",
+        "Next        measure a larger repository or scale: some runs are mostly start-up",
+    ]
 
 
 @pytest.mark.parametrize("length", [10, 200, 1000])

@@ -173,7 +173,9 @@ function applyOverview(values) {
 
 // The recommended combination against the reader's own, by command: a sentence, and the steps of the largest gain.
 function recommendationOf({ where, label, values: advised, name, text }, values, isComplete) {
-  const results = { faster: [], slower: [], equal: [], "not measured": [] };
+  const results = { faster: [], slower: [], equal: [], undecided: [], "not measured": [] };
+  // Not called slower than the best, but measured slower by more than the smallest effect.
+  const isOpen = (choice) => choice[2] === 1 && choice[3] > answers.notable;
   let [most, steps] = [1, ["", []]];
   for (const { where: of, name: command, choices } of answers.situations) {
     if (!choices.length || !isPicked(of, { ...values, ...where })) continue;
@@ -181,12 +183,14 @@ function recommendationOf({ where, label, values: advised, name, text }, values,
     const next = choices.find(([axes]) => isPicked(axes, advised));
     const gain = now && next && now[3] / next[3];
     const isEqual = gain && (now === next || (now[2] === 1 && next[2] === 1) || Math.abs(Math.log(gain)) < Math.log(answers.notable));
-    if (!gain || isEqual) results[gain ? "equal" : "not measured"].push(command);
+    const isUndecided = gain && now !== next && (isOpen(now) || isOpen(next));
+    if (!gain || isEqual || isUndecided) results[!gain ? "not measured" : isUndecided ? "undecided" : "equal"].push(command);
     else results[gain > 1 ? "faster" : "slower"].push(`${command} ${factorOf(Math.max(gain, 1 / gain))}`);
-    if (!isEqual && gain > most) [most, steps] = [gain, [command, stepsOf(choices, now, next)]];
+    if (!isEqual && !isUndecided && gain > most) [most, steps] = [gain, [command, stepsOf(choices, now, next)]];
   }
   const phrases = { faster: (list) => `${list} faster than what you have`, slower: (list) => `${list} slower`,
-                    equal: (list) => `equal for ${list}`, "not measured": (list) => `not measured for ${list}` };
+                    equal: (list) => `equal for ${list}`, undecided: (list) => `undecided for ${list}`,
+                    "not measured": (list) => `not measured for ${list}` };
   const parts = Object.entries(results).filter(([, list]) => list.length).map(([kind, list]) => phrases[kind](list.join(", ")));
   const has = Object.entries(advised).every(([axis, value]) => values[axis] === value);
   const effect = !isComplete ? `, ${text}` : has ? ": you have it" : `: ${parts.join("; ")}`;

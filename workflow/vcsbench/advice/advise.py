@@ -37,7 +37,7 @@ from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round
-from vcsbench.statistics.contract import DEFAULT_LIMITS, TOO_NOISY, Limits
+from vcsbench.statistics.contract import DEFAULT_LIMITS, TOO_NOISY, TOO_SMALL, Limits
 from vcsbench.statistics.estimates import ratio_interval
 from vcsbench.statistics.multiple_testing import calls_of
 from vcsbench.statistics.noise import Noise, noise_of
@@ -181,7 +181,7 @@ def _situation(
     elif not others:
         why_not = "one choice only"
     elif (facts[best].get(FIXED_SHARE) or 0.0) > DECIDING_SHARE:
-        why_not = "mostly start-up, decides nothing"
+        why_not = f"{TOO_SMALL}: mostly start-up"
     if why_not:
         return Situation(where, why_not=why_not, other_work=other)
     ratios = []

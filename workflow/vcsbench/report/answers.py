@@ -315,16 +315,15 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
 
 
 def operations_of(results: Results, cards: Sequence[CardView]) -> list[Operation]:
-    usable = [view for view in cards if not view.card.question.aggregate and view.rows]
-    wheres = [row.where for view in usable for row in view.rows]
     axes = [axis for axis in results.order if axis in (results.study.command_axis, "cache")]
-    keys = {values_in(where, axes): {a: where[a] for a in axes if a in where} for where in wheres}
-    ranks = [{value: i for i, value in enumerate(results.order[axis])} for axis in axes]
+    usable = [view for view in cards if not view.card.question.aggregate]
+    shown = {values_in(row.where, axes) for view in usable for row in view.rows}
     operations = []
-    for key in sorted(keys, key=lambda k: [r.get(v, -1) for r, v in zip(ranks, k, strict=True)]):
-        of = keys[key]
-        pictogram = PICTOGRAMS.get(of.get("cache", ""), "")
-        operations.append(Operation(of, case_label(of, [*of]), pictogram))
+    for key in unique_values(values_in(row, axes) for row in results.grid):
+        if key in shown:
+            of = _present(dict(zip(axes, key, strict=True)))
+            pictogram = PICTOGRAMS.get(of.get("cache", ""), "")
+            operations.append(Operation(of, case_label(of, [*of]), pictogram))
     return operations
 
 
@@ -341,6 +340,7 @@ def combinations_of(results: Results) -> list[Combination]:
     Of the combinations that most commands have, it has the smallest worst regret.
     """
     operation, made = (results.study.command_axis, "cache"), []
+    notable = 1 + results.advice.min_effect_pct / 100
     answered = [s for s in results.advice.situations if s.choices]
     wheres = [{a: v for a, v in s.where.items() if a not in operation and v} for s in answered]
     shown = varying(wheres, results.order)
@@ -357,6 +357,9 @@ def combinations_of(results: Results) -> list[Combination]:
         text = f"at most {factor(worst)} slower than" if worst > 1 else "as fast as"
         text += " the best of each row below"
         text += f" (measured in {known} of {len(members)})" if known < len(members) else ""
+        of_best = [c for n in members for c in answered[n].choices if c.values == dict(best)]
+        undecided = sum(not c.is_slower and c.ratio > notable for c in of_best)
+        text += f", undecided in {undecided}" if undecided else ""
         where = wheres[members[0]]
         label, values = values_label(where, shown), dict(best)
         made.append(Combination(where, label, values, choice(values), text))

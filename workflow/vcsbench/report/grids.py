@@ -345,7 +345,7 @@ def _numbered(definition: Row, row: Row, expected: ExpectedRow) -> Point:
     is_small = compares and outcome_of(row) == SMALL
     if is_small:
         mark = CALL_MARKS[contract.TOO_SMALL]
-        notes.append("mostly start-up")
+        notes.append(contract.TOO_SMALL)
     differs = contract.is_difference(row.get("call", "")) and not is_small
     return replace(
         numbered_point(definition, row, "measured", differs),

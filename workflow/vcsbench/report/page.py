@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.build_advice import SAME_BINARIES
 from vcsbench.advice.cards import PICTOGRAMS, axis_label, factor, seconds, value_label
 from vcsbench.advice.decision import Row
 from vcsbench.axes import axis_of
@@ -202,8 +201,8 @@ def page_of(results: Results) -> dict[str, Any]:
         "published_where": ", ".join(filter(None, origin)),
         "plots": _plots(results),
         "history": history_table(results.history),
-        "budget": _time(results.account, cards),
-        "uncertain": _uncertain(results, given),
+        "budget": _time(results.account),
+        "uncertain": _uncertain(results.account, cards, given),
         "flagged": _flagged(cards),
         "next_steps": [*_next_steps(results.account, given, facts["measured"])],
         "setup": setup,
@@ -268,7 +267,7 @@ def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> d
     }
 
 
-def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
+def _time(account: Row) -> list[str]:
     sentences = []
     if spent := account.get("spent_s"):
         parts = {step: round(seconds) for step, seconds in spent.items()}
@@ -286,10 +285,6 @@ def _time(account: Row, cards: Sequence[answers.CardView]) -> list[str]:
         sentences.append(ended.format(minutes=words.duration(60 * account["minutes"])))
     if never := sum(account["outlook"][-1]["left"].values()) if account.get("outlook") else 0:
         sentences.append(f"No number of rounds decides {never} of the undecided comparisons.")
-    of_cards = sum(len(view.rows) for view in cards)
-    if of_cards < all_:
-        text = f"The tables have all {all_} comparisons. The cards leave out {all_ - of_cards}"
-        sentences.append(f"{text}: those with a value that is no choice, and noise checks.")
     return sentences
 
 
@@ -313,20 +308,18 @@ def _next_steps(
     yield "Guard it in CI", text, command_of(given, "check")
 
 
-def _uncertain(results: Results, given: Mapping[str, str]) -> list[str]:
-    account = results.account and {**results.account, "studies": 1}
-    counts = count_results(account)
+def _uncertain(
+    account: Row, cards: Sequence[answers.CardView], given: Mapping[str, str]
+) -> list[str]:
+    account, counts = {**account, "studies": 1}, count_results(account)
     if not counts[TOO_SMALL] + counts[UNDECIDED]:
         return []
     noisy = account.get("noisy") if counts[UNDECIDED] else None
     why = f" (runs of a cell scatter by {noisy['scatter_pct']:.0f} %)" if noisy else ""
-    checks = sum(
-        SAME_BINARIES in str(row.get("flags")).split() and words.is_number(row.get("ratio"))
-        for table in results.tables.values()
-        for row in table
-    )
     sentences = [f"Over all cases, answered: {results_text(counts)}{why}."]
-    sentences += [f"{checks} of all are noise checks."] if checks else []
+    if (rest := counts.total() - sum(len(view.rows) for view in cards)) > 0:
+        text = f"{rest} of all are in tables only, not in cards"
+        sentences.append(f"{text}: noise checks, and values that are no choice.")
     if counts[TOO_SMALL]:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
     if step := next_step(account, given):

@@ -27,7 +27,7 @@ from vcsbench.statistics.contract import TOO_NOISY, WORDS, is_exact
 KEY = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
     "~": "undecided: too noisy",
-    "s": "mostly start-up, decides nothing (hatched)",
+    "s": "too small to compare: mostly start-up (hatched)",
     "=": "the same binaries under two names (A/A test)",
     "?": "too few rounds for an interval",
 }
@@ -39,7 +39,7 @@ DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (the sw
 CACHES = ("□ ◧ ■", "cold; OS cache warm; server cache warm, too")
 MARKS = {
     **dict([CACHES]),
-    "● ○ ◌": "in a picture, with its 95 % interval: a result; undecided; mostly start-up",
+    "● ○ ◌": "in a picture, with its 95 % interval: a result; undecided; too small to compare",
     "◇": "in the picture of a finding: the published value",
     words.EN_DASH: "in the overview: not in the grid, skipped or failed",
     "grey band": "in a plot of a card: differences below the smallest effect worth noting",

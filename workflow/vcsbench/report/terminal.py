@@ -155,6 +155,8 @@ def _rows(study: StudySummary, given: Mapping[str, str]) -> Iterator[tuple[str, 
             yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
     if step := next_step(study.account, given):
         yield "Next", "", ": ".join(step)
+    elif count_results(study.account)[contract.TOO_SMALL]:
+        yield "Next", "", "measure a larger repository or scale: some runs are mostly start-up"
 
 
 def _counts(study: StudySummary) -> Iterator[str]:
