@@ -344,6 +344,15 @@ def test_copy_has_the_shown_numbers(page, tmp_path):
     assert {row[rows[0].index("ra")] for row in rows[1:]} == {"svn"}
 
 
+def test_tables_of_findings_fit_1280_pixels_with_all_details_open(page, tmp_path):
+    steps = """
+    document.querySelectorAll("details").forEach((details) => { details.open = true; });
+    return all("#findings .scroll").map((box) => [innerWidth, box.scrollWidth - box.clientWidth]);
+    """
+    found = drive(page, tmp_path, steps, "", "", "--window-size=1280,900")
+    assert found == [[1280, 0]] * 3
+
+
 def test_copy_of_a_command_has_its_text_only(page, tmp_path):
     steps = """
     const blocks = all("pre").filter((block) => block.textContent.includes("make report"));
