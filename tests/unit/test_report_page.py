@@ -5,7 +5,6 @@ import gzip
 import json
 import re
 import shlex
-import subprocess
 from dataclasses import replace
 
 import pytest
@@ -22,19 +21,12 @@ from unit.report_files import (
 from unit.synthetic import AXES
 from vcsbench.advice.cards import Advice, Choice, Situation, factor
 from vcsbench.advice.decision import Case, Pair
-from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.report.answers import card_views, choice, combinations_of
-from vcsbench.report.findings_section import (
-    MEANINGS,
-    NO_REASON,
-    finding_views,
-    summary_of,
-)
 from vcsbench.report.page import StudyFindings, build_index, build_page, page_of, read_entries
 from vcsbench.report.quality_section import quality_of
 from vcsbench.report.results import Results, read_records
-from vcsbench.report.table_sections import details, table_sections
+from vcsbench.report.table_sections import details
 
 STUDY = default_study()
 SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -159,141 +151,6 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     ]
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
     assert (lines["packing"], lines["config"], lines["ra"]) == ([], [failed], [])
-
-
-NAME = "hot-log-packing-penalty"
-LARGER = "make x && make report STUDY=fsfs-san-2014 ARGS='--configfile larger.yaml'"
-BUILDS = "make y && make report STUDY=builds ARGS='--configfile old.yaml'"
-WHY = (
-    f"reversed: packed; smaller scale: 0.1 (to test: `{LARGER}`); "
-    f"newer Subversion: 1 (to test: install it, `{BUILDS}`)"
-)
-REVERSED = {"published": 0.5, "measured": 2.0, "low": 1.8, "high": 2.2, "verdict": "differs"}
-
-
-def views_of(results, why=WHY, sections=(), **changes):
-    change = {**REVERSED, "why": why, **changes}
-    rows = [{**row, **(change if row["id"] == NAME else {})} for row in results.findings]
-    return finding_views(results, rows, results.definitions, sections)
-
-
-def view_of(views):
-    return next(view for view in views if view.id == NAME)
-
-
-def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
-    views = views_of(results)
-    assert (views[0].id, views[0].verdict) == (NAME, "reversed")
-    assert re.findall(r"[\d.]+x", views[0].news) == ["2.0x", "2.0x"]
-    values = (views[0].expected, views[0].published, views[0].measured, views[0].interval)
-    assert values == ("0.50x to 0.90x", "0.50x", "2.00x", "1.80x to 2.20x")
-    assert views[0].ratio == "time of not packed ÷ time of packed: above 1x, packed is faster"
-    level = next(view for view in views if view.id == "hot-fast-log-client-bound")
-    assert (level.expected, level.ratio) == ("at least 80.0%", "Client CPU")
-    assert all("<svg" in view.picture for view in views if view.measured)
-    assert [view.rank for view in views] == sorted(view.rank for view in views)
-    view = view_of(views_of(results, "newer Subversion: 1"))
-    assert (view.verdict, view.news) == ("differs", "")
-
-
-def test_pictures_of_findings_have_numbers_on_their_axis(results):
-    picture = view_of(views_of(results)).picture
-    assert re.findall(r">([\d.]+x)<", picture) == ["0.5x", "0.7x", "1x", "1.5x", "2x"]
-
-
-def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(results):
-    scale, version = view_of(views_of(results)).steps
-    assert scale == ("smaller scale", "0.1", "", LARGER)
-    assert version == ("newer Subversion", "1", "install it", BUILDS)
-    given = replace(results, provenance={"command": "vcsbench run --configfile 'my b.yaml'"})
-    for (_, _, _, command), file in zip(
-        view_of(views_of(given)).steps, ("larger.yaml", "old.yaml"), strict=True
-    ):
-        words = shlex.split(command)
-        assert words[-1] == f"ARGS=--configfile 'my b.yaml' --configfile {file}"
-    few = views_of(given, "too few rounds: 4 measured, `rounds: 5` allows a verdict", verdict="")
-    (step,) = view_of(few).steps
-    assert step.text == "4 measured, a total of 5 allows a verdict"
-    assert shlex.split(step.command)[-1] == "ARGS=--configfile 'my b.yaml' --config rounds=5"
-
-
-def test_finding_that_differs_names_the_part_of_the_time_that_differs_most(results):
-    server = {"nopack": 0.5, "pack": 0.1}
-    runs = [
-        {**run, "server_cpu_s": spent, "user_s": 0.1, "system_s": 0.0, "elapsed_s": spent + 0.2}
-        for run in results.measurements
-        for spent in [server[run["packing"]]]
-    ]
-    changed = replace(results, measurements=runs)
-    (note,) = view_of(views_of(changed, sections=table_sections(changed, {}))).notes
-    assert note == (
-        "Most of the difference is CPU time of the server: 3.0 s with not packed, "
-        "0.60 s with packed, over 6 pairs."
-    )
-
-
-@pytest.mark.parametrize("value", ["medium", "fast"])
-def test_finding_without_cells_has_the_command_that_adds_them(results, value, tmp_path):
-    study = results.study.name
-    include = [{"command": "log", "config": "slow"}]
-    made = {"command": "vcsbench run", "config": {"grid": {study: {"include": include}}}}
-    changed = replace(results, provenance=made)
-    definition = {**results.definitions[NAME], "where": {"command": "log", "config": [value]}}
-    row = {**results.findings[0], "id": NAME, "verdict": "", "why": "not in the grid: x"}
-    (view,) = finding_views(changed, [row], {NAME: definition}, [])
-    (step,) = view.steps
-    label = {"medium": "256 MB cache", "fast": "tuned settings"}[value]
-    assert step.text == f"log, {label}, not packed or packed"
-    if value not in results.order["config"]:
-        assert step.command == ""
-        return
-    make, _, run = step.command.partition(" && ")
-    subprocess.run(["sh", "-c", make], cwd=tmp_path, check=True)
-    part = {"command": ["log"], "config": [value], "packing": ["nopack", "pack"]}
-    assert read_yaml(tmp_path / "more.yaml") == {"grid": {study: {"include": [*include, part]}}}
-    assert shlex.split(run) == ["make", "report", f"STUDY={study}", "ARGS=--configfile more.yaml"]
-
-
-def test_summary_has_the_number_and_the_reasons_of_each_verdict(results):
-    views = views_of(results)
-    lines = {line.verdict: line for line in summary_of(views)}
-    assert sum(line.number for line in lines.values()) == len(views)
-    assert list(lines) == [verdict for verdict in MEANINGS if verdict in lines]
-    assert lines["reversed"].why == "smaller scale (1), newer Subversion (1)"
-    assert lines["not measured"].why == f"not in the grid ({lines['not measured'].number})"
-
-
-@pytest.mark.parametrize("verdict", ["reversed", "differs"])
-def test_finding_that_differs_without_a_known_reason_reports_that(results, verdict):
-    why = "reversed: packed" if verdict == "reversed" else ""
-    view = view_of(views_of(results, why))
-    assert (view.verdict, [step.label for step in view.steps]) == (verdict, [NO_REASON])
-    (line,) = summary_of([view])
-    assert line.why == f"{NO_REASON} (1)"
-
-
-@pytest.mark.parametrize(
-    ("sides", "text"),
-    [
-        (("f6", "f7"), ", mixed: 1 slower, 5 faster"),
-        # The table has the sides exchanged.
-        (("f7", "f6"), "pairs 0.50x to 1.25x, mixed: 1 faster, 5 slower"),
-    ],
-)
-def test_median_of_pairs_that_disagree_is_mixed_and_has_their_range(results, sides, text):
-    where = {"command": "log", "cache": "cold"}
-    change = {"ratio": 0.8, "call": "slower"}
-    first = next(r for r in results.tables["f6-vs-f7"] if where.items() <= r.items())
-    rows = [{**r, **change} if r is first else r for r in results.tables["f6-vs-f7"]]
-    sections = table_sections(replace(results, tables={**results.tables, "f6-vs-f7": rows}), {})
-    compare = dict(zip(("axis", "baseline", "candidate"), ("format", *sides), strict=True))
-    definition = {"where": where, "compare": compare, "expect": {"over": "median"}}
-    found = [{**results.findings[0], "id": "x", "why": ""}]
-    (view,) = finding_views(results, found, {"x": definition}, sections)
-    assert text in view.of
-    least = {"x": {**definition, "expect": {"over": "min"}}}
-    (view,) = finding_views(results, found, least, sections)
-    assert "mixed" not in view.of
 
 
 def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(results, page):

@@ -89,7 +89,9 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
         "Caches": _clearing(contexts),
         "Machine": unique_values(map(_host, hosts)),
         "Nodes": [*_nodes(contexts, study), *results.moved],
-        "Storage": _storages(contexts),
+        "Storage": unique_values(
+            _storage(c["storage"], c.get("host") or {}) for c in contexts if c.get("storage")
+        ),
         "Layout": unique_values(
             f"{(c.get('storage') or {}).get('name')}: the copies {c['layout']['sentence']}."
             for c in contexts
@@ -197,15 +199,6 @@ def _joined(name: object, *parts: object) -> str:
     return f"{name}: {', '.join(str(part) for part in parts if part)}"
 
 
-def _storages(contexts: Rows) -> list[str]:
-    free: dict[str, list[float]] = {}
-    for context in (context for context in contexts if context.get("storage")):
-        storage = context["storage"]
-        sizes = free.setdefault(_storage(storage, context.get("host") or {}), [])
-        sizes += [storage["free_bytes"]] if storage.get("free_bytes") is not None else []
-    return [f"{n}, {words.size(min(s))} free" if s else n for n, s in free.items()]
-
-
 def _storage(storage: Row, host: Row) -> str:
     facts = {**storage, "kind": storage_label(storage, host)}
     return _joined(storage.get("name"), *_described(facts, STORAGE))
@@ -283,10 +276,9 @@ def _commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
         (study.command_name(context.get("axes") or {}), str(context.get("argv_template") or ""))
         for context in contexts
     )
-    commands = study.commands
-    ranks = {name: rank for rank, name in enumerate(commands)}
-    timed.sort(key=lambda command: ranks.get(command[0], len(ranks)))
-    programs = {n: f"python strategies {c.program}" for n, c in commands.items() if c.program}
+    programs = {n: f"python strategies {c.program}" for n, c in study.commands.items() if c.program}
+    order = [*study.commands, *(name for name, _ in timed)]
+    timed.sort(key=lambda command: order.index(command[0]))
     return [(n, a.replace("{program}", programs.get(n, "{program}"))) for n, a in timed]
 
 
