@@ -67,7 +67,8 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
     assert done.returncode == 0, done.stdout
     *_, line, files, summary = done.stdout.splitlines()
     assert re.fullmatch(
-        rf"holds: {STUDY} hot-log: 0\.\d+ \(0\.\d+ to 0\.\d+\) s, expected at most 2\.0{UNKNOWN}",
+        # On a busy machine the interval is wide, and may contain 0.
+        rf"holds: {STUDY} hot-log: 0\.\d+ \(.+ to .+\) s, expected at most 2\.0{UNKNOWN}",
         line,
     )
     assert summary == "1 of 1 expectation pass"
