@@ -121,7 +121,7 @@ def test_baseline_saved_is_compared_with_later_runs(shared_project, repository):
 
     done = project.tool("baseline", "--name=1.14-old")
     assert done.returncode == 0, done.stdout
-    assert "1 cells in 5 rounds" in done.stdout
+    assert "1 cell in 5 rounds" in done.stdout
     done = project.tool("baseline", "--name=1.14-old")
     assert done.returncode == 1
     assert "never overwritten" in done.stdout
