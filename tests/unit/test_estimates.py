@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
+from unit.synthetic import rows_frame
 from vcsbench.statistics.contract import (
     DEFAULT_LIMITS,
     NOT_SHOWN,
@@ -232,16 +234,15 @@ AXES = ["command", "ra", "format", "cache"]
 BLOCK = ["command", "cache"]
 
 
-def frame_of(*pairs, command="log", flags=""):
-    """Return measurements of cells f1, f2, ... and their duplicates, from lists of their times."""
-    rows = []
-    for number, both in enumerate(pairs, start=1):
-        for suffix, times in zip(("", "~2"), both, strict=True):
-            axes = {"command": command, "ra": "svn", "format": f"f{number}", "cache": "cold"}
-            for round_, elapsed in enumerate(times, start=1):
-                cell = "/".join(axes.values()) + suffix
-                rows.append({"cell": cell, **axes, "round": round_, "elapsed_s": elapsed})
-    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.1, host="here", flags=flags)
+def cell_rows(axes, times, suffix):
+    """Return the measurements of a cell, from its times in rounds 1, 2, 3, ..."""
+    cell = "/".join(axes.values()) + suffix
+    return [{"cell": cell, **axes, "round": n, "elapsed_s": t} for n, t in enumerate(times, 1)]
+
+
+def frame_of(times, times_of_duplicate):
+    axes = {"command": "log", "ra": "svn", "format": "f1", "cache": "cold"}
+    return rows_frame([*cell_rows(axes, times, ""), *cell_rows(axes, times_of_duplicate, "~2")])
 
 
 def made_up(formats=8, rounds=6, sd=0.05, twin_sd=0.0, interaction=0.0, seed=1, commands=4):
@@ -254,18 +255,12 @@ def made_up(formats=8, rounds=6, sd=0.05, twin_sd=0.0, interaction=0.0, seed=1, 
         drift = random.normal(0, 0.3, rounds)
         for number in range(formats):
             shared = random.normal(0, interaction, rounds)
-            for ra in ("svn", "http"):
-                for suffix in ("", "~2"):
-                    axes = {"command": f"c{command}", "ra": ra, "format": f"f{number}"}
-                    axes["cache"] = "cold"
-                    own = random.normal(0, twin_sd / math.sqrt(2))
-                    logs = own + drift + shared + random.normal(0, sd, rounds)
-                    cell = "/".join(axes.values()) + suffix
-                    rows += [
-                        {"cell": cell, **axes, "round": i, "elapsed_s": math.exp(log)}
-                        for i, log in enumerate(logs, start=1)
-                    ]
-    return pd.DataFrame(rows).assign(user_s=0.1, system_s=0.1, host="here", flags="")
+            for ra, suffix in product(("svn", "http"), ("", "~2")):
+                axes = dict(zip(AXES, key(f"c{command}", ra, number), strict=True))
+                own = random.normal(0, twin_sd / math.sqrt(2))
+                logs = own + drift + shared + random.normal(0, sd, rounds)
+                rows += cell_rows(axes, np.exp(logs), suffix)
+    return rows_frame(rows)
 
 
 def key(command="c0", ra="svn", number=0):
@@ -339,13 +334,13 @@ def test_noise_without_duplicates_is_unknown():
     once = noise_of(runs_frame[runs_frame["round"] == 1], AXES, BLOCK)
     assert not once.has_duplicates
     assert once.with_error(OWN, [(key(), key(number=1))]).error == pytest.approx(OWN.error)
-    apart = frame_of(ONE)
+    apart = frame_of(*ONE)
     apart["host"] = np.where(apart["cell"].str.endswith("~2"), "here", "there")
     assert not noise_of(apart, AXES, BLOCK).has_duplicates
 
 
 def test_noise_excludes_invalid_runs():
-    runs_frame = frame_of(ONE)
+    runs_frame = frame_of(*ONE)
     wrong = runs_frame.assign(elapsed_s=9.0, round=runs_frame["round"] + 5, flags="cache-not-cold")
     duplicates = [
         noise_of(f, AXES, BLOCK).duplicates for f in (pd.concat([runs_frame, wrong]), runs_frame)
