@@ -96,6 +96,7 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
         ({"storages": {"disk": "/srv/a\nb"}}, ["`storages.disk`", "control character"]),
         ({"storages": {"disk": "/srv/\x7f"}}, ["`storages.disk`", "control character"]),
         ({"scratch": "/srv/a\tb"}, ["`scratch`", "control character"]),
+        ({"workload": {}}, ["`workload`: '{}' needs at least 1"]),
         ({"workload": {"log": 90}}, ["`workload`: the sum of the weights is 90"]),
         ({"workload": {"jump": 100}}, ["`workload`: no study measures the command jump"]),
     ],
@@ -196,7 +197,7 @@ def bomb(levels):
     [
         *("[" * 100_000, "[" * 1000 + "]" * 1000, bomb(9), "- x\n" * 200_000, "a: &a [*a]"),
         *("a: !!python/object/apply:os.system [true]", "a: \x00", "? {a: b}\n: c\n? ["),
-        "a: [1\nb: 2",
+        *("a: [1\nb: 2", "a: 1\n'a': 2", "x: [{a: 1, b: {a: 1}, a: 1}]"),
     ],
 )
 def test_parse_yaml_hostile_text_is_user_error(text):

@@ -45,6 +45,9 @@ def read_mapping(path: Path) -> dict[str, object]:
     content = read_yaml(path)
     if not isinstance(content, dict | None):
         raise UserError(f"{path}: the file must be a mapping. Write keys with values.")
+    for key in content or {}:
+        if not isinstance(key, str):
+            raise UserError(f"{path}: the key {key!r} is no text. Put it into quotation marks.")
     return content or {}
 
 
@@ -59,7 +62,7 @@ def parse_yaml(text: str, path: str | Path) -> object:
 
 
 def check_yaml_size(text: str | bytes, path: str | Path) -> None:
-    """Raise UserError if the content of a YAML text is too deep or too large.
+    """Raise UserError if the content of a YAML text is too deep or too large, or repeats a key.
 
     The text is parsed and not loaded, because the loader recurses. An alias counts as often as it is
     used.
@@ -67,12 +70,27 @@ def check_yaml_size(text: str | bytes, path: str | Path) -> None:
     open_anchors: list[str | None] = []
     counts = [0]
     of_anchor: dict[str, int] = {}
+    # The keys of each open mapping, None for a sequence, and if its last node is a key.
+    keys: list[set[str] | None] = [None]
+    is_key = [False]
     for event in yaml.parse(text, Loader=LOADER):
+        if isinstance(event, yaml.NodeEvent) and (before := keys[-1]) is not None:
+            is_key[-1] = not is_key[-1]
+            if is_key[-1] and isinstance(event, yaml.ScalarEvent):
+                if event.value in before:
+                    line = f" (line {event.start_mark.line + 1})" if event.start_mark else ""
+                    why = f"the key {event.value!r} is there twice{line}"
+                    raise UserError(f"{path}: {why}. Remove one of the two.")
+                before.add(event.value)
         if isinstance(event, yaml.CollectionStartEvent):
+            keys.append(set() if isinstance(event, yaml.MappingStartEvent) else None)
+            is_key.append(False)
             open_anchors.append(event.anchor)
             counts.append(1)
         elif isinstance(event, yaml.CollectionEndEvent):
             count, anchor = counts.pop(), open_anchors.pop()
+            keys.pop()
+            is_key.pop()
             counts[-1] += count
             if anchor:
                 of_anchor[anchor] = count
@@ -176,7 +194,8 @@ def _keys_in(content: object, location: Keys) -> list[str | int]:
             content = value_at(content, part)
         except LookupError:
             is_last = number + 1 == len(location)
-            if not is_last or part == "[key]" or not isinstance(content, Mapping):
+            is_added = part == "[key]" or str(part).startswith(("dict[", "list["))
+            if not is_last or is_added or not isinstance(content, Mapping):
                 continue
         keys.append(part)
     return keys
