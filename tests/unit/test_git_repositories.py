@@ -328,6 +328,17 @@ def test_git_include_of_a_pipe_is_not_read(work, tmp_path):
     check_read(work, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "subsection", ["[include] path = PIPE #", "[core] commitGraph = true #", "x.[core]"]
+)
+def test_git_extension_with_a_subsection_is_refused(work, tmp_path, subsection):
+    os.mkfifo(tmp_path / "pipe")
+    with (work / ".git/config").open("a") as config:
+        name = subsection.replace("PIPE", str(tmp_path / "pipe"))
+        config.write(f'[extensions "{name}"]\n\ty = z\n')
+    assert "has no extension" in refusal(work)
+
+
 def raw_tree(path, *entries):
     """Write a tree of any modes, names and objects, even if git itself refuses them."""
     data = b"".join(

@@ -27,6 +27,7 @@ MAX_ALTERNATES = 100
 # git needs about 300 bytes for each file of a commit. A tree that holds itself many times has billions.
 MEMORY_BYTES = 4 << 30
 
+_EXTENSION = re.compile(r"[a-z][a-z0-9-]*")
 _HEAD = re.compile(rb"(?:ref:\s*(refs/[^\0]+)|[0-9a-fA-F]{40}.*)", re.DOTALL)
 _ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-7]{3})')
 _LETTERS = dict(zip(b"abfnrtv", b"\a\b\f\n\r\t\v", strict=True))
@@ -323,7 +324,14 @@ class Git:
         text = CONFIGURATION.format(version=version, empty=empty)
         for key, value in settings.items():
             section, _, name = key.partition(".")
-            text += f"\t{name} = {_quoted(value)}\n" if section == "extensions" else ""
+            if section == "extensions":
+                # The name of a subsection can hold the text of any other section.
+                if not _EXTENSION.fullmatch(name):
+                    raise UserError(
+                        f"{self.where}: git has no extension {printable(name[:80])!r}. "
+                        f"Remove its section from {one_line(path)}."
+                    )
+                text += f"\t{name} = {_quoted(value)}\n"
         (self._private / "config").write_bytes(os.fsencode(text))
         # git refuses unknown formats and extensions.
         self.output("rev-parse", "--git-dir", remedy=MEND)
