@@ -301,6 +301,14 @@ def test_vcsbench_ended_by_a_signal_removes_its_files(tmp_path, number):
     assert [path.name for path in tmp_path.iterdir()] == ["begun"]
 
 
+def test_run_lock_of_a_killed_run_is_removed_with_the_options_of_the_run(checkout):
+    (checkout.folder / "snakemakes-lock").touch()
+    done = checkout.run("--repository", checkout.folder)
+    calls = [("--unlock" in words, options) for words, options in checkout.calls()]
+    options = {"repository": str(checkout.folder)}
+    assert (done.returncode, calls) == (0, [(n == 1, options) for n in range(3)])
+
+
 def test_run_with_closed_output_keeps_its_exit_code(checkout):
     for words, code in ((), 0), (("fail",), 3):
         argv = ["bash", "-c", 'exec "$@" >&-', "-", checkout.folder / "vcsbench", "run"]

@@ -183,17 +183,16 @@ class Snakemake:
         status = self._run(command)
         if status and locked.exists() and self.lock:
             # With the checkout's lock no other Snakemake works here: a killed run left its lock.
-            self._tidy("--unlock")
-            if files := last_result(self.root):
+            self._tidy(files, "--unlock")
+            if results := last_result(self.root):
                 # The killed Snakemake may not have recorded this cell-round.
-                self._tidy("--cleanup-metadata", *files)
+                self._tidy(files, "--cleanup-metadata", *results)
             status = self._run(command)
         return status
 
-    def _tidy(self, *arguments: str) -> None:
-        files = [CONFIGURATION, *self.configfiles]
+    def _tidy(self, configfiles: Sequence[str], *arguments: str) -> None:
         subprocess.run(
-            ["snakemake", *arguments, "--configfile", *files],
+            ["snakemake", *arguments, "--configfile", CONFIGURATION, *configfiles],
             cwd=self.root,
             env=self.environment,
             stdin=subprocess.DEVNULL,
