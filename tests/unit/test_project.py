@@ -103,10 +103,10 @@ def test_names_in_studies_are_those_of_their_table(names, table):
 
 
 @pytest.mark.parametrize("key", ["scratch", "storages"])
-@pytest.mark.parametrize("kind", ["file", "pipe", "missing"])
+@pytest.mark.parametrize("kind", ["file", "pipe", "missing", "long"])
 def test_project_folder_that_is_none_is_refused(tmp_path, key, kind):
-    path = tmp_path / "x" / "y" if kind == "missing" else tmp_path / "x"
-    if kind != "missing":
+    path = tmp_path / {"missing": "x/y", "long": "x" * 300}.get(kind, "x")
+    if kind in ("file", "pipe"):
         os.mkfifo(path) if kind == "pipe" else path.touch()
     keys = {"scratch": str(path)} if key == "scratch" else {"storages": {"disk": str(path)}}
     project = Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT])

@@ -111,13 +111,13 @@ class _Reader:
 
     def _folder(self, keys: list[str], text: str) -> str:
         folder = self._path(text)
-        if not folder.is_dir():
+        if not os.path.isdir(folder):  # is_dir() raises for long names
             text = f"{folder}: no such folder. Build there first, or remove the build."
             raise self.error(keys, text)
         return str(folder)
 
     def _environment(self, keys: list[str], file: Path) -> tuple[Programs, dict[str, str]]:
-        if not file.is_file():
+        if not os.path.isfile(file):
             raise self.error(keys, f"{file}: no such file. Use the file of a conda environment.")
         content = read_yaml(file)
         if not isinstance(content, Mapping) or not content.get("dependencies"):

@@ -112,7 +112,7 @@ class Project:
         folders |= {("storages", name): settings.storages[name] for name in sorted(storages)}
         for keys, configured in folders.items():
             folder = workdir.resolve(configured, self.root)
-            if not folder.is_dir():
+            if not os.path.isdir(folder):  # is_dir() raises for long names
                 raise self.config.error(keys, f"{folder}: no such folder. Make it, or use another.")
             if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
                 raise self.config.error(keys, f"{folder}: cannot be written. Use another folder.")
