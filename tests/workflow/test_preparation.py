@@ -111,7 +111,7 @@ def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk
     else:
         target, line = module / "copies.py", "        if jobs:\n            _make_batch("
     text = target.read_text()
-    assert text.count(line) == 1
+    assert text.count(f"\n{line}") == 1
     hog = full / "mine"
     taking = (
         f'__import__("subprocess").run(["{sys.executable}", "{project.path}/fill.py"], check=True)'
@@ -119,7 +119,7 @@ def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk
     if where == "scratch":  # the empty repository is loaded before
         taking = f'source.kind == "empty" or {taking}'
     indent = line[: len(line) - len(line.lstrip())]
-    target.write_text(text.replace(line, f"{indent}{taking}\n{line}"))
+    target.write_text(text.replace(f"\n{line}", f"\n{indent}{taking}\n{line}"))
     (project.path / "fill.py").write_text(
         "import os, sys\n"
         f"os.path.exists({str(hog)!r}) and sys.exit()\n"
