@@ -82,6 +82,7 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
         ({"rounds": "five"}, ["mine.yaml", "`rounds`", "'five' must be a whole number"]),
         ({"grid": {SAN: {"include": [{"cache": 3}]}}}, [f"`grid.{SAN}.include[0].cache`"]),
         ({"grid": {"mine": {"include": [{}]}}}, ["`grid.mine`: no such file"]),
+        ({"grid": {"m" * 300: {"include": [{}]}}}, ["no such file"]),
         (
             {"minutes": {"fsfs-san-2041": 5, "default": 1}},
             ["`minutes.fsfs-san-2041`: no such file"],

@@ -188,7 +188,7 @@ def _check_length(config: Config) -> None:
 
 def _check_studies(config: Config) -> None:
     for word in (ALL, DEFAULT):
-        if (path := config.root / STUDIES / f"{word}.yaml").exists():
+        if os.path.exists(path := config.root / STUDIES / f"{word}.yaml"):
             raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
     for name, study in config.studies.items():
         if not STUDY_NAME.fullmatch(name):
@@ -212,7 +212,7 @@ def _check_studies(config: Config) -> None:
         keys = ["repositories", repository, "studies"]
         named += [(keys, name) for name in definition.studies or ()]
     for keys, name in named:
-        if not (config.root / STUDIES / f"{name}.yaml").exists():
+        if not os.path.exists(config.root / STUDIES / f"{name}.yaml"):
             text = f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
             raise config.error(keys, text)
 
