@@ -6,6 +6,7 @@ file has a line each minute. Control characters in the output of programs are es
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -51,6 +52,14 @@ SHOWN = (
 REPEATED = ("RuleException:", "Error in rule", "WorkflowError:\nAt least one job")
 LOCKED_MESSAGE = "Directory cannot be locked"
 TRACEBACK, PERSISTENCE = "Traceback (most recent call last)", "/snakemake/persistence/"
+ERRNO = re.compile(r"\w+: \[Errno (\d+)\]")
+REMEDIES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free space, and run again."),
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS),
+        "Check the permissions and whether the file system is read-only.",
+    ),
+}
 # The place in our own code where an error in the configuration was found.
 PLACE = re.compile(
     r'^WorkflowError in file ".*/rules/common\.smk", line \d+:\n|\n  File ".*", line \d+, in <module>$'
@@ -281,12 +290,14 @@ def message(text: str) -> str:
 
 def _describe_crash(traceback: str) -> str:
     error = traceback.rstrip().splitlines()[-1]
-    if PERSISTENCE in traceback:
+    number = ERRNO.match(error)
+    if PERSISTENCE in traceback and not number:
         return (
             f".snakemake: Snakemake cannot read its records of earlier jobs: {error}. Remove the folders "
             "metadata, incomplete and locks there, and run again: results stay."
         )
-    return f"Snakemake failed: {error}. The newest log in the folder .snakemake has more."
+    log = "The newest log in the folder .snakemake has more."
+    return f"Snakemake failed: {error}. {REMEDIES.get(int(number[1]), log) if number else log}"
 
 
 def other_holder() -> Holder | None:
