@@ -156,7 +156,7 @@ def add(name):
     return lambda members: members.update({name: b"x"})
 
 
-FOREIGN = "does not belong in a bundle"
+FOREIGN = "does not belong in a bundle. Nothing is unpacked."
 
 
 def climb(members):
@@ -185,6 +185,27 @@ def test_unpack_changed_archive_is_refused(packed, tmp_path, change, expected):
     change(members := members_of(packed))
     archive = write_archive(members, tmp_path / "other.tar.gz")
     assert expected in error_of(archive, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected", "other"),
+    [
+        ({"layout": 2}, "layout 2", "Ask for"),
+        ({"layout": 2, "files": [], "studies": None}, "layout 2", "Ask for"),
+        ({"layout": "3.1", "vcsbench": ["9"]}, "layout 3.1", "Ask for"),
+        ({"layout": None}, "layout None", "Ask for"),
+        ({"vcsbench": 9}, "`vcsbench`: ", "packed it"),
+        ({"studies": [1]}, "`studies.0`: ", "packed it"),
+        ({"studies": ["other"]}, "no page of other", "packed it"),
+    ],
+)
+def test_import_other_manifest_has_one_remedy(packed, tmp_path, changed, expected, other):
+    members = members_of(packed)
+    manifest = json.loads(members[bundle.MANIFEST]) | changed
+    members[bundle.MANIFEST] = json.dumps(manifest).encode()
+    text = error_of(write_archive(members, tmp_path / "a.tar.gz"), tmp_path)
+    assert expected in text and other not in text
+    assert ("is damaged" in text) == ("layout" not in changed)
 
 
 @pytest.mark.parametrize("size", [0, 10, 5000, -100, None])

@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Self, TypeGuard
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+from pydantic_core import from_json
 
 from vcsbench import __version__, words
 from vcsbench.config.definitions import GLOSSARY
@@ -89,11 +90,6 @@ class Manifest(BaseModel):
 
     @model_validator(mode="after")
     def _can_be_shown(self) -> Self:
-        if self.layout != LAYOUT:
-            raise ValueError(
-                f"the bundle has layout {self.layout}, and this vcsbench ({__version__}) knows {LAYOUT}. "
-                f"Import it with the version that packed it ({self.vcsbench})"
-            )
         for study in self.studies:
             if f"results/page/{study}.json" not in self.files:
                 raise ValueError(f"it has no page of {study}")
@@ -280,12 +276,27 @@ def _manifest(first: archives.Member | None, archive: str) -> Manifest:
     content = b"".join(first.content)
     _check_json(content, MANIFEST)
     try:
-        return Manifest.model_validate_json(content)
+        manifest = from_json(content)
+        # Another layout may have other fields.
+        if isinstance(manifest, dict) and manifest.get("layout", LAYOUT) != LAYOUT:
+            layout, packer = (one_line(manifest.get(key), 40) for key in ("layout", "vcsbench"))
+            raise UserError(
+                f"{archive}: the bundle has layout {layout}, and this vcsbench ({__version__}) knows "
+                f"{LAYOUT}. Import it with the version that packed it ({packer})."
+            )
+        return Manifest.model_validate(manifest)
     except ValidationError as error:
-        reason = one_line(error.errors()[0]["msg"].removeprefix("Value error, "))
-        raise UserError(
-            f"{archive}: its manifest is damaged: {reason}. Ask for the bundle again."
-        ) from None
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))
+        reason = fault["msg"].removeprefix("Value error, ")
+        if fault["loc"][-1:] == ("[key]",):
+            raise UserError(f"{archive}: {one_line(reason)}. Nothing is unpacked.") from None
+        reason = f"`{place}`: {reason}" if place else reason
+    except ValueError as error:
+        reason = str(error)
+    raise UserError(
+        f"{archive}: its manifest is damaged: {one_line(reason)}. Ask for the bundle again."
+    )
 
 
 def _check_files(folder: Path, names: Iterable[str]) -> None:
