@@ -165,6 +165,21 @@ def test_capture_over_time_limit_ends_the_command_and_its_children(tmp_path, sta
     wait_for_end(["sleep", "61.25"])
 
 
+@STARTS
+def test_capture_interrupted_ends_the_command_and_its_children(tmp_path, start):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_capture(tmp_path, "sh", "-c", f"{start}sleep 62.75; true")
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    wait_for_end(["sleep", "62.75"])
+
+
 def test_capture_child_in_another_session_stays_and_is_not_awaited(tmp_path, monkeypatch):
     monkeypatch.setattr("vcsbench.measure.runs.TRACER_LIMIT_S", 0.1)
     monkeypatch.chdir(tmp_path)

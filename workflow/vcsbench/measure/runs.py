@@ -262,6 +262,12 @@ def capture(
         with process.stdout as stream:
             return read_output(stream)
 
+    def end_writers() -> None:
+        """End the process, its group, and then all others that hold its output."""
+        processes.kill_group(process.pid)
+        if not wait([reading], CHILD_LIMIT_S).done:
+            processes.send(processes.holders(output), signal.SIGKILL)
+
     with log.open("wb") as errors, open(stdin or os.devnull, "rb") as given:
         process = processes.start(
             argv, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=environment
@@ -278,9 +284,7 @@ def capture(
         is_parent_gone = any(fd in ready for fd in watched)
         # End a process that takes too long, or whose cell nobody waits for, and all that hold its output.
         if not ready or is_parent_gone or not wait([reading], CHILD_LIMIT_S).done:
-            processes.kill_group(process.pid)
-            if not wait([reading], CHILD_LIMIT_S).done:
-                processes.send(processes.holders(output), signal.SIGKILL)
+            end_writers()
         work = reading.result()
         # Before waitid, which would take the tracer's stops for the end. A child that stays is not awaited.
         tracer.join(TRACER_LIMIT_S)
@@ -288,7 +292,8 @@ def capture(
         io = processes.io_counts([process.pid])
     finally:
         os.close(ended)
-        processes.kill_group(process.pid)
+        # After an exception, such as one of a signal, the output may still be held open.
+        end_writers()
         reader.shutdown()
         tracer.join(TRACER_LIMIT_S)
         process.wait()
