@@ -64,6 +64,16 @@ def test_pictures_of_findings_have_numbers_on_their_axis(results):
     assert re.findall(r">([\d.]+x)<", picture) == ["0.5x", "0.7x", "1x", "1.5x", "2x"]
 
 
+@pytest.mark.parametrize(
+    ("expect", "expected"), [({"at_least": 0}, "at least 0x"), ({"at_most": 0}, "at most 0x")]
+)
+def test_expected_range_that_ends_at_zero_is_in_words(results, expect, expected):
+    row = next(row for row in results.findings if row["id"] == NAME)
+    definitions = {NAME: {**results.definitions[NAME], "expect": expect}}
+    (view,) = finding_views(results, [row], definitions, [])
+    assert view.expected == expected
+
+
 def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(results):
     scale, version = view_of(views_of(results)).steps
     assert scale == ("smaller scale", "0.1", "", LARGER)

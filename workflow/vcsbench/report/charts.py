@@ -90,8 +90,8 @@ def finding_picture(
     if not values:
         return ""
     axis = LogAxis(min(values) / 1.25, max(values) * 1.25)
-    left = axis.x(low) if low and low > 0 else MARGIN / 2
-    right = axis.x(high) if high and high > 0 else WIDTH - MARGIN / 2
+    left = MARGIN / 2 if low is None else axis.x(low)
+    right = WIDTH - MARGIN / 2 if high is None else axis.x(high)
     above, below, bottom = 9, 25, 35
     parts = [_rect(left, right, "band", bottom)]
     if axis.low < 1 < axis.high:

@@ -122,7 +122,7 @@ def finding_views(
         expected, published, measured = (
             _written(row[name], unit) for name in ("expected", "published", "measured")
         )
-        if any(bounds):
+        if any(bound is not None for bound in bounds):
             expected = _range(bounds, unit)
         verdict = contract.verdict_for_reader(row)
         steps, notes = _steps(results, definition, row, verdict)
