@@ -103,12 +103,26 @@ def test_undecided_over_time_counts_by_table():
 
 
 @pytest.mark.parametrize(
-    ("more", "left_s", "why"),
-    [([0, 0], 900, ALL_DECIDED), ([4, 0], 5, TIME_IS_UP), ([math.inf, 0], 900, UNREACHABLE)],
+    ("more", "result", "left_s", "why"),
+    [
+        ([0, 0], EQUAL, 900, ALL_DECIDED),
+        ([4, 0], EQUAL, 5, TIME_IS_UP),
+        ([math.inf, 0], UNDECIDED, 900, UNREACHABLE),
+        # It is precise enough, but not called.
+        ([0, 0], UNDECIDED, 900, UNREACHABLE),
+    ],
 )
-def test_allocate_rounds_without_rounds_has_reason(more, left_s, why):
-    comparisons = [comparison("a", rounds) for rounds in more]
+def test_allocate_rounds_without_rounds_has_reason(more, result, left_s, why):
+    comparisons = [comparison("a", rounds, result=result) for rounds in more]
     assert allocate_rounds(comparisons, {"a": 10}, left_s) == ({}, why)
+
+
+def test_undecided_comparison_that_more_rounds_do_not_decide_stays_undecided():
+    comparisons = [comparison("a", more) for more in (0, 3, math.inf)]
+    breakdown = TimeBreakdown(blocks={"a": BlockTime(5, 50, 0)})
+    report = budget_report(comparisons, breakdown, 5, LIMITS, 0.01)
+    assert report["more_rounds"] == [3]
+    assert [moment["left"] for moment in report["outlook"]] == [{"t": 3}, {"t": 2}]
 
 
 @pytest.mark.parametrize(

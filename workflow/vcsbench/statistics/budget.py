@@ -59,6 +59,11 @@ class Comparison:
     result: str
     more: float
 
+    @property
+    def is_reachable(self) -> bool:
+        """Return True if more rounds make it precise enough."""
+        return 0 < self.more < math.inf
+
 
 def comparisons_of(
     tables: Mapping[str, pd.DataFrame],
@@ -110,8 +115,8 @@ class BlockGroup:
     @property
     def needed(self) -> list[int]:
         """Return the further rounds of each comparison that is not precise enough, the fewest first."""
-        finite = [int(c.more) for c in self.comparisons if c.more < math.inf]
-        return sorted(more - self.rounds for more in finite if more > self.rounds)
+        needed = (int(c.more) - self.rounds for c in self.comparisons if c.is_reachable)
+        return sorted(rounds for rounds in needed if rounds > 0)
 
     @property
     def precise_per_second(self) -> float:
@@ -182,10 +187,10 @@ def allocate_rounds(
     for part in (min(seconds, max(seconds / 2, MIN_BATCH_S)), seconds):
         if rounds := allocate(comparisons, round_s, part):
             return rounds, ""
-    needed = [c.more for c in comparisons if c.more]
-    if any(more < math.inf for more in needed):
+    if any(c.is_reachable for c in comparisons):
         return Counter(), TIME_IS_UP
-    return Counter(), UNREACHABLE if needed else ALL_DECIDED
+    is_open = any(c.result == UNDECIDED for c in comparisons)
+    return Counter(), UNREACHABLE if is_open else ALL_DECIDED
 
 
 def budget_report(
@@ -220,7 +225,7 @@ def budget_report(
         },
         # The further rounds of all cells that decide each undecided comparison.
         "more_rounds": sorted(
-            int(c.more) for c in comparisons if c.result == UNDECIDED and c.more < math.inf
+            int(c.more) for c in comparisons if c.result == UNDECIDED and c.is_reachable
         ),
         "outlook": [
             {"seconds": round(seconds, 1), "left": undecided}
