@@ -140,7 +140,7 @@ def table_comparisons(error, *commands, limits=LIMITS, **change):
     row = {"baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY, "error": error}
     row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
-    table = pd.DataFrame([{"command": command, **row, **change} for command in commands])
+    table = pd.DataFrame([{"command": command, **row} for command in commands]).assign(**change)
     return comparisons_of({"t": table}, {"t": {"compare": compare}}, ["command"], limits)
 
 
@@ -167,6 +167,19 @@ def test_comparison_that_is_mostly_start_up_is_offered_no_rounds(share, call, re
     assert report["tables"]["t"] == {**dict.fromkeys(RESULTS, 0), result: 1}
     is_open = result == UNDECIDED
     assert (len(report["outlook"]), len(report["more_rounds"])) == (1 + is_open, is_open)
+
+
+def test_comparisons_have_the_level_of_their_table_without_rejected_rows_of_fixed_cost():
+    each = 15
+    open_rows, small = ([f"{kind}{n}" for n in range(each)] for kind in ("open", "small"))
+    change = {
+        "ratio": [1.0] * each + [3.0] * each,
+        "call": [TOO_NOISY] * each + [""] * each,
+        "fixed_share": [0.1] * each + [0.6] * each,
+    }
+    both = table_comparisons(0.06, *open_rows, *small, **change)
+    alone = table_comparisons(0.06, *open_rows)
+    assert [c.more for c in both[:each]] == [c.more for c in alone]
 
 
 BEGAN = datetime(2026, 11, 22, 4, 0, 0)

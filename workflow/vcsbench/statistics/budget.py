@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from vcsbench.evidence.measurements import TimeBreakdown
+from vcsbench.metrics import metric_in
 from vcsbench.plan.result_state import block_name
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
@@ -31,11 +32,12 @@ from vcsbench.statistics.contract import (
     UNDECIDED,
     UNREACHABLE,
     Limits,
+    is_difference,
     result_of,
     scatter_pct,
 )
 from vcsbench.statistics.estimates import t_quantile
-from vcsbench.statistics.multiple_testing import EQUIVALENCE_ALPHA, holm_level
+from vcsbench.statistics.multiple_testing import EQUIVALENCE_ALPHA, add_calls, holm_level
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,9 +75,17 @@ def comparisons_of(
 ) -> list[Comparison]:
     comparisons = []
     for name, table in tables.items():
-        rows = table[table["ratio"].notna()].to_dict("records")
-        level = holm_level(sum(result_of(row) != DIFFERENT for row in rows))
-        axis = definitions[name]["compare"]["axis"]
+        table = table[table["ratio"].notna()]
+        rows, definition = table.to_dict("records"), definitions[name]
+        # A row that is mostly fixed cost has no call, but Holm's correction may have rejected it.
+        calls = add_calls(table, metric_in(definition).calls, limits)["call"]
+        level = holm_level(
+            sum(
+                result_of(row) != DIFFERENT and not is_difference(call)
+                for row, call in zip(rows, calls, strict=True)
+            )
+        )
+        axis = definition["compare"]["axis"]
         for row in rows:
             where = {key: row.get(key) for key in block}
             blocks = frozenset(block_name(block, {**where, axis: row[side]}) for side in SIDES)
