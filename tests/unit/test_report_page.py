@@ -204,9 +204,30 @@ def test_combination_has_most_commands_then_the_smallest_worst_loss(results):
     noisy = replace(noisy, situations=[*noisy.situations, situation("export", "svn", (7, 1))])
     (svn,) = combinations_of(replace(results, advice=noisy))
     assert svn.values == {"format": "f7"} and svn.text.endswith("row below, undecided in 1")
+    assert svn.text.startswith("not called slower than")
     partial = replace(advice, situations=[*situations, situation("check", "http", (5, 1))])
     made = combinations_of(replace(results, advice=partial))[0]
     assert made.values == {"format": "f7"} and made.text.endswith("(measured in 3 of 4)")
+
+
+@pytest.mark.parametrize(
+    ("f7", "best", "text"),
+    [
+        (1.03, "f7", "at most 3 % slower than the best of each row below"),
+        (1.4, "f6", "not called slower than the best of each row below, undecided in 1"),
+    ],
+)
+def test_combination_that_is_undecided_counts_with_its_measured_ratio(results, f7, best, text):
+    f6 = Choice({"format": "f6"}, 1.3, 1.3)
+    choices = [Choice({"format": "f8"}, 1), f6, Choice({"format": "f7"}, f7, f7, is_slower=True)]
+    equal = [Choice({"format": "f6"}, 1), Choice({"format": "f7"}, 1)]
+    situations = [
+        Situation({"command": command, "ra": "svn"}, of)
+        for command, of in (("log", choices), ("export", equal))
+    ]
+    advice = replace(results.advice, situations=situations)
+    (combination,) = combinations_of(replace(results, advice=advice))
+    assert (combination.name, combination.text) == (best, text)
 
 
 def test_overview_and_situations_have_all_commands_and_their_best_combination(page):

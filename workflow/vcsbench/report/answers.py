@@ -337,7 +337,8 @@ def situations_of(results: Results) -> list[tuple[str, Where, Situation]]:
 def combinations_of(results: Results) -> list[Combination]:
     """Return the recommended combination of each scenario.
 
-    Of the combinations that most commands have, it has the smallest worst regret.
+    Of the combinations that most commands have, it has the smallest worst regret. A ratio above the
+    smallest effect worth noting counts as measured, even if it is undecided.
     """
     operation, made = (results.study.command_axis, "cache"), []
     notable = 1 + results.advice.min_effect_pct / 100
@@ -348,17 +349,19 @@ def combinations_of(results: Results) -> list[Combination]:
         regrets: dict[tuple[tuple[str, str], ...], list[float]] = {}
         for choice_ in (c for n in members for c in answered[n].choices):
             key = tuple(choice_.values.items())
-            regrets.setdefault(key, []).append(choice_.ratio if choice_.is_slower else 1.0)
+            is_regret = choice_.is_slower or choice_.ratio > notable
+            regrets.setdefault(key, []).append(choice_.ratio if is_regret else 1.0)
         best = min(
             regrets,
             key=lambda c: (-len(regrets[c]), round(max(regrets[c]), 6), math.prod(regrets[c])),
         )
-        known, worst = len(regrets[best]), max(regrets[best])
-        text = f"at most {factor(worst)} slower than" if worst > 1 else "as fast as"
+        of_best = [c for n in members for c in answered[n].choices if c.values == dict(best)]
+        known, worst = len(of_best), max((c.ratio for c in of_best if c.is_slower), default=1.0)
+        undecided = sum(not c.is_slower and c.ratio > notable for c in of_best)
+        text = "not called slower than" if undecided else "as fast as"
+        text = f"at most {factor(worst)} slower than" if worst > 1 else text
         text += " the best of each row below"
         text += f" (measured in {known} of {len(members)})" if known < len(members) else ""
-        of_best = [c for n in members for c in answered[n].choices if c.values == dict(best)]
-        undecided = sum(not c.is_slower and c.ratio > notable for c in of_best)
         text += f", undecided in {undecided}" if undecided else ""
         where = wheres[members[0]]
         label, values = values_label(where, shown), dict(best)
