@@ -147,10 +147,17 @@ def test_report_arguments_reach_snakemake_in_order(checkout):
     checkout.make("report", "CORES=1", "REPO=/r", arguments)
     ((words, _),) = checkout.calls()
     assert words == [
-        *("--cores", "1", "--config", "rounds=2", "--forcerun", "cell", "all"),
+        *("--config", "rounds=2", "--cores", "1", "--forcerun", "cell", "all"),
         *("--configfile", str(checkout.folder / "a.yaml"), ".vcsbench/options.json"),
         *("--logger", "vcsbench"),
     ]
+
+
+@pytest.mark.parametrize("first", [["--config", "a=1", "b=2"], ["-C", "a=1", "--config=b=2"]])
+def test_run_merges_repeated_config(checkout, first):
+    checkout.run(*first, "-k", "--config", "rounds=11")
+    ((words, _),) = checkout.calls()
+    assert words[:7] == ["--config", "a=1", "b=2", "rounds=11", "--cores", "all", "-k"]
 
 
 @pytest.mark.parametrize("action", ["run", "plan"])

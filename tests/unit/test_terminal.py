@@ -77,7 +77,7 @@ def test_next_command_takes_at_most_a_day(seconds, shown):
         ([1, 895], "-n", "make report ARGS='-n --config rounds=6': 2 min more decide 1 of 10"),
         ([895], "", ""),
         ([], "", ""),
-        ([1], "--config seed=2", ""),
+        ([1], "-C seed=2", "make report ARGS='-C seed=2 --config rounds=6': 2 min"),
     ],
 )
 def test_next_command_of_a_session_with_rounds_has_more_rounds(more, arguments, command):
@@ -124,6 +124,7 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
         ("--config measure=nothing seed=2", "make report ARGS='--config seed=2'"),
         ("--config seed=2 measure=nothing -n", "make report ARGS='--config seed=2 -n'"),
         ("-n --config measure=nothing --quiet", "make report ARGS='-n --quiet'"),
+        ("-C measure=nothing -n --config=measure=nothing", "make report ARGS=-n"),
         ("'", "make report"),
     ],
 )

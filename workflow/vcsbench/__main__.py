@@ -41,11 +41,14 @@ def main(arguments: list[str]) -> int:
         print(f"vcsbench {options.action}: unknown arguments: {unknown}", file=sys.stderr)
         return MISCONFIGURED
     options.others = [argument for argument in others if argument != "--"]
+    # Snakemake keeps only the last of several `--config`. A flag must end its values.
+    options.snakemake = ["--config", *options.config] if options.config else []
+    options.snakemake += ["--cores", options.cores] if options.forwards else []
     os.environ["VCSBENCH_COMMAND"] = shlex.join(["vcsbench", *arguments])
     try:
         # Paths of the command line are relative to the user's folder, all others to the checkout.
         keys = configuration(options)
-        _snakemake_keys(options.others)
+        _snakemake_keys(options.config)
         options.configfiles = [os.path.abspath(file) for file in options.configfile]
         os.chdir(ROOT)
         act: Callable[[argparse.Namespace, Keys], int] = options.act
@@ -97,7 +100,7 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
 
     if is_url(keys.get("repository", "")):
         detect(keys["repository"])
-    arguments = ["--cores", options.cores, *(["--dry-run"] * options.dry_run), *options.others]
+    arguments = [*options.snakemake, *(["--dry-run"] * options.dry_run), *options.others]
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments)
     if not options.dry_run and status < 128:
@@ -120,7 +123,7 @@ def published_tables(options: argparse.Namespace, keys: Keys) -> int:
     """Compute the tables of the published studies from their published numbers."""
     from vcsbench.run.workflow import run as run_workflow
 
-    arguments = ["--cores", options.cores, *options.others, "published"]
+    arguments = [*options.snakemake, *options.others, "published"]
     return run_workflow(ROOT, keys, options.configfiles, arguments)
 
 
@@ -298,30 +301,27 @@ def _studies_of_run(options: argparse.Namespace, keys: Keys) -> list[str]:
     from vcsbench.config.configuration import load_config
 
     try:
-        config, files = _configuration(options, {**keys, **_snakemake_keys(options.others)})
+        config, files = _configuration(options, {**keys, **_snakemake_keys(options.config)})
         return [*load_config(config, ROOT, files).studies]
     except UserError:
         return []
 
 
-def _snakemake_keys(arguments: Sequence[str]) -> Keys:
+def _snakemake_keys(pairs: Sequence[str]) -> Keys:
     """Return the keys of Snakemake's `--config`. One without a value would be a traceback there."""
     from vcsbench.config.validation import parse_yaml
 
-    keys, is_key = {}, False
-    for argument in arguments:
-        if argument.startswith("-"):
-            is_key = argument in ("--config", "-C")
-        elif is_key:
-            name, mark, value = argument.partition("=")
-            if not mark:
-                raise UserError(
-                    f"--config: {argument!r} has no value. Write KEY=VALUE, such as --config rounds=5."
-                )
-            try:
-                keys[name] = parse_yaml(value, "--config")
-            except UserError:  # Snakemake takes it for text
-                keys[name] = value
+    keys: Keys = {}
+    for pair in pairs:
+        name, mark, value = pair.partition("=")
+        if not mark:
+            raise UserError(
+                f"--config: {pair!r} has no value. Write KEY=VALUE, such as --config rounds=5."
+            )
+        try:
+            keys[name] = parse_yaml(value, "--config")
+        except UserError:  # Snakemake takes it for text
+            keys[name] = value
     return keys
 
 
@@ -360,7 +360,7 @@ def _parser() -> argparse.ArgumentParser:
             description=text + " Other arguments go to Snakemake." * forwards,
             allow_abbrev=False,
         )
-        added.set_defaults(act=act, forwards=forwards)
+        added.set_defaults(act=act, forwards=forwards, config=[])
         flag = added.add_argument
         files = "a file with configuration keys, over config/config.yaml"
         flag(
@@ -377,6 +377,14 @@ def _parser() -> argparse.ArgumentParser:
         flag("--study", metavar="NAME", help="a study, several with commas, or all")
         if forwards:
             flag("--cores", default="all", help="cores for the preparation (default: all)")
+            flag(
+                "--config",
+                "-C",
+                nargs="+",
+                action="extend",
+                metavar="KEY=VALUE",
+                help="configuration keys, over those of all files",
+            )
         return added
 
     for act in (run, check):

@@ -97,11 +97,10 @@ def next_step(account: Row, given: Mapping[str, str]) -> tuple[str, str] | None:
         return None
     now, last = outlook[0][1], outlook[-1][1]
     seconds, left, rounds = next(m for m in outlook if 4 * (m[1] - last) <= now - last)
-    arguments = given.get("ARGS", "")
-    if not seconds or left >= now or (rounds and "--config" in shlex.split(arguments)):
+    if not seconds or left >= now:
         return None
     if rounds:
-        more = {"ARGS": f"{arguments} --config rounds={rounds}".strip()}
+        more = {"ARGS": f"{given.get('ARGS', '')} --config rounds={rounds}".strip()}
     else:
         minutes = math.ceil(account["studies"] * (account["taken_s"] + seconds) / 60)
         more = {"MINUTES": str(minutes)}
@@ -182,11 +181,13 @@ def variables_of(command: str, study: str = "") -> dict[str, str]:
         flag, is_whole, value = argument.partition("=")
         if flag in FLAGS:
             given[FLAGS[flag]] = value if is_whole else next(arguments, "")
-        elif argument not in (MEASURE_NOTHING, "--report-only"):
+        elif argument.removeprefix("--config=") not in (MEASURE_NOTHING, "--report-only"):
             others.append(argument)
     # `--config` without a value is an error.
     pairs = zip(others, [*others[1:], "-"], strict=False)
-    given["ARGS"] = shlex.join(a for a, b in pairs if a != "--config" or not b.startswith("-"))
+    given["ARGS"] = shlex.join(
+        a for a, b in pairs if a not in ("--config", "-C") or not b.startswith("-")
+    )
     given["STUDY"] = study or given.get("STUDY", "")
     return {name: given[name] for name in (*FLAGS.values(), "ARGS") if name and given.get(name)}
 
