@@ -104,8 +104,12 @@ def test_work_has_no_password_of_a_url_and_the_job_has(tmp_path, monkeypatch):
     config = NodeWork.read(tmp_path, 1).config
     assert config["repositories"]["it"]["url"] == hidden
     assert run.raw["repositories"]["it"]["url"] == url
+    for environment in ({}, {"it": hidden}):
+        monkeypatch.setenv(sources.URLS, json.dumps(environment))
+        with pytest.raises(UserError, match=r"`repositories\.it\.url`: .*--export=ALL"):
+            sources.restore_urls(config["repositories"])
     monkeypatch.setenv(sources.URLS, json.dumps({"it": url}))
-    sources.set_urls(config, sources.urls_of_job())
+    sources.restore_urls(config["repositories"])
     assert config["repositories"]["it"]["url"] == url
 
 

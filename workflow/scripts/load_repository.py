@@ -18,10 +18,9 @@ snakemake: Any
 def main() -> None:
     """Load, and write the record. Nothing of a failed load is kept."""
     params, repo = snakemake.params, snakemake.wildcards.repo
-    definition = dict(params.definition)
-    if "url" in definition:
-        definition["url"] = sources.urls_of_job()[repo]
-    source = sources.open_source(repo, definition)
+    definitions = {repo: params.definition}
+    sources.restore_urls(definitions)
+    source = sources.open_source(repo, definitions[repo])
     source.check()
     scratch = WorkDir(params.scratch, params.root)
     storages = {

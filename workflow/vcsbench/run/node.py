@@ -28,7 +28,7 @@ from vcsbench.run.cluster import (
 from vcsbench.run.job import exit_on_signals
 from vcsbench.run.project import BLOCKS, Project
 from vcsbench.run.workflow import RUN_ROOT
-from vcsbench.sources import set_urls, urls_of_job
+from vcsbench.sources import restore_urls
 
 CLASS = f"{FOLDER}/node-class.json"
 CONFIG = ".vcsbench/node.json"
@@ -90,7 +90,7 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
     folder = make_node_folder(root, assignment.job, node)
     (folder / CONFIG).parent.mkdir(exist_ok=True)
     write_json(folder / CONFIG, work.config)
-    set_urls(work.config, urls_of_job())
+    restore_urls(work.config["repositories"])
     project = Project(work.config, folder, [folder / "config" / "config.yaml", folder / CONFIG])
     if reason := _difference(root, node, work, project):
         assignment.reject(node, reason)

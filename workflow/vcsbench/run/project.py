@@ -257,7 +257,7 @@ def open_project(
     # A node measures its job as a workstation does.
     is_node = BLOCKS in os.environ
     if is_node:
-        sources.set_urls(raw, sources.urls_of_job())
+        sources.restore_urls(raw["repositories"])
     is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(copy.deepcopy(raw), root, paths, deployed, is_cluster)
     os.environ[sources.URLS] = json.dumps(sources.hide_urls(raw))

@@ -163,18 +163,25 @@ def own_repository(
 
 def hide_urls(config: dict[str, Any]) -> dict[str, str]:
     """Hide the passwords of URLs in a configuration. Return the URLs by repository."""
-    urls = {name: d["url"] for name, d in config["repositories"].items() if d.get("url")}
-    set_urls(config, {name: hide_password(url) for name, url in urls.items()})
-    return urls
-
-
-def set_urls(config: dict[str, Any], urls: Mapping[str, str]) -> None:
     repositories = config["repositories"]
-    for name in urls.keys() & repositories.keys():
-        repositories[name] = {**repositories[name], "url": urls[name]}
-
-
-def urls_of_job() -> dict[str, str]:
-    """Return the URLs of repositories with their passwords, as the run passed them to this job."""
-    urls: dict[str, str] = json.loads(os.environ.get(URLS, "{}"))
+    urls = {name: d["url"] for name, d in repositories.items() if d.get("url")}
+    for name, url in urls.items():
+        repositories[name] = {**repositories[name], "url": hide_password(url)}
     return urls
+
+
+def restore_urls(repositories: dict[str, Any]) -> None:
+    """Set the URLs of definitions with their passwords, as the run passed them to this job.
+
+    Raise UserError if a password is missing.
+    """
+    urls: dict[str, str] = json.loads(os.environ.get(URLS, "{}"))
+    for name, definition in repositories.items():
+        url = urls.get(name, definition.get("url") or "")
+        if url.rpartition("@")[0].rpartition("/")[2] == "...":
+            raise UserError(
+                f"`repositories.{name}.url`: the user and password did not reach this node, because its job "
+                f"has no variable {URLS}. Submit jobs with --export=ALL."
+            )
+        if url:
+            repositories[name] = {**definition, "url": url}
