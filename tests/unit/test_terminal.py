@@ -77,7 +77,7 @@ def test_next_command_takes_at_most_a_day(seconds, shown):
         ([1, 895], "-n", "make report ARGS='-n --config rounds=6': 2 min more decide 1 of 10"),
         ([895], "", ""),
         ([], "", ""),
-        ([1], "-C seed=2", "make report ARGS='-C seed=2 --config rounds=6': 2 min"),
+        ([1], "--config a=2", "make report ARGS='--config a=2 --config rounds=6': 2 min"),
     ],
 )
 def test_next_command_of_a_session_with_rounds_has_more_rounds(more, arguments, command):
