@@ -1,6 +1,7 @@
 """The lines that a run prints at its end."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,13 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
     assert " ".join(found[-2:]).startswith(
         "Next        make report MINUTES=26: 12 min more decide 8 of 10"
     )
+
+
+def test_lines_answers_share_the_width_of_the_longest():
+    settings = replace(packing(), answer=replace(packing().answer, short="tuned settings"))
+    found = lines([summary(packing(), settings)])[len(HEADER) :]
+    starts = [line.index("cold log") for line in found if line.startswith("Format?")]
+    assert starts == [12 + len("tuned settings") + 2] * 2
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,8 @@ HEADER = (
     "Answers over all cases measured. Each answer changes one thing and keeps the",
     "rest. For your own numbers, pick what you have at the top of the report.",
 )
-_QUESTION, _ANSWER = 12, 10
+# The width of the columns; the answers share the width of the longest.
+_QUESTION, _ANSWER, _LONGEST = 12, 10, 20
 _VERDICTS = {
     contract.REPRODUCED: "reproduced",
     contract.DIFFERS: "differ",
@@ -119,11 +120,13 @@ def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = Non
             printed.append(study.study)
         has_cases = any(not card.question.aggregate for card in study.advice.cards)
         printed += HEADER if has_cases else ()
-        for question, answer, text in _rows(study, given):
+        rows = list(_rows(study, given))
+        column = min(_LONGEST, max([_ANSWER, *(len(answer) + 2 for _, answer, _ in rows)]))
+        for question, answer, text in rows:
             head = f"{question:<{_QUESTION - 1}} "
             if answer:
-                head += f"{answer:<{_ANSWER}}" if len(answer) < _ANSWER else f"{answer}  "
-            indent = " " * (_QUESTION + (_ANSWER if answer else 0))
+                head += f"{answer:<{column}}" if len(answer) < column else f"{answer}  "
+            indent = " " * (_QUESTION + (column if answer else 0))
             wrapper = textwrap.TextWrapper(COLUMNS, head, indent, break_on_hyphens=False)
             printed += [line.rstrip() for line in wrapper.wrap(printable(text)) or [head]]
     return printed
