@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
 from project import Project, make_project  # noqa: E402
 from vcsbench.config.configuration import merge  # noqa: E402
 from vcsbench.config.validation import read_yaml  # noqa: E402
+from vcsbench.files import write_record  # noqa: E402
 from vcsbench.plan.plan import Plan  # noqa: E402
 from vcsbench.run.project import Project as Workflow  # noqa: E402
 
@@ -85,7 +86,7 @@ def write(stem: Path, export: dict[str, Any], context: dict[str, Any]) -> None:
     content = json.dumps(export).encode()
     stem.with_suffix(".json").write_bytes(content)
     context["export_sha256"] = hashlib.sha256(content).hexdigest()
-    stem.with_suffix(".context.json").write_text(json.dumps(context))
+    write_record(stem.with_suffix(".context.json"), context)
 
 
 def _derive(
