@@ -118,8 +118,8 @@ def test_revisions_of_a_reader_give_estimates_of_load_and_packing(page, tmp_path
     seen = drive(page, tmp_path, type_in + steps)
     lines = [line.replace("\u202f", " ") for line in seen["lines"]]
     assert before["lines"] == [] and sorted(lines) == [
-        "Estimate for 20 000 revisions at this rate: 1.5 s.",
-        "Estimate for 20 000 revisions at this rate: 80 s, on a disk up to 11 min.",
+        "Estimate for 20 000 revisions at this rate: 1.5 s in memory.",
+        "Estimate for 20 000 revisions at this rate: 80 s in memory, 11 min on a disk at most.",
     ]
     # A number of revisions is no case.
     assert seen == {**before, "lines": seen["lines"], "hash": "#&revisions=20000"}
@@ -177,11 +177,40 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     assert seen["now"] == f"{numbers[0]:.2f} s"
     assert seen["scope"] == "With what you have, if you change only this:"
     assert seen["cards"][0] == "card-format"
+    # A value to keep if nothing else changes, and another one in the recommended combination.
+    keep = """
+    answers.cards["card-format"].answers.push(["value", "f6", "You have f6: keep it.", "f6"]);
+    answers.cards["card-format"].by["http|f6|nopack|slow"] = answers.cards["card-format"].answers.length - 1;
+    update();
+    return document.querySelector("#card-format .sentence").textContent;
+    """
+    sentence = drive(page, tmp_path, keep, anchor=MINE)
+    together = "Recommended together: f7, packed, default settings (http)."
+    assert sentence.startswith(f"You have f6: keep it. {together}")
     kept = drive(page, tmp_path, OVERVIEW, anchor=MINE.replace("=f6", "=f7"))
     assert kept["chips"]["card-format"] == ["keep f7 2.0x faster"]
     assert not any("f7 2.0x" in line for line in kept["first"])
     # The question compares http with svn.
     assert drive(page, tmp_path, OVERVIEW, anchor="#&ra=file")["chips"]["card-ra"] == []
+
+
+def test_steps_are_in_the_order_of_applying_them(page, tmp_path):
+    # Packing gains most, but a load into f7 loses the pack. f7 alone is equal here.
+    steps = """
+    const of = answers.situations.find(({ name, where }) => name === "cold log" && where.ra === "http");
+    for (const choice of of.choices) {
+      const [{ format, packing }] = choice;
+      choice[3] = { "f6nopack": 4, "f6pack": 2, "f7nopack": 3.9, "f7pack": 1 }[format + packing];
+      choice[1] = `${choice[3]} s`;
+    }
+    update();
+    return { changes: answers.changes, steps: document.querySelectorAll("#first p")[2].textContent };
+    """
+    seen = drive(page, tmp_path, steps, anchor=MINE)
+    assert seen["changes"][:4] == ["format", "packing", "config", "ra"]
+    assert seen["steps"] == (
+        "Step by step (cold log): f7 4 s → 3.9 s (equal), then packed 3.9 s → 1 s."
+    )
 
 
 def test_recommendation_is_undecided_where_a_slower_time_is_not_called(page, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
-from vcsbench.advice.advise import AdviceSettings, advise
+from vcsbench.advice.advise import SETTING_NOTES, AdviceSettings, advise, questions_of
 from vcsbench.advice.build_advice import same_as_baseline, with_candidates
 from vcsbench.advice.cards import (
     CardQuestion,
@@ -54,7 +54,42 @@ def test_answer_with_one_small_loss_is_the_value_with_the_smallest_worst_regret(
     assert decision.worst == {"f6": pytest.approx(2.9), "f7": pytest.approx(1 / 0.926)}
     assert (made.answer.short, made.answer.value) == ("f7", "f7")
     counts = "of 2 cases 1 faster, 1 slower"
-    assert made.answer.effect == f"cold log 2.9x faster, at most 8 % slower ({counts})"
+    assert made.answer.effect == f"cold log 2.9x faster, warm export 8 % slower ({counts})"
+    # Losses of two groups have the largest.
+    other = card(
+        *(row(1 / x, command=c) for x, c in ((1.05, "log"), (1.08, "export"))), row(2, ra="svn")
+    )
+    assert other.answer.effect.startswith("cold log 2.0x faster, at most 8 % slower")
+
+
+@pytest.mark.parametrize(
+    ("gains", "effect"),
+    [
+        ({"null-export": 8.1, "export": 1.9}, "cold export 1.9x faster ("),
+        ({"null-export": 8.1, "export": 1.9, "log": 1.2}, "cold export 1.9x faster ("),
+        ({"null-export": 8.1}, "cold null-export 8.1x faster"),
+    ],
+)
+def test_answer_names_a_gain_of_a_command_that_people_run_first(gains, effect):
+    made = card(*(row(gain, command=command) for command, gain in gains.items()))
+    assert made.answer.effect.startswith(effect)
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        ("SVNBlockRead on\nSVNCompressionLevel 0", ["blockread", "compression"]),
+        ("svnserve --compression 0", ["compression"]),
+        ("svnserve --block-read yes", ["blockread"]),
+        ("SVNInMemoryCacheSize 1048576", []),
+    ],
+)
+def test_action_of_settings_has_the_limit_of_each(text, notes):
+    (question,) = questions_of(
+        {"config": {"question": "Which?"}}, {"config": {"fast": {"httpd": text}}}
+    )
+    (step,) = question.actions["fast"].steps
+    assert [part for part, note in SETTING_NOTES.items() if note in step.note] == notes
 
 
 @pytest.mark.parametrize(
@@ -72,7 +107,7 @@ def test_answer_with_three_values_counts_each_case_once():
     rows = [row(2.0), row(2.1, **best), row(1.0, cache="hot-os"), row(1.05, cache="hot-svn")]
     other = [row(1.0, ra="svn", call="no difference shown", candidate="f8")]
     effect = Effect.of("f7", cases(*rows, *other), "f6", "f6")
-    assert effect.regrets == [pytest.approx(2.1 / 2.0)]
+    assert [regret for _, regret in effect.regrets] == [pytest.approx(2.1 / 2.0)]
     assert (len(effect.gains), effect.slower, effect.equal) == (2, 0, 1)
     slower = Effect.of("f7", cases(row(0.95), row(1.0, cache="hot-os")), "f6", "f6")
     assert (len(slower.gains), slower.slower, slower.equal) == (0, 1, 1)

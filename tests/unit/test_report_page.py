@@ -22,6 +22,7 @@ from unit.synthetic import AXES
 from vcsbench.advice.cards import Advice, Choice, Situation, factor
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.errors import UserError
+from vcsbench.evidence.flags import flag_message
 from vcsbench.report.answers import card_views, choice, combinations_of
 from vcsbench.report.page import StudyFindings, build_index, build_page, page_of, read_entries
 from vcsbench.report.quality_section import quality_of
@@ -123,14 +124,15 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
     assert costs["ra"] == ""
     rates = {view.card.question.axis: view.rates for view in found}
     # Commits make a load on a disk eight times as long.
-    assert rates["format"] == pytest.approx([22 / 5526, 8 * 22 / 5526])
-    assert rates["packing"] == pytest.approx([2 / 5526]) and rates["ra"] == []
+    expected = {" in memory": 22 / 5526, " on a disk at most": 8 * 22 / 5526}
+    assert rates["format"] == pytest.approx(expected)
+    assert rates["packing"] == pytest.approx({" in memory": 2 / 5526}) and rates["ra"] == {}
     quick = {"ruby": {**load, "pack_seconds": 0.3}}
     views = card_views(results.advice.cards, replace(results, contexts=contexts, loads=quick))
     assert card_on({"cards": views}, "packing").costs[-1].endswith("took less than 1 s in memory.")
     on_disk = {"ruby": {**load, "path": "/var/tmp/x"}}
     views = card_views(results.advice.cards, replace(results, contexts=contexts, loads=on_disk))
-    assert card_on({"cards": views}, "format").rates == pytest.approx([22 / 5526])
+    assert card_on({"cards": views}, "format").rates == pytest.approx({"": 22 / 5526})
 
 
 def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, page):
@@ -140,7 +142,9 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     made = page_of(replace(results, advice=replace(results.advice, cards=cards)))
     (view,) = made["cards"]
     assert sorted(row.note for row in view.rows) == ["", "", "flags: apart, cpu-busy"]
-    assert made["flagged"] == "Flags of runs behind 1 of 3 comparisons: apart 1, cpu-busy 1"
+    flags = [f"{flag} 1 ({flag_message(flag)})" for flag in ("apart", "cpu-busy")]
+    line = f"Flags of runs behind 1 of 3 comparisons: {'; '.join(flags)}. "
+    assert made["flagged"].startswith(line)
     pairs = [pair for case in card.cases for pair in case.pairs]
     flags = [row["flags"] for row in results.tables["nopack-vs-pack"]]
     assert sorted(pair.flags for pair in pairs) == sorted(flags) and any(flags)
@@ -208,6 +212,26 @@ def test_combination_has_most_commands_then_the_smallest_worst_loss(results):
     partial = replace(advice, situations=[*situations, situation("check", "http", (5, 1))])
     made = combinations_of(replace(results, advice=partial))[0]
     assert made.values == {"format": "f7"} and made.text.endswith("(measured in 3 of 4)")
+
+
+@pytest.mark.parametrize(("log", "best"), [(0, "f7"), (60, "f7"), (70, "f6")])
+def test_combination_with_a_workload_has_the_smallest_weighted_mean_of_log_loss(results, log, best):
+    ratios = {"log": {6: 1, 7: 1.4, 8: 1.3}, "export": {6: 2, 7: 1, 8: 1.5}}
+    situations = [
+        Situation(
+            {"command": command, "cache": "cold", "ra": "http"},
+            [Choice({"format": f"f{f}"}, r, r, r > 1) for f, r in of.items()],
+        )
+        for command, of in ratios.items()
+    ]
+    parts = {"log": log, "export": 100 - log}
+    workload = [{"name": n, "weight": w, "where": {"command": n}} for n, w in parts.items()]
+    advice = replace(results.advice, situations=situations, workload=workload)
+    (made,) = combinations_of(replace(results, advice=advice))
+    assert made.name == best and made.text.endswith(", weighted by your workload")
+    # Without one, f7 has the smallest worst loss.
+    advice = replace(advice, workload=[])
+    assert combinations_of(replace(results, advice=advice))[0].name == "f7"
 
 
 @pytest.mark.parametrize(
@@ -290,10 +314,36 @@ def test_next_steps_have_the_arguments_of_the_run(results):
     variables = ["REPO=/r", "STUDY=fsfs-san-2014"]
     given = [*variables, f"ARGS={files} --config seed=2"]
     assert commands == [
+        ["make", "report", "REPO=/path/to/repository"],
         ["make", "report", *given],
         ["make", "baseline", *variables, f"ARGS={files}", "NAME=before"],
         ["make", "check", *given],
     ]
+    own = page_of(replace(results, own_repository="/r"))
+    assert "Your own repository" not in [name for name, *_ in own["next_steps"]]
+    assert (own["own_command"], own["condition"]) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("storage", "scale", "expected"),
+    [
+        ("virtual disk", 0.1, ["other storage (published: spinning disk) or a larger repository"]),
+        ("spinning disk", 0.1, ["a larger repository"]),
+        ("virtual disk", 1, ["other storage (published: spinning disk)"]),
+        ("spinning disk", 1, []),
+    ],
+)
+def test_condition_names_storage_and_scale_that_differ_from_the_published(
+    results, storage, scale, expected
+):
+    repository = {"name": "ruby", "youngest": 5526, "scale": scale}
+    host = {"virtualized": "kvm" if storage == "virtual disk" else ""}
+    disk = {"filesystem": "ext4", "rotational": True}
+    contexts = [{"storage": disk, "host": host, "repository": repository}]
+    condition = page_of(replace(results, contexts=contexts))["condition"].replace("\u202f", " ")
+    changes = re.findall(r"\. (.*) changes", condition)
+    assert [text[0].lower() + text[1:] for text in changes] == expected
+    assert ("with 5 526 revisions" in condition) == bool(expected)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
         "Answered    70 of 82 comparisons, 2 too small to compare, 10 undecided; 4"
     )
     assert " ".join(found[-2:]).startswith(
-        "Next        make report MINUTES=26: 12 min more decide 8 of 10"
+        "Next        make report STUDY=fsfs MINUTES=26: 12 min more decide 8"
     )
 
 
@@ -80,12 +80,20 @@ def test_next_command_takes_at_most_a_day(seconds, shown):
         (
             [1, 3, 3, 4, 7, 7, 395, 895],
             "",
-            "make report ARGS='--config rounds=12': 12 min more decide 6",
+            "make report STUDY=fsfs ARGS='--config rounds=12': 12 min more decide 6",
         ),
-        ([1, 895], "-n", "make report ARGS='-n --config rounds=6': 2 min more decide 1 of 10"),
+        (
+            [1, 895],
+            "-n",
+            "make report STUDY=fsfs ARGS='-n --config rounds=6': 2 min more decide 1 of 10",
+        ),
         ([895], "", ""),
         ([], "", ""),
-        ([1], "--config a=2", "make report ARGS='--config a=2 --config rounds=6': 2 min"),
+        (
+            [1],
+            "--config a=2",
+            "make report STUDY=fsfs ARGS='--config a=2 --config rounds=6': 2 min",
+        ),
     ],
 )
 def test_next_command_of_a_session_with_rounds_has_more_rounds(more, arguments, command):

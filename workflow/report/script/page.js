@@ -79,16 +79,18 @@ function choiceIn(choices, values) {
   return Object.keys(values).length && fitting.length === 1 ? fitting[0] : null;
 }
 
-// The single changes from the reader's choice to another: each takes the largest gain of those that are left.
+function isNotable(gain) {
+  return Math.abs(Math.log(gain)) >= Math.log(answers.notable);
+}
+
+// The single changes from the reader's choice to another, in the order of applying them.
 function stepsOf(choices, now, last) {
-  const steps = [];
-  for (let left = axesApart(now, last); left.length; left = axesApart(now, last)) {
-    const next = left.map((axis) => choices.find((choice) => axesApart(choice, now).join() === axis && choice[0][axis] === last[0][axis]));
-    const [change] = next.filter(Boolean).sort((a, b) => a[3] - b[3]);
-    if (!change) return [];
-    const [axis] = axesApart(change, now);
-    steps.push(`${labelOf(axis, change[0][axis])} ${now[1]} → ${change[1]}`);
-    now = change;
+  const [steps, apart] = [[], axesApart(now, last)];
+  for (const axis of answers.changes.filter((name) => apart.includes(name))) {
+    const next = choices.find((choice) => axesApart(choice, now).join() === axis && choice[0][axis] === last[0][axis]);
+    if (!next) return [];
+    steps.push(`${labelOf(axis, next[0][axis])} ${now[1]} → ${next[1]}${isNotable(now[3] / next[3]) ? "" : " (equal)"}`);
+    now = next;
   }
   return steps;
 }
@@ -109,8 +111,8 @@ function applyEstimates() {
   const input = document.getElementById("revisions");
   if (input) input.value = count || "";
   for (const line of document.querySelectorAll(".estimate")) {
-    const [here, onDisk] = line.dataset.rates.split(" ").map((rate) => durationOf(rate * count));
-    line.textContent = count ? `Estimate for ${written(count, "revisions")} at this rate: ${here}${onDisk ? `, on a disk up to ${onDisk}` : ""}.` : "";
+    const times = Object.entries(JSON.parse(line.dataset.rates)).map(([where, rate]) => `${durationOf(rate * count)}${where}`);
+    line.textContent = count ? `Estimate for ${written(count, "revisions")} at this rate: ${times.join(", ")}.` : "";
     line.hidden = !count;
   }
 }
@@ -182,7 +184,7 @@ function recommendationOf({ where, label, values: advised, name, text }, values,
     const now = choiceIn(choices, values);
     const next = choices.find(([axes]) => isPicked(axes, advised));
     const gain = now && next && now[3] / next[3];
-    const isEqual = gain && (now === next || (now[2] === 1 && next[2] === 1) || Math.abs(Math.log(gain)) < Math.log(answers.notable));
+    const isEqual = gain && (now === next || (now[2] === 1 && next[2] === 1) || !isNotable(gain));
     const isUndecided = gain && now !== next && (isOpen(now) || isOpen(next));
     if (!gain || isEqual || isUndecided) results[!gain ? "not measured" : isUndecided ? "undecided" : "equal"].push(command);
     else results[gain > 1 ? "faster" : "slower"].push(`${command} ${factorOf(Math.max(gain, 1 / gain))}`);
@@ -247,8 +249,12 @@ function applyCase() {
     card.querySelector(".answer").textContent = short;
     const [, overall, reason] = list[0];
     const isOther = key in by && by[key] && overall !== short;
-    card.querySelector(".sentence").textContent = isOther ? `${sentence} Over all cases: ${overall}. ${reason}` : sentence;
     const axis = card.querySelector(".forest")?.dataset.compares;
+    // A value to keep if nothing else changes can differ from that of the recommended combination.
+    const together = answers.combinations.filter(({ where, values: advised }) => value && value === values[axis]
+      && isPicked(where, values) && (advised[axis] ?? value) !== value).map(({ label, name }) => `${name}${label && ` (${label})`}`);
+    const other = together.length ? ` Recommended together: ${together.join("; ")}.` : "";
+    card.querySelector(".sentence").textContent = `${sentence}${other}${isOther ? ` Over all cases: ${overall}. ${reason}` : ""}`;
     const scope = Object.keys(values).length ? "With what you have" : "Over all cases measured";
     card.querySelector(".scope").textContent = `${scope}, if you change only this:`;
     // A reader who has the value has nothing to apply.
@@ -265,7 +271,9 @@ function applyCase() {
     const rows = [...details.querySelectorAll("tbody tr")];
     const shown = new Set(comparisonsOf(details.closest(".card"), values));
     rows.forEach((row) => { row.hidden = !shown.has(row); });
-    details.querySelector("summary").textContent = `${shown.size} of ${rows.length} comparisons`;
+    // Answers count cases. One with three values has two comparisons.
+    const number = new Set([...shown].map(({ dataset }) => dataset.of)).size;
+    details.querySelector("summary").textContent = `${shown.size} of ${rows.length} comparisons${number < shown.size ? ` (${written(number, "cases")})` : ""}`;
   }
   applyFirst(values, applyOverview(values));
   applyCounts(values);

@@ -48,6 +48,11 @@ SERVER_NOTES = {
     "svnserve": "Start it with these options (cache in MB), also in its service file. Connections end.",
     "httpd": "Add these lines to httpd.conf (cache in KB), then run `apachectl graceful`.",
 }
+# By a part of the settings, in lower case without hyphens.
+SETTING_NOTES = {
+    "blockread": "Block read has an effect on format 7 and later only.",
+    "compression": "Compression level 0 is for a fast network only.",
+}
 NOTE = "To undo it, remove them. Measured over loopback: on a slow network compression gains more."
 DEFAULT_CACHE = 16 << 20
 
@@ -72,7 +77,9 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
         actions = {}
         for value, servers in settings.get(axis, {}).items():
             steps = [
-                ActionStep(text, name, SERVER_NOTES[name]) for name, text in servers.items() if text
+                ActionStep(text, name, _note_of_settings(name, text))
+                for name, text in servers.items()
+                if text
             ]
             if steps:
                 actions[value] = CardAction(steps, NOTE, _cost_of_settings(servers))
@@ -85,6 +92,12 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
         aggregate = bool(question.get("aggregate"))
         made.append(CardQuestion(axis, question["question"], values, yes, actions, aggregate))
     return made
+
+
+def _note_of_settings(server: str, text: str) -> str:
+    settings = text.lower().replace("-", "")
+    notes = [note for part, note in SETTING_NOTES.items() if part in settings]
+    return " ".join([SERVER_NOTES[server], *notes])
 
 
 def _cost_of_settings(servers: Mapping[str, str]) -> str:
@@ -135,7 +148,7 @@ def advise(
     for _, rows in group_rows(rounds, scenario_axes) if has_choice else ():
         where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
         situations.append(_situation(where, rows, axes, noise, settings.limits))
-    return Advice(cards, situations, less_work(tables, effect), effect)
+    return Advice(cards, situations, less_work(tables, effect), effect, settings.workload)
 
 
 def geometric_means(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[Cell, float]:

@@ -79,6 +79,8 @@ QUESTIONS = {
     "wire_compression": "Compress?",
 }
 _PERCENT_BELOW = 1.195
+# The commands of svnbench, which nobody runs at work.
+BENCHMARK_ONLY = "null-"
 MAX_WORDS = 25
 
 
@@ -253,12 +255,13 @@ class Situation:
 
 @dataclass(frozen=True)
 class Advice:
-    """Advice on a study, written and read as JSON by ADVICE."""
+    """Advice on a study, written and read as JSON by ADVICE. `workload` has weight, name and where."""
 
     cards: Sequence[Card] = ()
     situations: Sequence[Situation] = ()
     less_work: Sequence[str] = ()
     min_effect_pct: float = 10.0
+    workload: Sequence[Row] = ()
 
 
 ADVICE = TypeAdapter(Advice)
@@ -324,7 +327,7 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
         text += f" ({outcomes_text(effect, cases)})"
     sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}."
     if current == decision.value:
-        sentence = f"You have {label}: keep it."
+        sentence = f"You have {label}: keep it if you change only this."
     return Answer(kind, decision.value, short, sentence, text)
 
 
@@ -347,7 +350,7 @@ class Effect:
     """
 
     gains: Sequence[tuple[Case, float]]
-    regrets: Sequence[float]
+    regrets: Sequence[tuple[Case, float]]
     slower: int
     equal: int
 
@@ -361,7 +364,7 @@ class Effect:
             others = [cost for other, cost in costs.items() if other != value]
             other = costs.get(against) if against != value else max(others, default=None)
             if costs[value] > 1 + SAME:
-                regrets.append(costs[value])
+                regrets.append((case, costs[value]))
             if other and other > costs[value] * (1 + SAME):
                 gains.append((case, other / costs[value]))
             elif costs[value] > 1 + SAME:
@@ -371,25 +374,41 @@ class Effect:
         return cls(gains, regrets, slower, equal)
 
     @property
+    def common_gains(self) -> Sequence[tuple[Case, float]]:
+        """Return the gains of commands that people run, or all if there are no others."""
+        commands = [case.where.get("command", "") for case, _ in self.gains]
+        pairs = zip(self.gains, commands, strict=True)
+        return [gain for gain, name in pairs if not name.startswith(BENCHMARK_ONLY)] or self.gains
+
+    @property
     def most(self) -> float:
-        return max((gain for _, gain in self.gains), default=1.0)
+        return max((gain for _, gain in self.common_gains), default=1.0)
 
     @property
     def wins(self) -> str:
         """Return `cold log 2.4x to 6.9x faster` if most gains are in one group, or `up to 2.9x faster`."""
         if not self.gains:
             return ""
-        group = group_label(max(self.gains, key=lambda gain: gain[1])[0].where)
-        gains = [gain for case, gain in self.gains if group_label(case.where) == group]
-        if group and 2 * len(gains) >= len(self.gains):
+        group, gains = _largest_group(self.common_gains)
+        if group and 2 * len(gains) >= len(self.common_gains):
             return f"{group} {factors(gains)} faster"
         return f"up to {factor(self.most)} faster"
 
     @property
     def losses(self) -> str:
+        """Return `cold log 7 to 12 % slower` if all losses are in one group, or `at most 12 % slower`."""
         if not self.regrets:
             return "slower in no case measured"
-        return f"at most {factor(max(self.regrets))} slower"
+        group, regrets = _largest_group(self.regrets)
+        if group and len(regrets) == len(self.regrets):
+            return f"{group} {factors(regrets)} slower"
+        return f"at most {factor(max(regret for _, regret in self.regrets))} slower"
+
+
+def _largest_group(changes: Sequence[tuple[Case, float]]) -> tuple[str, list[float]]:
+    """Return the group of the largest change, and all changes in it."""
+    group = group_label(max(changes, key=lambda change: change[1])[0].where)
+    return group, [change for case, change in changes if group_label(case.where) == group]
 
 
 def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -86,7 +86,8 @@ class ForestRow(NamedTuple):
 class CardView(NamedTuple):
     """A card of the page; `left` and `right` name the sides of its forest plot.
 
-    `actions` have the value, its label, and the action that applies it; `costs` are sentences.
+    `actions` have the value, its label, and the action that applies it; `costs` are sentences, `rates`
+    the seconds per revision by place.
     """
 
     card: Card
@@ -98,7 +99,7 @@ class CardView(NamedTuple):
     actions: Sequence[tuple[str, str, CardAction]]
     lines: Sequence[str]
     costs: Sequence[str]
-    rates: Sequence[float] = ()
+    rates: Mapping[str, float]
 
 
 class Operation(NamedTuple):
@@ -129,12 +130,12 @@ def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     return [_card_view(card, results, rare_flags) for card in ranked]
 
 
-def _costs(results: Results, axis: str) -> tuple[list[str], list[float]]:
+def _costs(results: Results, axis: str) -> tuple[list[str], dict[str, float]]:
     """Return the known costs of a change (size on disk, time of a load or of packing), and its seconds
-    per revision: in memory, and on a disk if known.
+    per revision by place: in memory, and on a disk if known.
     """
     sizes = disk_sizes(results.contexts, axis)
-    costs, rates = [f"Disk here: {sizes}."] if sizes else [], []
+    costs, rates = [f"Disk here: {sizes}."] if sizes else [], {}
     what, key, on_disk = WORK.get(axis, ("", "", 0))
     names = {(context.get("repository") or {}).get("name") for context in results.contexts}
     for name, load in results.loads.items():
@@ -144,7 +145,9 @@ def _costs(results: Results, axis: str) -> tuple[list[str], list[float]]:
             taken = words.duration(load[key]) if load[key] >= 1 else "less than 1 s"
             costs.append(f"{what.format(revisions)} took {taken}{where}.")
             rate = load[key] / load["revisions"]
-            rates = [rate, rate * on_disk] if where and on_disk else [rate]
+            rates = {where: rate}
+            if where and on_disk:
+                rates[" on a disk at most"] = rate * on_disk
     return costs, rates
 
 
@@ -337,8 +340,9 @@ def situations_of(results: Results) -> list[tuple[str, Where, Situation]]:
 def combinations_of(results: Results) -> list[Combination]:
     """Return the recommended combination of each scenario.
 
-    Of the combinations that most commands have, it has the smallest worst regret. A ratio above the
-    smallest effect worth noting counts as measured, even if it is undecided.
+    Of the combinations that most commands have, it has the smallest worst regret. With a workload, it
+    has the most weight and the smallest weighted mean of log regret. A ratio above the smallest effect
+    worth noting counts as measured, even if it is undecided.
     """
     operation, made = (results.study.command_axis, "cache"), []
     notable = 1 + results.advice.min_effect_pct / 100
@@ -346,15 +350,16 @@ def combinations_of(results: Results) -> list[Combination]:
     wheres = [{a: v for a, v in s.where.items() if a not in operation and v} for s in answered]
     shown = varying(wheres, results.order)
     for _, members in grouped_by(range(len(answered)), lambda n: tuple(wheres[n].items())).items():
-        regrets: dict[tuple[tuple[str, str], ...], list[float]] = {}
-        for choice_ in (c for n in members for c in answered[n].choices):
-            key = tuple(choice_.values.items())
-            is_regret = choice_.is_slower or choice_.ratio > notable
-            regrets.setdefault(key, []).append(choice_.ratio if is_regret else 1.0)
-        best = min(
-            regrets,
-            key=lambda c: (-len(regrets[c]), round(max(regrets[c]), 6), math.prod(regrets[c])),
-        )
+        # By combination, a weight and a regret for each command; without a workload weights are 0.
+        regrets: dict[tuple[tuple[str, str], ...], list[tuple[float, float]]] = {}
+        weights = _weights(results.advice.workload, [answered[n].where for n in members])
+        for weight, n in zip(weights, members, strict=True):
+            for choice_ in answered[n].choices:
+                key = tuple(choice_.values.items())
+                is_regret = choice_.is_slower or choice_.ratio > notable
+                regret = choice_.ratio if is_regret else 1.0
+                regrets.setdefault(key, []).append((weight, regret))
+        best = min(regrets, key=lambda combination: _rank(regrets[combination]))
         of_best = [c for n in members for c in answered[n].choices if c.values == dict(best)]
         known, worst = len(of_best), max((c.ratio for c in of_best if c.is_slower), default=1.0)
         undecided = sum(not c.is_slower and c.ratio > notable for c in of_best)
@@ -363,10 +368,28 @@ def combinations_of(results: Results) -> list[Combination]:
         text += " the best of each row below"
         text += f" (measured in {known} of {len(members)})" if known < len(members) else ""
         text += f", undecided in {undecided}" if undecided else ""
+        text += ", weighted by your workload" if any(weights) else ""
         where = wheres[members[0]]
         label, values = values_label(where, shown), dict(best)
         made.append(Combination(where, label, values, choice(values), text))
     return made
+
+
+def _rank(regrets: Sequence[tuple[float, float]]) -> tuple[float, ...]:
+    plain = [regret for _, regret in regrets]
+    weight = math.fsum(weight for weight, _ in regrets)
+    loss = math.fsum(weight * math.log(regret) for weight, regret in regrets)
+    return round(-weight, 6), round(loss, 6), -len(plain), round(max(plain), 6), math.prod(plain)
+
+
+def _weights(workload: Rows, wheres: Sequence[Where]) -> list[float]:
+    """Return the weight of each situation. Those of a part of the workload share its weight."""
+    weights = [0.0] * len(wheres)
+    for part in workload:
+        matching = [n for n, where in enumerate(wheres) if fits(where, part["where"])]
+        for n in matching:
+            weights[n] += part["weight"] / len(matching)
+    return weights
 
 
 def packed_situations(results: Results) -> list[Row]:

@@ -20,6 +20,7 @@ from vcsbench import words
 from vcsbench.advice.cards import PICTOGRAMS, axis_label, factor, seconds, value_label
 from vcsbench.advice.decision import Row
 from vcsbench.axes import axis_of
+from vcsbench.evidence.flags import FLAGS, flag_message
 from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts
@@ -88,6 +89,7 @@ ENDED = {
     TIME_IS_UP: "The session ended because its {minutes} were over.",
     UNREACHABLE: "The session ended because more rounds cannot answer the rest.",
 }
+OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
 PREFIX = "vcsbench:"
 TEXTS = ("study", "title", "date", "host")
@@ -157,6 +159,8 @@ def page_of(results: Results) -> dict[str, Any]:
         for axis, values in results.order.items()
     }
     packed: dict[str, Any] = {"picks": [pick.axis for pick in picks], "labels": labels}
+    # In this order a reader applies changes: a load into another format loses a pack.
+    packed["changes"] = unique_values([*study.questions, *results.order])
     packed["cards"] = answers.answers_by_picks(cards, picks)
     packed["situations"] = answers.packed_situations(results)
     combinations = answers.combinations_of(results)
@@ -176,9 +180,12 @@ def page_of(results: Results) -> dict[str, Any]:
     given = variables_of(results.provenance.get("command", ""), study.name)
     if "Command" in citation:
         citation["Command"] = command_of(given)
+    own_command = "" if results.own_repository else OWN_REPOSITORY
     return {
         "study": study,
         "own_repository": results.own_repository,
+        "own_command": own_command,
+        "condition": _condition(results, setup) if findings else "",
         "incomplete": _incomplete(results, facts),
         "facts": facts,
         "cells": defaultdict(str, cell_names(results)),
@@ -204,7 +211,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "budget": _time(results.account),
         "uncertain": _uncertain(results.account, cards, given),
         "flagged": _flagged(cards),
-        "next_steps": [*_next_steps(results.account, given, facts["measured"])],
+        "next_steps": [*_next_steps(results.account, given, facts["measured"], own_command)],
         "setup": setup,
         "remarks": remarks,
         "quality": quality,
@@ -240,6 +247,22 @@ def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     parts.append(f"{cells} (a command with all its settings), {runs}")
     what = ", ".join(filter(None, [subject, f"on {storage}" if storage else ""]))
     return [line for line in (what, "; ".join(filter(None, parts))) if line]
+
+
+def _condition(results: Results, setup: Setup) -> str:
+    """Return a sentence on cold commands if the study was published with other storage or more revisions."""
+    published, here = results.study.published, setup.conditions["Storage"]
+    repositories = [context.get("repository") or {} for context in results.contexts]
+    is_cold = any(row.get("cache") == "cold" for row in results.measurements)
+    if results.own_repository or not (published and here and is_cold):
+        return ""
+    other = f"other storage (published: {published.storage})"
+    is_smaller = any(of.get("scale", 1.0) < published.scale for of in repositories)
+    changes = [other] * (published.storage not in here) + ["a larger repository"] * is_smaller
+    largest = max((int(of.get("youngest") or 0) for of in repositories), default=0)
+    of = f" with {words.count_of(largest, 'revision')}" if largest else ""
+    text = f"{' or '.join(changes)} changes the gains of cold commands"
+    return f"Measured on {here}{of}. {text[0].upper()}{text[1:]}:" if changes else ""
 
 
 def _incomplete(results: Results, facts: Mapping[str, str]) -> str:
@@ -289,11 +312,13 @@ def _time(account: Row) -> list[str]:
 
 
 def _next_steps(
-    account: Row, given: Mapping[str, str], measured: str
+    account: Row, given: Mapping[str, str], measured: str, own_command: str
 ) -> Iterator[tuple[str, str, str]]:
     """Yield a name, a sentence and a command for each thing to do after reading the answers."""
     if measured == "0":
         return
+    if own_command:
+        yield "Your own repository", "Measure it (it is only read):", own_command
     command, arguments = command_of(given), given.get("ARGS", "")
     yield "Measure again", "After a rebuild or another change, this measures what changed:", command
     done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
@@ -338,11 +363,17 @@ def _cell_seconds(results: Results) -> float:
 
 
 def _flagged(cards: Sequence[answers.CardView]) -> str:
-    """Return the flags of the runs behind the comparisons of the cards, with their numbers."""
+    """Return the flags of the runs behind the comparisons of the cards, with numbers and meanings."""
     counts, flagged, all_ = answers.flag_counts(view.card for view in cards)
-    flags = ", ".join(f"{flag} {number}" for flag, number in counts.most_common())
+    flags = "; ".join(
+        f"{flag} {number}" + (f" ({flag_message(flag)})" if flag in FLAGS else "")
+        for flag, number in counts.most_common()
+    )
     number = f"{flagged} of {words.count_of(all_, 'comparison')}"
-    return f"Flags of runs behind {number}: {flags}" if counts else ""
+    scatter = (
+        "Intervals include an effect that differs between rounds, not one that is in all of them"
+    )
+    return f"Flags of runs behind {number}: {flags}. {scatter}" if counts else ""
 
 
 def _limits(results: Results, setup: Setup) -> list[str]:

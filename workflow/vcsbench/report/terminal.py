@@ -114,10 +114,10 @@ def next_step(account: Row, given: Mapping[str, str]) -> tuple[str, str] | None:
 def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = None) -> list[str]:
     printed, given = [], given or {}
     for study in studies:
-        if len(studies) > 1:
-            study = replace(study, account={**study.account, "studies": 1})
-            given = {**given, "STUDY": study.study}
-            printed.append(study.study)
+        # The command of the page: of this study alone.
+        study = replace(study, account={**study.account, "studies": 1})
+        given = {**dict.fromkeys(FLAGS.values(), ""), **given, "STUDY": study.study}
+        printed += [study.study] if len(studies) > 1 else []
         has_cases = any(not card.question.aggregate for card in study.advice.cards)
         printed += HEADER if has_cases else ()
         rows = list(_rows(study, given))
