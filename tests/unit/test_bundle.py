@@ -88,7 +88,7 @@ def pack_again(members, path, **more):
 
 
 def import_bundle(archive, root):
-    return bundle.import_bundle(archive, "", root)
+    return bundle.unpack_bundle(archive, "", root)
 
 
 def error_of(archive, root):

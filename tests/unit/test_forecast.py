@@ -11,7 +11,7 @@ from project import open_folder, wait_for
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.forecast import plan_report
-from vcsbench.forecast.doctor import LIMITED, MISSING, checks, doctor
+from vcsbench.forecast.doctor import LIMITED, MISSING, checks, examine_machine
 from vcsbench.forecast.plan_report import (
     detectable_pct,
     rounds_needed,
@@ -48,7 +48,7 @@ def open_project(root, **over):
 
 def run_doctor(project):
     lines = []
-    return doctor(project.plan, project.repositories, lines.append), "\n".join(lines)
+    return examine_machine(project.plan, project.repositories, lines.append), "\n".join(lines)
 
 
 def test_rounds_needed_is_the_least_number_that_detects():

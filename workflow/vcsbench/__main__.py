@@ -95,7 +95,7 @@ def configuration(options: argparse.Namespace) -> Keys:
 
 def run(options: argparse.Namespace, keys: Keys) -> int:
     """Measure, write the report and print its answers."""
-    from vcsbench.run.workflow import run as run_workflow
+    from vcsbench.run.workflow import run_workflow
     from vcsbench.sources import detect
 
     if is_url(keys.get("repository", "")):
@@ -121,7 +121,7 @@ def check(options: argparse.Namespace, keys: Keys) -> int:
 
 def published_tables(options: argparse.Namespace, keys: Keys) -> int:
     """Compute the tables of the published studies from their published numbers."""
-    from vcsbench.run.workflow import run as run_workflow
+    from vcsbench.run.workflow import run_workflow
 
     arguments = [*options.snakemake, *options.others, "published"]
     return run_workflow(ROOT, keys, options.configfiles, arguments)
@@ -145,11 +145,13 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
 
 def doctor(options: argparse.Namespace, keys: Keys) -> int:
     """Print the abilities of this machine, missing programs, and its noise."""
-    from vcsbench.forecast.doctor import doctor as examine
+    from vcsbench.forecast.doctor import examine_machine
 
     project = _project(options, keys)
     _ = project.expectations
-    is_able = examine(project.plan, project.repositories, lambda line: print(line, flush=True))
+    is_able = examine_machine(
+        project.plan, project.repositories, lambda line: print(line, flush=True)
+    )
     return 0 if is_able else FAILED
 
 
@@ -202,7 +204,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
 def measure(options: argparse.Namespace, keys: Keys) -> int:
     """Measure a cell once and print it; keep no result."""
     from vcsbench.measure.runs import read_export
-    from vcsbench.run.cell import measure as measure_round
+    from vcsbench.run.cell import measure_round
 
     project = _project(options, keys)
     recipe = _prepared_recipe(project, options.cell)
@@ -243,7 +245,7 @@ def import_bundle(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.run import bundle
 
     archive = Path(options.folder, options.bundle)
-    print("\n".join(bundle.import_bundle(archive, options.name, ROOT)))
+    print("\n".join(bundle.unpack_bundle(archive, options.name, ROOT)))
     return 0
 
 

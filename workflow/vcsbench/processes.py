@@ -45,7 +45,7 @@ def _has_group(gid: int) -> bool:
     return not rows or any(first <= gid < first + count for first, _, count in rows)
 
 
-def run(
+def run_program(
     argv: Sequence[str | Path],
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,

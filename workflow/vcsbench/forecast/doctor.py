@@ -62,7 +62,9 @@ class Check(NamedTuple):
     remedy: str = ""
 
 
-def doctor(plan: Plan, repositories: PreparedRepositories, write: Callable[[str], None]) -> bool:
+def examine_machine(
+    plan: Plan, repositories: PreparedRepositories, write: Callable[[str], None]
+) -> bool:
     """Write the lines of the report. Return True if all cells can be measured."""
     services = running_services()
     found = checks(plan, services)

@@ -25,7 +25,7 @@ from vcsbench.measure.caches import clear_caches
 from vcsbench.measure.server import HOST, SERVER_KINDS, Server
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
-from vcsbench.processes import run
+from vcsbench.processes import run_program
 from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
 from vcsbench.subjects import CLIENT, Subject, Target, Targets
 from vcsbench.subjects.repository import Dump, FreshRepository, Repository
@@ -237,7 +237,7 @@ class PreparedCell:
         if not self.idle_command:
             return
         try:
-            run(self.idle_command, env=self.environment, limit_s=WARM_UP_LIMIT_S)
+            run_program(self.idle_command, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
             if self.recipe.get("fixed_cost") is False:
                 return  # it has loaded the client's files before it failed

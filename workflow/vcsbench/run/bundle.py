@@ -171,7 +171,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     archive.addfile(member, io.BytesIO(content))
 
 
-def import_bundle(archive: Path, name: str, root: Path) -> list[str]:
+def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     """Unpack a bundle to opened/NAME below `root`, rebuild its pages, and return lines about it.
 
     A refused bundle leaves nothing. Raise a UserError of one line if the archive is damaged, has an

@@ -68,7 +68,7 @@ def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, 
     context.unlink(missing_ok=True)
 
     def job(recipe: Recipe) -> None:
-        exported, described = measure(recipe, int(number), json.loads(thresholds))
+        exported, described = measure_round(recipe, int(number), json.loads(thresholds))
         described |= {"order": int(order), "seed": int(seed)}
         described |= {"export_sha256": hashlib.sha256(exported).hexdigest()}
         write_record(context, cast("dict[str, object]", described))
@@ -92,7 +92,9 @@ def write_call_counts(recipe_json: str, digest: str, output: str) -> int:
     return run_job(recipe_json, job)
 
 
-def measure(recipe: Recipe, number: int, thresholds: dict[str, float]) -> tuple[bytes, Context]:
+def measure_round(
+    recipe: Recipe, number: int, thresholds: dict[str, float]
+) -> tuple[bytes, Context]:
     """Return hyperfine's export of a round, byte for byte, and the context.
 
     No other measurement runs on this machine. Raise a UserError with the reason of a failure.
@@ -172,7 +174,9 @@ def _measure_in_guest(
         image = images / "image"
         image.touch()
         os.truncate(image, image_bytes)
-        guest.run(root, folder, command, image, limit_s, recipe.get("delay", ""), reads=reads)
+        guest.run_in_guest(
+            root, folder, command, image, limit_s, recipe.get("delay", ""), reads=reads
+        )
     finally:
         shutil.rmtree(images)
     result_file = out / "result.json"

@@ -56,7 +56,7 @@ class Interrupted(BaseException):
         self.number = number
 
 
-def run(
+def run_workflow(
     root: Path, options: Mapping[str, object], configfiles: Sequence[str], arguments: Sequence[str]
 ) -> int:
     """Run the workflow in a checkout and return the exit code.

@@ -86,9 +86,9 @@ def detect(path: str) -> dict[str, str]:
         if not place.exists():
             raise UserError(f"{shown}: no such file or folder")
         absolute = str(place.resolve())
-        if svn_source.is_repository(place):
+        if svn_source.is_svn_repository(place):
             return {"source": "svn", "path": absolute}
-        if git_source.is_repository(place):
+        if git_source.is_git_repository(place):
             return {"source": "git", "path": absolute, "history": "first-parent"}
         if place.is_file() and dump_source.is_dump(place):
             return {"source": "dump", "path": absolute}
@@ -110,7 +110,7 @@ def _why_unknown(place: Path) -> str:
             "`svn info --show-item repos-root-url` in it prints the repository's URL"
         )
     for folder in place.resolve().parents:
-        if svn_source.is_repository(folder):
+        if svn_source.is_svn_repository(folder):
             return f"lies in the Subversion repository {folder}; give that"
     if top := work_tree_above(place):
         return f"lies in the git work tree {printable(str(top))}; give that"

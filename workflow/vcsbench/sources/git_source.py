@@ -60,7 +60,7 @@ WHOLE = "whole"
 REPOSITORY_FACTOR = 1.2
 
 
-def is_repository(path: Path) -> bool:
+def is_git_repository(path: Path) -> bool:
     """Return True if a git repository lies at `path` itself: bare, a work tree's top or a linked one.
 
     Raise UserError with git's own reason if one lies there that git cannot read.

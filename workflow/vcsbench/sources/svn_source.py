@@ -68,7 +68,7 @@ LISTED_FILES = 10_000
 LINK_BATCH = 100
 
 
-def is_repository(path: Path) -> bool:
+def is_svn_repository(path: Path) -> bool:
     """Return True if a Subversion repository lies at `path`, not merely below or above it."""
     return (path / "format").exists() and (path / "db" / "fs-type").exists()
 
@@ -289,7 +289,7 @@ class SvnSource(LocalSource):
         with self._naming_key():
             if not self._path.exists():
                 raise self._options.error("path", f"{self._path} does not exist")
-            if not is_repository(self._path):
+            if not is_svn_repository(self._path):
                 raise self._options.error("path", f"{self._path} is not a Subversion repository")
             kind = self._kind()
             read_bytes(self._path / "format", SMALL_FILE)

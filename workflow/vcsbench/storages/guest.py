@@ -82,7 +82,7 @@ def why_no_delay(root: Path) -> str:
     return "" if any(modules) else "the guest's kernel has no netem"
 
 
-def run(
+def run_in_guest(
     root: Path,
     folder: Path,
     command: list[str],

@@ -20,7 +20,7 @@ from vcsbench.external import read_bytes
 from vcsbench.files import read_json, write_json
 from vcsbench.isolation import own_mounts
 from vcsbench.kernel import libc, read
-from vcsbench.processes import run
+from vcsbench.processes import run_program
 from vcsbench.storages.filesystems import (
     IN_MEMORY,
     MAKE_OPTIONS,
@@ -223,7 +223,7 @@ def remove_path(path: Path, ignore_errors: bool = False) -> None:
 def copy_tree(source: str | Path, path: Path) -> None:
     """Copy a tree to a new path: contents, modes, times, symbolic and hard links, without shared blocks."""
     try:
-        run(["cp", "-aT", "--reflink=never", source, path])
+        run_program(["cp", "-aT", "--reflink=never", source, path])
     except UserError as error:
         raise_write_error(str(error), path)
         raise
@@ -330,13 +330,13 @@ class CellFilesystem:
         self.inside.mkdir(exist_ok=True)
         mount = ("mount", "-t", self.kind, "-o")
         if self.kind in IN_MEMORY:
-            run([*mount, f"size={self.size}", "none", self.inside])
+            run_program([*mount, f"size={self.size}", "none", self.inside])
         else:
             if self._loop is None:
                 self._attach()
             options = MAKE_OPTIONS[self.kind]
-            run([*options.mkfs, self.device])
-            run([*mount, options.mount_options, self.device, self.inside])
+            run_program([*options.mkfs, self.device])
+            run_program([*mount, options.mount_options, self.device, self.inside])
         self._is_mounted = True
 
     def _attach(self) -> None:
@@ -349,12 +349,14 @@ class CellFilesystem:
         with image.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, self.size)
         try:
-            self.device = run(["losetup", "--find", "--show", "--direct-io=on", image])
+            self.device = run_program(["losetup", "--find", "--show", "--direct-io=on", image])
         except UserError:
-            self.device = run(["losetup", "--find", "--show", image])
+            self.device = run_program(["losetup", "--find", "--show", image])
         image.unlink()
         self._loop = os.open(self.device, os.O_RDONLY)
-        run(["losetup", "--detach", self.device])  # takes effect when the last user closes it
+        run_program(
+            ["losetup", "--detach", self.device]
+        )  # takes effect when the last user closes it
 
     def _unmount(self) -> None:
         if self._is_mounted:

@@ -267,7 +267,7 @@ def run_client(svn: str, *arguments: str | Path, user_settings: bool = False) ->
     """
     settings = () if user_settings else NO_SETTINGS
     argv = [svn, *arguments, *CLIENT_OPTIONS, *settings]
-    return processes.run(argv, env={**os.environ, **CLIENT_ENVIRONMENT})
+    return processes.run_program(argv, env={**os.environ, **CLIENT_ENVIRONMENT})
 
 
 def create(path: Path, fmt: str) -> None:

@@ -50,7 +50,7 @@ class TreeStore:
     def run(self, *argv: str | Path, home: Path, cwd: Path | None = None) -> None:
         homes = {name: str(home) for name in ("HOME", "FOSSIL_HOME", "BRZ_HOME")}
         private = {**CLIENT_ENVIRONMENT, **homes, "USER": "vcsbench", **self.environment}
-        processes.run(argv, env={**os.environ, **private}, cwd=cwd or home)
+        processes.run_program(argv, env={**os.environ, **private}, cwd=cwd or home)
 
 
 class SvnStore(TreeStore):
