@@ -137,12 +137,15 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
 
 def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, page):
     card = card_on(page, "packing").card
-    pair = Pair("nopack", "pack", 2.0, 1.9, 2.1, 5, "better", flags="apart cpu-busy outlier-10")
+    pair = Pair(
+        "nopack", "pack", 2.0, 1.9, 2.1, 5, "better", flags="apart cpu-busy saturated outlier-10"
+    )
     cards = [replace(card, cases=[*card.cases[:2], Case({}, (pair,))])]
     made = page_of(replace(results, advice=replace(results.advice, cards=cards)))
     (view,) = made["cards"]
-    assert sorted(row.note for row in view.rows) == ["", "", "flags: apart, cpu-busy"]
+    assert sorted(row.note for row in view.rows) == ["", "", "flags: apart, cpu-busy, saturated"]
     flags = [f"{flag} 1 ({flag_message(flag)})" for flag in ("apart", "cpu-busy")]
+    flags.append("saturated 1 (Client and server kept nearly all cores busy)")
     line = f"Flags of runs behind 1 of 3 comparisons: {'; '.join(flags)}. "
     assert made["flagged"].startswith(line)
     pairs = [pair for case in card.cases for pair in case.pairs]

@@ -366,7 +366,8 @@ def _flagged(cards: Sequence[answers.CardView]) -> str:
     """Return the flags of the runs behind the comparisons of the cards, with numbers and meanings."""
     counts, flagged, all_ = answers.flag_counts(view.card for view in cards)
     flags = "; ".join(
-        f"{flag} {number}" + (f" ({flag_message(flag)})" if flag in FLAGS else "")
+        f"{flag} {number}"
+        + (f" ({flag_message(flag).partition(' (')[0]})" if flag in FLAGS else "")
         for flag, number in counts.most_common()
     )
     number = f"{flagged} of {words.count_of(all_, 'comparison')}"
