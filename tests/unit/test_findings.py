@@ -269,15 +269,19 @@ def test_possible_reasons_of_cells_that_the_study_builds_lacks_have_no_command()
 
 @pytest.mark.parametrize(
     ("log", "expected"),
-    [(1.3, "fewer cells: 1 of 2 pairs, for which 1.3 was published"), (1.9, ""), (2.4, "")],
+    [(1.3, ["fewer cells: 1 of 2 pairs, for which 1.3 was published"]), (1.9, []), (2.4, [])],
 )
-def test_evaluate_findings_fewer_cells_explain_a_value_if_theirs_differs(log, expected):
+def test_evaluate_findings_published_value_is_of_the_measured_cells(log, expected):
     theirs = pd.concat([measured([log]), measured([2.5], ["export"])])
     expect = {"over": "median", "at_least": 1.8, "at_most": 2.3}
     check = finding(where={"command": ["log", "export"]}, expect=expect)
     row = evaluate_findings([check], AXES, theirs, scaled(1.2)).iloc[0]
-    assert (row["verdict"], row["published"]) == ("differs", pytest.approx((log + 2.5) / 2))
-    assert row["why"] == expected
+    assert (row["verdict"], row["published"]) == ("differs", pytest.approx(log))
+    over_all, *fewer = row["why"].split("; ")
+    assert over_all == f"published over all 2 pairs: {(log + 2.5) / 2:.2f}x"
+    assert fewer == expected
+    nothing = evaluate_findings([check], AXES, theirs, None).iloc[0]
+    assert nothing["published"] == pytest.approx((log + 2.5) / 2)
 
 
 @pytest.mark.parametrize(
@@ -413,3 +417,18 @@ def test_evaluate_findings_average_has_error_of_average():
     for variance in (0.0, 0.04):
         assert width(commands, variance) < 0.6 * width(commands[:1], variance)
     assert width(commands, 0.04) > width(commands, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("other", "codes"), [(5.0, ["newer-version"]), (1.1, ["scale", "newer-version"])]
+)
+def test_possible_reasons_of_a_level_lack_the_scale_if_some_cells_reach_it(other, codes):
+    frame = pd.concat([scaled(1.2), scaled(1.2).assign(command="export")])
+    noise = 1 + frame["round"] / 1000
+    frame["elapsed_s"] = noise.where(frame["command"] == "log", other * noise)
+    published = Conditions(1, "1.9", "spinning disk")
+    context = EvaluationContext(scales={"ruby": 0.1}, published=published, versions=["1.14.2"])
+    rounds = rounds_of(frame.assign(repo="ruby"), [*AXES, "repo"], [])
+    check = level("elapsed_s", "median", {}, at_least=4)
+    evaluation = FindingCheck(check, [*AXES, "repo"]).evaluate(rounds, context)
+    assert [r.code for r in evaluation.reasons if r.code != "no-duplicates"] == codes

@@ -75,9 +75,14 @@ def test_expected_range_that_ends_at_zero_is_in_words(results, expect, expected)
 
 
 def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(results):
-    scale, version = view_of(views_of(results)).steps
-    assert scale == ("smaller scale", "0.1", "", LARGER)
-    assert version == ("newer Subversion", "1", "install it", BUILDS)
+    timed = replace(results, account={"taken_s": 900.0})
+    scale, version = view_of(views_of(timed)).steps
+    assert (scale.label, scale.before, scale.command) == ("smaller scale", "", LARGER)
+    assert scale.text.startswith("0.1; ") and scale.text.endswith("60 min")
+    assert (version.label, version.before, version.command) == (
+        *("newer Subversion", "install it", BUILDS),
+    )
+    assert version.text.startswith("1; ")
     given = replace(results, provenance={"command": "vcsbench run --configfile 'my b.yaml'"})
     for (_, _, _, command), file in zip(
         view_of(views_of(given)).steps, ("larger.yaml", "old.yaml"), strict=True
@@ -100,9 +105,14 @@ def test_finding_that_differs_names_the_part_of_the_time_that_differs_most(resul
     changed = replace(results, measurements=runs)
     (note,) = view_of(views_of(changed, sections=table_sections(changed, {}))).notes
     assert note == (
-        "Most of the difference is CPU time of the server: 3.0 s with not packed, "
-        "0.60 s with packed, over 6 pairs."
+        "Most of the difference is CPU time of the server: 0.50 s with not packed, "
+        "0.10 s with packed, mean of 6 pairs."
     )
+    # The client computes while the server does, so waiting is unknown.
+    changed = replace(
+        results, measurements=[{**r, "user_s": 0.4, "server_cpu_s": 0.0} for r in runs]
+    )
+    assert view_of(views_of(changed, sections=table_sections(changed, {}))).notes == []
 
 
 @pytest.mark.parametrize("value", ["medium", "fast"])
@@ -116,7 +126,8 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, value, tm
     (view,) = finding_views(changed, [row], {NAME: definition}, [])
     (step,) = view.steps
     label = {"medium": "256 MB cache", "fast": "tuned settings"}[value]
-    assert step.text == f"log, {label}, not packed or packed"
+    assert step.text.startswith(f"log, {label}, not packed or packed")
+    assert ("left out" in step.text) == (step.command != "")
     if value not in results.order["config"]:
         assert step.command == ""
         return
@@ -167,3 +178,33 @@ def test_median_of_pairs_that_disagree_is_mixed_and_has_their_range(results, sid
     least = {"x": {**definition, "expect": {"over": "min"}}}
     (view,) = finding_views(results, found, least, sections)
     assert "mixed" not in view.of
+
+
+@pytest.mark.parametrize(
+    ("published", "measured", "text"),
+    [
+        (1.0, 1.8, "1.00x then, packed is 1.8x faster here."),
+        (1.5, 0.8, "1.50x then, packed is 1.2x slower here."),
+        (2.8, 2.2, ""),
+        (1.1, 1.15, ""),
+    ],
+)
+def test_reproduced_finding_unlike_the_published_value_has_both(results, published, measured, text):
+    change = {"published": published, "measured": measured, "low": measured - 0.04}
+    change |= {"high": measured + 0.04, "verdict": "reproduced"}
+    notes = view_of(views_of(results, "", **change)).notes
+    assert notes == ([f"Inside the range, but not as published: {text}"] if text else [])
+
+
+def test_level_of_cells_in_two_groups_is_mixed_and_names_them(results):
+    user = {"nopack": 0.4, "pack": 0.8}
+    runs = [
+        {**r, "elapsed_s": 1.0, "user_s": user[r["packing"]], "system_s": 0.05}
+        for r in results.measurements
+    ]
+    level = {"where": {"command": "log"}, "level": "client_cpu_pct"}
+    level["expect"] = {"over": "median", "at_least": 80}
+    found = [{**results.findings[0], "id": "x", "why": "", "verdict": "differs"}]
+    changed = replace(results, measurements=runs)
+    (view,) = finding_views(changed, found, {"x": level}, [])
+    assert view.of.endswith("mixed: packed 85.0% to 85.0%, not packed 45.0% to 45.0%")

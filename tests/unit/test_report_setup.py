@@ -58,7 +58,14 @@ def test_setup_of_equal_contexts_lists_facts_once():
     assert setup(context(repository=packed)).tables[0].rows[0][2] == "not packed"
     assert table.rows == [["ruby", "f7", "6\N{NARROW NO-BREAK SPACE}000", "3.00 MiB"]]
     assert found.last and found.first and (found.last - found.first).total_seconds() == 120
-    assert "13 %" in found.conditions["Repositories"]
+    assert found.conditions["Repositories"] == (
+        "ruby: 6\N{NARROW NO-BREAK SPACE}000 revisions, 3.00 MiB (13 % of the published 46,054 revisions)"
+    )
+    made = {**context()["repository"], "source": "generated"}
+    generated = setup(context(repository=made), context(repository={**made, "format": "f6"}))
+    assert generated.conditions["Repositories"].startswith("generated history like ruby's: 6")
+    assert generated.conditions["History"] == "generated"
+    assert generated.conditions["Sizes"].startswith("ruby in f6 3.00 MiB, ruby in f7 3.00 MiB (")
     assert found.host_names == ["here"]
     (text,) = setup({**context(), "repository": {"name": "mine", "notes": ["2 left out."]}}).facts[
         "Repository mine"

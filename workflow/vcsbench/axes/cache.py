@@ -14,10 +14,9 @@ from vcsbench.records import FilesystemPart, Promises, Recipe, State
 from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
 
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
-cleared; the drift over the rounds shows how much faster repeated cold runs become."""
+cleared."""
 GUEST_COLD = """Measured in a virtual machine ({}): cold means cold for its own page cache. The caches of the
-hypervisor, a RAID controller or a disk cannot be cleared; the drift over the rounds shows how much faster
-repeated cold runs become."""
+hypervisor, a RAID controller or a disk cannot be cleared."""
 
 STEPS: tuple[Literal["setup", "first", "prepare"], ...] = ("setup", "first", "prepare")
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")

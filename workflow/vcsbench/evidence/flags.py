@@ -94,7 +94,7 @@ FLAGS: dict[str, Flag] = {
         "Cool the machine, use another frequency governor, or raise the container's quota."),
     "saturated": Flag("Client and server kept nearly all cores busy (threshold `max_cpu_share`).",
         "The time is limited by this machine, not by the server alone."),
-    "mean-cpu": Flag("User and system time are means over the runs of an export.",
+    "mean-cpu": Flag("User and system time are means over the runs of a cell-round.",
         "For the times of each run, use hyperfine 2 or later, or set `runs: 1`."),
     "too-short": Flag(
         "Answered, but a small difference can be one of start-up: the cell's median is below `min_run_s`.",

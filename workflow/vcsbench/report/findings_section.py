@@ -9,16 +9,21 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
+from statistics import mean, median
+from typing import NamedTuple, cast
 
 from vcsbench import words
 from vcsbench.advice.cards import factor, value_label
 from vcsbench.advice.decision import Row
+from vcsbench.config.definitions import FindingDefinition
+from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import DEFAULT, metric_in
+from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.grids import Point
 from vcsbench.report.results import Results, Rows, grouped_by
-from vcsbench.report.table_sections import TableSection, times_of
+from vcsbench.report.table_sections import TableSection, metric_value, times_of
 from vcsbench.report.terminal import command_of, seconds_of_rounds, variables_of
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import MEDIAN
@@ -27,7 +32,8 @@ from vcsbench.statistics.baselines import table_name
 MEANINGS = {
     contract.REVERSED: "the other side is faster now",
     contract.DIFFERS: "the measured interval is outside the expected range",
-    contract.TOO_SMALL: "more than half of the time is process start and connection",
+    contract.TOO_SMALL: "more than half of the time is process start, connection and waits of 40 ms for "
+    "delayed acknowledgements (see Fixed cost)",
     contract.INCONCLUSIVE: "the interval crosses an end of the range",
     contract.REPRODUCED: "the interval is inside the range",
     contract.NOT_MEASURED: "",
@@ -36,6 +42,15 @@ _DIFFERENT = (contract.REVERSED, contract.DIFFERS)
 # Of a finding that differs, if no condition other than published explains it.
 NO_REASON = "no reason known"
 NOT_IN_GRID = contract.SENTENCES["not-in-grid"].partition(": ")[0]
+PUBLISHED_OVER_ALL = contract.SENTENCES["all-published"].partition(" {")[0]
+OUTSIDE_DEFAULT = "left out of the default configuration, so that a run fits its minutes"
+# What a reason's test shows, and its duration.
+OUTCOMES = {
+    "smaller scale": "a value closer to the published one supports it, and the test takes {larger}",
+    "other storage": "a value closer to the published one supports it, and {plan}",
+    "newer Subversion": "it is the reason if the old build gives the published value, and {plan}",
+}
+PLAN = "the test takes longer than this run (make plan estimates it)"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
 _ROUNDS = re.compile(r"`rounds: (\d+)`")
@@ -126,7 +141,10 @@ def finding_views(
             expected = _range(bounds, unit)
         verdict = contract.verdict_for_reader(row)
         steps, notes = _steps(results, definition, row, verdict)
-        of = [row.get("over", "")]
+        of = [row.get("over", ""), _groups_text(results, definition, unit)]
+        if verdict == contract.REPRODUCED:
+            limit = results.advice.min_effect_pct
+            notes.insert(0, _unlike_published(row, definition, limit))
         if section and (pairs := _pairs(where, section)):
             # The table may have the sides exchanged.
             is_same = section.baseline == str(
@@ -174,7 +192,9 @@ def _steps(
     for sentence, test in reasons:
         label, _, text = sentence.partition(": ")
         before, _, command = test.rstrip("`").partition("`")
-        if verdict in _DIFFERENT and not contract.is_possible(sentence):
+        if sentence.startswith(PUBLISHED_OVER_ALL):
+            notes.append(f"{sentence[:1].upper()}{sentence[1:]}.")
+        elif verdict in _DIFFERENT and not contract.is_possible(sentence):
             notes += [f"{sentence}."] if label != contract.REVERSED else []
         elif number := _ROUNDS.search(sentence):
             seconds = seconds_of_rounds(results.account, int(number[1]))
@@ -185,9 +205,14 @@ def _steps(
         else:
             if label == NOT_IN_GRID:
                 text, command = _to_add(results, definition, given)
+                text = f"{text}; {OUTSIDE_DEFAULT}" if command else text
             elif found := _RUN.search(command):
                 of_study = {**given, "STUDY": found[1]}
                 command = f"{command[: found.start()]}{_with(of_study, found[2] or '')}"
+                taken = results.account.get("taken_s")
+                larger = f"up to {words.duration(contract.LARGER * taken)}" if taken else PLAN[15:]
+                if outcome := OUTCOMES.get(label):
+                    text = f"{text}; {outcome.format(larger=larger, plan=PLAN)}"
             steps.append(Step(label, text, before.strip(" ,"), command))
     if verdict in _DIFFERENT and not steps:
         steps.append(Step(NO_REASON, NOTHING_EXPLAINS))
@@ -262,7 +287,10 @@ def _pairs_text(definition: Row, pairs: Sequence[Point], is_same: bool) -> str:
 def _where_time_goes(
     results: Results, definition: Row, pairs: Sequence[Point], is_same: bool
 ) -> str:
-    """Return the part of the time that differs most between both sides, summed over the pairs."""
+    """Return the part of the time that differs most between both sides, as means of the pairs.
+
+    It is "" if that is waiting and client and server computed at once: then waiting is not known.
+    """
     compare, cells = definition["compare"], [p.cells for p in pairs if len(p.cells) == 2]
     if "candidate" not in compare or metric_in(definition).name != DEFAULT:
         return ""
@@ -272,15 +300,68 @@ def _where_time_goes(
         return ""
     # Access by file has no server.
     first, second = (
-        [sum(time or 0.0 for time in part) for part in zip(*side, strict=True)] for side in sides
+        [mean(time or 0.0 for time in part) for part in zip(*side, strict=True)] for side in sides
     )
     # The first two times are of the whole.
     parts = zip(_PARTS, first[2:], second[2:], strict=True)
     name, *spent = max(parts, key=lambda part: abs(part[1] - part[2]))
+    if name == _PARTS[-1] and any((of[-1] or 0.0) < 0 for side in sides for of in side):
+        return ""
     labels = [value_label(compare["axis"], compare[side]) for side in ("baseline", "candidate")]
     texts = zip(spent if is_same else spent[::-1], labels, strict=True)
     both = ", ".join(f"{words.significant(time, 2)} s with {label}" for time, label in texts)
-    return f"Most of the difference is {name}: {both}, over {words.count_of(len(cells), 'pair')}."
+    over = f", mean of {len(cells)} pairs" if len(cells) > 1 else ""
+    return f"Most of the difference is {name}: {both}{over}."
+
+
+def _groups_text(results: Results, definition: Row, unit: str) -> str:
+    """Return `mixed: packed 85 % to 89 %, not packed 35 % to 65 %`, the axis that separates the cells of a
+    level best; "" if none does, or if all its values are on one side of the expected range."""
+    if not definition or definition.get("compare"):
+        return ""
+    metric, where = metric_in(definition), definition.get("where") or {}
+    runs = [r for r in originals(results.measurements) if contract.matches_cell(r, where)]
+    cells = []
+    for rows in grouped_by(runs, lambda row: row["cell"]).values():
+        values = [metric_value(metric, row) for row in rows if not is_invalid(row["flags"])]
+        if known := [value for value in values if value is not None]:
+            cells.append((rows[0], median(known)))
+    best, text = 0.0, ""
+    for axis in results.order:
+        groups = grouped_by(cells, lambda cell: str(cell[0].get(axis, "")))  # noqa: B023
+        ranges = [
+            (min(levels), max(levels), value_label(axis, value))
+            for value, of in groups.items()
+            for levels in [[level for _, level in of]]
+        ]
+        ranges.sort(reverse=True)
+        gaps = [above[0] - below[1] for above, below in pairwise(ranges)]
+        sides = {
+            contract.side_of(cast(FindingDefinition, definition), end)
+            for *ends, _ in ranges
+            for end in ends
+        }
+        if gaps and len(sides) > 1 and min(gaps) > best:
+            best = min(gaps)
+            text = ", ".join(f"{label} {_range(ends, unit)}" for *ends, label in ranges)
+    return f"mixed: {text}" if text else ""
+
+
+def _unlike_published(row: Row, definition: Row, min_effect_pct: float) -> str:
+    """Return a sentence if a value is in the expected range, but the difference is larger than published or
+    on the other side."""
+    compare = definition.get("compare") or {}
+    numbers = [_number(row.get(name)) for name in ("published", "measured", "low", "high")]
+    if "candidate" not in compare or not all(numbers):
+        return ""
+    was, now, low, high = (math.log(number or 1.0) for number in numbers)
+    is_between = min(0.0, was) <= now <= max(0.0, was)
+    if low <= was <= high or is_between or abs(now - was) <= math.log1p(min_effect_pct / 100):
+        return ""
+    metric, label = metric_in(definition), value_label(compare["axis"], compare["candidate"])
+    word = metric.words[0 if (now > 0) == (metric.gain > 0) else 1]
+    here = f"{label} {metric.words.verb}{factor(math.exp(abs(now)))} {word}"
+    return f"Inside the range, but not as published: {_written(numbers[0], 'x')} then, {here} here."
 
 
 def _news(row: Row, definition: Row) -> str:

@@ -12,7 +12,7 @@ from vcsbench.advice.decision import Row
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.metrics import DEFAULT, name_in
-from vcsbench.plan.grid import is_duplicate
+from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.results import (
     Results,
@@ -30,10 +30,14 @@ CALLS = (
     "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
     "100 tables without any difference have a call."
 )
+VALID = "An invalid run broke a promise, such as a cold run with files in memory. Other flagged runs count."
+FIXED_HEADS = ["Case", "Start and connection", "Delayed acknowledgements", "Total", "Share"]
 FIXED_COST = (
-    "The time of the same command on an empty repository: start, connection and handshake. "
-    "Each delayed acknowledgement of TCP in a run adds 40 ms to the fixed cost of its cell."
+    "Start and connection: the time of the same command on an empty repository. Each delayed acknowledgement "
+    "of TCP adds up to 40 ms, in which client and server are idle. Share: of the cell's median time. "
+    "Over half, the cell is too small to compare."
 )
+DELAYED_ACK_S = 0.04
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
@@ -49,9 +53,7 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
         PlainTable("Failed rounds", reason, _reasons(results.failures, "reason")),
         PlainTable("Not measurable here", reason, _reasons(results.grid, "skip")),
         PlainTable("Measured again", reason, set_aside(runs)),
-        PlainTable(
-            "Fixed cost", ["Case", "Time"], _fixed_cost(results), 1, FIXED_COST, is_folded=True
-        ),
+        PlainTable("Fixed cost", FIXED_HEADS, _fixed_cost(results), 1, FIXED_COST, is_folded=True),
         PlainTable(
             "Work of the commands", work, work_done(runs, axes), len(axes) + 1, same, is_folded=True
         ),
@@ -71,8 +73,14 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
         ),
     ]
     invalid = sum(is_invalid(row["flags"]) for row in runs)
-    validity = f": {invalid} invalid and not in the tables." if invalid else ", all valid."
-    valid = f"{words.count_of(len(runs), 'timed run')}{validity}"
+    cells = unique_values(row["cell"] for row in runs)
+    copies = sum(map(is_duplicate, cells))
+    of = (
+        f"{words.count_of(len(runs), 'timed run')} of {words.count_of(len(cells) - copies, 'cell')}"
+    )
+    of += f" and {words.count_of(copies, 'duplicate')}" if copies else ""
+    validity = f": {invalid} invalid and not in the tables" if invalid else ", all valid"
+    valid = f"{of}{validity}. {VALID}"
     noise = [_noise_sentence(results)]
     if noisy:
         effect = f"equal means within {account['min_effect_pct']:g} %"
@@ -111,7 +119,9 @@ def _flag_table(measurements: Rows, thresholds: Row) -> tuple[PlainTable, list[s
             continue
         invalid = " Invalid runs: not in the tables." if is_invalid(word) else ""
         rows.append((word, meaning + invalid, unique_values(cell for _, cell in runs), number))
-    return PlainTable("Flags", ["Flag", "Meaning", "Cells", "Runs"], rows, 3), sentences
+    return PlainTable(
+        "Flags", ["Flag", "Meaning", "Cells and duplicates", "Runs"], rows, 3
+    ), sentences
 
 
 def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
@@ -171,9 +181,23 @@ def _comparison_rows(results: Results) -> list[tuple[str, ...]]:
     return [tuple(map(str, row)) for row in [*rows, *(sums if len(rows) > 1 else [])]]
 
 
-def _fixed_cost(results: Results) -> list[tuple[str, str]]:
-    shown, rows = varying(results.fixed_cost, list(results.order)), []
-    for runs in grouped_by(results.fixed_cost, lambda row: row["cell"]).values():
-        times = [run["elapsed_s"] for run in runs if words.is_number(run["elapsed_s"])]
-        rows += [(case_label(runs[0], shown), seconds(median(times)))] if times else []
+def _fixed_cost(results: Results) -> list[tuple[str, ...]]:
+    runs = [
+        run for run in originals(results.measurements) if words.is_number(run.get("fixed_share"))
+    ]
+    shown = varying(runs, list(results.order))
+    rows: list[tuple[str, ...]] = []
+    for of in grouped_by(runs, lambda row: row["cell"]).values():
+        total, waits = float(of[0]["fixed_cost_s"]), median(map(_acknowledgement_s, of))
+        share = f"{100 * of[0]['fixed_share']:.0f} %"
+        times = seconds(total - waits), seconds(waits), seconds(total), share
+        rows.append((case_label(of[0], shown), *times))
     return rows
+
+
+def _acknowledgement_s(run: Row) -> float:
+    """Return the seconds of a run's waits for delayed acknowledgements, as evidence.measurements has them."""
+    names = ("elapsed_s", "user_s", "system_s", "server_cpu_s", "busy_s", "cores", "delayed_acks")
+    elapsed, user, system, server, busy, cores, count = (float(run.get(n) or 0.0) for n in names)
+    idle = elapsed - max(user + system + server, busy / max(cores, 1.0))
+    return min(count * DELAYED_ACK_S, max(idle, 0.0))

@@ -53,7 +53,6 @@ class Results:
     order: Mapping[str, Sequence[str]]
     grid: Rows = ()
     measurements: Rows = ()
-    fixed_cost: Rows = ()
     failures: Rows = ()
     tables: Mapping[str, Rows] = field(default_factory=dict)
     published: Mapping[str, Rows] = field(default_factory=dict)
@@ -170,7 +169,6 @@ def read_results(
         study=study,
         order=order,
         measurements=measurements,
-        fixed_cost=read_records(folder / "fixed-cost" / f"{name}.csv"),
         definitions={
             check["id"]: check for key in study.findings for check in findings.get(key, [])
         },

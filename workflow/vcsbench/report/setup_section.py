@@ -6,6 +6,7 @@ A part that a context lacks is left out.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -121,6 +122,7 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
             "Machine": words.enumeration(unique_values(map(_machine, hosts))),
             "Rounds": _rounds(contexts).partition(": ")[2] if contexts else "",
             "Network": _network(contexts),
+            **_histories(contexts, study),
         },
         host_names=unique_values(str(host["name"]) for host in hosts if host.get("name")),
         guests=unique_values(
@@ -363,7 +365,9 @@ def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
     if not (published := study.published):
         return None
     theirs = {
-        **{"Repositories": published.size, "Storage": published.storage},
+        **{"Repositories": published.size},
+        **({"History": "real", "Sizes": ""} if setup.conditions["History"] else {}),
+        "Storage": published.storage,
         **{"Subversion": published.subversion, "Machine": published.machine},
         "Rounds": words.count_of(published.rounds, "round"),
     }
@@ -372,7 +376,9 @@ def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
     rows = [
         (n, text or "not published", setup.conditions[n] or "none") for n, text in theirs.items()
     ]
-    note = "A verdict holds for the measured side only."
+    note = (
+        "A verdict says what was measured on this set-up, not that the published result was wrong."
+    )
     return PlainTable(
         "Published and measured set-up", ["", "Published", "Measured"], rows, note=note
     )
@@ -380,14 +386,43 @@ def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
 
 def _sizes(contexts: Rows, study: Study, scales: Mapping[str, float]) -> list[str]:
     names: dict[str, str] = {}
+    size = study.published.size if study.published else ""
     for _, name, facts in _facts(contexts, study):
-        revisions, size = facts.get("youngest"), facts.get("bytes")
+        revisions, is_generated = facts.get("youngest"), facts.get("source") == "generated"
         parts = [words.count_of(int(revisions), "revision")] if revisions else []
-        parts += [words.size(size)] if size else []
+        if facts.get("bytes") and not is_generated:
+            parts.append(words.size(facts["bytes"]))
         if scales.get(name, 1.0) < 1:
-            parts.append(f"{100 * scales[name]:.2g} % of its published size")
-        names.setdefault(name, f"{name}: {', '.join(parts)}" if parts else name)
+            known = re.search(rf"\b{re.escape(name)} with ([\d,]+)", size)
+            whole = f"the published {known[1]} revisions" if known else "its published size"
+            parts.append(f"({100 * scales[name]:.2g} % of {whole})")
+        title = f"generated history like {name}'s" if is_generated else name
+        text = ", ".join(parts).replace(", (", " (")
+        names.setdefault(name, f"{title}: {text}" if parts else name)
     return [*names.values()]
+
+
+def _histories(contexts: Rows, study: Study) -> dict[str, str]:
+    """Return if the histories of the repositories are real, and the sizes of each by format and packing."""
+    rows = [
+        facts
+        for kind, _, facts in _facts(contexts, study)
+        if kind == "repository" and facts.get("source") not in (None, "empty")
+    ]
+    kinds = unique_values("generated" if r["source"] == "generated" else "real" for r in rows)
+    sizes = unique_values(
+        f"{r['name']} in {value_label('format', r['format'])} {words.size(r['bytes'])}"
+        for r in sorted(
+            rows, key=lambda r: (r["name"], r.get("format") or "", bool(r.get("packed")))
+        )
+        if r.get("format") and r.get("bytes") and not r.get("packed")
+    )
+    text = (
+        f"{', '.join(sizes)} (by the format and its settings, such as deltification)"
+        if sizes
+        else ""
+    )
+    return {"History": words.enumeration(kinds), "Sizes": text}
 
 
 def _storage_labels(contexts: Rows) -> list[str]:
@@ -462,8 +497,6 @@ def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[st
         measured = f"{words.period(setup.first, setup.last)}, on {hosts}"
     authors = ", ".join(filter(None, [*study.authors, study.date]))
     text = f"{study.title} ({'; '.join(filter(None, [study.name, authors]))}). {study.source}"
-    if study.published and not study.authors:
-        text += f" The authors are not recorded: see authors in config/studies/{study.name}.yaml."
     version, about = f"vcsbench {number}".strip(), []
     code = f"{version}, commit {commit or 'unknown'}"
     if commit:

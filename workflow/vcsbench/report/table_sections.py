@@ -299,11 +299,13 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
     of_cells = grouped_by(originals(results.measurements), lambda row: row["cell"])
     runs = [run for rows in of_cells.values() for run in rows]
     metrics = {m.name: m for s in sections for m in [metric_in(results.study.tables[s.name])]}
-    counted = [m for m in map(metric_of, names()) if m.exact and any(_value(m, r) for r in runs)]
+    counted = [
+        m for m in map(metric_of, names()) if m.exact and any(metric_value(m, r) for r in runs)
+    ]
     cells: dict[str, Row] = {}
     start = 0
     for cell, rows in of_cells.items():
-        values = [[_value(metric, run) for run in rows] for metric in counted]
+        values = [[metric_value(metric, run) for run in rows] for metric in counted]
         cells[cell] = {
             "words": names_.get(cell, cell),
             "spent": [_short(value) for value in times_of(rows)],
@@ -313,7 +315,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
             "runs": [start, len(rows)],
         }
         start += len(rows)
-    columns = {name: [_short(_value(m, run)) for run in runs] for name, m in metrics.items()}
+    columns = {name: [_short(metric_value(m, run)) for run in runs] for name, m in metrics.items()}
     flags = [run["flags"] for run in runs]
     return {
         "of": {
@@ -330,7 +332,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
     }
 
 
-def _value(metric: Metric, run: Row) -> float | None:
+def metric_value(metric: Metric, run: Row) -> float | None:
     if not all(words.is_number(run.get(name)) for name in metric.needs):
         return None
     try:

@@ -124,6 +124,8 @@ def matches_cell(cell: Mapping[str, str], where: Mapping[str, object]) -> bool:
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
 
+# The factor of the scale in a command that tests or mends a smaller scale.
+LARGER = 4
 SEPARATOR, TO_TEST = "; ", " (to test: "
 POSSIBLE = ("scale", "other-storage", "same-machine", "newer-version", "fewer-cells")
 SENTENCES = {
@@ -146,6 +148,7 @@ SENTENCES = {
     "other-storage": "other storage: {measured}, published on {published}",
     "same-machine": "same machine: client and server share it, published with a network between",
     "newer-version": "newer Subversion: {measured}, published with {published}",
+    "all-published": "published over all {published}: {value}",
     "fewer-cells": "fewer cells: {measured} of {published}, for which {value:.3g} was published",
     "other-work": "other work: {reason}",
     "work-unknown": "work unknown: {reason}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
@@ -118,6 +118,7 @@ def evaluate_findings(
     `published` is a frame of read_published, `measured` of the measurements; either may be None. `by` are
     columns that identify cells as axes do. `measured` of a row is the mean over rounds (geometric for
     ratios) of the median in each round, or the least or greatest such mean, `low` and `high` its interval.
+    `published` is the value over the measured cells, or over all if none of them was published.
     """
     keys = [*axes, *by]
     context = context or EvaluationContext()
@@ -132,9 +133,9 @@ def evaluate_findings(
             theirs = check.estimate(of_published)
         if rounds is not None:
             ours = check.evaluate(rounds(check.statistic), context)
-            if of_published is not None and ours.verdict == DIFFERS:
-                fewer = check.fewer_cells(of_published, rounds(check.statistic), ours.estimate)
-                ours = replace(ours, reasons=[*ours.reasons, *fewer])
+            if of_published is not None:
+                theirs, others = check.of_same_cells(theirs, of_published, rounds, ours)
+                ours = replace(ours, reasons=[*ours.reasons, *others])
         rows.append(
             {
                 "id": finding["id"],
@@ -233,7 +234,10 @@ class FindingCheck:
             return Evaluation(value, INCONCLUSIVE, [*refused, *others], over)
         verdict, reasons = self._verdict(value, noise.has_duplicates, context.limits)
         if verdict == DIFFERS:
-            direction = direction_of(self.finding, value.value)
+            levels = [self.estimate(part).value for _, part in group_rows(rows, self.keys)]
+            # A condition that all cells share does not explain a level that only some of them lack.
+            is_mixed = not self.sides and any(contract.is_expected(self.finding, v) for v in levels)
+            direction = "" if is_mixed else direction_of(self.finding, value.value)
             others += possible_reasons(direction, rows, subject, context)
         return Evaluation(value, verdict, [*reasons, *others], over)
 
@@ -358,25 +362,37 @@ class FindingCheck:
             pairs.append((first, second))
         return pairs
 
-    def fewer_cells(
-        self, published: pd.DataFrame, measured: pd.DataFrame, value: Estimate
-    ) -> list[Reason]:
-        """Return a reason if the published value of the measured cells differs in the same direction."""
-        known = self.involved(published)
-        cells = self._comparable(self.involved(measured))[0]
-        if self.sides and not metric_of(self.metric).exact:
+    def of_same_cells(
+        self,
+        theirs: Estimate,
+        published: pd.DataFrame,
+        rounds: Callable[[str], pd.DataFrame],
+        ours: Evaluation,
+    ) -> tuple[Estimate, list[Reason]]:
+        """Return the published value of the measured cells, and remarks if it is not that of all cells.
+
+        It is a possible reason if it differs from the expected range as the measured value does.
+        """
+        measured = rounds(self.statistic)
+        if not ours.estimate.n or self.metric not in measured:
+            return theirs, []
+        known, cells = self.involved(published), self._comparable(self.involved(measured))[0]
+        if self.sides and not metric_of(self.metric).exact and ours.verdict != contract.TOO_SMALL:
             cells = self._without_small(cells)[0]
         rows = known.merge(cells[self.axes].drop_duplicates())
         both, all_ = (group_rows(part, self.keys).ngroups for part in (rows, known))
-        same = self.estimate(rows).value
-        side = contract.side_of(self.finding, same)
-        if both in (0, all_) or not side or side != contract.side_of(self.finding, value.value):
-            return []
-        values = {
-            "measured": both,
-            "published": words.count_of(all_, "pair" if self.sides else "cell"),
-        }
-        return [Reason("fewer-cells", {**values, "value": same})]
+        same = self.estimate(rows)
+        if both == all_ or not same.n:
+            return theirs, []
+        count = words.count_of(all_, "pair" if self.sides else "cell")
+        unit = "x" if self.sides else f" {self.unit}".rstrip()
+        text = f"{words.significant(theirs.value)}{unit}"
+        reasons = [Reason("all-published", {"published": count, "value": text})]
+        side = contract.side_of(self.finding, same.value)
+        if ours.verdict == DIFFERS and side == contract.side_of(self.finding, ours.estimate.value):
+            values = {"measured": both, "published": count, "value": same.value}
+            reasons.append(Reason("fewer-cells", values))
+        return same, reasons
 
     def _over(self, count: int) -> str:
         things = words.count_of(count, "pair" if self.sides else "cell")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from vcsbench import words
 from vcsbench.axes.cache import STATES
-from vcsbench.statistics.contract import DEFAULT_LIMITS, Limits, Reason, expected_bounds
+from vcsbench.statistics.contract import DEFAULT_LIMITS, LARGER, Limits, Reason, expected_bounds
 from vcsbench.statistics.noise import NO_NOISE, Noise
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ BUILD_VALUES = {
     "command": {"log", "null-log", "export", "null-export", "dump"},
     "cache": {"cold", "hot-os", "hot-svn"},
 }
-LARGER = 4
 
 
 @dataclass(frozen=True)
