@@ -403,26 +403,21 @@ def _sizes(contexts: Rows, study: Study, scales: Mapping[str, float]) -> list[st
 
 
 def _histories(contexts: Rows, study: Study) -> dict[str, str]:
-    """Return if the histories of the repositories are real, and the sizes of each by format and packing."""
+    """Return if the histories of the repositories are real, and the size of each that is not packed."""
     rows = [
-        facts
-        for kind, _, facts in _facts(contexts, study)
+        (name, facts.get("format") or "", facts)
+        for kind, name, facts in _facts(contexts, study)
         if kind == "repository" and facts.get("source") not in (None, "empty")
     ]
-    kinds = unique_values("generated" if r["source"] == "generated" else "real" for r in rows)
+    kinds = [str(facts["source"]) for *_, facts in rows]
     sizes = unique_values(
-        f"{r['name']} in {value_label('format', r['format'])} {words.size(r['bytes'])}"
-        for r in sorted(
-            rows, key=lambda r: (r["name"], r.get("format") or "", bool(r.get("packed")))
-        )
-        if r.get("format") and r.get("bytes") and not r.get("packed")
+        f"{name} in {value_label('format', value)} {words.size(facts['bytes'])}"
+        for name, value, facts in sorted(rows, key=lambda row: row[:2])
+        if value and facts.get("bytes") and not facts.get("packed")
     )
-    text = (
-        f"{', '.join(sizes)} (by the format and its settings, such as deltification)"
-        if sizes
-        else ""
-    )
-    return {"History": words.enumeration(kinds), "Sizes": text}
+    why = " (by the format and its settings, such as deltification)" if sizes else ""
+    history = unique_values("generated" if kind == "generated" else "real" for kind in kinds)
+    return {"History": words.enumeration(history), "Sizes": f"{', '.join(sizes)}{why}"}
 
 
 def _storage_labels(contexts: Rows) -> list[str]:
