@@ -5,8 +5,9 @@ Judging reads the evidence only (vcsbench.measure.run_evidence), so other thresh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vcsbench.measure.runs import Run
 
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")
+# Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). No network card of
+# a real server adds that.
+DELAYED_ACK_S = 0.04
+WAIT_COLUMNS = (
+    *("elapsed_s", "user_s", "system_s", "server_cpu_s"),
+    *("busy_s", "cores", "delayed_acks"),
+)
 
 Thresholds = Mapping[str, float]
 Flags = Iterable[str]
@@ -37,6 +45,17 @@ def with_times(evidence: Evidence, run: Run) -> Evidence:
         return {**evidence, "waiting_s": None}
     busy_s = run.user_s + run.system_s + (evidence.get("server_cpu_s") or 0.0)
     return {**evidence, "waiting_s": round(run.elapsed_s - busy_s, 6)}
+
+
+def acknowledgement_s(run: Mapping[Any, Any]) -> float:
+    """Return the seconds in which delayed acknowledgements held up a run, from WAIT_COLUMNS.
+
+    A wait is idle time: a busy client acknowledges late, too, and nobody waits for that.
+    """
+    values = [float(run.get(name) or 0.0) for name in WAIT_COLUMNS]
+    elapsed, user, system, server, busy, cores, late = (0.0 if math.isnan(v) else v for v in values)
+    idle = elapsed - max(user + system + server, busy / max(cores, 1.0))
+    return min(late * DELAYED_ACK_S, max(idle, 0.0))
 
 
 def judge(

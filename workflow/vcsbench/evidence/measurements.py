@@ -29,9 +29,6 @@ from vcsbench.records import CellCalls, Context, RunRecord
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import Columns
 
-# Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). No network card of
-# a real server adds that.
-DELAYED_ACK_S = 0.04
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
 NUMBERS = (
     *("round", "run", *TIMES, *run_columns.COUNT_COLUMNS, *run_columns.CLIENT_COLUMNS),
@@ -328,19 +325,9 @@ def with_fixed_cost(runs: pd.DataFrame, fixed: pd.DataFrame, axes: Sequence[str]
 
 
 def _acknowledgement_s(frame: pd.DataFrame) -> pd.Series:
-    """Return the seconds of each run in which delayed acknowledgements held it up.
-
-    A wait is idle time: a busy client acknowledges late, too, and nobody waits for that.
-    """
-
-    def numbers(column: str) -> pd.Series:
-        values = frame.get(column, pd.Series(0.0, index=frame.index))
-        return pd.to_numeric(values, errors="coerce").fillna(0.0)
-
-    processes = numbers("user_s") + numbers("system_s") + numbers("server_cpu_s")
-    machine = numbers("busy_s") / numbers("cores").clip(lower=1.0)
-    idle = (numbers("elapsed_s") - processes.clip(lower=machine)).clip(lower=0.0)
-    return (numbers("delayed_acks") * DELAYED_ACK_S).clip(upper=idle)
+    rows = frame[frame.columns.intersection(list(judgement.WAIT_COLUMNS))].to_dict("records")
+    waits = [judgement.acknowledgement_s(row) for row in rows]
+    return pd.Series(waits, index=frame.index, dtype="float64")
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from vcsbench.advice.cards import case_label, seconds
 from vcsbench.advice.decision import Row
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
+from vcsbench.evidence.judgement import acknowledgement_s
 from vcsbench.metrics import DEFAULT, name_in
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report.answers import NEARLY_ALL
@@ -37,7 +38,6 @@ FIXED_COST = (
     "of TCP adds up to 40 ms, in which client and server are idle. Share: of the cell's median time. "
     "Over half, the cell is too small to compare."
 )
-DELAYED_ACK_S = 0.04
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
@@ -188,16 +188,8 @@ def _fixed_cost(results: Results) -> list[tuple[str, ...]]:
     shown = varying(runs, list(results.order))
     rows: list[tuple[str, ...]] = []
     for of in grouped_by(runs, lambda row: row["cell"]).values():
-        total, waits = float(of[0]["fixed_cost_s"]), median(map(_acknowledgement_s, of))
+        total, waits = float(of[0]["fixed_cost_s"]), median(map(acknowledgement_s, of))
         share = f"{100 * of[0]['fixed_share']:.0f} %"
         times = seconds(total - waits), seconds(waits), seconds(total), share
         rows.append((case_label(of[0], shown), *times))
     return rows
-
-
-def _acknowledgement_s(run: Row) -> float:
-    """Return the seconds of a run's waits for delayed acknowledgements, as evidence.measurements has them."""
-    names = ("elapsed_s", "user_s", "system_s", "server_cpu_s", "busy_s", "cores", "delayed_acks")
-    elapsed, user, system, server, busy, cores, count = (float(run.get(n) or 0.0) for n in names)
-    idle = elapsed - max(user + system + server, busy / max(cores, 1.0))
-    return min(count * DELAYED_ACK_S, max(idle, 0.0))
