@@ -181,7 +181,7 @@ def test_failures_have_last_line_of_log_or_reason(tmp_path):
     logged, missing = result.failures.to_dict("records")
     reason = "svnserve did not answer within 10 s."
     assert logged == {"cell": CELL, "round": 2, "reason": reason}
-    assert missing["round"] == 4 and "not measured" in missing["reason"]
+    assert missing["round"] == 4 and "no result" in missing["reason"]
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,11 @@ def _last_line(log: Path) -> str:
         text = log.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         text = ""
-    return text.split("\n")[-1].strip() or "it was not measured: the workflow ended before its turn"
+    # The workflow ended before its turn, or measures nothing although its recipe has changed.
+    missing = (
+        "it has no result of these settings and this version of vcsbench; run again to measure it"
+    )
+    return text.split("\n")[-1].strip() or missing
 
 
 def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
