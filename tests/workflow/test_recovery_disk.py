@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -125,7 +126,9 @@ def report(project, *before):
         text=True,
         timeout=60,
     )
-    if "python: not found" in done.stdout:
+    if re.match(
+        r"env: .?python.?: (Permission denied|No such file)|.*python: not found", done.stdout
+    ):
         pytest.skip("nobody cannot run this Python")
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     return done.stdout
