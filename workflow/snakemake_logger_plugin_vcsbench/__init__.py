@@ -24,6 +24,7 @@ from typing import IO, Any
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 from vcsbench import processes, progress, words
+from vcsbench.errors import FULL
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.isolation import Holder, lock_holder
@@ -54,7 +55,7 @@ LOCKED_MESSAGE = "Directory cannot be locked"
 TRACEBACK, PERSISTENCE = "Traceback (most recent call last)", "/snakemake/persistence/"
 ERRNO = re.compile(r"\w+: \[Errno (\d+)\]")
 REMEDIES = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free space, and run again."),
+    **dict.fromkeys(FULL, "Free space, and run again."),
     **dict.fromkeys(
         (errno.EACCES, errno.EPERM, errno.EROFS),
         "Check the permissions and whether the file system is read-only.",

@@ -272,6 +272,17 @@ def fits(where: Where, picks: Where) -> bool:
     return all(where.get(axis, "") in ("", value) for axis, value in picks.items() if value)
 
 
+def share_weights(
+    workload: Sequence[Row], matches: Sequence[Sequence[int]], count: int
+) -> list[float]:
+    """Return the weight of each of `count` cases. The cases that match a part share its weight."""
+    weights = [0.0] * count
+    for part, matching in zip(workload, matches, strict=True):
+        for n in matching:
+            weights[n] += part["weight"] / len(matching)
+    return weights
+
+
 def card_of(
     question: CardQuestion,
     reference: str,
@@ -283,14 +294,16 @@ def card_of(
 ) -> Card:
     """Return a card; `axes` are the study's, `workload` has weight, name and where."""
     shown = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
-    weights, notes = [0.0] * len(cases) if workload else [], []
-    for part in workload:
-        matching = [i for i, c in enumerate(cases) if part["where"].items() <= c.where.items()]
-        for i in matching:
-            weights[i] += part["weight"] / len(matching)
-        if not any(cases[i].is_decided for i in matching):
-            share = f"{part['name']} ({part['weight']:g} %)"
-            notes.append(f"Your workload's {share} has no result here.")
+    matches = [
+        [n for n, case in enumerate(cases) if part["where"].items() <= case.where.items()]
+        for part in workload
+    ]
+    weights = share_weights(workload, matches, len(cases)) if workload else []
+    notes = [
+        f"Your workload's {part['name']} ({part['weight']:g} %) has no result here."
+        for part, matching in zip(workload, matches, strict=True)
+        if not any(cases[n].is_decided for n in matching)
+    ]
     unanswered = Answer("", "", "", "", "")
     settings = (unanswered, min_effect_pct, weights, missing)
     card = Card(question, reference, shown, cases, *settings, notes=notes)

@@ -23,6 +23,7 @@ from vcsbench.advice.cards import (
     fits,
     pair_text,
     seconds,
+    share_weights,
     value_label,
 )
 from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
@@ -352,7 +353,11 @@ def combinations_of(results: Results) -> list[Combination]:
     for _, members in grouped_by(range(len(answered)), lambda n: tuple(wheres[n].items())).items():
         # By combination, a weight and a regret for each command; without a workload weights are 0.
         regrets: dict[tuple[tuple[str, str], ...], list[tuple[float, float]]] = {}
-        weights = _weights(results.advice.workload, [answered[n].where for n in members])
+        matches = [
+            [i for i, n in enumerate(members) if fits(answered[n].where, part["where"])]
+            for part in results.advice.workload
+        ]
+        weights = share_weights(results.advice.workload, matches, len(members))
         for weight, n in zip(weights, members, strict=True):
             for choice_ in answered[n].choices:
                 key = tuple(choice_.values.items())
@@ -380,16 +385,6 @@ def _rank(regrets: Sequence[tuple[float, float]]) -> tuple[float, ...]:
     weight = math.fsum(weight for weight, _ in regrets)
     loss = math.fsum(weight * math.log(regret) for weight, regret in regrets)
     return round(-weight, 6), round(loss, 6), -len(plain), round(max(plain), 6), math.prod(plain)
-
-
-def _weights(workload: Rows, wheres: Sequence[Where]) -> list[float]:
-    """Return the weight of each situation. Those of a part of the workload share its weight."""
-    weights = [0.0] * len(wheres)
-    for part in workload:
-        matching = [n for n, where in enumerate(wheres) if fits(where, part["where"])]
-        for n in matching:
-            weights[n] += part["weight"] / len(matching)
-    return weights
 
 
 def packed_situations(results: Results) -> list[Row]:
