@@ -249,12 +249,12 @@ import subprocess, sys
 sys.path.insert(0, {workflow!r})
 from pathlib import Path
 from vcsbench import isolation
-from vcsbench.kernel import check, libc
+from vcsbench.kernel import check_result, libc
 from vcsbench.measure.prepared_cell import CLIENTS, PreparedCell
 from vcsbench.programs import Programs
 from vcsbench.subjects.fsfs import run_client
 isolation.own_mounts()
-check(libc.mount({there!r}, b"/etc/subversion", None, 0x1000, None))
+check_result(libc.mount({there!r}, b"/etc/subversion", None, 0x1000, None))
 url, folder = {url!r}, Path({folder!r})
 run_client("svn", "checkout", url, folder / "wc")
 stage = object.__new__(PreparedCell)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.kernel import check, libc, read
+from vcsbench.kernel import check_result, libc, read
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe
@@ -193,12 +193,12 @@ def own_network() -> Iterator[None]:
     """
     before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
-        check(libc.unshare(CLONE_NEWNET))
+        check_result(libc.unshare(CLONE_NEWNET))
         try:
             _raise_loopback()
             yield
         finally:
-            check(libc.setns(before, CLONE_NEWNET))
+            check_result(libc.setns(before, CLONE_NEWNET))
     finally:
         os.close(before)
 
@@ -212,7 +212,7 @@ def unshare_user() -> None:
     if _in_user_namespace:
         return
     uid, gid = os.geteuid(), os.getegid()
-    check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS))
+    check_result(libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS))
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
@@ -227,13 +227,13 @@ def own_mounts() -> None:
     An unmount outside of it reaches it. Raise OSError without the right to it.
     """
     if not _in_user_namespace:
-        check(libc.unshare(CLONE_NEWNS))
-    check(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
+        check_result(libc.unshare(CLONE_NEWNS))
+    check_result(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
 
 
 @cache
 def can_own_network() -> bool:
-    return os.geteuid() == 0 and _works(lambda: check(libc.unshare(CLONE_NEWNET)))
+    return os.geteuid() == 0 and _works(lambda: check_result(libc.unshare(CLONE_NEWNET)))
 
 
 @cache

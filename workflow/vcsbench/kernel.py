@@ -42,7 +42,7 @@ def system_error(subject: str | Path | None = None) -> OSError:
     return OSError(number, os.strerror(number), subject)
 
 
-def check(result: int, subject: str | Path | None = None) -> int:
+def check_result(result: int, subject: str | Path | None = None) -> int:
     """Return the result of a call of the C library. Raise OSError if it is negative."""
     if result < 0:
         raise system_error(subject)

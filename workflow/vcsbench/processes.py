@@ -76,7 +76,7 @@ def run_program(
     return done.stdout.strip()
 
 
-def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+def start_process(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     """Start a program in a process group of its own, which ends with this process (kill_group)."""
     options = {"stdin": subprocess.DEVNULL, **options}
     return subprocess.Popen(with_pdeathsig([*argv]), process_group=0, **options)

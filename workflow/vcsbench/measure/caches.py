@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench.kernel import check, libc, system_error
+from vcsbench.kernel import check_result, libc, system_error
 from vcsbench.machine import DROP_CACHES
 from vcsbench.storages.filesystems import mount_of
 
@@ -87,7 +87,7 @@ def cachestat_counter() -> PageCounter:
     pointer = ctypes.byref(result)
 
     def count(fd: int, _length: int) -> int:
-        check(libc.syscall(CACHESTAT, fd, _WHOLE_FILE, pointer, 0))
+        check_result(libc.syscall(CACHESTAT, fd, _WHOLE_FILE, pointer, 0))
         return int(result.cache)
 
     return count
@@ -99,7 +99,7 @@ def count_by_mincore(fd: int, length: int) -> int:
         raise system_error()
     try:
         states = ctypes.create_string_buffer(-(-length // PAGE))
-        check(libc.mincore(address, length, states))
+        check_result(libc.mincore(address, length, states))
         return sum(state & 1 for state in states.raw)
     finally:
         libc.munmap(address, length)

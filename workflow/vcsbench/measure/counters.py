@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import kernel
-from vcsbench.kernel import check, libc, read, unescaped
+from vcsbench.kernel import check_result, libc, read, unescaped
 from vcsbench.storages.filesystems import Mount, mount_of
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def sync_seconds(path: Path) -> float:
     folder = os.open(path, os.O_RDONLY)
     try:
         began = time.monotonic()
-        check(libc.syncfs(folder), path)
+        check_result(libc.syncfs(folder), path)
         return round(time.monotonic() - began, 6)
     finally:
         os.close(folder)
@@ -286,4 +286,4 @@ def _open_event(thread: int) -> int:
     kind, config = EVENT
     numbers = (kind, ATTRIBUTES.size, config, 0, 0, TIMES, EVENT_FLAGS, 0, 0, 0)
     options = (thread, ANY_CPU, NO_GROUP, ctypes.c_ulong(CLOSE_ON_EXEC))
-    return check(libc.syscall(PERF_EVENT_OPEN, ATTRIBUTES.pack(*numbers), *options))
+    return check_result(libc.syscall(PERF_EVENT_OPEN, ATTRIBUTES.pack(*numbers), *options))

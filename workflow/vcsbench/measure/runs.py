@@ -100,7 +100,7 @@ class Hyperfine:
         command = self._command(argv, stdin, runs)
         began, self.hooks_s = time.monotonic(), 0.0
         with self.log.open("wb") as output:
-            process = processes.start(
+            process = processes.start_process(
                 command, stdout=output, stderr=output, env=environment, pass_fds=[lock]
             )
             self.pid = process.pid
@@ -269,7 +269,7 @@ def capture(
             processes.send(processes.holders(output), signal.SIGKILL)
 
     with log.open("wb") as errors, open(stdin or os.devnull, "rb") as given:
-        process = processes.start(
+        process = processes.start_process(
             argv, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=environment
         )
     assert process.stdout

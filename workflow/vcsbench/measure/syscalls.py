@@ -102,7 +102,7 @@ class _Strace:
         self.counts = CallCounts()
         source, sink = os.pipe()
         strace = [strace_path(), *OPTIONS, "-o", f"/dev/fd/{sink}", *arguments]
-        self.process = processes.start(
+        self.process = processes.start_process(
             ["taskset", "--cpu-list", str(cpu), *strace],
             stdin=stdin,
             stdout=subprocess.DEVNULL,

@@ -20,7 +20,7 @@ from vcsbench import kernel
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.kernel import read
-from vcsbench.processes import kill_group, last_lines, start
+from vcsbench.processes import kill_group, last_lines, start_process
 
 TOOLS = Path(".tools", "nfs-guest")
 FOLDERS = {"nfs": "/mnt/nfs", "guest-local": "/mnt/exp/here"}
@@ -147,7 +147,7 @@ def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> No
         *(f"ubd0={image}", f"init={init}", "con=null", "con0=null,fd:1", "ssl=null"),
     ]
     with log.open("wb") as output:
-        process = start(argv, stdout=output, stderr=output)
+        process = start_process(argv, stdout=output, stderr=output)
     try:
         with suppress(subprocess.TimeoutExpired):
             process.wait(limit_s)
