@@ -25,8 +25,14 @@ from stopping import by_minutes, by_width, judged
 
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN
-from vcsbench.statistics.estimates import Estimate, ratio_interval
-from vcsbench.statistics.multiple_testing import ALPHA, TABLE_ALPHA, calls_of, p_values
+from vcsbench.statistics.estimates import (
+    ALPHA,
+    TABLE_ALPHA,
+    Estimate,
+    calls_of,
+    p_values,
+    ratio_interval,
+)
 from vcsbench.statistics.noise import LogTable, Noise
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "statistics.md"

@@ -12,8 +12,7 @@ import pandas as pd
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import budget
 from vcsbench.statistics.contract import DEFAULT_LIMITS
-from vcsbench.statistics.estimates import Estimate, ratio_interval
-from vcsbench.statistics.multiple_testing import add_calls
+from vcsbench.statistics.estimates import Estimate, add_calls, ratio_interval
 from vcsbench.statistics.noise import LogTable, Noise, estimate_noise
 
 HALF_WIDTH = 0.03

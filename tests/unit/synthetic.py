@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from vcsbench.axes.cache import STATES
+from vcsbench.axes import STATES
 from vcsbench.config.models import Thresholds
 from vcsbench.evidence.measurements import (
     Collected,

@@ -10,8 +10,14 @@ import pytest
 from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
-from vcsbench.advice.advise import SETTING_NOTES, AdviceSettings, advise, questions_of
-from vcsbench.advice.build_advice import same_as_baseline, with_candidates
+from vcsbench.advice.advise import (
+    SETTING_NOTES,
+    AdviceSettings,
+    advise,
+    questions_of,
+    same_as_baseline,
+    with_candidates,
+)
 from vcsbench.advice.cards import (
     CardQuestion,
     Effect,

@@ -29,8 +29,7 @@ from vcsbench.statistics.contract import (
     UNREACHABLE,
     Limits,
 )
-from vcsbench.statistics.estimates import t_quantile
-from vcsbench.statistics.multiple_testing import ALPHA, EQUIVALENCE_ALPHA
+from vcsbench.statistics.estimates import ALPHA, EQUIVALENCE_ALPHA, t_quantile
 
 LIMITS = Limits(min_effect_pct=10)
 DEGREES = 60

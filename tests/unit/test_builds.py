@@ -11,7 +11,7 @@ import pytest
 from project import needs, write_program
 from vcsbench import processes, programs
 from vcsbench.axes.client_server import binaries_of, why_lacking
-from vcsbench.config.builds import ON_PATH, Build, read_builds
+from vcsbench.config.configuration import ON_PATH, Build, read_builds
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.validation import dotted, validate
 from vcsbench.errors import UserError

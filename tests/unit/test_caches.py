@@ -7,7 +7,7 @@ import pytest
 from project import needs
 from unit.study_grid import study_environment
 from vcsbench import processes
-from vcsbench.axes.cache import AXIS
+from vcsbench.axes import AXES
 from vcsbench.machine import can_drop_caches
 from vcsbench.measure import caches, counters
 from vcsbench.measure.caches import clear_caches
@@ -102,7 +102,7 @@ def test_resident_by_names_queries_cached_names_only(folder):
 def test_cold_state_clears_caches_while_the_server_is_stopped(skip):
     environment = study_environment("fsfs-san-2014", skip_client_warmup=skip)
     steps = ["restore", "stop-server", "sync", "clear-caches", "start-server", "touch-client"]
-    state = AXIS.part("cold", environment)["state"]
+    state = AXES["cache"].part("cold", environment)["state"]
     assert state["setup"] == [] and state["prepare"] == steps[: -1 if skip else None]
     assert state["promises"] == {"os": "cold", "server": "new"} and state["discard"]
 

@@ -18,10 +18,15 @@ from vcsbench.statistics.contract import (
     is_difference,
 )
 from vcsbench.statistics.estimates import (
+    ALPHA,
+    EQUIVALENCE_ALPHA,
     NO_ESTIMATE,
     PRIOR_SCALE,
+    TABLE_ALPHA,
     Estimate,
     Variance,
+    add_calls,
+    calls_of,
     duplicate_variance,
     mean_interval,
     moderated,
@@ -29,13 +34,6 @@ from vcsbench.statistics.estimates import (
     residual_squares,
     sum_variances,
     t_quantile,
-)
-from vcsbench.statistics.multiple_testing import (
-    ALPHA,
-    EQUIVALENCE_ALPHA,
-    TABLE_ALPHA,
-    add_calls,
-    calls_of,
 )
 from vcsbench.statistics.noise import NO_NOISE, noise_of, run_scatter
 

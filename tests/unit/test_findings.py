@@ -21,7 +21,6 @@ from vcsbench.statistics.contract import (
     OF_FINDINGS,
     Reason,
     is_expected,
-    verdict_of,
 )
 from vcsbench.statistics.estimates import Variance, ratio
 from vcsbench.statistics.findings import (
@@ -29,6 +28,7 @@ from vcsbench.statistics.findings import (
     FindingCheck,
     evaluate_findings,
     rounds_of,
+    verdict_of,
 )
 from vcsbench.statistics.noise import Noise
 from vcsbench.statistics.possible_reasons import Conditions

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from unit.synthetic import THRESHOLDS
-from vcsbench.axes.cache import STATES
+from vcsbench.axes import STATES
 from vcsbench.evidence import flags
 from vcsbench.evidence.judgement import judge
 

@@ -10,7 +10,7 @@ import pytest
 from project import mounted_ext4, needs
 from shards import set_shard_size
 from vcsbench import sources
-from vcsbench.prepare import layout
+from vcsbench.prepare import verify
 from vcsbench.prepare.copies import CopyJob, interleave
 from vcsbench.prepare.loader import load_source
 from vcsbench.storages.filesystems import first_extent
@@ -54,7 +54,7 @@ def flush(disk):
 
 
 def proof(disk, names=ALL):
-    return layout.prove_interleaving({name: disk / name for name in names})
+    return verify.prove_interleaving({name: disk / name for name in names})
 
 
 def test_prove_interleaving_copies_made_together_are_interleaved(loaded, disk):
@@ -116,5 +116,5 @@ SIDE_BY_SIDE = [(copy, r) for r in range(20) for copy in "abc"]
 def test_judge_layout_follows_positions(order, verdict, apart):
     positions = [(copy, ("revision", r), i * 4096) for i, (copy, r) in enumerate(order)]
     random.Random(1).shuffle(positions)
-    result = layout.judge_layout(positions)
+    result = verify.judge_layout(positions)
     assert (result["verdict"], result["apart"]) == (verdict, apart)

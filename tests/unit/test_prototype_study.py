@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from unit.study_grid import published_table, study_grid
-from vcsbench.axes.cache import STATES
+from vcsbench.axes import STATES
 from vcsbench.errors import UserError
 from vcsbench.evidence.judgement import promised
 from vcsbench.measure.work import UrlNormaliser, inspect_trees

@@ -157,7 +157,7 @@ def doctor(options: argparse.Namespace, keys: Keys) -> int:
 
 def show(options: argparse.Namespace, keys: Keys) -> int:
     """Print what a cell does, step by step."""
-    from vcsbench.axes.cache import steps_of
+    from vcsbench.axes import steps_of
     from vcsbench.files import server_files
     from vcsbench.measure.prepared_cell import STEPS, PreparedCell
     from vcsbench.measure.work import KINDS

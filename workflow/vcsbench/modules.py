@@ -128,11 +128,10 @@ def imports(file: str) -> frozenset[str]:
 
 @cache
 def _with_packages(module: str) -> tuple[str, ...]:
-    """Return the files of a module and its packages; () if the module does not exist."""
+    """Return the files of a module and its packages, without those that do not exist."""
+    above = _with_packages(module.rpartition(".")[0]) if module else ()
     file = file_of(module)
-    if file not in _package_files():
-        return ()
-    return (*_with_packages(module.rpartition(".")[0]), file) if module else (file,)
+    return (*above, file) if file in _package_files() else above
 
 
 def file_of(module: str) -> str:

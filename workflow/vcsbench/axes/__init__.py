@@ -1,13 +1,107 @@
-"""List all axes, and resolve the values of a study's axes in this environment."""
+"""List all axes, and resolve the values of a study's axes in this environment.
+
+The axis `cache` is defined here: the steps before a run, and their promises about its caches. The evidence
+of a run is compared with the promises, never with the name of the state.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
-from vcsbench.axes import cache, client_server, subject_axes
+from vcsbench.axes import client_server, subject_axes
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.study import Study, TableDefinition
 from vcsbench.errors import UserError
+from vcsbench.records import FilesystemPart, Promises, Recipe, State
+from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
+
+COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
+cleared."""
+GUEST_COLD = """Measured in a virtual machine ({}): cold means cold for its own page cache. The caches of the
+hypervisor, a RAID controller or a disk cannot be cleared."""
+
+STEPS: tuple[Literal["setup", "first", "prepare"], ...] = ("setup", "first", "prepare")
+_COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
+_COLD: Promises = {"os": "cold", "server": "new"}
+_KEPT: Promises = {"os": "hot", "server": "kept"}
+
+# `setup`: steps (STEPS) before the first run. `prepare`: steps before each run. `first`: steps before the
+# first timed run, if they differ. `warmup`: runs that do not count; `warmup_of_server`: more of them if there
+# is a server. `discard`: one more run does not count if no cold run has read the copy lately
+# (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`. `promises`: `os` is cold or
+# hot; `server` is new (it has served nothing) or kept (it has served the runs before); `then` has those of
+# later runs, if they differ.
+# Written pages of an earlier run are flushed before each run (sync), because they would disturb it.
+# fmt: off
+STATES: dict[str, State] = {
+    "cold": {
+        "setup": [], "prepare": ["restore", *_COLD_STEPS],
+        "warmup": 0, "discard": True, "runs": 1, "promises": _COLD,
+    },
+    "hot-os": {
+        "setup": [], "prepare": ["restore", "sync", "stop-server", "start-server"],
+        "warmup": 1, "runs": 4, "promises": {"os": "hot", "server": "new"},
+    },
+    # Two runs fill the caches of the server. Without a server, one fills the page cache.
+    "hot-svn": {
+        "setup": ["start-server"], "prepare": ["restore", "sync"],
+        "warmup": 1, "warmup_of_server": 1, "runs": 4, "promises": _KEPT,
+    },
+    "hot": {
+        "setup": [*_COLD_STEPS], "prepare": ["restore", "sync"],
+        "warmup": 1, "runs": 5, "promises": _KEPT,
+    },
+    # The column `run` has both states, so this is no value of the axis.
+    "series": {
+        "setup": [], "first": ["restore", *_COLD_STEPS], "prepare": ["restore", "sync"],
+        "warmup": 0, "discard": True, "runs": 3, "promises": {**_COLD, "then": _KEPT},
+    },
+    # For commands to which the axis does not apply.
+    "served": {
+        "setup": ["start-server"], "prepare": ["restore", "sync"],
+        "warmup": 1, "runs": 2, "promises": _KEPT,
+    },
+    "": {
+        "setup": ["start-server"], "prepare": ["restore", "sync"], "warmup": 1, "promises": {},
+    },
+}
+# fmt: on
+
+
+def _part(value: str, env: Environment) -> Recipe:
+    if value not in STATES:
+        known = ", ".join(filter(None, STATES))
+        raise UserError(f"cache: {value!r} is not a state. Use one of {known}.")
+    state = STATES[value].copy()
+    if env.config.settings.skip_client_warmup:
+        for when in STEPS:
+            if when in state:
+                state[when] = [step for step in state[when] if step != "touch-client"]
+    return {"state": state}
+
+
+def _why_not(value: str, parts: Recipe, env: Environment) -> str:
+    state, clearing = parts["state"], env.config.settings.clear_caches
+    if "clear-caches" not in steps_of(state):
+        return ""
+    if state["promises"].get("os") != "cold" and env.machine.clearing(clearing):
+        return ""
+    storage: FilesystemPart = {"root": parts["storage"]["path"], "make": ""}
+    place = parts.get("filesystem", storage)
+    if place["make"] in IN_MEMORY or "guest" in place:
+        return "files there are in memory, so they are never cold"
+    return why_never_cold(env.machine, place["root"], clearing)
+
+
+def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
+    names = ", ".join(sorted(set(guests)))
+    return [GUEST_COLD.format(names) if names else COLD]
+
+
+def steps_of(state: State) -> list[str]:
+    return [step for when in STEPS for step in state.get(when, [])]
+
 
 # An axis that is not in here has a list of values, each for the word {<name>} in a command.
 AXES: dict[str, Axis] = {
@@ -15,7 +109,7 @@ AXES: dict[str, Axis] = {
     for axis in (
         Axis("command", changes_work=True),
         Axis("strategy"),
-        cache.AXIS,
+        Axis("cache", of_server=True, part=_part, why_not=_why_not, limits=_limits),
         *client_server.AXES,
         *subject_axes.AXES,
     )

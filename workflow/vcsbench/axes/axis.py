@@ -8,8 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcsbench.config.builds import Build
-from vcsbench.config.configuration import EMPTY, Config
+from vcsbench.config.configuration import EMPTY, Build, Config
 from vcsbench.config.study import Study
 from vcsbench.external import hide_password
 from vcsbench.files import read_json

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from vcsbench.axes.axis import Axis, Environment
-from vcsbench.config.builds import ON_PATH, Build
+from vcsbench.config.configuration import ON_PATH, Build
 from vcsbench.errors import UserError
 from vcsbench.files import read_arguments, server_file, server_files, server_files_digest
 from vcsbench.machine import Machine, subversion_version

@@ -31,7 +31,7 @@ from vcsbench.plan.recipe import OWN, SHARED, USER, is_private_cell
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.contract import Limits
-from vcsbench.statistics.multiple_testing import detectable_effect
+from vcsbench.statistics.estimates import detectable_effect
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
 from vcsbench.storages.workdir import SMALLEST, resolve
 

@@ -10,7 +10,7 @@ from functools import cache, partial
 from itertools import product
 
 from vcsbench.axes.axis import Environment
-from vcsbench.config.builds import environment_record
+from vcsbench.config.configuration import environment_record
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.plan import recipe as recipes

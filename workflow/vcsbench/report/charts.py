@@ -6,6 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
+
+from vcsbench import words
+from vcsbench.advice.cards import axis_label
+from vcsbench.metrics import metric_in
+from vcsbench.report.results import Results, Rows, grouped_by, values_label, varying
 
 WIDTH, HEIGHT, MARGIN = 190, 18, 8
 FINDING_HEIGHT = 48
@@ -122,6 +128,14 @@ def _ticks(axis: LogAxis, y: int, unit: str) -> Iterator[str]:
                 last = x
 
 
+class Plot(NamedTuple):
+    """A drawing of lines, with the names of its lines."""
+
+    title: str
+    drawing: str
+    lines: Sequence[str]
+
+
 def line_plot(series: Sequence[Sequence[float | None]], names: Sequence[str], label: str) -> str:
     """Return lines on a logarithmic axis. A missing point breaks its line."""
     width, height, left, bottom = 520, 170, 54, 24
@@ -150,3 +164,33 @@ def line_plot(series: Sequence[Sequence[float | None]], names: Sequence[str], la
                 parts.append(f'<circle class="{style}" cx="{x(place)}" cy="{y(value)}" r="2.5"/>')
         parts.append(f'<path class="{style}" d="{drawn}"/>' if drawn else "")
     return _svg(parts, label, "lines", width, height)
+
+
+def plots_of(results: Results) -> list[Plot]:
+    study, plots = results.study, []
+    times = [time["name"] for time in results.history.get("times", [])]
+    points = results.history.get("points", [])
+    if len(times) > 1:
+        axes = [axis for axis in results.order if axis not in study.block]
+        # A line joins comparable numbers only.
+        shown = varying(points, [*axes, "host", "settings"])
+        for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
+            title = f"Elapsed seconds over time: {block}"
+            plots.append(_plot(title, rows, "time", times, shown))
+    for name, definition in study.tables.items():
+        over = definition.get("over")
+        rows = [r for r in results.tables.get(name, []) if words.is_number(r.get("value"))]
+        if over and rows:
+            present = {row[over] for row in rows}
+            along = [value for value in results.order[over] if value in present]
+            shown = varying(rows, [axis for axis in results.order if axis != over])
+            title = f"{metric_in(definition).title} ({metric_in(definition).unit}) by {axis_label(over)}"
+            plots.append(_plot(title, rows, over, along, shown))
+    return [plot for plot in plots if plot.drawing]
+
+
+def _plot(title: str, rows: Rows, over: str, along: Sequence[str], shown: Sequence[str]) -> Plot:
+    by_line = grouped_by(rows, lambda row: values_label(row, shown) or "all cells")
+    lines = [{row[over]: row["value"] for row in members} for members in by_line.values()]
+    series = [[values.get(place) for place in along] for values in lines]
+    return Plot(title, line_plot(series, along, title), list(by_line))

@@ -21,7 +21,6 @@ from vcsbench.advice.cards import PICTOGRAMS, axis_label, factor, seconds, value
 from vcsbench.advice.decision import Row
 from vcsbench.axes import axis_of
 from vcsbench.evidence.flags import FLAGS, flag_message
-from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts
 from vcsbench.report.findings_section import (
@@ -33,18 +32,14 @@ from vcsbench.report.findings_section import (
 from vcsbench.report.quality_section import quality_of
 from vcsbench.report.results import (
     Results,
-    Rows,
     cell_names,
-    grouped_by,
+    distances_of,
     unique_values,
-    values_label,
-    varying,
 )
 from vcsbench.report.setup_section import (
     Setup,
     citation_of,
     compared_setup,
-    distances_of,
     setup_of,
 )
 from vcsbench.report.table_sections import (
@@ -95,14 +90,6 @@ PREFIX = "vcsbench:"
 TEXTS = ("study", "title", "date", "host")
 NUMBERS = ("cells", "measured", "skipped", "failures")
 VERDICTS = (REPRODUCED, DIFFERS, REVERSED, INCONCLUSIVE, TOO_SMALL, NOT_MEASURED)
-
-
-class Plot(NamedTuple):
-    """A drawing of lines, with the names of its lines."""
-
-    title: str
-    drawing: str
-    lines: Sequence[str]
 
 
 def build_page(results: Results) -> str:
@@ -206,7 +193,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "absent": [title_of(table) for name, table in study.tables.items() if name not in shown],
         "measured_where": ", ".join(where),
         "published_where": ", ".join(filter(None, origin)),
-        "plots": _plots(results),
+        "plots": charts.plots_of(results),
         "history": history_table(results.history),
         "budget": _time(results.account),
         "uncertain": _uncertain(results.account, cards, given),
@@ -399,36 +386,6 @@ def _glossary(results: Results) -> dict[str, str]:
                 named = f" ({value} in commands and files)" if label != value else ""
                 meanings[label] = f"{meaning}{named}"
     return {word: meaning.replace("`", "") for word, meaning in meanings.items()}
-
-
-def _plots(results: Results) -> list[Plot]:
-    study, plots = results.study, []
-    times = [time["name"] for time in results.history.get("times", [])]
-    points = results.history.get("points", [])
-    if len(times) > 1:
-        axes = [axis for axis in results.order if axis not in study.block]
-        # A line joins comparable numbers only.
-        shown = varying(points, [*axes, "host", "settings"])
-        for block, rows in grouped_by(points, lambda row: values_label(row, study.block)).items():
-            title = f"Elapsed seconds over time: {block}"
-            plots.append(_plot(title, rows, "time", times, shown))
-    for name, definition in study.tables.items():
-        over = definition.get("over")
-        rows = [r for r in results.tables.get(name, []) if words.is_number(r.get("value"))]
-        if over and rows:
-            present = {row[over] for row in rows}
-            along = [value for value in results.order[over] if value in present]
-            shown = varying(rows, [axis for axis in results.order if axis != over])
-            title = f"{metric_in(definition).title} ({metric_in(definition).unit}) by {axis_label(over)}"
-            plots.append(_plot(title, rows, over, along, shown))
-    return [plot for plot in plots if plot.drawing]
-
-
-def _plot(title: str, rows: Rows, over: str, along: Sequence[str], shown: Sequence[str]) -> Plot:
-    by_line = grouped_by(rows, lambda row: values_label(row, shown) or "all cells")
-    lines = [{row[over]: row["value"] for row in members} for members in by_line.values()]
-    series = [[values.get(place) for place in along] for values in lines]
-    return Plot(title, charts.line_plot(series, along, title), list(by_line))
 
 
 def history_table(history: Row) -> PlainTable | None:

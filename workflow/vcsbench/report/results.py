@@ -218,3 +218,24 @@ def _read_json(path: Path) -> Any:
         return None
     except ValueError:
         raise UserError(f"{path}: not JSON. Delete the file and run again.") from None
+
+
+def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
+    texts: dict[str, list[str]] = {}
+    for context in contexts:
+        first, last = (context.get("working_copy") or {}).get("revisions") or (0, 0)
+        if not 0 < first < last:
+            continue
+        name = study.command_name(context.get("axes") or {})
+        command, repository = study.commands.get(name), context.get("repository") or {}
+        expected = (command.revisions_behind if command else 0) or 0
+        of = f" of {repository['name']}" if repository.get("name") else ""
+        range_ = f"from {words.group_digits(first)} to {words.group_digits(last)}"
+        text = f"{name}{of} covers {words.count_of(last - first, 'revision')}, {range_}"
+        if last - first < expected:
+            scale = repository.get("scale")
+            is_scaled = scale not in (None, 1)
+            why = f"has scale {scale:g}" if is_scaled else "has no more"
+            text += f", not {words.group_digits(expected)}: the repository {why}"
+        texts.setdefault(name, []).append(f"{text}.")
+    return {name: unique_values(of) for name, of in texts.items()}

@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePath
@@ -455,27 +455,6 @@ def _build_tables(results: Results) -> Iterator[PlainTable]:
         rows = sorted(unique_values(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
         heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
         yield PlainTable("Builds", heads, rows, note=note)
-
-
-def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
-    texts: dict[str, list[str]] = {}
-    for context in contexts:
-        first, last = (context.get("working_copy") or {}).get("revisions") or (0, 0)
-        if not 0 < first < last:
-            continue
-        name = study.command_name(context.get("axes") or {})
-        command, repository = study.commands.get(name), context.get("repository") or {}
-        expected = (command.revisions_behind if command else 0) or 0
-        of = f" of {repository['name']}" if repository.get("name") else ""
-        range_ = f"from {words.group_digits(first)} to {words.group_digits(last)}"
-        text = f"{name}{of} covers {words.count_of(last - first, 'revision')}, {range_}"
-        if last - first < expected:
-            scale = repository.get("scale")
-            is_scaled = scale not in (None, 1)
-            why = f"has scale {scale:g}" if is_scaled else "has no more"
-            text += f", not {words.group_digits(expected)}: the repository {why}"
-        texts.setdefault(name, []).append(f"{text}.")
-    return {name: unique_values(of) for name, of in texts.items()}
 
 
 def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[str, str]]:

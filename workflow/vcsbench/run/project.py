@@ -18,8 +18,7 @@ from vcsbench import sources
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import server_names
 from vcsbench.axes.subject_axes import mounted_folders
-from vcsbench.config.builds import read_builds
-from vcsbench.config.configuration import EMPTY, Config, load_config
+from vcsbench.config.configuration import EMPTY, Config, load_config, read_builds
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
@@ -29,12 +28,11 @@ from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
 from vcsbench.plan.grid import REPOSITORY_AXIS
 from vcsbench.plan.plan import Plan
-from vcsbench.plan.result_state import ALL
+from vcsbench.plan.result_state import ALL, store_digests
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState, StudyParams
 from vcsbench.run.provenance import store_command
-from vcsbench.run.recovery import store_digests
 from vcsbench.run.workflow import (
     FAILED,
     OPTIONS,

@@ -26,9 +26,8 @@ from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import write_json
-from vcsbench.plan.result_state import NOTHING, UNFAILED, is_intact
+from vcsbench.plan.result_state import NOTHING, UNFAILED, contexts, is_intact, remove_damaged
 from vcsbench.run.job import ENDED, clear_line
-from vcsbench.run.recovery import contexts, remove_damaged
 from vcsbench.storages import filesystems
 
 CONFIGURATION = "config/config.yaml"

@@ -21,8 +21,13 @@ from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import baselines, tables
 from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
 from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, Limits, is_difference
-from vcsbench.statistics.estimates import NO_ESTIMATE, moderated, ratio_interval, unpaired_ratio
-from vcsbench.statistics.multiple_testing import call_table
+from vcsbench.statistics.estimates import (
+    NO_ESTIMATE,
+    call_table,
+    moderated,
+    ratio_interval,
+    unpaired_ratio,
+)
 from vcsbench.statistics.noise import Noise, noise_of, run_scatter
 
 if TYPE_CHECKING:

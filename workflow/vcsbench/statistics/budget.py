@@ -36,8 +36,7 @@ from vcsbench.statistics.contract import (
     result_of,
     scatter_pct,
 )
-from vcsbench.statistics.estimates import t_quantile
-from vcsbench.statistics.multiple_testing import EQUIVALENCE_ALPHA, add_calls, holm_level
+from vcsbench.statistics.estimates import EQUIVALENCE_ALPHA, add_calls, holm_level, t_quantile
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ This module imports neither numpy nor pandas, because rules and pages import it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +16,6 @@ from vcsbench.evidence.flags import DECIDING_SHARE
 if TYPE_CHECKING:
     from vcsbench.config.configuration import Config
     from vcsbench.config.definitions import FindingDefinition
-    from vcsbench.statistics.estimates import Estimate
 
 Value = TypeVar("Value")
 
@@ -121,9 +120,6 @@ def matches_cell(cell: Mapping[str, str], where: Mapping[str, object]) -> bool:
     return all(cell[a] in axis_values(selected) for a, selected in where.items() if a in cell)
 
 
-# A value that needs more rounds than this lies on its bound.
-MAX_ROUNDS = 1000
-
 # The factor of the scale in a command that tests or mends a smaller scale.
 LARGER = 4
 SEPARATOR, TO_TEST = "; ", " (to test: "
@@ -207,35 +203,6 @@ def side_of(finding: FindingDefinition, value: float) -> int:
     """Return -1 below the expected range, 1 above it, 0 otherwise."""
     low, high = expected_bounds(finding)
     return (value > high) - (value < low)
-
-
-def verdict_of(
-    finding: FindingDefinition, measured: Estimate, limits: Limits
-) -> tuple[str, list[Reason]]:
-    if not measured.n:
-        return NOT_MEASURED, []
-    if measured.n < limits.min_rounds:
-        values = {"n": measured.n, "needed": limits.min_rounds}
-        return INCONCLUSIVE, [Reason("low-n", values)]
-    if is_expected(finding, measured.low) and is_expected(finding, measured.high):
-        return REPRODUCED, []
-    low, high = expected_bounds(finding)
-    if measured.high < low or measured.low > high:
-        is_reversed = measured.high < 1 < low or high < 1 < measured.low
-        return DIFFERS, [Reason("reversed")] if "compare" in finding and is_reversed else []
-    if not measured.error > 0:
-        return INCONCLUSIVE, [Reason("crosses-bound")]
-    if "to" in finding.get("compare", {}):
-        return INCONCLUSIVE, [Reason("saved-rounds")]
-    # Intervals of ratios are symmetric as logarithms.
-    on: Callable[[float], float] = math.log if "compare" in finding else float
-    bounds = [on(bound) for bound in (low, high) if math.isfinite(bound) and bound > 0]
-    room = min((abs(on(measured.value) - bound) for bound in bounds), default=math.inf)
-    half = (on(measured.high) - on(measured.low)) / 2
-    needed = math.ceil(measured.n * (half / room) ** 2) if room else math.inf
-    if needed > MAX_ROUNDS:
-        return INCONCLUSIVE, [Reason("on-bound")]
-    return INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]
 
 
 def expected_bounds(finding: FindingDefinition) -> tuple[float, float]:

@@ -66,6 +66,8 @@ if TYPE_CHECKING:
 REDUCTIONS = {MEDIAN: "median", "min": "least", "max": "greatest"}
 NO_ROWS = pd.DataFrame(columns=["not_counted"])
 HOLDS = "holds"
+# A value that needs more rounds than this lies on its bound.
+MAX_ROUNDS = 1000
 
 
 def context_of(
@@ -259,7 +261,7 @@ class FindingCheck:
     def _verdict(
         self, value: Estimate, has_duplicates: bool, limits: Limits
     ) -> tuple[str, list[Reason]]:
-        verdict, reasons = contract.verdict_of(self.finding, value, limits)
+        verdict, reasons = verdict_of(self.finding, value, limits)
         if has_duplicates or verdict == INCONCLUSIVE:
             return verdict, reasons
         return verdict, [*reasons, Reason("no-duplicates")]
@@ -444,3 +446,32 @@ def _reduce(estimates: Sequence[Estimate], over: str, are_ratios: bool = True) -
     value = float(pd.Series([e.value for e in estimates]).agg(over))
     error = float(pd.Series([e.error for e in estimates]).max(skipna=False))
     return Estimate(value, low, high, min(e.n for e in estimates), error)
+
+
+def verdict_of(
+    finding: FindingDefinition, measured: Estimate, limits: Limits
+) -> tuple[str, list[Reason]]:
+    if not measured.n:
+        return NOT_MEASURED, []
+    if measured.n < limits.min_rounds:
+        values = {"n": measured.n, "needed": limits.min_rounds}
+        return INCONCLUSIVE, [Reason("low-n", values)]
+    if contract.is_expected(finding, measured.low) and contract.is_expected(finding, measured.high):
+        return REPRODUCED, []
+    low, high = contract.expected_bounds(finding)
+    if measured.high < low or measured.low > high:
+        is_reversed = measured.high < 1 < low or high < 1 < measured.low
+        return DIFFERS, [Reason("reversed")] if "compare" in finding and is_reversed else []
+    if not measured.error > 0:
+        return INCONCLUSIVE, [Reason("crosses-bound")]
+    if "to" in finding.get("compare", {}):
+        return INCONCLUSIVE, [Reason("saved-rounds")]
+    # Intervals of ratios are symmetric as logarithms.
+    on: Callable[[float], float] = math.log if "compare" in finding else float
+    bounds = [on(bound) for bound in (low, high) if math.isfinite(bound) and bound > 0]
+    room = min((abs(on(measured.value) - bound) for bound in bounds), default=math.inf)
+    half = (on(measured.high) - on(measured.low)) / 2
+    needed = math.ceil(measured.n * (half / room) ** 2) if room else math.inf
+    if needed > MAX_ROUNDS:
+        return INCONCLUSIVE, [Reason("on-bound")]
+    return INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]

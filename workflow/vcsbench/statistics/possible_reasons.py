@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from vcsbench import words
-from vcsbench.axes.cache import STATES
+from vcsbench.axes import STATES
 from vcsbench.statistics.contract import DEFAULT_LIMITS, LARGER, Limits, Reason, expected_bounds
 from vcsbench.statistics.noise import NO_NOISE, Noise
 

@@ -18,11 +18,13 @@ from vcsbench.statistics import aggregation as rows
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, MEDIAN, pair_rows
 from vcsbench.statistics.contract import DEFAULT_LIMITS, SIDES, STATISTIC, STATISTICS, Limits
-from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate, ratio_interval
-from vcsbench.statistics.multiple_testing import (
+from vcsbench.statistics.estimates import (
+    NO_ESTIMATE,
+    Estimate,
     call_exact_rows,
     call_table,
     constant_ratio,
+    ratio_interval,
     without_time_flags,
 )
 from vcsbench.statistics.noise import NO_NOISE, noise_of

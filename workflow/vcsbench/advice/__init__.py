@@ -1,1 +1,0 @@
-"""Recommend a value for each question of a study, from the rows of its tables."""

@@ -1,1 +1,0 @@
-"""Read, check and document the configuration, studies, findings and expectations."""

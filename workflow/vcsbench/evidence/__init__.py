@@ -1,1 +1,0 @@
-"""Read exports and contexts into measurements, and judge each run."""

@@ -1,1 +1,0 @@
-"""Prepare repositories: load a source, pack, verify, and make interleaved copies on the storages."""

@@ -1,1 +1,0 @@
-"""The report of a study: one HTML page that works offline."""

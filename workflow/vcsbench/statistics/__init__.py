@@ -1,1 +1,0 @@
-"""Comparisons: noise, intervals, decisions, tables, findings, expectations, baselines."""

@@ -1,1 +1,0 @@
-"""The storages under test, and vcsbench's own folder on each."""
