@@ -18,7 +18,7 @@ class Promises(TypedDict, total=False):
 
 
 class State(TypedDict, total=False):
-    """The steps and runs of a cache state (axes.cache)."""
+    """The steps and runs of a cache state (axes.STATES)."""
 
     setup: list[str]
     first: list[str]
@@ -298,7 +298,7 @@ class BuildFacts(TypedDict):
 
 
 class CopyLayout(TypedDict):
-    """The layout of copies on a device (prepare.layout.prove_interleaving)."""
+    """The layout of copies on a device (prepare.verify.prove_interleaving)."""
 
     verdict: str
     sentence: str

@@ -103,11 +103,11 @@ def duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def enumeration(words: Sequence[str], joint: str = "and") -> str:
+def enumeration(words: Sequence[str]) -> str:
     """Join words: `a`, `a and b`, `a, b and c`."""
     if len(words) < 2:
         return "".join(words)
-    return f"{', '.join(words[:-1])} {joint} {words[-1]}"
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def slug(text: str) -> str:

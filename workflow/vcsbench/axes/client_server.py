@@ -17,15 +17,7 @@ from vcsbench.errors import UserError
 from vcsbench.files import read_arguments, server_file, server_files, server_files_digest
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed
-from vcsbench.programs import (
-    MODULE,
-    PROGRAMS,
-    SUBVERSION,
-    Programs,
-    binaries,
-    path_of,
-    programs_in,
-)
+from vcsbench.programs import MODULE, PROGRAMS, SUBVERSION, Programs, binaries, path_of, programs_in
 from vcsbench.records import Access, Recipe
 from vcsbench.storages import guest
 from vcsbench.storages.filesystems import REFLINK_KINDS

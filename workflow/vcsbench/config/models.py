@@ -31,11 +31,7 @@ class Model(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        frozen=True,
-        allow_inf_nan=False,
-        use_attribute_docstrings=True,
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
     @classmethod

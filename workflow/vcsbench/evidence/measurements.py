@@ -385,8 +385,7 @@ def time_breakdown(
     cells = cast("list[dict[str, object]]", cell_rounds[list(block)].to_dict("records"))
     started = pd.to_datetime(cell_rounds["started_at"], utc=True) - EPOCH
     cell_rounds = cell_rounds.assign(
-        block=[block_name(block, axes) for axes in cells],
-        began=started / pd.Timedelta(seconds=1),
+        block=[block_name(block, axes) for axes in cells], began=started / pd.Timedelta(seconds=1)
     ).sort_values("began")
     began = cell_rounds["began"]
     gaps = (began.shift(-1) - began - cell_rounds["cell_round_s"]).clip(lower=0)

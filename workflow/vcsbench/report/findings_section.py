@@ -118,10 +118,7 @@ def summary_of(views: Sequence[FindingView]) -> list[VerdictCount]:
 
 
 def finding_views(
-    results: Results,
-    rows: Rows,
-    definitions: Mapping[str, Row],
-    sections: Sequence[TableSection],
+    results: Results, rows: Rows, definitions: Mapping[str, Row], sections: Sequence[TableSection]
 ) -> list[FindingView]:
     """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
     sections_by_name = {section.name: section for section in sections}

@@ -23,25 +23,10 @@ from vcsbench.axes import axis_of
 from vcsbench.evidence.flags import FLAGS, flag_message
 from vcsbench.plan.grid import originals
 from vcsbench.report import answers, charts
-from vcsbench.report.findings_section import (
-    MEANINGS,
-    FindingView,
-    finding_views,
-    summary_of,
-)
+from vcsbench.report.findings_section import MEANINGS, FindingView, finding_views, summary_of
 from vcsbench.report.quality_section import quality_of
-from vcsbench.report.results import (
-    Results,
-    cell_names,
-    distances_of,
-    unique_values,
-)
-from vcsbench.report.setup_section import (
-    Setup,
-    citation_of,
-    compared_setup,
-    setup_of,
-)
+from vcsbench.report.results import Results, cell_names, distances_of, unique_values
+from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
     MARKS,
     PlainTable,

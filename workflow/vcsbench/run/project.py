@@ -33,13 +33,7 @@ from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState, StudyParams
 from vcsbench.run.provenance import store_command
-from vcsbench.run.workflow import (
-    FAILED,
-    OPTIONS,
-    checkout_lock,
-    end_processes,
-    print_message,
-)
+from vcsbench.run.workflow import FAILED, OPTIONS, checkout_lock, end_processes, print_message
 from vcsbench.sources import Source
 from vcsbench.storages import workdir
 from vcsbench.storages.workdir import WorkDir

@@ -201,7 +201,7 @@ def unreachable(text: str, error: Exception) -> str:
 
 
 @contextmanager
-def readable(path: Path, remedy: str = "Check its path and its permissions.") -> Iterator[None]:
+def readable(path: Path) -> Iterator[None]:
     """Raise UserError for a file that cannot be read. Errors in writing pass."""
     try:
         yield
@@ -209,8 +209,8 @@ def readable(path: Path, remedy: str = "Check its path and its permissions.") ->
         if error.errno not in UNREADABLE:
             raise
         name = error.filename if isinstance(error.filename, str | bytes) else path
-        why = f"cannot be read: {error.strerror}"
-        raise UserError(f"{one_line(name, 200)}: {why}. {remedy}") from error
+        why = f"cannot be read: {error.strerror}. Check its path and its permissions."
+        raise UserError(f"{one_line(name, 200)}: {why}") from error
 
 
 def is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:

@@ -366,10 +366,7 @@ class Git:
             return program.read_all()
 
     def start(
-        self,
-        *arguments: str,
-        stdin: int | IO[Any] = subprocess.DEVNULL,
-        remedy: str = CLONE_AGAIN,
+        self, *arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL, remedy: str = CLONE_AGAIN
     ) -> Program:
         failure = f"{self.where}: git {arguments[0]} failed ({remedy})"
         program = Program(self._argv(*arguments), failure, self._environment(), stdin)

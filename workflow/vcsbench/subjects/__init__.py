@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from vcsbench.files import read_json, write_json
-from vcsbench.storages.workdir import (
-    OVERHEAD_BYTES,
-    TARGETS,
-    CellFilesystem,
-    WorkDir,
-    remove_path,
-)
+from vcsbench.storages.workdir import OVERHEAD_BYTES, TARGETS, CellFilesystem, WorkDir, remove_path
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord
