@@ -112,6 +112,8 @@ FLAGS: dict[str, Flag] = {
         "Set the key `work` of the command in the study's file."),
     "hosts-differ": Flag("Measured on different machines, whose numbers are never compared.",
         "Measure both sides on one machine."),
+    "not-in-turns": Flag("The two sides were measured one after the other, not in turns.",
+        "Its interval is wider. Measure both again: `--forcerun cell`."),
     "not-saved": Flag("The saved baseline has no valid run of this cell.",
         "Save a baseline that has it."),
     "same-runs": Flag("Nothing has been measured since the baseline was saved.",

@@ -35,6 +35,7 @@ NO_ROUNDS: dict[str, str | float] = {
     "flags": "",
     "work": "published",
     "not_counted": "",
+    "started_at": "",
     FIXED_SHARE: np.nan,
 }
 
@@ -142,8 +143,8 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     """Return a row per cell, host and round, without duplicates and invalid runs.
 
     `frame` has measurements or published numbers; `axes` identify its cells. Columns: axes, host,
-    round, metrics and their parts, flags, not_counted (of the first run), fixed_share, and work
-    (same_work.several of all rounds of the cell).
+    round, metrics and their parts, flags, not_counted and started_at (of the first run), fixed_share, and
+    work (same_work.several of all rounds of the cell).
     """
     if not is_measured(frame):
         return add_metrics(frame).assign(**NO_ROUNDS)
@@ -167,7 +168,8 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
-    missing: dict[str, str | float] = {"work": "", "not_counted": "", FIXED_SHARE: np.nan}
+    missing: dict[str, str | float] = {"work": "", "not_counted": "", "started_at": ""}
+    missing |= {FIXED_SHARE: np.nan}
     runs = valid_runs(frame)
     runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
     runs = _with_logs(runs) if reduce == MEAN else runs
@@ -216,6 +218,7 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
     values: dict[str, Column] = {
         "flags": groups["flags"].agg(" ".join),
         "not_counted": groups["not_counted"].first(),
+        "started_at": groups["started_at"].first(),
         FIXED_SHARE: groups[FIXED_SHARE].max(),
         "work": groups["work"].agg(same_work.several),
     }

@@ -140,6 +140,7 @@ SENTENCES = {
     "no-result": "no result: all cells failed or have invalid runs",
     "partial": "measured: {measured} of {total} cells, reduced over {reduced}",
     "no-duplicates": "noise unknown: the grid has no duplicates",
+    "not-in-turns": "not in turns: sides measured at different times, use --forcerun cell",
     "scale": "smaller scale: {subject} has {share:.2g} % of its published size",
     "other-storage": "other storage: {measured}, published on {published}",
     "same-machine": "same machine: client and server share it, published with a network between",

@@ -230,6 +230,8 @@ class FindingCheck:
         if not value.n:
             return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
         value = self._with_error(rows, noise)
+        if not all(map(noise.are_in_turns, self._cells(rows))):
+            small.append(Reason("not-in-turns"))
         over = self._over(group_rows(rows, self.keys).ngroups)
         others = [*self._partial(rounds, rows, context.grid), *small]
         if refused:

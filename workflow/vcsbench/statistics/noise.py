@@ -7,6 +7,8 @@ Three variances make the error of every comparison:
 - of averages over several pairs of cells: the ratio of their scatter to their cells' own, because what
   moves together in a round does not average out;
 - of duplicates (A/A): the difference of their means beyond the scatter of rounds. No round reduces it.
+
+Cells that were not measured in turns share no drift: each of them counts with its drift, as in Welch's test.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -41,10 +43,15 @@ Pairs = Sequence[tuple[Key, Key]]
 
 
 class CellNoise(NamedTuple):
-    """A cell's block, as axis values, and the variance of one of its rounds."""
+    """A cell's block, as axis values, and the variance of one of its rounds, without and with drift.
+
+    `started` has the start of each round as text.
+    """
 
     block: Key
     variance: Variance
+    drifting: Variance = UNKNOWN
+    started: Mapping[float, str] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +69,14 @@ class Noise:
     @property
     def has_duplicates(self) -> bool:
         return not math.isnan(self.duplicates.variance)
+
+    def are_in_turns(self, pair: tuple[Key, Key]) -> bool:
+        """Return False if, in most rounds, other rounds of a pair ran between those of its two cells."""
+        starts = [self.cells[key].started for key in pair if key in self.cells]
+        rounds = set.intersection(*map(set, starts)) if len(starts) == 2 else set()
+        events = sorted((times[number], number) for times in starts for number in rounds)
+        together = sum(first == second for (_, first), (_, second) in pairwise(events))
+        return len(rounds) < 2 or 2 * together >= len(rounds)
 
     def with_error(self, estimate: Estimate, pairs: Pairs) -> Estimate:
         """Add the error of the call, and the interval, to a ratio.
@@ -90,6 +105,10 @@ class Noise:
 
     def _of_round(self, estimate: Estimate, pairs: Pairs) -> Variance:
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
+        if not all(map(self.are_in_turns, pairs)):
+            # What moves between two sessions moves all pairs: an average over them does not reduce it.
+            parts = [self.cells[key].drifting for pair in pairs for key in pair]
+            return sum_variances(parts).scaled(1 / len(pairs))
         expected = self._by_cells(pairs)
         if expected is None or observed.variance < EXACT:
             return observed
@@ -127,7 +146,8 @@ NO_NOISE = Noise(duplicates=Variance(0.0))
 class LogTable:
     """Logarithms of a metric: a row per cell and host, a column per round (NaN if missing).
 
-    `block_places` are the places of the block's axes in a key.
+    `block_places` are the places of the block's axes in a key. `started` has the start of each round of a
+    cell as text.
     """
 
     keys: Sequence[Key]
@@ -135,6 +155,7 @@ class LogTable:
     is_duplicate: Sequence[bool]
     logs: np.ndarray
     block_places: Sequence[int]
+    started: Mapping[Key, Mapping[float, str]] = field(default_factory=dict)
 
     def block(self, row: int) -> Key:
         return tuple(self.keys[row][place] for place in self.block_places)
@@ -165,13 +186,23 @@ def noise_of(
     places = [axes.index(axis) for axis in block if axis in axes]
     hosts, paths = (list(logs.index.get_level_values(level)) for level in ("host", "cell"))
     is_duplicate = [bool(path) for path in paths]
-    return estimate_noise(LogTable(keys, hosts, is_duplicate, logs.to_numpy(float), places))
+    started: dict[Key, dict[float, str]] = {}
+    for *key, number, at in zip(*(rounds[c] for c in [*axes, "round", "started_at"]), strict=True):
+        started.setdefault(tuple(map(str, key)), {})[number] = at
+    table = LogTable(keys, hosts, is_duplicate, logs.to_numpy(float), places, started)
+    return estimate_noise(table)
 
 
 def estimate_noise(table: LogTable) -> Noise:
     variances = _cell_variances(table)
     rows = [row for row, is_duplicate in enumerate(table.is_duplicate) if not is_duplicate]
-    cells = {table.keys[row]: CellNoise(table.block(row), variances[row]) for row in rows}
+    cells = {}
+    for row in rows:
+        key, logs = table.keys[row], table.logs[row][np.isfinite(table.logs[row])]
+        n = len(logs)
+        drifting = Variance(float(logs.var(ddof=1)), n - 1) if n > 1 else UNKNOWN
+        started = table.started.get(key, {})
+        cells[key] = CellNoise(table.block(row), variances[row], drifting, started)
     return Noise(cells, _duplicates(table, variances), _averages(table, variances, rows))
 
 

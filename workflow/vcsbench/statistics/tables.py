@@ -193,8 +193,10 @@ def _comparisons(
             where = {key: pair[key] for key in shared}
             ends = [tuple((where | {axis: name})[key] for key in keys) for name in names]
             estimate = estimates.get(tuple(where.values()), NO_ESTIMATE)
-            estimate = aggregation.noise(metric.name).with_error(estimate, [(ends[0], ends[1])])
+            noise, end = aggregation.noise(metric.name), (ends[0], ends[1])
+            estimate = noise.with_error(estimate, [end])
             facts = _facts(pair, names, same_work.name_of(where, shared), estimate, metric, limits)
+            facts["flags"] = flags.also(facts["flags"], "not-in-turns", not noise.are_in_turns(end))
             records.append(where | dict(zip(SIDES, names, strict=True)) | facts)
     return _without_empty(rows_frame(records, shared))
 
@@ -229,7 +231,7 @@ def _facts(
     estimate: Estimate,
     metric: Metric,
     limits: Limits,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     columns = ("hosts", "flags", "work", "not_counted", FIXED_SHARE, metric.name)
     sides = [{column: pair[f"{column}_{side}"] for column in columns} for side in SIDES]
     works = [side["work"] for side in sides]
