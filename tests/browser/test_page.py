@@ -365,7 +365,7 @@ def test_copy_has_the_shown_numbers(page, tmp_path):
     figure.querySelector(".copy").click();
     await until(() => !note.hidden);
     return [root.dataset.copied, [...figure.querySelectorAll("td")].filter(seen)
-      .filter((c) => numberOf(c) !== null).map((c) => c.firstChild.textContent)];
+      .filter((c) => hasNumber(c)).map((c) => c.firstChild.textContent)];
     """
     text, shown = drive(page, tmp_path, steps, anchor="#&ra=svn&format=f7")
     rows = [line.split(",") for line in text.splitlines()]

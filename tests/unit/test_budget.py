@@ -56,6 +56,8 @@ HALF = t_quantile(DEGREES, 1 - ALPHA)
         (needed(1.0, 0.04, n=10), pytest.approx(4 * needed(1.0, 0.02, n=10), abs=4)),
         (needed(3.0, 0.001, n=2), LIMITS.min_rounds),
         (needed(3.0, math.nan, n=1), LIMITS.min_rounds),
+        # No difference of duplicates is known after one round.
+        (needed(3.0, math.nan, n=1, twin_sd=math.nan), LIMITS.min_rounds),
         (needed(3.0, 0.001, twin_sd=math.nan), math.inf),  # without duplicates nothing is called
     ],
 )

@@ -129,14 +129,13 @@ function fillDetail(name, keys) {
   if (!number) return false;
   const names = number.cells.length > 1 ? [table.baseline, keys.candidate].map((value) => labelOf(table.compared, value)) : [table.name];
   const sides = number.cells.map((cell, n) => ({ cell, name: names[n] })).filter(({ cell }) => known.cells[cell]);
-  const unit = table.compares ? "%" : table.unit;
   const commands = commandsOf([...new Set(sides.map(({ cell }) => cell))]);
   const close = Object.assign(made("button", "Close"), { type: "button" });
   close.addEventListener("click", () => detail.close());
   detail.replaceChildren(
     close,
     Object.assign(made("h2", `${table.name}: ${Object.entries(keys).filter(([, value]) => value).map(([axis, value]) => labelOf(axis === "candidate" ? table.compared : axis, value)).join(", ")}`), { id: "detail-title" }),
-    made("p", `Measured: ${number.text} ${unit}. ${number.published ? `Published: ${number.published} ${unit}, on another machine.` : ""}`),
+    made("p", `Measured: ${number.text}. ${number.published ? `Published: ${number.published}, on another machine.` : ""}`),
     made("ul", "", ...number.sentences.map((sentence) => made("li", sentence))),
     ...runsShown(sides, table), timeAndCounts(sides), ...sides.flatMap(evidenceOf), made("h3", "Commands"),
     ...commands.map(([what, command]) => made("div", what, commandOf(command))));

@@ -29,9 +29,8 @@ function gridOf(table) {
 
 const grids = [...document.querySelectorAll("table.values")].map(gridOf);
 
-function numberOf(cell) {
-  const text = (cell.firstChild?.textContent ?? "").replace("\u2212", "-").replace(/[\u202f,+]/g, "");
-  return text.trim() && Number.isFinite(Number(text)) ? Number(text) : null;
+function hasNumber(cell) {
+  return /\d/.test(cell.firstChild?.textContent ?? "");
 }
 
 // Filter
@@ -71,11 +70,11 @@ function applyFilter(given) {
   let [all, shown] = [0, 0];
   for (const grid of [...grids].sort((a, b) => b.measured - a.measured)) {
     showOnly(grid, ({ cell, keys, name }) => {
-      const differs = grid.section.dataset.compares && numberOf(cell) !== null && !cell.classList.contains("same");
+      const differs = grid.section.dataset.compares && hasNumber(cell) && !cell.classList.contains("same");
       const fits = isPicked(keys, values, grid.section.dataset)
         && (!only || Boolean(grid.measured ? differs : differing.has(name)));
       if (grid.measured && fits) differing.add(name);
-      if (grid.measured && numberOf(cell) !== null) [all, shown] = [all + 1, shown + fits];
+      if (grid.measured && hasNumber(cell)) [all, shown] = [all + 1, shown + fits];
       return fits;
     });
   }

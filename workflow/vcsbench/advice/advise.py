@@ -21,6 +21,9 @@ from vcsbench.advice.cards import (
     Choice,
     Situation,
     card_of,
+    change,
+    change_between,
+    factor,
     factors,
     value_label,
 )
@@ -77,8 +80,6 @@ SAME_BINARIES = "same-binaries"
 # The mean over the cases `wheres` of the ratio baseline / candidate.
 Mean = Callable[[Sequence[Where], tuple[str, str]], Estimate]
 OUTCOMES = {WORSE: "slower", BETTER: "faster", EQUAL: "equal"}
-
-PERCENT_BELOW = 1.1
 
 
 @dataclass(frozen=True)
@@ -274,21 +275,26 @@ def same_as_baseline(tables: Iterable[Table]) -> list[str]:
 
 
 def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
-    """Add an answer for each candidate, and a line for each noise check (`same`)."""
+    """Add an answer for each candidate, and lines that compare it with each noise check (`same`)."""
     pairs: dict[str, list[tuple[Case, Pair]]] = {}
     for case in card.cases:
         for pair in case.pairs:
             pairs.setdefault(pair.candidate, []).append((case, pair))
+    averages = {
+        candidate: mean([case.where for case, _ in members], (members[0][1].baseline, candidate))
+        for candidate, members in pairs.items()
+    }
     answers, lines = [], []
     for candidate, members in pairs.items():
-        outcomes = Counter(pair.outcome for _, pair in members)
-        average = mean([case.where for case, _ in members], (members[0][1].baseline, candidate))
+        outcomes, average = Counter(pair.outcome for _, pair in members), averages[candidate]
         if candidate in same:
             differ = f"{outcomes[BETTER] + outcomes[WORSE]} of {outcomes.total()} differ"
             unknown = outcomes.total() - sum(outcomes[kind] for kind in (BETTER, WORSE, EQUAL))
             differ += f", {unknown} undecided" if unknown else ""
             text = "; ".join([differ, *_average_text(average)])
             lines.append(f"Noise check: {candidate}, the same build: {text}.")
+            others = {name: of for name, of in averages.items() if name not in same}
+            lines += filter(None, (_against_noise(*other, average) for other in others.items()))
             if outcomes[BETTER] + outcomes[WORSE]:
                 lines.append("Measure again: if it differs again, the machine is too noisy.")
         else:
@@ -314,9 +320,8 @@ def _answer(
     counts = {kind: outcomes[kind] for kind in dict.fromkeys([*OUTCOMES, *outcomes])}
     texts = {kind: f"{OUTCOMES.get(kind, kind)} in {n}" for kind, n in counts.items() if n}
     for kind in {WORSE, BETTER} & texts.keys():
-        sizes = sorted(max(p.ratio, 1 / p.ratio) for p in pairs if p.outcome == kind)
-        ends = dict.fromkeys([_size(sizes[0]), _size(sizes[-1])])
-        texts[kind] = f"{' to '.join(ends)} {texts[kind]}"
+        sizes = [max(p.ratio, 1 / p.ratio) for p in pairs if p.outcome == kind]
+        texts[kind] = f"{factors(sizes)} {texts[kind]}"
     kind, value = UNDECIDED, ""
     if called := [texts.pop(kind) for kind in (WORSE, BETTER) if kind in texts]:
         kind = DEPENDS if counts[WORSE] else VALUE
@@ -335,20 +340,24 @@ def _answer(
     return Answer(kind, value, short, sentence, "; ".join(filter(None, [short, rest])))
 
 
-def _size(value: float) -> str:
-    size = max(value, 1 / value)
-    return f"{100 * (size - 1):.1f} %" if size < PERCENT_BELOW else f"{words.significant(size)}x"
-
-
 def _average_text(average: Estimate) -> list[str]:
     if not math.isfinite(average.value):
         return []
-    if average.low < 1 < average.high:
-        slower, faster = 100 * (1 / average.low - 1), 100 * (average.high - 1)
-        return [f"on average no difference shown ({slower:.1f} % slower to {faster:.1f} % faster)"]
-    low, high = map(_size, sorted((average.low, average.high), key=lambda v: abs(math.log(v))))
-    side = "faster" if average.value >= 1 else "slower"
-    return [f"on average {_size(average.value)} {side} ({low} to {high})"]
+    text = "no difference shown" if average.low < 1 < average.high else change(average.value)
+    return [f"on average {text} ({change_between(average.low, average.high)})"]
+
+
+def _against_noise(candidate: str, average: Estimate, noise: Estimate) -> str:
+    """Return a sentence that compares an average with the 95 % interval of the noise check's average."""
+    most = max(noise.high, 1 / noise.low)
+    found = max(average.value, 1 / average.value)
+    if not math.isfinite(most + found):
+        return ""
+    is_larger = found > most and not average.low < 1 < average.high
+    verb = "exceeds" if is_larger else "does not exceed"
+    why = "" if is_larger else ": it can be noise"
+    text = f"The average difference of {candidate} ({factor(found)})"
+    return f"{text} {verb} that of the same build (at most {factor(most)}){why}."
 
 
 def geometric_mean(

@@ -120,9 +120,10 @@ def group_label(where: Where) -> str:
 
 
 def factor(ratio: float) -> str:
-    """Return a factor of at least 1 as `8 %`, `2.9x` or `12x`."""
+    """Return a factor of at least 1 as `5.7 %`, `12 %`, `2.9x` or `12x`, like in tables."""
+    percent = 100 * (ratio - 1)
     if ratio < _PERCENT_BELOW:
-        return f"{100 * (ratio - 1):.0f} %"
+        return f"{percent:.{1 if percent < 9.95 else 0}f} %"
     return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
 
 
@@ -131,6 +132,20 @@ def factors(ratios: Sequence[float]) -> str:
     if low.endswith("%") and not high.endswith("%"):
         low = f"{min(ratios):.1f}x"
     return high if low == high else f"{low.removesuffix(' %')} to {high}"
+
+
+def change(ratio: float, words: tuple[str, str] = ("faster", "slower")) -> str:
+    """Return a ratio baseline / candidate as the candidate's change: `5.7 % slower`, `2.4x faster`."""
+    if ratio <= 0:
+        return f"infinitely {words[1]}"
+    return f"{factor(max(ratio, 1 / ratio))} {words[ratio < 1]}"
+
+
+def change_between(low: float, high: float, words: tuple[str, str] = ("faster", "slower")) -> str:
+    """Return an interval of ratios: `3.0 to 8.3 % slower`, `2.0 % slower to 4.0 % faster`."""
+    if (low < 1) == (high < 1):
+        return f"{factors([max(v, 1 / v) for v in (low, high)])} {words[low < 1]}"
+    return f"{change(low, words)} to {change(high, words)}"
 
 
 def seconds(value: float) -> str:
@@ -295,8 +310,7 @@ def card_of(
     """Return a card; `axes` are the study's, `workload` has weight, name and where."""
     shown = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
     matches = [
-        [n for n, case in enumerate(cases) if part["where"].items() <= case.where.items()]
-        for part in workload
+        [n for n, case in enumerate(cases) if fits(case.where, part["where"])] for part in workload
     ]
     weights = share_weights(workload, matches, len(cases)) if workload else []
     notes = [
@@ -330,8 +344,8 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
         most = factor(effect.most)
         single = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
         rule = _rule_text(axis, decision.value, find_rule(cases, card), single)
-        sentence = f"Choose {rule}; {single}." if rule else f"Choose {single}."
-        return Answer(kind, decision.value, kind, sentence, rule or single)
+        effect_ = f"{rule}; {single}" if rule else single
+        return Answer(kind, decision.value, kind, f"Choose {effect_}.", effect_)
     short = label
     if card.question.yes_value:
         short = "yes" if decision.value == card.question.yes_value else "no"
@@ -483,8 +497,11 @@ def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: s
     return ""
 
 
-def pair_text(axis: str, pair: Pair) -> str:
+def pair_text(axis: str, pair: Pair, of_candidate: bool = False) -> str:
+    """Return `f6 1.3x faster`, or with `of_candidate` always the candidate: `f7 1.3x slower`."""
     if pair.outcome == EQUAL or not pair.is_decided:
         return pair.outcome
+    if of_candidate:
+        return f"{value_label(axis, pair.candidate)} {change(pair.ratio)}"
     won = pair.candidate if pair.ratio >= 1 else pair.baseline
     return f"{value_label(axis, won)} {factor(max(pair.ratio, 1 / pair.ratio))} faster"

@@ -26,6 +26,7 @@ Cell = tuple[str, ...]
 
 BETTER, WORSE, EQUAL = "better", "worse", contract.EQUAL
 NOISY, SMALL, FEW = "too noisy", contract.TOO_SMALL, "too few rounds"
+NO_DUPLICATES = "no duplicates"
 VALUE, DEPENDS, UNDECIDED = "value", "depends", contract.UNDECIDED
 NOT_MEASURED = contract.NOT_MEASURED
 SAME = 1e-9
@@ -172,7 +173,10 @@ def outcome_of(row: Row) -> str:
     if result == contract.DIFFERENT:
         return BETTER if row["call"] == metric_of(DEFAULT).words.better else WORSE
     if result == UNDECIDED:
-        return NOISY if row.get("call") == contract.TOO_NOISY else FEW
+        flags = str(row.get("flags") or "").split()
+        if "low-n" in flags or not row.get("call"):
+            return FEW
+        return NO_DUPLICATES if "no-duplicates" in flags else NOISY
     return result
 
 

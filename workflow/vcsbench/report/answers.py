@@ -18,6 +18,7 @@ from vcsbench.advice.cards import (
     Situation,
     axis_label,
     case_label,
+    change_between,
     factor,
     factors,
     fits,
@@ -233,7 +234,8 @@ def _forest_row(
     name, label = card.question.axis, case_label(case.where, card.shown)
     if has_several:
         label = f"{value_label(name, pair.candidate)}: {label}"
-    style, text = STYLES.get(pair.outcome, "undecided"), pair_text(name, pair)
+    style = STYLES.get(pair.outcome, "undecided")
+    text = pair_text(name, pair, of_candidate=card.question.aggregate)
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
     drawing = charts.forest_row(axis, pair.ratio, pair.low, pair.high, style, band, title)
     times = [seconds(time) for time in case.pair_times(pair) or ()]
@@ -247,7 +249,9 @@ def _forest_row(
     if pair.outcome in (BETTER, WORSE):
         winner = value_label(name, sides[pair.ratio >= 1])
         gain = max(pair.ratio, 1 / pair.ratio)
-    range_ = f"{value_label(name, pair.candidate)} {_interval(pair)}"
+    has_interval = 0 < pair.low < pair.high
+    interval = change_between(pair.low, pair.high) if has_interval else pair.outcome
+    range_ = f"{value_label(name, pair.candidate)} {interval}"
     where = _present(case.where)
     return ForestRow(where, sides, label, drawing, text, winner, gain, times, range_, note, style)
 
@@ -257,15 +261,6 @@ def flag_counts(cards: Iterable[Card]) -> tuple[Counter[str], int, int]:
     pairs = [pair for card in cards for case in card.cases for pair in case.pairs]
     flags = [[flag for flag in pair.flags.split() if flag not in PLAIN_FLAGS] for pair in pairs]
     return Counter(flag for of in flags for flag in of), sum(map(bool, flags)), len(pairs)
-
-
-def _interval(pair: Pair) -> str:
-    if not 0 < pair.low < pair.high:
-        return pair.outcome
-    if (pair.low < 1) == (pair.high < 1):
-        word = "slower" if pair.low < 1 else "faster"
-        return f"{factors([max(v, 1 / v) for v in (pair.low, pair.high)])} {word}"
-    return f"{factor(1 / pair.low)} slower to {factor(pair.high)} faster"
 
 
 def _present(where: Where) -> Where:
@@ -367,12 +362,14 @@ def combinations_of(results: Results) -> list[Combination]:
         best = min(regrets, key=lambda combination: _rank(regrets[combination]))
         of_best = [c for n in members for c in answered[n].choices if c.values == dict(best)]
         known, worst = len(of_best), max((c.ratio for c in of_best if c.is_slower), default=1.0)
-        undecided = sum(not c.is_slower and c.ratio > notable for c in of_best)
-        text = "not called slower than" if undecided else "as fast as"
-        text = f"at most {factor(worst)} slower than" if worst > 1 else text
-        text += " the best of each row below"
+        undecided = [c.ratio for c in of_best if not c.is_slower and c.ratio > 1]
+        text = "not called slower than " if undecided else ""
+        text = f"at most {factor(worst)} slower than " if worst > 1 else text
+        text += "the best of each row below"
         text += f" (measured in {known} of {len(members)})" if known < len(members) else ""
-        text += f", undecided in {undecided}" if undecided else ""
+        if undecided:
+            sizes = f"measured {factors(undecided)} slower"
+            text += f", with no clear difference in {len(undecided)} ({sizes})"
         text += ", weighted by your workload" if any(weights) else ""
         where = wheres[members[0]]
         label, values = values_label(where, shown), dict(best)

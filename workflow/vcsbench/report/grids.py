@@ -10,11 +10,11 @@ from itertools import groupby, product
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import axis_label, case_label
-from vcsbench.advice.decision import SMALL, Row, outcome_of
+from vcsbench.advice.cards import axis_label, case_label, change, change_between, factor
+from vcsbench.advice.decision import FEW, NO_DUPLICATES, NOISY, SMALL, Row, outcome_of
 from vcsbench.evidence.flags import INVALID
 from vcsbench.evidence.same_work import OTHER, UNKNOWN
-from vcsbench.metrics import COUNT, metric_in
+from vcsbench.metrics import COUNT, Metric, metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report.results import (
     Rows,
@@ -30,6 +30,7 @@ from vcsbench.statistics import contract
 MARKS = {"same-binaries": "=", "low-n": "?"}
 DEVIATIONS = {"outlier-20": "‡", "outlier-10": "†"}
 CALL_MARKS = {contract.NOT_SHOWN: "≈", contract.TOO_NOISY: "~", contract.TOO_SMALL: "s"}
+UNDECIDED = (NOISY, FEW, NO_DUPLICATES)
 ABSENT = {
     "skipped": ("n/a", "cannot be measured here"),
     "failed": ("failed", "no round has a result"),
@@ -290,6 +291,12 @@ def has_interval(row: Row) -> bool:
     return words.is_number(row.get("ratio")) and words.is_number(row.get("low"))
 
 
+def change_words(metric: Metric) -> tuple[str, str]:
+    """Return the words for a ratio above 1 and below 1 after a factor: `faster`, `less often`."""
+    more, less = (w if metric.words.verb else w.partition(" ")[2] for w in metric.calls)
+    return more, less
+
+
 def percent(ratio: float) -> str:
     """Return a ratio in per cent with its sign: `+7.2`, `+118`."""
     deviation = 100 * (ratio - 1)
@@ -318,7 +325,10 @@ class ExpectedRow:
     flags: tuple[str, ...] = ()
 
 
-def measured_points(definition: Row, rows: Rows, expected: Sequence[ExpectedRow]) -> list[Point]:
+def measured_points(
+    definition: Row, rows: Rows, expected: Sequence[ExpectedRow], in_words: bool = False
+) -> list[Point]:
+    """Return the points of a table. `in_words` prints a ratio as cards do, not as it was published."""
     names = list(expected[0].keys) if expected else []
     measured = grouped_by(
         rows, lambda row: tuple(row[name] for name in names or contract.keys_of(row))
@@ -328,27 +338,36 @@ def measured_points(definition: Row, rows: Rows, expected: Sequence[ExpectedRow]
         found += [(place, row) for row in measured.pop(tuple(place.keys.values()), [None])]
     found += [(ExpectedRow(contract.keys_of(row)), row) for of in measured.values() for row in of]
     return [
-        _numbered(definition, row, place)
+        _numbered(definition, row, place, in_words)
         if row is not None and words.is_number(row["value"])
         else _absent(place, row)
         for place, row in found
     ]
 
 
-def _numbered(definition: Row, row: Row, expected: ExpectedRow) -> Point:
+def _numbered(definition: Row, row: Row, expected: ExpectedRow, in_words: bool) -> Point:
     flags, compares = row["flags"].split(), bool(definition.get("compare"))
     notes = [] if compares else [words.with_unit(row["value"], metric_in(definition).unit)]
-    notes += [*_interval_notes(row), *expected.failures]
+    notes += [*_interval_notes(row, change_words(metric_in(definition))), *expected.failures]
     if flags:
         notes.append(f"flagged {words.enumeration(flags)}")
     mark = "" if contract.is_exact(row) else CALL_MARKS.get(row.get("call", ""), "")
-    is_small = compares and outcome_of(row) == SMALL
+    outcome = outcome_of(row) if compares else ""
+    is_small = outcome == SMALL
+    if outcome == FEW:
+        mark = ""
     if is_small:
         mark = CALL_MARKS[contract.TOO_SMALL]
         notes.append(contract.TOO_SMALL)
     differs = contract.is_difference(row.get("call", "")) and not is_small
+    point = numbered_point(definition, row, "measured", differs)
+    if point.colour:
+        words_ = change_words(metric_in(definition))
+        ratio = 1 + (point.value or 0.0) / 100
+        text = change(ratio, words_) if in_words else percent(ratio)
+        point = replace(point, text=text)
     return replace(
-        numbered_point(definition, row, "measured", differs),
+        point,
         mark=mark + "".join(sign for flag, sign in MARKS.items() if flag in flags),
         deviation=next((sign for flag, sign in DEVIATIONS.items() if flag in flags), ""),
         is_small=is_small,
@@ -382,21 +401,21 @@ def _absent(expected: ExpectedRow, row: Row | None) -> Point:
     return Point(keys, "withheld", text=text, title=row["withheld"], reason=row["withheld"])
 
 
-def _interval_notes(row: Row) -> list[str]:
+def _interval_notes(row: Row, changes: tuple[str, str]) -> list[str]:
     n = [f"n = {row['n']:.0f}"] if words.is_number(row["n"]) else []
     if not has_interval(row):
         return [", ".join(["no interval", *n])] if words.is_number(row["ratio"]) else n
     call = str(row.get("call") or "")
     call = contract.WORDS.get(call, call)
     if contract.is_exact(row):
-        return [f"{percent(row['ratio'])} %, exact: all rounds count the same", *n, call]
-    interval = f"95 % interval {percent(row['low'])} to {percent(row['high'])} %"
-    text = ", ".join([f"{percent(row['ratio'])} %", interval, *n])
+        return [f"{change(row['ratio'], changes)}, exact: all rounds count the same", *n, call]
+    interval = f"95 % interval {change_between(row['low'], row['high'], changes)}"
+    text = ", ".join([change(row["ratio"], changes), interval, *n])
     if not call:
         return [text]
     sizes = {"within": "differs at most by", "detectable": "detectable from"}
     known = {name: text for name, text in sizes.items() if words.is_number(row.get(name))}
-    return [text, call, *(f"{t} {percent(row[name])} %" for name, t in known.items())]
+    return [text, call, *(f"{t} {factor(row[name])}" for name, t in known.items())]
 
 
 def expected_rows(

@@ -11,8 +11,13 @@ from statistics import geometric_mean, mean, median
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import PICTOGRAMS, value_label
-from vcsbench.advice.decision import Row, compares_times
+from vcsbench.advice.cards import (
+    change,
+    change_between,
+    factor,
+    value_label,
+)
+from vcsbench.advice.decision import EQUAL, NOISY, SMALL, Row, compares_times, outcome_of
 from vcsbench.config.models import Thresholds
 from vcsbench.config.study import Study
 from vcsbench.evidence.flags import FLAGS, is_invalid
@@ -22,23 +27,26 @@ from vcsbench.report import grids
 from vcsbench.report.grids import Grid, Layout, Point
 from vcsbench.report.results import Results, Rows, cell_names, grouped_by, unique_values, values_in
 from vcsbench.report.terminal import configfiles_of, variables_of
-from vcsbench.statistics.contract import TOO_NOISY, WORDS, is_exact
+from vcsbench.statistics.contract import is_exact
 
 KEY = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
     "~": "undecided: too noisy",
     "s": "too small to compare: mostly start-up (hatched)",
     "=": "the same binaries under two names (A/A test)",
-    "?": "too few rounds for an interval",
+    "?": "undecided: too few rounds",
 }
-PER_CENT = ("+150", "per cent more, as published: cards print it as the factor 2.5x")
+PER_CENT = ("+150", "per cent, as published: cards print it as the factor 2.5x")
+# From here on, cards print a factor in place of per cent.
+LARGE_PCT = 19.5
 BAR = ("▁", "its length is the number's share of the largest one in the table")
 GREY = ("grey", "equal or undecided; colours: the scale above, for differences")
 NOTHING = ("·", "not in the grid, or not published")
 DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (the switch above shows it)")
-CACHES = ("□ ◧ ■", "cold; OS cache warm; server cache warm, too")
+CACHES = {"cold": ("□", "cold"), "hot-os": ("◧", "OS cache warm")}
+CACHES |= dict.fromkeys(("hot", "hot-svn"), ("■", "server cache warm, too"))
 MARKS = {
-    **dict([CACHES]),
+    **dict(CACHES.values()),
     "● ○ ◌": "in a picture, with its 95 % interval: a result; undecided; too small to compare",
     "◇": "in the picture of a finding: the published value",
     words.EN_DASH: "in the overview: not in the grid, skipped or failed",
@@ -145,7 +153,8 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
     expected = grids.expected_rows(
         definition, list(study.axes), results.grid, results.failures, results.measurements
     )
-    points = grids.measured_points(definition, rows, expected)
+    has_published = prints_as_published(results, name)
+    points = grids.measured_points(definition, rows, expected, in_words=not has_published)
     published = [
         grids.numbered_point(definition, row, "published", True)
         for row in results.published.get(name, [])
@@ -167,7 +176,7 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         name=name,
         title=title_of(definition),
         anchor=f"table-{words.slug(name)}",
-        reading=_reading(definition, layout.caption(points or published)),
+        reading=_reading(definition, layout.caption(points or published), has_published),
         legend=_legend(definition),
         pairs=pairs,
         whole=grids_of(published) if shown < len(published) else [],
@@ -186,7 +195,7 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         axes=layout.axes,
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
-        key=_key(points, bool(compare), has_cards),
+        key=_key(points, bool(compare), has_cards and has_published),
     )
 
 
@@ -211,7 +220,7 @@ def _pairs(
     return pairs
 
 
-def _reading(definition: Row, caption: str) -> str:
+def _reading(definition: Row, caption: str, has_published: bool) -> str:
     metric, reduction = metric_in(definition), definition.get("reduce", "median")
     if not definition.get("compare"):
         text = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
@@ -223,14 +232,14 @@ def _reading(definition: Row, caption: str) -> str:
         )
         return " ".join(filter(None, [text, means, caption]))
     x, y = _sides(definition)
+    if not has_published:
+        return f"{y} against {x}: the geometric mean of the rounds' ratios. {caption}".strip()
     above = "above" if metric.gain > 0 else "below"
     ratio = f"{metric.quantity} {x} ÷ {metric.quantity} {y}"
     text = f"100 {words.TIMES} ({ratio} {words.MINUS} 1), in per cent: "
     text += f"{above} 0, {y} {metric.words.is_better}."
     text += " Measured: the geometric mean of the rounds' ratios."
-    if definition.get("published", True):
-        text += f" Published: the ratio of {REDUCTIONS[reduction]}."
-    return f"{text} {caption}".strip()
+    return f"{text} Published: the ratio of {REDUCTIONS[reduction]}. {caption}".strip()
 
 
 def _sides(definition: Row) -> tuple[str, str]:
@@ -267,9 +276,11 @@ def _legend(definition: Row) -> Legend | None:
 def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple[str, str]]:
     marks = {mark for point in points for mark in point.mark}
     kinds = {point.kind for point in points}
-    key = [CACHES] if any(point.keys.get("cache") in PICTOGRAMS for point in points) else []
+    caches = {point.keys.get("cache", "") for point in points}
+    key = unique_values(text for cache, text in CACHES.items() if cache in caches)
     key += [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
-    key += [PER_CENT] if has_cards else []
+    is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
+    key += [PER_CENT] if has_cards and is_large else []
     key += [GREY] if compares else [BAR]
     key.append(NOTHING)
     key += [text for kind, text in grids.ABSENT.items() if kind in kinds]
@@ -278,12 +289,18 @@ def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple
     return key
 
 
+def prints_as_published(results: Results, name: str) -> bool:
+    """Return True if a table prints its numbers as published ones."""
+    is_of_study = bool(results.study.published) and name not in results.notes
+    return is_of_study and results.study.tables[name].get("published", True) is not False
+
+
 def _nothing_published(results: Results, name: str) -> str:
     if name in results.notes:
         return "A saved baseline has no published numbers."
     if not results.study.published:
         return ""
-    if results.study.tables[name].get("published") is False:
+    if not prints_as_published(results, name):
         return "The study published nothing for this table."
     return "The published table does not exist yet. Run: make published-tables"
 
@@ -353,9 +370,10 @@ def _short(value: float | None) -> float | None:
 
 def _numbers_of(section: TableSection, definition: Row) -> Row:
     metric, numbers = metric_in(definition), {}
+    unit = "%" if section.compares else metric.unit
     for pair in section.pairs:
         published = {
-            tuple(point.keys.items()): point.text
+            tuple(point.keys.items()): f"{point.text} {unit}"
             for point in (pair.published.points if pair.published else [])
             if point.kind == "published"
         }
@@ -363,7 +381,8 @@ def _numbers_of(section: TableSection, definition: Row) -> Row:
             if point.row is not None and point.cells and not definition.get("by"):
                 numbers["/".join(map(str, values_in(point.keys, section.axes)))] = {
                     "cells": point.cells,
-                    "text": point.text,
+                    # A change in words has its unit.
+                    "text": point.text if point.text[-1:].isalpha() else f"{point.text} {unit}",
                     "sentences": number_sentences(point, definition),
                     "published": published.get(tuple(point.keys.items()), ""),
                 }
@@ -387,22 +406,26 @@ def number_sentences(point: Point, definition: Row) -> list[str]:
         return [f"{words.with_unit(row['value'], metric.unit)}, the {reduction} over {rounds}."]
     candidate = value_label(definition["compare"]["axis"], row["candidate"])
     quotient = f"{metric.quantity} {_sides(definition)[0]} ÷ {metric.quantity} {candidate}"
+    ratio = 1 + (point.value or 0.0) / 100
+    changes, outcome = grids.change_words(metric), outcome_of(row)
+    text, number = f"{candidate}: {change(ratio, changes)}", words.significant(ratio)
     if not grids.has_interval(row):
-        return [f"{quotient}: {point.text} %, over {rounds}; too few for an interval."]
-    call = row.get("call")
-    calls = [f"Call: {WORDS.get(call, call)}."] if call else []
-    if call in metric.calls:
-        calls = [f"{candidate} {metric.words.verb}{call}."]
-    ratio, low, high = (words.significant(row[name]) for name in ("ratio", "low", "high"))
+        return [f"{text}, over {rounds}; too few for an interval. {quotient} = {number}."]
+    calls = [f"{candidate} {metric.words.verb}{row.get('call')}."]
+    if outcome in (EQUAL, SMALL, *grids.UNDECIDED):
+        undecided = "undecided: " if outcome in grids.UNDECIDED else ""
+        calls = [f"{undecided}{outcome}.".capitalize()]
     if is_exact(row):
-        return [f"{quotient} = {ratio}, exact: all {rounds} count the same.", *calls]
-    sentences = [f"{quotient} = {ratio} (95 % interval {low} to {high}), over {rounds}.", *calls]
-    if call == TOO_NOISY and not row["low"] <= 1 <= row["high"]:
+        return [f"{text}, exact: all {rounds} count the same. {quotient} = {number}.", *calls]
+    interval = change_between(row["low"], row["high"], changes)
+    sentences = [
+        f"{text} (95 % interval {interval}), over {rounds}. {quotient} = {number}.",
+        *calls,
+    ]
+    if outcome == NOISY and not row["low"] <= 1 <= row["high"]:
         sentences.append(CORRECTED)
     if words.is_number(row.get("detectable")):
-        sentences.append(
-            f"The smallest detectable difference is {grids.percent(row['detectable'])} %."
-        )
+        sentences.append(f"The smallest detectable difference is {factor(row['detectable'])}.")
     return sentences
 
 

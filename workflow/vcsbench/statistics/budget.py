@@ -101,10 +101,11 @@ def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> f
     """
     if result_of(row) == TOO_SMALL:
         return limits.min_rounds
-    if math.isnan(row["twin_sd"]):
-        return math.inf
+    # One round has neither an error nor a difference of duplicates.
     if math.isnan(row["error"]):
         return limits.min_rounds
+    if math.isnan(row["twin_sd"]):
+        return math.inf
     difference = t_quantile(row["degrees"], 1 - level)
     equivalence = t_quantile(row["degrees"], 1 - 2 * EQUIVALENCE_ALPHA)
     smallest = math.log1p(limits.min_effect_pct / 100) / (difference + equivalence)
