@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from unit.synthetic import AXES, make_study
+from unit.synthetic import AXES, THRESHOLDS, make_study
 from vcsbench.errors import UserError
-from vcsbench.evidence.measurements import read_measurements, write_frame
+from vcsbench.evidence.measurements import collect, read_grid, read_measurements, write_frame
 from vcsbench.measure.runs import Run, read_export
+from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.quality_section import set_aside
 
 EXPORTS = Path(__file__).parent / "data" / "hyperfine"
@@ -181,7 +182,12 @@ def test_failures_have_last_line_of_log_or_reason(tmp_path):
     logged, missing = result.failures.to_dict("records")
     reason = "svnserve did not answer within 10 s."
     assert logged == {"cell": CELL, "round": 2, "reason": reason}
-    assert missing["round"] == 4 and "no result" in missing["reason"]
+    assert missing["round"] == 4 and "not measured" in missing["reason"]
+    # A run that measures nothing leaves out results of another recipe.
+    axes, grid = read_grid(study.grid)
+    logs = study.results / "logs" / "cells" / study.name
+    reasons = [*collect(axes, grid, 3, [], logs, THRESHOLDS).failures["reason"]]
+    assert reasons == [OUTDATED, logged["reason"], OUTDATED]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import gzip
 import json
 import re
 import shlex
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ from unit.report_files import (
 from unit.synthetic import AXES
 from vcsbench.advice.cards import Advice, Choice, Situation, factor
 from vcsbench.advice.decision import Case, Pair
+from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import flag_message
 from vcsbench.report.answers import card_views, choice, combinations_of
@@ -138,12 +140,18 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
 def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, page):
     card = card_on(page, "packing").card
     pair = Pair(
-        "nopack", "pack", 2.0, 1.9, 2.1, 5, "better", flags="apart cpu-busy saturated outlier-10"
+        "nopack", "pack", 2.0, 1.9, 2.1, 5, "better", flags="apart cpu-busy saturated outlier-20"
     )
     cards = [replace(card, cases=[*card.cases[:2], Case({}, (pair,))])]
     made = page_of(replace(results, advice=replace(results.advice, cards=cards)))
     (view,) = made["cards"]
     assert sorted(row.note for row in view.rows) == ["", "", "flags: apart, cpu-busy, saturated"]
+    # One answer over few cases names outliers, and its runs.
+    asked = replace(cards[0].question, aggregate=True)
+    build = replace(results.advice, cards=[replace(cards[0], question=asked)])
+    notes = [row.note for row in card_views(build.cards, results)[0].rows]
+    assert [note for note in notes if "outlier-20" in note]
+    assert sum(note.startswith("5 and 5 runs in 5 rounds") for note in notes) == 2
     flags = [f"{flag} 1 ({flag_message(flag)})" for flag in ("apart", "cpu-busy")]
     flags.append("saturated 1 (Client and server kept nearly all cores busy)")
     line = f"Flags of runs behind 1 of 3 comparisons: {'; '.join(flags)}. "
@@ -158,6 +166,28 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     ]
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
     assert (lines["packing"], lines["config"], lines["ra"]) == ([], [failed], [])
+
+
+@pytest.mark.parametrize(
+    ("detectable", "bound"), [(1.03, 0.952), (1.08, 0.909), (1.12, 0.87), (3.0, 0.667)]
+)
+def test_card_of_builds_has_an_expectation_that_its_noise_allows(
+    results, page, detectable, bound, tmp_path
+):
+    card = card_on(page, "packing").card
+    pair = Pair("nopack", "pack", 1.0, 0.9, 1.1, 5, "equal", detectable=detectable)
+    asked = replace(card.question, aggregate=True)
+    card = replace(card, question=asked, cases=[Case({}, (pair,))])
+    made = {"command": "vcsbench run --configfile my-builds.yaml"}
+    (view,) = card_views([card], replace(results, provenance=made))
+    (step,) = view.actions[-1][2].steps
+    make, _, check = step.command.rpartition("\n")
+    subprocess.run(["sh", "-c", make], cwd=tmp_path, check=True)
+    arguments = "ARGS=--configfile my-builds.yaml --config expectations=[my-expectations.yaml]"
+    assert shlex.split(check) == ["make", "check", "STUDY=fsfs-san-2014", arguments]
+    (found,) = read_expectations([tmp_path / "my-expectations.yaml"], STUDY.name, AXES)
+    assert found["compare"] == {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
+    assert found["expect"] == {"over": "min", "at_least": bound}
 
 
 def test_picks_have_the_axes_of_a_reader_and_presets_for_an_own_repository(results, page):
@@ -297,12 +327,21 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     why = " (runs of a cell scatter by 21 %)" if scatter else ""
     made = {"command": "vcsbench run --study=a,b --minutes=9 --configfile my.yaml"}
     page = page_of(replace(results, account=account, provenance=made))
-    first, small, second = page["uncertain"]
+    first, small = page["uncertain"]
     assert ("21 %" in " ".join(page["remarks"])) == bool(scatter)
     counted = "24 of 82 comparisons, 3 too small to compare, 55 undecided"
     assert first == f"Over all cases, answered: {counted}{why}." and "larger repository" in small
-    assert second.startswith(
-        "`make report STUDY=fsfs-san-2014 ARGS='--configfile my.yaml' MINUTES=12`: 12 min more"
+    name, text, command = page["next_steps"][0]
+    arguments = "STUDY=fsfs-san-2014 ARGS='--configfile my.yaml' MINUTES=12"
+    assert (name, text.split(" more ")[0]) == ("More rounds", "12 min")
+    assert command == f"make report {arguments}"
+    made["config"] = {"repositories": {"ruby": {"scale": 0.3}, "other": {"scale": 0.1}}}
+    name, text, command = page_of(replace(results, account=account, provenance=made))["next_steps"][
+        1
+    ]
+    assert (name, command.split(" && ")[0]) == (
+        "Longer runs",
+        "echo 'repositories: {ruby: {scale: 1}}' >larger.yaml",
     )
 
 

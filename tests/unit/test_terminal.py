@@ -8,6 +8,7 @@ import pytest
 from unit.test_advice import card, row
 from vcsbench.advice.cards import ADVICE, Advice, CardQuestion
 from vcsbench.errors import UserError
+from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.terminal import (
     COLUMNS,
     HEADER,
@@ -108,8 +109,27 @@ def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
     account = {**ACCOUNT, "tables": {"t": counts}, "outlook": [{"seconds": 0, "left": {}}]}
     assert lines([summary(account=account)]) == [
         "Answered    1 of 4 comparisons, 3 too small to compare",
-        "Next        measure a larger repository or scale: some runs are mostly start-up",
+        "Next        measure a larger repository: some runs are mostly start-up",
     ]
+    config = {"repositories": {"ruby": {"scale": 0.12}, "kde": {"scale": 0.1}}}
+    grid = [{"repo": "ruby", "skip": ""}]
+    found = " ".join(lines([summary(account=account, config=config, grid=grid)])[1:])
+    larger = "echo 'repositories: {ruby: {scale: 0.48}}' >larger.yaml && make report STUDY=fsfs"
+    command = f"{larger} ARGS='--configfile larger.yaml'"
+    assert " ".join(found.split()).startswith(f"Next {command}: runs 4 times as long")
+    # More rounds come first where they decide.
+    account |= {"tables": {"t": COUNTS}, "outlook": OUTLOOK}
+    found = " ".join(" ".join(lines([summary(account=account, config=config, grid=grid)])).split())
+    assert found.index("MINUTES=") < found.index(command)
+
+
+def test_outdated_results_are_counted_apart_and_measured_by_the_next_command():
+    failures = [{"cell": str(n), "reason": OUTDATED if n < 3 else "timeout"} for n in range(4)]
+    empty = summary(account={}, failures=failures)
+    found = lines([empty], {"ARGS": "--configfile my.yaml"})
+    starts = {line.split()[0]: line for line in found if not line.startswith(" ")}
+    assert starts["Failed"].endswith("1 cell: timeout") and "3 cells: its" in starts["Outdated"]
+    assert starts["Next"].split()[1:4] == ["make", "report", "STUDY=fsfs"]
 
 
 @pytest.mark.parametrize("length", [10, 200, 1000])

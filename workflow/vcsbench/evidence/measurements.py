@@ -23,7 +23,7 @@ from vcsbench.files import read_json, write_text
 from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
-from vcsbench.plan.result_state import block_name, read_context
+from vcsbench.plan.result_state import OUTDATED, block_name, read_context
 from vcsbench.records import CellCalls, Context, RunRecord
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def collect(
             common = {name: cell[name] for name in ("cell", *axes)} | {"round": number}
             try:
                 if (path, number) not in by_round:
-                    raise _Failure(_last_line(Path(logs) / path / f"round{number}.log"))
+                    raise _Failure(_why_missing(Path(logs), path, number))
                 of_cell_round = _read_cell_round(by_round[path, number], thresholds)
             except _Failure as failure:
                 failures.append({"cell": path, "round": number, "reason": str(failure)})
@@ -268,16 +268,17 @@ def _columns_of_cell_round(context: Context) -> Columns:
     }
 
 
-def _last_line(log: Path) -> str:
+def _why_missing(logs: Path, cell: str, number: int) -> str:
+    # Logs are in `results/logs/cells/<study>`, exports in `results/cells/<study>`.
+    results = logs.parents[2] / "cells" / logs.name
+    if (results / cell / f"round{number}.json").exists():
+        return OUTDATED
     try:
+        log = logs / cell / f"round{number}.log"
         text = log.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         text = ""
-    # The workflow ended before its turn, or measures nothing although its recipe has changed.
-    missing = (
-        "it has no result of these settings and this version of vcsbench; run again to measure it"
-    )
-    return text.split("\n")[-1].strip() or missing
+    return text.split("\n")[-1].strip() or "it was not measured: the workflow ended before its turn"
 
 
 def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:

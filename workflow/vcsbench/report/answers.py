@@ -12,6 +12,7 @@ from vcsbench import words
 from vcsbench.advice import decision as rule
 from vcsbench.advice.cards import (
     PICTOGRAMS,
+    ActionStep,
     Answer,
     Card,
     CardAction,
@@ -29,7 +30,8 @@ from vcsbench.advice.cards import (
 )
 from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
 from vcsbench.axes.client_server import BUILD_AXIS
-from vcsbench.evidence.flags import FLAGGED_SHARE
+from vcsbench.evidence.flags import FLAGGED_SHARE, is_invalid
+from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.results import (
     Results,
@@ -40,6 +42,7 @@ from vcsbench.report.results import (
     values_label,
     varying,
 )
+from vcsbench.report.terminal import command_of, variables_of
 
 NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
@@ -51,8 +54,11 @@ WORK = {
     "packing": ("Packing {}", "pack_seconds", 0),
 }
 NEARLY_ALL = 0.8
-# Cards show these in other words, or not: an interval has the scatter.
-PLAIN_FLAGS = ("low-n", "mean-cpu", "mostly-fixed-cost", "outlier-10", "outlier-20", "too-short")
+# Cards show these in other words, or not.
+PLAIN_FLAGS = ("low-n", "mean-cpu", "mostly-fixed-cost")
+# One answer over few cases can rest on these. Elsewhere an interval has the scatter.
+DOUBTS = ("outlier-10", "outlier-20", "too-short")
+GUARD, GUARD_PCT = "my-expectations.yaml", (5, 10, 15, 20, 30, 50)
 RANKS = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
 
 
@@ -207,6 +213,8 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
         for value in unique_values([*(value for case in card.cases for value in case.times), ""])
         if (action := card.question.actions.get(value))
     ]
+    if card.question.aggregate and pairs:
+        actions.append(("", "Fail in CI if it is slower", _guard(results, name, pairs)))
     builds = builds_of(results) if name == BUILD_AXIS else {}
     lines = [f"{build}: Subversion {v} in {places}." for build, (v, places) in builds.items()]
     lines = [*card.lines, *lines, *card.notes]
@@ -218,9 +226,42 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
         cells = words.count_of(lost.cells, "cell")
         lines.append(f"{value}: {cells} not measured: {lost.reason.rstrip('.')}.")
     has_several = len({pair.candidate for _, pair in pairs}) > 1
-    rows = [_forest_row(card, case, pair, axis, has_several, rare_flags) for case, pair in pairs]
+    runs = Counter(
+        values_in(run, [*results.order])
+        for run in originals(results.measurements)
+        if card.question.aggregate and not is_invalid(run["flags"])
+    )
+    rows = []
+    for case, pair in pairs:
+        sides = ({**case.where, name: side} for side in (pair.baseline, pair.candidate))
+        numbers = [runs[values_in(side, [*results.order])] for side in sides]
+        rows.append(_forest_row(card, case, pair, axis, has_several, rare_flags, numbers))
     drawing = charts.forest_axis(axis)
     return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs, rates)
+
+
+def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> CardAction:
+    """Return the command that writes an expectation for each candidate and checks it.
+
+    Its limit is the smallest of GUARD_PCT that the noise of the comparisons allows.
+    """
+    detectable = max(100 * (pair.detectable - 1) for _, pair in pairs)
+    limit = next((pct for pct in GUARD_PCT if pct >= detectable), GUARD_PCT[-1])
+    text = f"{results.study.name}:\n"
+    for first, second in unique_values((pair.baseline, pair.candidate) for _, pair in pairs):
+        text += (
+            f"  - id: {words.slug(second)}-not-slower\n"
+            f"    statement: {second} is nowhere more than {limit} % slower than {first}.\n"
+            "    where: {}\n"
+            f"    compare: {{axis: {axis}, baseline: {first}, candidate: {second}}}\n"
+            f"    expect: {{over: min, at_least: {1 / (1 + limit / 100):.3f}}}\n"
+        )
+    given = variables_of(results.provenance.get("command", ""), results.study.name)
+    arguments = f"{given.get('ARGS', '')} --config expectations=[{GUARD}]".strip()
+    command = command_of({**given, "ARGS": arguments}, "check")
+    note = f"`at_least` is time of baseline / time of candidate: 1 / {1 + limit / 100:g}. "
+    note += f"Here differences from {factor(1 + detectable / 100)} on are detectable."
+    return CardAction([ActionStep(f"cat >{GUARD} <<'END'\n{text}END\n{command}")], note)
 
 
 def _forest_row(
@@ -230,6 +271,7 @@ def _forest_row(
     axis: charts.LogAxis,
     has_several: bool,
     rare_flags: Collection[str],
+    runs: Sequence[int],
 ) -> ForestRow:
     name, label = card.question.axis, case_label(case.where, card.shown)
     if has_several:
@@ -245,6 +287,9 @@ def _forest_row(
         note = ", ".join(filter(None, [f"detectable from {factor(pair.detectable)}", note]))
     if flags := [flag for flag in pair.flags.split() if flag in rare_flags]:
         note = "; ".join(filter(None, [note, f"flags: {', '.join(flags)}"]))
+    if all(runs):
+        rounds = words.count_of(pair.rounds, "round")
+        note = "; ".join(filter(None, [f"{runs[0]} and {runs[1]} runs in {rounds}", note]))
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
         winner = value_label(name, sides[pair.ratio >= 1])
@@ -258,9 +303,14 @@ def _forest_row(
 
 def flag_counts(cards: Iterable[Card]) -> tuple[Counter[str], int, int]:
     """Return the comparisons of cards by flag, the number with a flag, and the number of all."""
-    pairs = [pair for card in cards for case in card.cases for pair in case.pairs]
-    flags = [[flag for flag in pair.flags.split() if flag not in PLAIN_FLAGS] for pair in pairs]
-    return Counter(flag for of in flags for flag in of), sum(map(bool, flags)), len(pairs)
+    flags = [
+        [flag for flag in pair.flags.split() if flag not in hidden]
+        for card in cards
+        for hidden in [PLAIN_FLAGS if card.question.aggregate else PLAIN_FLAGS + DOUBTS]
+        for case in card.cases
+        for pair in case.pairs
+    ]
+    return Counter(flag for of in flags for flag in of), sum(map(bool, flags)), len(flags)
 
 
 def _present(where: Where) -> Where:

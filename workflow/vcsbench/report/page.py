@@ -22,6 +22,7 @@ from vcsbench.advice.decision import Row
 from vcsbench.axes import axis_of
 from vcsbench.evidence.flags import FLAGS, flag_message
 from vcsbench.plan.grid import originals
+from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
 from vcsbench.report.findings_section import MEANINGS, FindingView, finding_views, summary_of
 from vcsbench.report.quality_section import quality_of
@@ -39,6 +40,7 @@ from vcsbench.report.terminal import (
     command_of,
     configfiles_of,
     count_results,
+    larger_step,
     next_step,
     results_text,
     seconds_of_rounds,
@@ -158,7 +160,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "own_repository": results.own_repository,
         "own_command": own_command,
         "condition": _condition(results, setup) if findings else "",
-        "incomplete": _incomplete(results, facts),
+        "incomplete": _incomplete(results, facts, command_of(given)),
         "facts": facts,
         "cells": defaultdict(str, cell_names(results)),
         "header": _header(results, setup, facts["measured"]),
@@ -183,7 +185,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "budget": _time(results.account),
         "uncertain": _uncertain(results.account, cards, given),
         "flagged": _flagged(cards),
-        "next_steps": [*_next_steps(results.account, given, facts["measured"], own_command)],
+        "next_steps": [*_next_steps(results, given, facts["measured"], own_command)],
         "setup": setup,
         "remarks": remarks,
         "quality": quality,
@@ -237,10 +239,13 @@ def _condition(results: Results, setup: Setup) -> str:
     return f"Measured on {here}{of}. {text[0].upper()}{text[1:]}:" if changes else ""
 
 
-def _incomplete(results: Results, facts: Mapping[str, str]) -> str:
-    parts = []
-    if results.failures:
-        parts.append(f"{words.count_of(len(results.failures), 'cell-round')} failed")
+def _incomplete(results: Results, facts: Mapping[str, str], command: str) -> str:
+    parts, reasons = [], [row["reason"] for row in results.failures]
+    if old := reasons.count(OUTDATED):
+        cells = f"{words.count_of(old, 'cell-round')} left out ({OUTDATED})"
+        parts.append(f"{cells}, `{command}` measures them again")
+    if failed := len(reasons) - old:
+        parts.append(f"{words.count_of(failed, 'cell-round')} failed")
     if skipped := int(facts["skipped"]):
         parts.append(f"{words.count_of(skipped, 'cell')} cannot be measured here")
     return words.enumeration(parts)
@@ -284,11 +289,17 @@ def _time(account: Row) -> list[str]:
 
 
 def _next_steps(
-    account: Row, given: Mapping[str, str], measured: str, own_command: str
+    results: Results, given: Mapping[str, str], measured: str, own_command: str
 ) -> Iterator[tuple[str, str, str]]:
     """Yield a name, a sentence and a command for each thing to do after reading the answers."""
     if measured == "0":
         return
+    account = {**results.account, "studies": 1}
+    config = results.provenance.get("config") or {}
+    if step := next_step(account, given):
+        yield "More rounds", f"{step[1]}:", step[0]
+    if step := larger_step(account, config, results.grid, given):
+        yield "Longer runs", f"{step[1].capitalize()}:", step[0]
     if own_command:
         yield "Your own repository", "Measure it (it is only read):", own_command
     command, arguments = command_of(given), given.get("ARGS", "")
@@ -308,7 +319,7 @@ def _next_steps(
 def _uncertain(
     account: Row, cards: Sequence[answers.CardView], given: Mapping[str, str]
 ) -> list[str]:
-    account, counts = {**account, "studies": 1}, count_results(account)
+    counts = count_results(account)
     if not counts[TOO_SMALL] + counts[UNDECIDED]:
         return []
     noisy = account.get("noisy") if counts[UNDECIDED] else None
@@ -319,8 +330,8 @@ def _uncertain(
         sentences.append(f"{text}: noise checks, and values that are no choice.")
     if counts[TOO_SMALL]:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
-    if step := next_step(account, given):
-        sentences.append(f"`{step[0]}`: {step[1]}.")
+    if counts[UNDECIDED] and not next_step({**account, "studies": 1}, given):
+        sentences.append("More rounds of up to a day answer no more.")
     return sentences
 
 

@@ -19,7 +19,7 @@ from vcsbench.advice.decision import NOT_MEASURED, Row
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json
-from vcsbench.plan.result_state import NOTHING
+from vcsbench.plan.result_state import NOTHING, OUTDATED
 from vcsbench.report.results import read_records
 from vcsbench.statistics import contract
 
@@ -56,6 +56,7 @@ class StudySummary:
     verdicts: Sequence[str] = ()
     grid: Sequence[Row] = ()
     failures: Sequence[Row] = ()
+    config: Row = field(default_factory=dict)
 
 
 def count_results(account: Row) -> Counter[str]:
@@ -111,6 +112,35 @@ def next_step(account: Row, given: Mapping[str, str]) -> tuple[str, str] | None:
     return command_of({**given, **more}), effect
 
 
+def larger_step(
+    account: Row, config: Row, grid: Sequence[Row], given: Mapping[str, str]
+) -> tuple[str, str] | None:
+    """Return the command that measures at a larger scale, and its effect.
+
+    None if it would answer nothing more, or if no repository of the grid has a smaller scale.
+    """
+    counts, values = count_results(account), {value for row in grid for value in row.values()}
+    scales = {
+        name: of["scale"]
+        for name, of in (config.get("repositories") or {}).items()
+        if name in values and of.get("scale", 1) < 1 and not config.get("repository")
+    }
+    # More rounds neither shorten a start-up, nor do they reduce the noise between duplicates.
+    lacking = counts[contract.TOO_SMALL] or (
+        counts[contract.UNDECIDED] and not next_step(account, given)
+    )
+    if not (scales and lacking):
+        return None
+    larger = ", ".join(
+        f"{n}: {{scale: {min(1, contract.LARGER * s):.3g}}}" for n, s in scales.items()
+    )
+    more = {"ARGS": f"{given.get('ARGS', '')} --configfile larger.yaml".strip()}
+    command = f"echo 'repositories: {{{larger}}}' >larger.yaml && {command_of({**given, **more})}"
+    taken = words.duration(contract.LARGER * account.get("taken_s", 0.0))
+    what = "answer what is too small" if counts[contract.TOO_SMALL] else "may decide the rest"
+    return command, f"runs {contract.LARGER} times as long {what}, in up to {taken}"
+
+
 def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = None) -> list[str]:
     printed, given = [], given or {}
     for study in studies:
@@ -150,15 +180,20 @@ def _rows(study: StudySummary, given: Mapping[str, str]) -> Iterator[tuple[str, 
     yield "Answered", "", "; ".join(_counts(study))
     skipped = [row["skip"] for row in study.grid if row.get("skip")]
     failed = {row["cell"]: row["reason"] for row in study.failures}
-    for name, reasons in (("Skipped", skipped), ("Failed", list(failed.values()))):
+    old = [reason for reason in failed.values() if reason == OUTDATED]
+    others = [reason for reason in failed.values() if reason != OUTDATED]
+    for name, reasons in (("Skipped", skipped), ("Failed", others), ("Outdated", old)):
         if reasons:
             reason, number = Counter(reasons).most_common(1)[0]
             of = f" ({number} of them)" if number < len(reasons) else ""
             yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
-    if step := next_step(study.account, given):
-        yield "Next", "", ": ".join(step)
-    elif count_results(study.account)[contract.TOO_SMALL]:
-        yield "Next", "", "measure a larger repository or scale: some runs are mostly start-up"
+    steps = [(command_of(given), "measures the outdated cells again")] if old else []
+    steps += filter(None, [next_step(study.account, given)])
+    steps += filter(None, [larger_step(study.account, study.config, study.grid, given)])
+    for number, step in enumerate(steps):
+        yield "" if number else "Next", "", ": ".join(step)
+    if not steps and count_results(study.account)[contract.TOO_SMALL]:
+        yield "Next", "", "measure a larger repository: some runs are mostly start-up"
 
 
 def _counts(study: StudySummary) -> Iterator[str]:
@@ -228,6 +263,7 @@ def read_summaries(results: Path, studies: Sequence[str]) -> list[StudySummary]:
             for name in ("findings", "grid", "failures")
         )
         account = read_json(results / "budget" / path.name)
+        config = read_json(results / "provenance" / path.name).get("config") or {}
         verdicts = [contract.verdict_for_reader(row) for row in findings]
-        summaries.append(StudySummary(path.stem, advice, account, verdicts, grid, failures))
+        summaries.append(StudySummary(path.stem, advice, account, verdicts, grid, failures, config))
     return summaries
