@@ -16,6 +16,7 @@ from vcsbench import sources
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
+from vcsbench.external import HIDDEN
 from vcsbench.plan.grid import DUPLICATE, is_duplicate
 from vcsbench.plan.plan import shares_of
 from vcsbench.run import cluster, node
@@ -94,7 +95,7 @@ def test_jobs_are_sent_to_their_nodes(tmp_path, monkeypatch):
 
 
 def test_work_has_no_password_of_a_url_and_the_job_has(tmp_path, monkeypatch):
-    url, hidden = "https://me:s3cret@localhost/r", "https://...@localhost/r"
+    url = "https://me:s3cret@localhost/r"
     part = {**PART, "repo": "it"}
     repositories = {"it": {"source": "svn", "url": url}}
     run = make_cluster(tmp_path, repositories=repositories, grid={STUDY: {"include": [part]}})
@@ -102,15 +103,32 @@ def test_work_has_no_password_of_a_url_and_the_job_has(tmp_path, monkeypatch):
     written = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert written and not any("s3cret" in file.read_text() for file in written)
     config = NodeWork.read(tmp_path, 1).config
-    assert config["repositories"]["it"]["url"] == hidden
+    assert config["repositories"]["it"]["url"] == "https://...@localhost/r"
     assert run.raw["repositories"]["it"]["url"] == url
-    for environment in ({}, {"it": hidden}):
+    for environment in ({}, {"other": url}):
         monkeypatch.setenv(sources.URLS, json.dumps(environment))
         with pytest.raises(UserError, match=r"`repositories\.it\.url`: .*--export=ALL"):
             sources.restore_urls(config["repositories"])
     monkeypatch.setenv(sources.URLS, json.dumps({"it": url}))
     sources.restore_urls(config["repositories"])
-    assert config["repositories"]["it"]["url"] == url
+    assert config["repositories"]["it"] == repositories["it"]
+
+
+@pytest.mark.parametrize("user", ["...", "me:s3/...", "me:s3cret", ""])
+def test_urls_are_hidden_and_restored_as_the_user_wrote_them(monkeypatch, user):
+    given = {"it": {"source": "svn", "url": f"https://{user}@localhost/r"}, "git": {"path": "/r"}}
+    config = {"repositories": dict(given)}
+    urls = sources.hide_urls(config)
+    assert "s3" not in json.dumps(config) and ("it" in urls) == (user != "...")
+    monkeypatch.setenv(sources.URLS, json.dumps(urls))
+    sources.restore_urls(config["repositories"])
+    assert config["repositories"] == given
+
+
+def test_configuration_with_the_mark_of_a_hidden_url_is_refused(tmp_path):
+    repositories = {"it": {"source": "svn", "url": "https://localhost/r", HIDDEN: True}}
+    with pytest.raises(UserError, match=f"`repositories.it.{HIDDEN}` is not a key"):
+        make_cluster(tmp_path, repositories=repositories)
 
 
 def write_result(folder, export, digest, host):

@@ -9,11 +9,14 @@ import os
 import re
 import stat
 import urllib.parse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from vcsbench.errors import UserError, printable
 
 SMALL_FILE = 1 << 16
+HIDDEN = "has_hidden_url"
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -127,3 +130,13 @@ def hide_password(url: str) -> str:
     rest = url[len(scheme) :]
     _, at, place = rest.rpartition("@")
     return f"{scheme}...@{place}" if at and not _HOST.match(rest) else url
+
+
+def hide_url(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a repository's definition without user and password in its URL.
+
+    Then it has the key HIDDEN, which the configuration refuses: a user's URL may look like a hidden one.
+    """
+    url = definition.get("url") or ""
+    hidden = hide_password(url)
+    return {**definition, "url": hidden, HIDDEN: True} if hidden != url else {**definition}

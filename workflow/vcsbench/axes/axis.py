@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcsbench.config.configuration import EMPTY, Build, Config
 from vcsbench.config.study import Study
-from vcsbench.external import hide_password
+from vcsbench.external import hide_url
 from vcsbench.files import read_json
 from vcsbench.machine import Machine
 from vcsbench.records import Head, Recipe
@@ -37,8 +37,7 @@ class Environment:
 
     def definition(self, repo: str) -> dict[str, object]:
         """Return a definition without user and password in its URL: results may contain it."""
-        definition = self.repositories[repo]
-        return {k: hide_password(v) if k == "url" else v for k, v in definition.items()}
+        return hide_url(self.repositories[repo])
 
     @cache  # noqa: B019 - there is one of it
     def long_names(self, repo: str) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
-from vcsbench.external import hide_password, printable
+from vcsbench.external import HIDDEN, hide_password, hide_url, printable
 from vcsbench.sources import dump_source, git_source, svn_source
 from vcsbench.sources.base import (
     FILE_SCHEME,
@@ -45,7 +45,7 @@ KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
 
 WITH_TREE = ("svn", "dump")
 OF_COPIES = ("packing", "studies")
-# The URLs of repositories with their passwords, as JSON, in the environment of jobs.
+# The hidden URLs of repositories, as JSON, in the environment of jobs.
 URLS = "VCSBENCH_URLS"
 
 
@@ -162,11 +162,13 @@ def own_repository(
 
 
 def hide_urls(config: dict[str, Any]) -> dict[str, str]:
-    """Hide the passwords of URLs in a configuration. Return the URLs by repository."""
+    """Hide the passwords of URLs in a configuration. Return these URLs by repository."""
     repositories = config["repositories"]
-    urls = {name: d["url"] for name, d in repositories.items() if d.get("url")}
-    for name, url in urls.items():
-        repositories[name] = {**repositories[name], "url": hide_password(url)}
+    urls = {}
+    for name, definition in repositories.items():
+        repositories[name] = hide_url(definition)
+        if HIDDEN in repositories[name]:
+            urls[name] = definition["url"]
     return urls
 
 
@@ -177,11 +179,12 @@ def restore_urls(repositories: dict[str, Any]) -> None:
     """
     urls: dict[str, str] = json.loads(os.environ.get(URLS, "{}"))
     for name, definition in repositories.items():
-        url = urls.get(name, definition.get("url") or "")
-        if url.rpartition("@")[0].rpartition("/")[2] == "...":
+        if HIDDEN not in definition:
+            continue
+        if name not in urls:
             raise UserError(
                 f"`repositories.{name}.url`: the user and password did not reach this node, because its job "
                 f"has no variable {URLS}. Submit jobs with --export=ALL."
             )
-        if url:
-            repositories[name] = {**definition, "url": url}
+        shown = {key: value for key, value in definition.items() if key != HIDDEN}
+        repositories[name] = {**shown, "url": urls[name]}
