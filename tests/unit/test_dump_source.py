@@ -1,6 +1,7 @@
 """Dump files as sources: whole and damaged, plain and compressed, and mutated streams."""
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -13,7 +14,7 @@ import pytest
 from dump_streams import BASE, HEAD, block, copied, deleted, file, folder, lengths, revision
 from fuzz import damaged
 from git_histories import digest, listing, run, write_and_load
-from project import needs
+from project import ODD_FILES, needs
 from unit.study_grid import study_environment
 from vcsbench import sources
 from vcsbench.errors import UserError
@@ -108,6 +109,25 @@ def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_pat
     )
     estimate = dump_source(path).estimate()
     assert (estimate.revisions, estimate.repository_bytes) == (2, path.stat().st_size // 4)
+
+
+METHODS = ("identity", "check_history", "describe", "long_names", "coming", "head", "stored")
+
+
+@pytest.mark.parametrize("odd", ["pipe", "socket", "device", "folder", "missing"])
+@pytest.mark.parametrize("kind", ["archive", "directory", "dump", "git", "svn"])
+def test_source_at_an_odd_path_without_check_raises_only_user_errors(tmp_path, kind, odd):
+    path = tmp_path / "odd"
+    ODD_FILES.get(odd, lambda _: None)(path)
+    source = sources.open_source("it", {"source": kind, "path": str(path)})
+    if (kind, odd) != ("directory", "folder"):
+        with pytest.raises(UserError):
+            source.estimate()
+        with pytest.raises(UserError):
+            source.write(io.BytesIO())
+    for method in METHODS:
+        with contextlib.suppress(UserError):
+            getattr(source, method)()
 
 
 @pytest.mark.parametrize("how", COMPRESSIONS)

@@ -23,7 +23,7 @@ from typing import IO, Any, BinaryIO, Protocol, cast
 
 from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.external import hide_password, is_url, one_line
+from vcsbench.external import hide_password, is_url, one_line, open_regular
 from vcsbench.processes import how_it_ended
 from vcsbench.records import Head
 from vcsbench.storages.filesystems import free_bytes
@@ -38,7 +38,7 @@ ERROR_LINE = 500
 MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 UNREADABLE = (
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO,
-    errno.ESTALE,
+    errno.ESTALE, errno.EISDIR, errno.ENXIO,
 )  # fmt: skip
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
@@ -276,7 +276,8 @@ class Options:
         if not path.is_file():
             raise self.error(key, f"{path} {'is no file' if path.exists() else 'does not exist'}")
         try:
-            path.open("rb").close()
+            with path.open("rb") as file:
+                file.read(1)
         except OSError as error:
             raise self.error(key, f"{path}: {error.strerror}") from error
 
@@ -307,6 +308,10 @@ class LocalSource(Source):
         self._options = Options(name, definition, where, *self.keys)
         self._path = self._options.path("path")
         self._tree = self._options.tree()
+
+    def estimate(self) -> SizeEstimate:
+        with readable(self._path):
+            return self._estimate
 
 
 class Program:
@@ -394,7 +399,7 @@ def check_space(need: int, folder: Path, where: str) -> None:
 
 
 def compression(path: Path) -> str:
-    with path.open("rb") as file:
+    with open(open_regular(path), "rb") as file:
         start = file.read(8)
     return next((name for magic, name in MAGICS.items() if start.startswith(magic)), "")
 
@@ -407,9 +412,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """
     kind = compression(path)
     if kind != "zstd":
-        open_file: Any = {"gzip": gzip.open, "xz": lzma.open}.get(kind, open)
-        with open_file(path, "rb") as file:
-            yield file
+        with open(open_regular(path), "rb") as file:
+            decompress: Any = {"gzip": gzip.open, "xz": lzma.open}.get(kind)
+            yield decompress(file, "rb") if decompress else file
         return
     try:
         zstd = Program(["zstd", "-dcq", os.path.abspath(path)], f"{path}: zstd failed")

@@ -143,6 +143,7 @@ class DumpSource(LocalSource):
 
         The file is read twice: all of it is checked before anything is written.
         """
+        self._options.check_file("path", self._path)
         size = self._size()
         with opened(self._path) as file:
             reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK)
