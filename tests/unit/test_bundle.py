@@ -102,6 +102,29 @@ def error_of(archive, root):
     return text
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["a b.csv", "é.csv", "x\ny.json", os.fsdecode(b"\xff.csv"), "-x.csv", "y" * 201, "\x1b[2J"],
+)
+def test_pack_file_with_an_odd_name_is_refused(root, name):
+    odd = root / "results" / "tables" / STUDY / name
+    odd.touch()
+    with pytest.raises(UserError, match=r"this is no file of vcsbench\. Remove it") as raised:
+        bundle.pack("odd", [], root)
+    odd.unlink()
+    assert str(raised.value).isprintable() and not (root / "bundles/odd.tar.gz").exists()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"baselines": 3}', '{"baselines": ["../x"]}', "["])
+def test_pack_damaged_params_of_a_page_are_refused(root, content):
+    page = root / "results" / "page" / f"{STUDY}.json"
+    before = page.read_bytes()
+    page.write_text(content)
+    with pytest.raises(UserError, match=rf"^results/page/{STUDY}\.json: the file is damaged\. "):
+        bundle.pack("damaged", [], root)
+    page.write_bytes(before)
+
+
 def test_import_has_the_same_files_and_page(root, packed, tmp_path):
     before = files_of(root)
     lines = import_bundle(packed, tmp_path)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from pydantic import ValidationError
+
 from vcsbench import words
 from vcsbench.advice.cards import ADVICE, Advice, case_label, value_label
 from vcsbench.advice.decision import Row
@@ -18,6 +20,7 @@ from vcsbench.config.definitions import FindingDefinition, Glossary, load_glossa
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
+from vcsbench.external import open_regular
 from vcsbench.files import read_rows
 from vcsbench.metrics import metric_of, names
 from vcsbench.plan.grid import is_duplicate
@@ -163,7 +166,6 @@ def read_results(
             table: read_records(folder / kind / name / f"{table}.csv", definition.get("by", ()))
             for table, definition in study.tables.items()
         }
-    advice = _read_json(folder / "advice" / f"{name}.json")
     findings = cast(Mapping[str, list[FindingDefinition]], read_mapping(definitions))
     return Results(
         study=study,
@@ -173,7 +175,7 @@ def read_results(
             check["id"]: check for key in study.findings for check in findings.get(key, [])
         },
         checks={expectation["id"]: expectation for expectation in expectations},
-        advice=ADVICE.validate_python(advice) if advice else Advice(),
+        advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
         contexts=_contexts(folder / "cells" / name, measurements),
         notes={t: _read_json(folder / f"tables/{name}/{t}.json") or [] for t in saved},
         texts={
@@ -188,6 +190,18 @@ def read_results(
         loads={p.stem: _read_json(p) or {} for p in sorted((folder / "loaded").glob("*.json"))},
         **files,
     )
+
+
+def read_advice(path: Path) -> Advice | None:
+    """Return None without the file. Raise UserError if another version of vcsbench wrote it."""
+    if (content := _read_json(path)) is None:
+        return None
+    try:
+        return ADVICE.validate_python(content)
+    except ValidationError:
+        raise UserError(
+            f"{path}: another version of vcsbench wrote it. Delete it, or run this study again."
+        ) from None
 
 
 def _contexts(folder: Path, measurements: Rows) -> list[Row]:
@@ -213,10 +227,11 @@ def _moved_nodes(folder: Path, study: str) -> list[str]:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        with open(open_regular(path), "rb") as file:
+            return json.load(file)
     except FileNotFoundError:
         return None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UserError(f"{path}: not JSON. Delete the file and run again.") from None
 
 

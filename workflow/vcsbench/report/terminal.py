@@ -11,16 +11,13 @@ from dataclasses import dataclass, field, replace
 from itertools import dropwhile
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from vcsbench import words
-from vcsbench.advice.cards import ADVICE, Advice
+from vcsbench.advice.cards import Advice
 from vcsbench.advice.decision import NOT_MEASURED, Row
-from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.plan.result_state import NOTHING, OUTDATED
-from vcsbench.report.results import read_records
+from vcsbench.report.results import read_advice, read_records
 from vcsbench.statistics import contract
 
 COLUMNS = 80
@@ -250,14 +247,8 @@ def read_summaries(results: Path, studies: Sequence[str]) -> list[StudySummary]:
     """
     summaries = []
     for path in (results / "advice" / f"{study}.json" for study in studies):
-        if not path.exists():
+        if (advice := read_advice(path)) is None:
             continue
-        try:
-            advice = ADVICE.validate_json(path.read_bytes())
-        except ValidationError as error:
-            raise UserError(
-                f"{path}: another version of vcsbench wrote it. Delete it, or run this study again."
-            ) from error
         findings, grid, failures = (
             read_records(results / name / f"{path.stem}.csv")
             for name in ("findings", "grid", "failures")

@@ -29,7 +29,7 @@ from vcsbench.config.models import Name
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, read_bytes
-from vcsbench.files import write_bytes
+from vcsbench.files import read_json, write_bytes
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.sources import archives
@@ -67,8 +67,12 @@ def _is_safe_name(name: object) -> TypeGuard[str]:
     )
 
 
+def _is_in_bundle(name: str) -> bool:
+    return _is_safe_name(name) and "/" in name and name.split("/")[0] in FOLDERS
+
+
 def _check_file_name(name: str) -> str:
-    if not _is_safe_name(name) or "/" not in name or name.split("/")[0] not in FOLDERS:
+    if not _is_in_bundle(name):
         raise ValueError(f"{name!r} does not belong in a bundle")
     return name
 
@@ -112,6 +116,10 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
             f"a letter or digit."
         )
     files = sorted({file for study in studies for file in _files(study, root)})
+    if odd := next((str(file) for file in files if not _is_in_bundle(str(file))), None):
+        raise UserError(
+            f"{one_line(repr(odd))}: this is no file of vcsbench. Remove it, and pack again."
+        )
     if missing := next((file for file in files if not (root / file).is_file()), None):
         raise UserError(f"{missing}: the file is missing. `make report` makes it again.")
     content = _archive(root, files, studies)
@@ -140,7 +148,10 @@ def _files(study: str, root: Path) -> Iterator[Path]:
         elif folder.is_dir() and folder.name not in EXCLUDED:
             found += [*folder.glob(f"{study}.*"), *(folder / study).rglob("*")]
     yield from (p.relative_to(root) for p in found if p.is_file() and not p.name.startswith("."))
-    for baseline in json.loads((root / made_with).read_bytes())["baselines"]:
+    baselines = read_json(root / made_with).get("baselines")
+    if not isinstance(baselines, list) or not all(map(_is_safe_name, baselines)):
+        raise UserError(f"{made_with}: the file is damaged. `make report` makes it again.")
+    for baseline in baselines:
         yield from (Path("baselines") / baseline / f"{study}.{end}" for end in ("csv", "json"))
 
 
