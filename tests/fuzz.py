@@ -1,7 +1,37 @@
-"""Random damage of files."""
+"""Random damage of files, and limits for what reads them."""
 
 import random
-from collections.abc import Sequence
+import resource
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from vcsbench.kernel import read
+
+
+class TooLongError(BaseException):
+    """A case took longer than its limit. No reader catches it."""
+
+
+@contextmanager
+def limits(seconds: float = 20, mib: int = 1024) -> Iterator[None]:
+    """Limit the time of a case, and the memory that it may take in addition to this process's."""
+
+    def end(*_: object) -> None:
+        raise TooLongError
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(read("/proc/self/statm").split()[0])
+    most = pages * resource.getpagesize() + (mib << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    handler = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def damaged(dice: random.Random, content: bytes, words: Sequence[bytes], most: int = 4) -> bytes:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import damaged
+from fuzz import damaged, limits
 from unit.report_files import CONFIG, default_study, make_files, order_of, results_of
 from vcsbench.errors import UserError
 from vcsbench.report.page import build_page
@@ -373,7 +373,8 @@ def test_import_damaged_bundles_are_read_or_refused(packed, tmp_path, cases):
         home.mkdir()
         archive = fuzzed(dice, packed, tmp_path / "january.tar.gz")
         try:
-            import_bundle(archive, home)
+            with limits():
+                import_bundle(archive, home)
         except UserError as error:
             errors.append(str(error))
             assert not os.listdir(home)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fuzz import limits
 from vcsbench.config.configuration import merge
 from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.study import load_study
@@ -112,7 +113,8 @@ def fuzz(reader, count, folder):
     counts, dice = Counter(), random.Random(reader)
     for _ in range(count):
         try:
-            read(mutated(dice, seed), folder)
+            with limits():
+                read(mutated(dice, seed), folder)
             counts["read"] += 1
         except UserError as error:
             is_line = printable(str(error)) == str(error) and len(str(error)) <= LONGEST + 3

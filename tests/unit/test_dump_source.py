@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from dump_streams import BASE, HEAD, block, copied, deleted, file, folder, lengths, revision
-from fuzz import damaged
+from fuzz import damaged, limits
 from git_histories import digest, listing, run, write_and_load
 from project import ODD_FILES, needs
 from unit.study_grid import study_environment
@@ -463,12 +463,15 @@ PIECES = [
 def test_reader_mutated_streams_raise_only_user_errors(tmp_path, seed, cases, loads):
     numbers = random.Random(seed)
     accepted = loaded = 0
+    refused = []
     for case in range(cases):
         out = io.BytesIO()
         reader = DumpReader("it", io.BytesIO(damaged(numbers, WHOLE, PIECES, 2)), out=out)
         try:
-            reader.run()
-        except UserError:
+            with limits():
+                reader.run()
+        except UserError as error:
+            refused.append(str(error))
             continue
         accepted += 1
         if accepted <= loads:
@@ -479,5 +482,7 @@ def test_reader_mutated_streams_raise_only_user_errors(tmp_path, seed, cases, lo
             if subprocess.run(argv, input=out.getvalue(), capture_output=True).returncode == 0:
                 loaded += 1
                 assert int(run("svnlook", "youngest", path)) == reader.revisions, (seed, case)
+    print(f"{cases} mutated dumps: {accepted} read, {len(refused)} refused, {loaded} loaded")
+    assert all(map(str.isprintable, refused))
     assert accepted > cases / 20
     assert loaded > 0
