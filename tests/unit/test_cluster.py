@@ -222,13 +222,14 @@ def test_node_with_other_programs_is_rejected(tmp_path, capsys):
 
 def test_clean_nodes_without_scheduler_keeps_other_nodes(tmp_path, monkeypatch):
     (tmp_path / "workflow").symlink_to(ROOT / "workflow")
+    repositories = {"ruby": {"source": "svn", "url": "svn://me:x@y z@localhost/r", HIDDEN: True}}
     run = make_cluster(tmp_path, scratch=str(tmp_path), storages={"disk": str(tmp_path)})
     run.write()
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     folders = {name: cluster.make_node_folder(tmp_path, 1, name) for name in ("n1", "n2")}
     for folder in folders.values():
         (folder / ".vcsbench").mkdir()
-        (folder / node.CONFIG).write_text(json.dumps(run.raw))
+        (folder / node.CONFIG).write_text(json.dumps({**run.raw, "repositories": repositories}))
     places = {name: WorkDir(tmp_path, folder) for name, folder in folders.items()}
     for place in places.values():
         place.make("repositories")

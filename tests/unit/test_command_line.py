@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fakes import Fakes
-from project import wait_for, write_program
+from project import ODD_FILES, fill, mounted, wait_for, write_program
 from vcsbench import processes
 from vcsbench.run.workflow import WRITTEN
 
@@ -320,6 +320,45 @@ def test_run_with_closed_output_keeps_its_exit_code(checkout):
     for words, code in ((), 0), (("fail",), 3):
         argv = ["bash", "-c", 'exec "$@" >&-', "-", checkout.folder / "vcsbench", "run"]
         assert checkout.fakes.run(*argv, *words).returncode == code
+
+
+@pytest.mark.parametrize("kib", [1, 8, 20])
+def test_vcsbench_limit_on_file_sizes_leaves_no_cut_bytecode(tmp_path, kib):
+    package = tmp_path / "vcsbench"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "workflow/vcsbench", package, ignore=ignored)
+    limited = ["bash", "-c", f'ulimit -f {kib}; exec "$@"', "-"]
+    for prefix in (limited, []):
+        argv = [*prefix, sys.executable, "-m", "vcsbench", "clean", "--unknown"]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
+def test_vcsbench_on_full_disk_leaves_no_cut_bytecode(tmp_path):
+    with mounted(tmp_path / "disk", "size=8m") as disk:
+        shutil.copytree(ROOT / "workflow/vcsbench", disk / "vcsbench")
+        for folder in disk.rglob("__pycache__"):
+            shutil.rmtree(folder)
+        hog = fill(disk, 8192)
+        for _ in range(2):
+            argv = [sys.executable, "-m", "vcsbench", "clean", "--unknown"]
+            done = subprocess.run(argv, cwd=disk, capture_output=True, text=True)
+            assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+            hog.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "loop"])
+@pytest.mark.parametrize("name", ["metadata", "metadata/@b/a", "locks/0.input.lock", "log/a"])
+def test_run_odd_entry_of_snakemake_is_refused(checkout, name, kind):
+    path = checkout.folder / ".snakemake" / name
+    path.parent.mkdir(parents=True)
+    ODD_FILES[kind](path)
+    done = checkout.run()
+    assert (done.returncode, checkout.calls()) == (1, [])
+    assert (
+        done.stderr == f"{path}: this is neither a file nor a folder. Remove it, and run again.\n"
+    )
 
 
 @pytest.mark.parametrize("name", WRITTEN)

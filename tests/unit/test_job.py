@@ -6,6 +6,9 @@ import os
 import pytest
 
 from project import run_python
+from vcsbench.errors import REMEDIES
+from vcsbench.run.job import ENDED
+from vcsbench.run.workflow import recorded_signal
 
 PROGRAM = """
 import os, signal, time, weakref
@@ -26,6 +29,50 @@ def test_exit_on_signals_in_finaliser_is_not_lost():
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "ended by SIGTERM\n")
 
 
+RECORDING = """
+import os, signal
+from vcsbench.run.job import record_signals
+
+signal.signal(signal.SIGTERM, lambda *_: print("ends gracefully"))
+record_signals()
+for number in (signal.SIGTERM, signal.SIGINT):
+    try:
+        os.kill(os.getpid(), number)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+@pytest.mark.parametrize(("before", "recorded"), [(None, 15), ("", 0)])
+def test_record_signals_keeps_the_first_and_its_handlers(tmp_path, monkeypatch, before, recorded):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ENDED).parent.mkdir()
+    if before is not None:  # a job ended the workflow
+        (tmp_path / ENDED).write_text(before)
+    done = run_python(RECORDING)
+    assert (done.stdout, done.stderr) == ("ends gracefully\ninterrupted\n", "")
+    assert recorded_signal(tmp_path) == recorded
+
+
+UNEXPECTED = """
+import sys
+from vcsbench.run.job import job_log
+
+with job_log(sys.argv[1]):
+    {}["a\\x1bb"]
+"""
+
+
+def test_job_log_unexpected_error_is_one_sentence_and_its_traceback_in_the_log(tmp_path):
+    log = tmp_path / "job.log"
+    done = run_python(UNEXPECTED, log)
+    sentence = (
+        f"{log}: KeyError: 'a\\x1bb' (<string>:6). This is a fault of vcsbench: please report it.\n"
+    )
+    assert (done.returncode, done.stderr) == (1, sentence)
+    assert log.read_text().startswith("Traceback") and log.read_text().endswith(f"\n{sentence}")
+
+
 JOB = """
 import os, sys
 from vcsbench.run.job import job_log
@@ -38,14 +85,17 @@ with job_log(sys.argv[1]):
 @pytest.mark.parametrize(
     ("number", "names", "remedy"),
     [
-        (errno.EMFILE, [], "Fix that"),
-        (errno.EACCES, ["/a\x1bb"], "Fix that"),
+        (errno.EIO, [], "Fix that"),
+        (errno.EMFILE, [], "Raise the limit on open files (ulimit -n)"),
+        (errno.EACCES, ["/a\x1bb"], REMEDIES[errno.EROFS]),
         (errno.ENOSPC, ["/full"], "Free some space"),
+        (errno.EDQUOT, ["/full"], "Free some space, or raise the quota"),
+        (errno.EFBIG, [], "Raise the limit on the size of files (ulimit -f)"),
     ],
 )
 def test_job_log_error_of_the_system_is_one_sentence(tmp_path, number, names, remedy):
     log = tmp_path / "job.log"
     done = run_python(JOB, log, str(number), *names)
     place = names[0].replace("\x1b", "\\x1b") if names else log
-    sentence = f"{place}: {os.strerror(number)}. {remedy} and run again.\n"
+    sentence = f"{place}: {os.strerror(number)}. {remedy}, and run again.\n"
     assert (done.returncode, done.stderr, log.read_text()) == (1, sentence, sentence)

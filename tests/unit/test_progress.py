@@ -176,7 +176,8 @@ def test_console_error_is_one_line_with_its_reason(message, expected):
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        *((name, "Free space") for name in ("ENOSPC", "EDQUOT")),
+        *((name, "Free some space") for name in ("ENOSPC", "EDQUOT")),
+        ("EFBIG", r"Raise the limit on the size of files \(ulimit -f\), and run again."),
         *((name, "Check the permissions") for name in ("EACCES", "EPERM", "EROFS")),
         ("EIO", "The newest log"),
     ],
@@ -187,5 +188,5 @@ def test_console_error_of_the_system_keeps_records_of_jobs(name, remedy, file):
     error = traceback.format_exception_only(OSError(number, os.strerror(number), "/c/m"))[0]
     trace = f'Traceback (most recent call last):\n\n  File "{file}", line 3, in b\n\n{error}'
     line = shown(event(logging.ERROR, trace)).splitlines()[0]
-    assert re.search(rf"Snakemake failed: \w+: \[Errno {number}\] .*: '/c/m'\. {remedy}\b", line)
+    assert re.search(rf"Snakemake failed: \w+: \[Errno {number}\] .*: '/c/m'\. {remedy}", line)
     assert "metadata" not in line

@@ -16,7 +16,8 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
-from vcsbench.run.project import Project
+from vcsbench.run.project import Project, clean
+from vcsbench.storages.workdir import WorkDir
 from vcsbench.strategies import STRATEGIES
 from vcsbench.subjects.tree_stores import STORES
 
@@ -110,11 +111,27 @@ def test_project_folder_that_is_none_is_refused(tmp_path, key, kind):
         os.mkfifo(path) if kind == "pipe" else path.touch()
     keys = {"scratch": str(path)} if key == "scratch" else {"storages": {"disk": str(path)}}
     project = Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT])
-    # `make clean` works without it.
-    assert project.places()
+    assert clean(project.raw, tmp_path, [DEFAULT]) == ["there is nothing to remove"]
     name = "scratch" if key == "scratch" else "storages.disk"
     with pytest.raises(UserError, match=f"`{name}`: {path}: no such folder"):
         project.check_folders()
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"studies": ["own-repository"], "repositories": {}, "repository": None},
+        {"studies": ["gone"], "grid": {"gone": {"include": []}}, "unknown": 1},
+        {"repository": "/nowhere", "filesystems": {"far": "/mnt/x", "ext4": "make"}},
+    ],
+)
+def test_clean_needs_only_the_folders_of_a_configuration(tmp_path, keys):
+    place = WorkDir(tmp_path, tmp_path)
+    place.make("repositories")
+    raw = {**read_yaml(DEFAULT), **keys, "storages": {"disk": str(tmp_path)}, "scratch": "x"}
+    assert clean(raw, tmp_path, [DEFAULT]) == [f"removed {place.path}"]
+    with pytest.raises(UserError, match=r"`storages\.disk`: '3' must be text"):
+        clean({**raw, "storages": {"disk": 3}}, tmp_path, [DEFAULT])
 
 
 def test_project_folder_that_holds_no_files_is_refused():

@@ -160,6 +160,19 @@ def test_snakemake_killed_ends_its_jobs_and_servers(tiny, moment, plain):
     run.wait(20)
 
 
+@pytest.mark.parametrize("number", [INT, slow(TERM)])
+def test_run_signal_to_snakemake_alone_ends_the_run(tiny, number):
+    run = stopped_at(tiny, "cell")
+    os.kill(snakemake_of(tiny), number)
+    if number == TERM:  # Snakemake waits for its jobs
+        os.kill(int((tiny.path / "fakes" / "svn.begun").read_text()), signal.SIGKILL)
+    assert run.wait(20) == 128 + number, run.output()
+    assert "some jobs failed" not in run.output() and servers_of(tiny) == []
+    assert tiny.exports() == {}
+    shutil.rmtree(tiny.path / "fakes")
+    assert_next_run_finishes(tiny, "measured")
+
+
 def snakemake_of(project):
     for pid in working(project):
         if any(word.endswith("/snakemake") for word in processes.command_line(pid)[:2]):

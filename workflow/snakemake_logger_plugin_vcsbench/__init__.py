@@ -6,7 +6,6 @@ file has a line each minute. Control characters in the output of programs are es
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
@@ -24,7 +23,7 @@ from typing import IO, Any
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 from vcsbench import processes, progress, words
-from vcsbench.errors import FULL
+from vcsbench.errors import REMEDIES
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.isolation import Holder, lock_holder
@@ -54,13 +53,6 @@ REPEATED = ("RuleException:", "Error in rule", "WorkflowError:\nAt least one job
 LOCKED_MESSAGE = "Directory cannot be locked"
 TRACEBACK, PERSISTENCE = "Traceback (most recent call last)", "/snakemake/persistence/"
 ERRNO = re.compile(r"\w+: \[Errno (\d+)\]")
-REMEDIES = {
-    **dict.fromkeys(FULL, "Free space, and run again."),
-    **dict.fromkeys(
-        (errno.EACCES, errno.EPERM, errno.EROFS),
-        "Check the permissions and whether the file system is read-only.",
-    ),
-}
 # The place in our own code where an error in the configuration was found.
 PLACE = re.compile(
     r'^WorkflowError in file ".*/rules/common\.smk", line \d+:\n|\n  File ".*", line \d+, in <module>$'
@@ -297,8 +289,9 @@ def _describe_crash(traceback: str) -> str:
             f".snakemake: Snakemake cannot read its records of earlier jobs: {error}. Remove the folders "
             "metadata, incomplete and locks there, and run again: results stay."
         )
-    log = "The newest log in the folder .snakemake has more."
-    return f"Snakemake failed: {error}. {REMEDIES.get(int(number[1]), log) if number else log}"
+    remedy = REMEDIES.get(int(number[1])) if number else None
+    log = "The newest log in the folder .snakemake has more"
+    return f"Snakemake failed: {error}. {f'{remedy}, and run again' if remedy else log}."
 
 
 def other_holder() -> Holder | None:

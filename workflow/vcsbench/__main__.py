@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcsbench import words
-from vcsbench.errors import UserError, printable, sentence_of
+from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 from vcsbench.external import is_url
 from vcsbench.records import Recipe
 
@@ -62,8 +62,10 @@ def main(arguments: list[str]) -> int:
         return FAILED
     except (UserError, OSError) as error:
         message = sentence_of(error) if isinstance(error, OSError) else str(error)
-        print(printable(message), file=sys.stderr)
-        return MISCONFIGURED if options.action == "doctor" else FAILED
+    except Exception as error:
+        message = describe_fault(error)
+    print(printable(message), file=sys.stderr)
+    return MISCONFIGURED if options.action == "doctor" else FAILED
 
 
 def _end(number: int, _: object) -> None:
@@ -251,7 +253,10 @@ def import_bundle(options: argparse.Namespace, keys: Keys) -> int:
 
 def clean(options: argparse.Namespace, keys: Keys) -> int:
     """Remove results/ and all that vcsbench made on the storages for this checkout."""
-    print("\n".join(_project(options, keys).clean()))
+    from vcsbench.run import project
+
+    config, files = _configuration(options, keys)
+    print("\n".join(project.clean(config, ROOT, files)))
     return 0
 
 

@@ -1,13 +1,15 @@
 """Errors with a message for the user."""
 
 import errno
+import os
 import re
+import traceback
 
 # C0 and C1 control characters, and the characters that reverse the direction of text.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # Half of a character, as JSON can have it. U+DC80 to U+DCFF stand for bytes that are not UTF-8.
 _SURROGATE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-LONGEST = 4000
+LONGEST, LONGEST_FAULT = 4000, 400
 # A user and a password before the host. A password may contain an unquoted @: the last @ ends it. It may
 # contain an unquoted slash, unless it begins like a port.
 _SECRET = r"""(?:[^/\s"'<>]*@|[^/\s"'<>:@\[]*:(?!\d*(?:[/\s"'<>]|$))[^\s"'<>]*@)"""
@@ -17,7 +19,17 @@ _USERINFO = re.compile(
     rf"""|(?:(?<=[a-z]:/)(?<!file:/)|(?<=:///)(?<!file:///)|(?<=http//)|(?<=https//)|(?<=svn//)){_SECRET}"""
     r"""|(?<![^\s"'<>=(\[,`])(?://)?[^/\s"'<>:@=(\[,`]+:(?!\d*(?:[/\s"'<>]|$))(?!/)[^\s"'<>]*@"""
 )
-FULL = (errno.ENOSPC, errno.EDQUOT)
+# No file can be written any more.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_PERMISSIONS = "Check the permissions and whether the file system is read-only"
+REMEDIES = {
+    errno.ENOSPC: "Free some space",
+    errno.EDQUOT: "Free some space, or raise the quota",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f)",
+    errno.EMFILE: "Raise the limit on open files (ulimit -n)",
+    errno.ENOMEM: "Free some memory",
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _PERMISSIONS),
+}
 
 
 def printable(text: str | bytes) -> str:
@@ -51,5 +63,17 @@ class ChangedError(UserError):
 
 def sentence_of(error: OSError, place: object = "") -> str:
     subject = error.filename or place
-    remedy = "Free some space" if error.errno in FULL else "Fix that"
-    return f"{subject}: {error.strerror or error}. {remedy} and run again.".removeprefix(": ")
+    remedy = REMEDIES.get(error.errno or 0, "Fix that")
+    return f"{subject}: {error.strerror or error}. {remedy}, and run again.".removeprefix(": ")
+
+
+def describe_fault(error: Exception) -> str:
+    """Return a sentence about an error that the code does not expect, with its place."""
+    (*_, last) = traceback.extract_tb(error.__traceback__)
+    what = f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_FAULT]
+    return f"{what} ({last.filename}:{last.lineno}). This is a fault of vcsbench: please report it."
+
+
+def full_errno(text: str) -> int:
+    """Return the number of the error of a full disk whose English message is in a text; 0 without one."""
+    return next((number for number in FULL if os.strerror(number) in text), 0)

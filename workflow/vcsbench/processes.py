@@ -287,11 +287,17 @@ def signal_of(code: int | None) -> str:
         return ""
 
 
+_WHY_ENDED = {
+    "SIGKILL": " (the kernel does that when memory runs out: free some memory, and run again)",
+    "SIGXFSZ": " (a file reached the limit on its size: raise it by ulimit -f, and run again)",
+    "SIGXCPU": " (the limit on processor time was reached: raise it by ulimit -t, and run again)",
+}
+
+
 def how_it_ended(code: int | None) -> str:
     if not (name := signal_of(code)):
         return f"exits with {code}"
-    why = " (the kernel does that when memory runs out: free some memory, and run again)"
-    return f"was ended by {name}{why * (name == 'SIGKILL')}"
+    return f"was ended by {name}{_WHY_ENDED.get(name, '')}"
 
 
 def last_lines(file: Path, count: int = 5) -> list[str]:

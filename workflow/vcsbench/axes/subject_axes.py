@@ -8,7 +8,6 @@ from pathlib import Path
 
 from vcsbench import words
 from vcsbench.axes.axis import Axis, Environment
-from vcsbench.config.configuration import Config
 from vcsbench.errors import UserError, printable
 from vcsbench.files import why_not_on_disk
 from vcsbench.formats import (
@@ -273,11 +272,6 @@ def _why_not_filesystem(value: str, parts: Recipe, env: Environment) -> str:
     if filesystem["make"]:
         return why_cannot_make(kind)
     return "" if os.path.isdir(filesystem["root"]) else f"{filesystem['root']} is no folder"
-
-
-def mounted_folders(config: Config) -> list[str]:
-    folders = config.settings.filesystems.values()
-    return [folder for folder in folders if folder not in (MAKE, GUEST)]
 
 
 @cache

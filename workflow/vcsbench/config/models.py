@@ -247,6 +247,16 @@ class Thresholds(Model):
     """`low-n`: fewer rounds allow no conclusion."""
 
 
+class FolderSettings(Model):
+    """The keys of config.yaml that `clean` needs."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    storages: dict[Name, Text]
+    scratch: Text
+    filesystems: dict[Name, Text] = key({})
+
+
 class Settings(Model):
     """The keys of config.yaml."""
 

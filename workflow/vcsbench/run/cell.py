@@ -20,7 +20,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from vcsbench.errors import FULL, ChangedError, UserError, sentence_of
+from vcsbench.errors import (
+    REMEDIES,
+    ChangedError,
+    UserError,
+    describe_fault,
+    full_errno,
+    sentence_of,
+)
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_record
@@ -55,11 +62,14 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
     except subprocess.CalledProcessError as error:
         return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
-        reasons = [os.strerror(number) for number in FULL if os.strerror(number) in str(error)]
-        if not reasons:
+        number = full_errno(str(error))
+        if not number:
             return fail(sentence_of(error, "the measurement"))
         is_alone = writes_apart(recipe) and str(error.filename).startswith(recipe["targets"])
-        return fail(f"{error.filename or tempfile.gettempdir()}: {reasons[0]}", is_alone=is_alone)
+        place = error.filename or tempfile.gettempdir()
+        return fail(f"{place}: {os.strerror(number)}", is_alone=is_alone)
+    except Exception as error:
+        return fail(describe_fault(error))
     return 0
 
 
@@ -221,9 +231,10 @@ def fail(sentence: str, is_alone: bool = False) -> int:
 
     A full disk ends the run, unless the failure concerns this cell alone.
     """
-    ends_run = not is_alone and any(os.strerror(number) in sentence for number in FULL)
+    number = full_errno(sentence)
+    ends_run = number != 0 and not is_alone
     if ends_run:
-        sentence += "; the workflow run ends here: free some space and run again"
+        sentence += f"; the workflow run ends here. {REMEDIES[number]}, and run again."
     # The log may be on the full disk.
     for file in (sys.stderr, *[sys.stdout] * ends_run):
         with suppress(OSError):

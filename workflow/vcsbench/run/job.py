@@ -10,12 +10,14 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 from vcsbench import processes
-from vcsbench.errors import UserError, printable, sentence_of
+from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 
 WATCHED_ANCESTORS = 2
 ENDED = ".vcsbench/ended"
@@ -26,7 +28,8 @@ GRACE_S = 2.0
 def job_log(path: str | Path) -> Iterator[None]:
     """Redirect standard error to the log, and end the script with its workflow.
 
-    A UserError or an OSError ends it with exit code 1 and one sentence, in the log and on the terminal.
+    An error ends it with exit code 1 and one sentence, in the log and on the terminal. The log has the
+    traceback of an unexpected one.
     """
     exit_on_signals()
     watch_parents()
@@ -37,6 +40,10 @@ def job_log(path: str | Path) -> Iterator[None]:
         _fail(str(error), path)
     except OSError as error:
         _fail(sentence_of(error, path), path)
+    except Exception as error:
+        with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as log:
+            traceback.print_exc(file=log)
+        _fail(f"{path}: {describe_fault(error)}", path)
 
 
 def _fail(sentence: str, path: str | Path) -> None:
@@ -95,6 +102,22 @@ def _watch(fds: list[int]) -> None:
     time.sleep(GRACE_S)
     processes.send({*started, *processes.family(os.getpid())[1:]}, signal.SIGKILL)
     os._exit(1)
+
+
+def record_signals() -> None:
+    """Record SIGINT and SIGTERM that Snakemake receives, so that `vcsbench run` does not call it again."""
+
+    def record(number: int, frame: FrameType | None) -> None:
+        # A job that ends the workflow has made the file.
+        with contextlib.suppress(OSError), open(ENDED, "x", encoding="utf-8") as file:
+            file.write(str(number))
+        handlers[number](number, frame)
+
+    handlers = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if callable(handler := signal.getsignal(number)):
+            handlers[int(number)] = handler
+            signal.signal(number, record)
 
 
 def stop_workflow() -> None:

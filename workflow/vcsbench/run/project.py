@@ -17,10 +17,11 @@ from typing import Any
 from vcsbench import sources
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import server_names
-from vcsbench.axes.subject_axes import mounted_folders
-from vcsbench.config.configuration import EMPTY, Config, load_config, read_builds
-from vcsbench.config.models import BuildPlace
+from vcsbench.axes.subject_axes import GUEST, MAKE
+from vcsbench.config.configuration import EMPTY, Config, load_config, read_builds, where
+from vcsbench.config.models import BuildPlace, FolderSettings, Settings
 from vcsbench.config.study import Study
+from vcsbench.config.validation import validate
 from vcsbench.errors import UserError
 from vcsbench.external import split_credentials
 from vcsbench.machine import Machine
@@ -32,8 +33,16 @@ from vcsbench.plan.result_state import ALL, store_digests
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState, StudyParams
+from vcsbench.run.job import record_signals
 from vcsbench.run.provenance import store_command
-from vcsbench.run.workflow import FAILED, OPTIONS, checkout_lock, end_processes, print_message
+from vcsbench.run.workflow import (
+    FAILED,
+    OPTIONS,
+    check_records,
+    checkout_lock,
+    end_processes,
+    print_message,
+)
 from vcsbench.sources import Source
 from vcsbench.storages import workdir
 from vcsbench.storages.workdir import WorkDir
@@ -186,41 +195,9 @@ class Project:
         made = dict.fromkeys([*map(str, loaded), *records])
         return [*made, *self.plan.calls_of(study).values()]
 
-    def places(self) -> list[WorkDir]:
-        folders = [*self.config.settings.storages.values(), self.config.settings.scratch]
-        folders += mounted_folders(self.config)
-        return [WorkDir(folder, self.root) for folder in dict.fromkeys(folders)]
-
-    def clean(self) -> list[str]:
-        """Remove all files of vcsbench for this checkout, and return a line for each removed folder.
-
-        The folders of checkouts that no longer exist are removed, too. Raise a UserError during a run.
-        """
-        with checkout_lock(self.root):
-            end_processes(self.root)
-            lines = clean_nodes(self.root)
-            lines += [f"removed {path}" for path in workdir.remove_abandoned(self.root, [])]
-            places = self.places()
-            gone = (gone for place in places for gone in workdir.abandoned_workdirs(place.storage))
-            for place in (*places, *gone):
-                if place.path.exists():
-                    place.remove()
-                    lines.append(
-                        f"{place.path} remains: it has files that vcsbench did not make"
-                        if place.path.exists()
-                        else f"removed {place.path}"
-                    )
-            results = self.root / "results"
-            if results.is_symlink():
-                lines.append(f"removed the link {results}; {results.resolve()} remains")
-                results.unlink()
-            elif results.exists():
-                shutil.rmtree(results)
-                lines.append(f"removed {results}")
-        return lines or ["there is nothing to remove"]
-
     def begin(self) -> None:
-        workdir.remove_abandoned(self.root, self.places())
+        record_signals()
+        workdir.remove_abandoned(self.root, work_dirs(self.config.settings, self.root))
         if self.config.settings.measure == ALL:
             store_command(self.root, sys.argv[1:])
         if self.cluster:
@@ -245,6 +222,7 @@ def open_project(
 
     Snakemake writes the configuration into the scripts of jobs, so `raw` loses the passwords of URLs.
     """
+    check_records(root)
     paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
     # A node measures its job as a workstation does.
     is_node = BLOCKS in os.environ
@@ -254,6 +232,44 @@ def open_project(
     project = Project(copy.deepcopy(raw), root, paths, deployed, is_cluster)
     os.environ[sources.URLS] = json.dumps(sources.hide_urls(raw))
     return project
+
+
+def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
+    """Return vcsbench's folders on all configured storages and file systems."""
+    mounted = (folder for folder in settings.filesystems.values() if folder not in (MAKE, GUEST))
+    folders = [*settings.storages.values(), settings.scratch, *mounted]
+    return [WorkDir(folder, root) for folder in dict.fromkeys(folders)]
+
+
+def clean(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
+    """Remove all files of vcsbench for a checkout, and return a line for each removed folder.
+
+    Of the merged configuration `raw`, only folders matter. The folders of checkouts that no longer exist are
+    removed, too. Raise a UserError during a run.
+    """
+    settings = validate(raw, FolderSettings, lambda keys: where(files, keys))
+    with checkout_lock(root):
+        end_processes(root)
+        lines = clean_nodes(root)
+        lines += [f"removed {path}" for path in workdir.remove_abandoned(root, [])]
+        places = work_dirs(settings, root)
+        gone = (gone for place in places for gone in workdir.abandoned_workdirs(place.storage))
+        for place in (*places, *gone):
+            if os.path.lexists(place.path):
+                place.remove()
+                lines.append(
+                    f"{place.path} remains: it has files that vcsbench did not make"
+                    if os.path.lexists(place.path)
+                    else f"removed {place.path}"
+                )
+        results = root / "results"
+        if results.is_symlink():
+            lines.append(f"removed the link {results}; {results.resolve()} remains")
+            results.unlink()
+        elif results.exists():
+            shutil.rmtree(results)
+            lines.append(f"removed {results}")
+    return lines or ["there is nothing to remove"]
 
 
 def open_environment(
@@ -281,12 +297,12 @@ def open_environment(
     if EMPTY in definitions:
         raise config.error(["repositories", EMPTY], "this name is reserved. Use another name.")
     definitions = {**definitions, EMPTY: {"source": EMPTY}}
-    where = config.where(["repositories"])
+    place = config.where(["repositories"])
     return Environment(
         config=config,
         machine=Machine(deployed=deployed),
         repositories=definitions,
-        sources={name: sources.open_source(name, d, where) for name, d in definitions.items()},
+        sources={name: sources.open_source(name, d, place) for name, d in definitions.items()},
         builds=read_builds(_builds(config), config.root, config.error),
         servers=server_names(config.root),
     )

@@ -24,7 +24,7 @@ from pathlib import Path
 from vcsbench import processes, words
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, contexts, is_intact, remove_damaged
 from vcsbench.run.job import ENDED, clear_line
@@ -39,6 +39,8 @@ OPTIONS = f"{FOLDER}/options.json"
 FAILED = f"{FOLDER}/failed"
 LOCKED = f"{FOLDER}/locked"
 WRITTEN = (FOLDER, ".snakemake", "results", "reports")
+# Folders below .snakemake with software that Snakemake deploys.
+DEPLOYED = ("conda", "conda-archive", "singularity", "source-cache", "software-deployment")
 # In the environment of all processes of a run: the path of the checkout.
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
@@ -69,6 +71,7 @@ def run_workflow(
             raise UserError(
                 f"{path}: this is no folder, and vcsbench writes there. Move it elsewhere."
             )
+    check_records(root)
     _check_file(root / CONFIGURATION)
     # Snakemake refuses an empty file.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
@@ -95,6 +98,17 @@ def run_workflow(
     if status and (folder := full_folder(root)):
         print_message(f"{folder}: the file system is full. Free some space and run again.")
     return status
+
+
+def check_records(root: Path) -> None:
+    """Raise UserError for a pipe or another odd entry below .snakemake, which Snakemake would wait for."""
+    for folder, folders, files in os.walk(root / ".snakemake"):
+        folders[:] = [name for name in folders if name not in DEPLOYED]
+        for path in (os.path.join(folder, name) for name in files):
+            if not os.path.isfile(path):
+                raise UserError(
+                    f"{path}: this is neither a file nor a folder. Remove it, and run again."
+                )
 
 
 def _check_file(path: Path) -> dict[str, object]:
@@ -211,10 +225,12 @@ class Snakemake:
         )
         try:
             status = process.wait()
+            # Somebody may have ended Snakemake alone.
+            if self.lock and (number := -status if status < 0 else recorded_signal(self.root)):
+                raise Interrupted(number)
         except Interrupted as interrupted:
-            print_message(
-                f"{SIGNALS[signal.Signals(interrupted.number)]}: ending the workflow run."
-            )
+            name = signal.Signals(interrupted.number)
+            print_message(f"{SIGNALS.get(name, name.name)}: ending the workflow run.")
             with suppress(ProcessLookupError):
                 # SIGINT would print a traceback of each Python program that is still starting.
                 os.killpg(process.pid, signal.SIGTERM)
@@ -242,6 +258,14 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
+
+
+def recorded_signal(root: Path) -> int:
+    """Return the signal that ended Snakemake alone; 0 if none did."""
+    try:
+        return parse_number(read_bytes(root / ENDED, SMALL_FILE), signal.NSIG) or 0
+    except (OSError, UserError):
+        return 0
 
 
 def print_message(text: str) -> None:

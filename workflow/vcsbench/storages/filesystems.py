@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import kernel
-from vcsbench.errors import FULL
+from vcsbench.errors import FULL, full_errno
 from vcsbench.isolation import can_own_mounts
 from vcsbench.kernel import read, unescaped
 
@@ -161,8 +161,8 @@ def naming(folder: Path) -> Iterator[None]:
 def raise_write_error(output: str, path: str | Path) -> None:
     """Raise the OSError that a program printed in English, if a full or read-only storage caused it."""
     found = _SVN_ERRNO.search(output)
-    number = next((n for n in FULL if os.strerror(n) in output), 0)
-    number = int(found[1]) if found else errno.ENOSPC if _SQLITE_FULL.search(output) else number
+    number = errno.ENOSPC if _SQLITE_FULL.search(output) else full_errno(output)
+    number = int(found[1]) if found else number
     if number in REFUSALS:
         raise OSError(number, os.strerror(number), str(path))
 

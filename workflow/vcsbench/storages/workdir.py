@@ -10,7 +10,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -229,9 +229,14 @@ def copy_tree(source: str | Path, path: Path) -> None:
         raise
 
 
+def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
+    # glob() raises for a name that is too long.
+    return folder.glob(pattern) if os.path.isdir(folder) else ()
+
+
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:
     workdirs = []
-    for path in storage.glob("vcsbench-*"):
+    for path in _entries(storage, "vcsbench-*"):
         workdir = WorkDir(storage, owner_of(path) or "/")
         if workdir.path == path and not os.path.lexists(workdir.owner):
             workdirs.append(workdir)
@@ -252,7 +257,7 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
     of loads that have no record."""
     prefix = _prefix(root)
     paths = [*Path(tempfile.gettempdir()).glob(f"{prefix}*")]
-    paths += [path for workdir in workdirs for path in (workdir.path / TARGETS).glob("*")]
+    paths += [path for workdir in workdirs for path in _entries(workdir.path / TARGETS)]
     removed = []
     for path in paths:
         pid = path.name.removeprefix(prefix).split("-")[0]
@@ -261,7 +266,7 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
             shutil.rmtree(path, ignore_errors=True)
             removed.append(path)
     for workdir in workdirs:
-        for path in (workdir.path / STAGING).glob("*"):
+        for path in _entries(workdir.path / STAGING):
             record = read_json(Path(root, "results", "loaded", f"{path.name}.json"))
             if record.get("path") != str(path):
                 with contextlib.suppress(UserError, OSError):
