@@ -46,6 +46,11 @@ UNSURE, UNMEASURED = {"allow_inconclusive": True}, {"allow_not_measured": True}
 EXPORT = {"where": {"command": "export"}}
 
 
+def test_interval_of_a_time_is_cut_at_0():
+    (row,) = rows_of(expectation(), measured([0.1] * 4 + [9.0])).to_dict("records")
+    assert (row["low"], row["verdict"]) == (0.0, "inconclusive") and row["high"] > 5
+
+
 @pytest.mark.parametrize(
     ("times", "changes", "verdict", "passes"),
     [

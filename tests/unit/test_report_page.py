@@ -26,7 +26,14 @@ from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import flag_message
 from vcsbench.report.answers import card_views, choice, combinations_of
-from vcsbench.report.page import StudyFindings, build_index, build_page, page_of, read_entries
+from vcsbench.report.page import (
+    StudyFindings,
+    build_index,
+    build_page,
+    page_of,
+    read_entries,
+    used_words,
+)
 from vcsbench.report.quality_section import quality_of
 from vcsbench.report.results import Results, read_records
 from vcsbench.report.table_sections import details
@@ -354,6 +361,18 @@ def test_headings_set_up_and_marks_are_in_the_words_of_readers(page):
     assert page["glossary"]["not packed"].endswith("(nopack in commands and files)")
     cell = "log/http/ruby/f6/nopack/slow/cold"
     assert page["cells"][cell] == "cold log over http (ruby, f6, not packed, default settings)"
+
+
+def test_words_are_those_of_the_page(results, tree):
+    listed = [term.text for term in tree.by_id("words").all("dt")]
+    assert {"◧", "packed", "differs", "+150"} <= {*listed} and "hot-svn" not in listed
+    glossary = {"□": "cold", "◧": "warm", "s": "small", "● ○": "dots", "f9, pack": "x", "y": ""}
+    body = "<p title='◧'>a □, 0.2 s, y &#9679; pack</p>"
+    assert list(used_words(glossary, body)) == ["□", "● ○", "f9, pack"]
+    assert "s" in used_words(glossary, f"{body}<b>s</b>")
+    # Words of verdicts need findings.
+    without = page_of(replace(results, findings=[], expectations=[]))
+    assert "differs" not in without["glossary"]
 
 
 def test_next_steps_have_the_arguments_of_the_run(results):

@@ -103,7 +103,7 @@ def finding_picture(
     if axis.low < 1 < axis.high:
         parts.append(_rect(axis.x(1), axis.x(1), "one", bottom))
     parts += _ticks(axis, bottom, unit)
-    if interval and interval[0] > 0:
+    if interval and interval[1] > 0:
         parts.append(_whisker(axis.x(interval[0]), axis.x(interval[1]), y=below))
     if measured and measured > 0:
         parts.append(_dot(axis.x(measured), style, below, 6))

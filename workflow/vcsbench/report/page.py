@@ -12,6 +12,7 @@ import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from vcsbench.report.quality_section import quality_of
 from vcsbench.report.results import Results, cell_names, distances_of, unique_values
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
+    KEY,
     MARKS,
     PlainTable,
     details,
@@ -103,9 +105,29 @@ def render(template: str, model: Mapping[str, object]) -> str:
         **labels,
         pictograms=PICTOGRAMS,
         words=words,
+        used=used_words,
         style=style,
         script="\n".join(scripts),
     )
+
+
+def used_words(glossary: Mapping[str, str], body: str) -> dict[str, str]:
+    """Return the words and marks that the text of a page has."""
+    text = unescape(re.sub(r"<[^>]*>", " ", body))
+    used = {}
+    for word, meaning in glossary.items():
+        marks = word.split()
+        parts = marks if all(len(mark) == 1 for mark in marks) else word.split(", ")
+        found = (
+            # A letter that is a mark is in the key of a table.
+            f"<b>{part}</b>" in body
+            if word in KEY
+            else re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text, re.IGNORECASE)
+            for part in parts
+        )
+        if meaning and any(found):
+            used[word] = meaning
+    return used
 
 
 def packed_json(content: Mapping[str, object]) -> str:
@@ -348,9 +370,10 @@ def _cell_seconds(results: Results) -> float:
 def _flagged(cards: Sequence[answers.CardView]) -> str:
     """Return the flags of the runs behind the comparisons of the cards, with numbers and meanings."""
     counts, flagged, all_ = answers.flag_counts(view.card for view in cards)
+    meanings = {flag: flag_message(flag) for flag in counts if flag in FLAGS}
     flags = "; ".join(
         f"{flag} {number}"
-        + (f" ({flag_message(flag).partition(' (')[0]})" if flag in FLAGS else "")
+        + (f" ({meanings[flag].partition(' (')[0].replace('`', '')})" if flag in meanings else "")
         for flag, number in counts.most_common()
     )
     number = f"{flagged} of {words.count_of(all_, 'comparison')}"
@@ -374,7 +397,8 @@ def _limits(results: Results, setup: Setup) -> list[str]:
 
 def _glossary(results: Results) -> dict[str, str]:
     mixed = {"mixed": "the pairs of a finding have different results"}
-    meanings = {**MEANINGS, **mixed, **results.glossary.others, **MARKS}
+    verdicts = {**MEANINGS, **mixed} if results.findings or results.expectations else {}
+    meanings = {**verdicts, **results.glossary.others, **MARKS}
     for axis in results.order:
         for value in unique_values(row.get(axis, "") for row in results.grid):
             if meaning := results.glossary.of(axis, value):

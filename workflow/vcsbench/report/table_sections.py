@@ -177,7 +177,7 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         title=title_of(definition),
         anchor=f"table-{words.slug(name)}",
         reading=_reading(definition, layout.caption(points or published), has_published),
-        legend=_legend(definition),
+        legend=_legend(definition, has_published),
         pairs=pairs,
         whole=grids_of(published) if shown < len(published) else [],
         withheld={
@@ -261,14 +261,18 @@ def title_of(definition: Row) -> str:
     return f"{text}: {first} against {others if others.count(' or ') < 2 else 'others'}"
 
 
-def _legend(definition: Row) -> Legend | None:
+def _legend(definition: Row, has_published: bool) -> Legend | None:
     if not definition.get("compare"):
         return None
     metric = metric_in(definition)
     left, right = (f"{side} {metric.words[0]}" for side in _sides(definition))
     steps = [*(1 / f for f in reversed(grids.COLOUR_STEPS)), *grids.COLOUR_STEPS]
-    deviations = [100 * (step - 1) for step in steps]
-    swatches = [(grids.colour_of(d, metric.gain), words.percentage(d)) for d in deviations]
+    swatches = [
+        (grids.colour_of(100 * (step - 1), metric.gain), words.percentage(100 * (step - 1)))
+        if has_published
+        else (grids.colour_of(100 * (step - 1), metric.gain), factor(max(step, 1 / step)))
+        for step in steps
+    ]
     swatches.insert(len(grids.COLOUR_STEPS), ("", ""))
     return Legend(left, swatches[:: metric.gain], right)
 

@@ -243,6 +243,8 @@ class FindingCheck:
             is_mixed = not self.sides and any(contract.is_expected(self.finding, v) for v in levels)
             direction = "" if is_mixed else direction_of(self.finding, value.value)
             others += possible_reasons(direction, rows, subject, context)
+        # No time, share or count is below 0. The verdict used the whole interval.
+        value = replace(value, low=0.0) if not self.sides and value.low < 0 else value
         return Evaluation(value, verdict, [*reasons, *others], over)
 
     def _with_error(self, rows: pd.DataFrame, noise: Noise) -> Estimate:
