@@ -96,7 +96,7 @@ def add_access(project):
 
 def add_cache_states(project):
     """Add `once`, and `never`, whose steps do not keep its promise of a new server."""
-    states = project.path / "workflow" / "vcsbench" / "axes" / "cache.py"
+    states = project.path / "workflow" / "vcsbench" / "axes" / "__init__.py"
     steps = '"setup": ["start-server"], "prepare": [], "warmup": 1'
     once = f'    "once": {{{steps}, "promises": {{"os": "hot", "server": "kept"}}}},\n'
     never = once.replace("once", "never").replace('"kept"', '"new"')
