@@ -11,6 +11,7 @@ from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, distances_of
 from vcsbench.report.setup_section import (
     citation_of,
+    compared_setup,
     setup_of,
 )
 
@@ -57,9 +58,8 @@ def test_setup_of_equal_contexts_lists_facts_once():
     assert setup(context(repository=packed)).tables[0].rows[0][2] == "not packed"
     assert table.rows == [["ruby", "f7", "6\N{NARROW NO-BREAK SPACE}000", "3.00 MiB"]]
     assert found.last and found.first and (found.last - found.first).total_seconds() == 120
-    assert found.conditions["Repositories"] == (
-        "ruby: 6\N{NARROW NO-BREAK SPACE}000 revisions, 3.00 MiB (13 % of the published 46,054 revisions)"
-    )
+    text = found.conditions["Repositories"].replace("\N{NARROW NO-BREAK SPACE}", " ")
+    assert text == "ruby: 6 000 revisions, 3.00 MiB (13 % of the published 46 054 revisions)"
     made = {**context()["repository"], "source": "generated"}
     generated = setup(context(repository=made), context(repository={**made, "format": "f6"}))
     assert generated.conditions["Repositories"].startswith("generated history like ruby's: 6")
@@ -70,6 +70,28 @@ def test_setup_of_equal_contexts_lists_facts_once():
         "Repository mine"
     ]
     assert text == "2 left out"
+
+
+@pytest.mark.parametrize(
+    ("name", "history", "version"),
+    [
+        ("fsfs-san-2014", "real", "1.9"),
+        ("fsfs-ssd-2014", "real", "1.9"),
+        ("server-prototype-2010", "real", "1.7"),
+        ("working-copy-2012", "not published", "1.7"),
+        ("tree-building-2007", "not published", "not published"),
+    ],
+)
+def test_published_set_up_is_that_of_the_study(name, history, version):
+    study = default_study(name)
+    repository = {"name": "ruby", "scale": 0.1, "source": "generated", "youngest": 9}
+    command = next(iter(study.commands))
+    contexts = [context(repository=repository, axes={study.command_axis: command})]
+    made = setup_of(Results(study, order_of(study, {}), contexts=contexts), {})
+    table = compared_setup(made, study)
+    assert table
+    rows = {row[0]: row[1] for row in table.rows}
+    assert (rows.get("History", "not published"), rows["Subversion"]) == (history, version)
 
 
 def test_head_names_machines_that_differ_by_a_few_mib_once():

@@ -29,7 +29,7 @@ function labelOf(axis, value) {
   return answers?.labels?.[axis]?.[value] ?? value;
 }
 
-// A factor of at least 1 in the words of the cards. In a range with "2.4x", 8.0 % is 1.1x.
+// A factor of at least 1 in the words of the cards. In a range with "2.4x", 8.0 % is 1.1x, and 3.0 % stays.
 function factorOf(gain, isPercent = gain < 1.195) {
   return isPercent ? `${(100 * (gain - 1)).toFixed(gain < 1.0995 ? 1 : 0)} %` : `${gain.toFixed(gain < 9.95 ? 1 : 0)}x`;
 }
@@ -37,8 +37,9 @@ function factorOf(gain, isPercent = gain < 1.195) {
 function factorsOf(gains) {
   const [low, high] = [Math.min(...gains), Math.max(...gains)];
   const most = factorOf(high);
-  const least = factorOf(low, most.endsWith("%"));
-  return least === most ? most : `${least.replace(" %", "")} to ${most}`;
+  const isPercent = most.endsWith("%");
+  const least = factorOf(low, isPercent || low < 1.05);
+  return least === most ? most : `${isPercent ? least.replace(" %", "") : least} to ${most}`;
 }
 
 // The comparisons of a card that fit some axis values. One with the reader's own value, if it is picked.
@@ -89,7 +90,7 @@ function stepsOf(choices, now, last) {
   for (const axis of answers.changes.filter((name) => apart.includes(name))) {
     const next = choices.find((choice) => axesApart(choice, now).join() === axis && choice[0][axis] === last[0][axis]);
     if (!next) return [];
-    steps.push(`${labelOf(axis, next[0][axis])} ${now[1]} → ${next[1]}${isNotable(now[3] / next[3]) ? "" : " (equal)"}`);
+    steps.push(`${labelOf(axis, next[0][axis])} ${now[1]} → ${next[1]}${isNotable(now[3] / next[3]) ? "" : " (no notable difference)"}`);
     now = next;
   }
   return steps;
@@ -152,7 +153,8 @@ function applyOverview(values) {
       const sides = [...card.querySelectorAll(".forest tbody tr")].flatMap((one) => one.dataset.sides.split("|"));
       if (!rows.length && isComplete) missing.push({ ...keys, ...values, [axis]: [...new Set([values[axis], ...sides])] });
       for (const { dataset: { winner, gain } } of rows) {
-        const isChange = winner && winner !== labelOf(axis, values[axis]);
+        // Nobody runs the commands of svnbench at work.
+        const isChange = winner && winner !== labelOf(axis, values[axis]) && !keys.command?.startsWith("null-");
         if (isChange && gain > (gains.get(card)?.gain ?? 1)) gains.set(card, { gain: Number(gain), winner, operation, axis });
       }
       shown += rows.length;
@@ -191,7 +193,7 @@ function recommendationOf({ where, label, values: advised, name, text }, values,
     if (!isEqual && !isUndecided && gain > most) [most, steps] = [gain, [command, stepsOf(choices, now, next)]];
   }
   const phrases = { faster: (list) => `${list} faster than what you have`, slower: (list) => `${list} slower`,
-                    equal: (list) => `equal for ${list}`, undecided: (list) => `undecided for ${list}`,
+                    equal: (list) => `no notable difference for ${list}`, undecided: (list) => `undecided for ${list}`,
                     "not measured": (list) => `not measured for ${list}` };
   const parts = Object.entries(results).filter(([, list]) => list.length).map(([kind, list]) => phrases[kind](list.join(", ")));
   const has = Object.entries(advised).every(([axis, value]) => values[axis] === value);

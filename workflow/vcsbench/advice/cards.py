@@ -79,6 +79,8 @@ QUESTIONS = {
     "wire_compression": "Compress?",
 }
 _PERCENT_BELOW = 1.195
+# In a range that ends with a factor: `1.1x to 1.6x`, `3.0 % to 1.6x`.
+_TIMES_FROM = 1.05
 # The commands of svnbench, which nobody runs at work.
 BENCHMARK_ONLY = "null-"
 MAX_WORDS = 25
@@ -129,9 +131,11 @@ def factor(ratio: float) -> str:
 
 def factors(ratios: Sequence[float]) -> str:
     low, high = factor(min(ratios)), factor(max(ratios))
-    if low.endswith("%") and not high.endswith("%"):
+    if high.endswith("%"):
+        low = low.removesuffix(" %") if low != high else low
+    elif low.endswith("%") and min(ratios) >= _TIMES_FROM:
         low = f"{min(ratios):.1f}x"
-    return high if low == high else f"{low.removesuffix(' %')} to {high}"
+    return high if low == high else f"{low} to {high}"
 
 
 def change(ratio: float, words: tuple[str, str] = ("faster", "slower")) -> str:

@@ -139,6 +139,10 @@ class Published(Model):
     """The share of the named repositories that the study measured (1: all)."""
     size: str = ""
     """The repositories or trees that the study measured, with their sizes."""
+    revisions: dict[Text, Annotated[int, Field(ge=1)]] = key({})
+    """The revisions of each repository that the study measured, by the names used here."""
+    history: Literal["", "real", "generated"] = ""
+    """Whether the repositories have real histories (default: not published)."""
     subversion: str = key("", pattern=r"^(\d+\.\d+)?$")
     """The version of Subversion that the study measured, such as 1.9."""
     storage: Literal["", "spinning disk", "SSD", "RAM"] = ""

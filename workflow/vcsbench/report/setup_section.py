@@ -6,7 +6,6 @@ A part that a context lacks is left out.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -366,7 +365,7 @@ def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
         return None
     theirs = {
         **{"Repositories": published.size},
-        **({"History": "real", "Sizes": ""} if setup.conditions["History"] else {}),
+        **({"History": published.history, "Sizes": ""} if setup.conditions["History"] else {}),
         "Storage": published.storage,
         **{"Subversion": published.subversion, "Machine": published.machine},
         "Rounds": words.count_of(published.rounds, "round"),
@@ -386,15 +385,16 @@ def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
 
 def _sizes(contexts: Rows, study: Study, scales: Mapping[str, float]) -> list[str]:
     names: dict[str, str] = {}
-    size = study.published.size if study.published else ""
+    published = study.published
     for _, name, facts in _facts(contexts, study):
         revisions, is_generated = facts.get("youngest"), facts.get("source") == "generated"
         parts = [words.count_of(int(revisions), "revision")] if revisions else []
         if facts.get("bytes") and not is_generated:
             parts.append(words.size(facts["bytes"]))
         if scales.get(name, 1.0) < 1:
-            known = re.search(rf"\b{re.escape(name)} with ([\d,]+)", size)
-            whole = f"the published {known[1]} revisions" if known else "its published size"
+            known = published.revisions.get(name) if published else None
+            whole = f"the published {words.count_of(known, 'revision')}" if known else ""
+            whole = whole or ("its published size" if published else "the whole")
             parts.append(f"({100 * scales[name]:.2g} % of {whole})")
         title = f"generated history like {name}'s" if is_generated else name
         text = ", ".join(parts).replace(", (", " (")
