@@ -5,8 +5,8 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from fakes import Fakes
+from project import ROOT
 
-ROOT = Path(__file__).parent.parent
 SUBVERSION = ("svn", "svnadmin", "svnserve", "svnlook", "svnbench")
 # All commands of envs/debian-packages.txt except hyperfine and Python.
 COMMANDS = (*SUBVERSION, "apache2", "git", "zstd", "vmtouch", "strace", "setpriv", "fincore")

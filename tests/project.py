@@ -22,6 +22,8 @@ from vcsbench import processes
 from vcsbench.evidence.flags import is_invalid
 
 ROOT = Path(__file__).parent.parent
+CONFIG = ROOT / "config"
+DEFAULT = CONFIG / "config.yaml"
 STUDY = "fsfs-san-2014"
 # A part of its grid with one cell per access.
 HOT = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow", "cache": "hot-os"}

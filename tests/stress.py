@@ -31,16 +31,7 @@ from typing import NamedTuple
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
-from project import (  # noqa: E402
-    HOT,
-    STUDY,
-    Project,
-    Run,
-    fill,
-    make_project,
-    mounted,
-    servers_of,
-)
+from project import HOT, STUDY, Project, Run, fill, make_project, mounted, servers_of  # noqa: E402
 from vcsbench import processes  # noqa: E402
 from vcsbench.plan.result_state import is_intact  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from project import CONFIG
 from unit.synthetic import SyntheticStudy, make_study
 from vcsbench.advice.advise import AdviceSettings, advise, questions_of
 from vcsbench.advice.cards import ADVICE, Advice
@@ -19,7 +20,6 @@ from vcsbench.statistics.contract import DEFAULT_LIMITS
 from vcsbench.statistics.possible_reasons import Conditions
 from vcsbench.statistics.tables import make_table
 
-CONFIG = Path(__file__).parents[2] / "config"
 DEFINITIONS = CONFIG / "published" / "findings.yaml"
 SLOW_AND_FAST = [("slow", "cold"), ("slow", "hot-os"), ("fast", "hot-svn")]
 OUTSIDE = "outside of the grid"

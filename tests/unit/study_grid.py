@@ -1,11 +1,11 @@
 """Studies of the default configuration: their grids, or parts of them, and their published numbers."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from project import DEFAULT, ROOT
 from vcsbench.axes.axis import Environment
 from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
@@ -14,9 +14,6 @@ from vcsbench.run.inputs import StudyParams
 from vcsbench.run.project import open_environment
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.tables import make_table
-
-ROOT = Path(__file__).parents[2]
-DEFAULT = ROOT / "config" / "config.yaml"
 
 
 def study_environment(study: str, *include: dict[str, Any], **over: Any) -> Environment:

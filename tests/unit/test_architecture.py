@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from project import ROOT
 from vcsbench import modules
 
 PACKAGE = modules.PACKAGE
@@ -133,7 +134,6 @@ def test_classes_have_unique_names():
 
 # Names of other modules
 
-ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / "workflow"
 # Documented in spite of its name.
 ALLOWED = {"os._exit"}

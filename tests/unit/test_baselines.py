@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -203,7 +204,7 @@ def test_save_never_overwrites_baseline(here):
     made = measure(here, "a")
     (line,) = baselines.save("old", [], made.results)
     path = Path(f"baselines/old/{STUDY}.csv")
-    assert str(path) in line and "8 cells in 5 rounds" in line
+    assert str(path) in line and re.findall(r"\b\d\b", line) == ["8", "5"]
     content = made.measurements.read_bytes()
     assert path.read_bytes() == content
     about = json.loads(path.with_suffix(".json").read_text())
@@ -229,7 +230,7 @@ def test_save_impossible_is_user_error(here, name, studies, expected):
     with pytest.raises(UserError, match=expected):
         baselines.save(name, studies, made.results)
     edit(made, lambda c: c.update(started_at="2027-01-01T00:00:00Z"), part="pack/slow/cold/round3")
-    with pytest.raises(UserError, match="the file is newer than the measurements"):
+    with pytest.raises(UserError, match=r"round3\.context\.json: .* newer"):
         baselines.save("old", [], made.results)
     assert not Path("baselines").exists()
 
@@ -304,7 +305,7 @@ def test_history_hosts_have_own_lines(here):
     assert times["now"]["before"] == "here"
     table = history_table(result)
     assert table
-    assert table.rows[-1][4] == "4 slower, 4 equal"
+    assert re.findall(r"\d \w+", table.rows[-1][4]) == ["4 slower", "4 equal"]
     assert times["now"]["calls"]["slower"] == 4
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from project import needs, write_program
+from project import CONFIG, needs, write_program
 from vcsbench import processes, programs
 from vcsbench.axes.client_server import binaries_of, why_lacking
 from vcsbench.config.configuration import ON_PATH, Build, read_builds
@@ -21,7 +21,7 @@ from vcsbench.measure.runs import server_libraries
 from vcsbench.measure.server import Svnserve
 from vcsbench.programs import Programs, check_unchanged
 
-DEFAULT = Path(__file__).parents[2] / "config" / "servers" / "default"
+DEFAULT = CONFIG / "servers" / "default"
 LOG, NULL_LOG = "{svn} log {url}", "{svnbench} null-log {url}"
 
 
@@ -133,7 +133,7 @@ def test_why_lacking_conda_build_needs_conda_and_has_no_httpd(folder, monkeypatc
     (folder / "svn.yaml").write_text("dependencies: [subversion=1.15.0]\n")
     build = read(folder, x={"conda": "svn.yaml"})["x"]
     monkeypatch.setenv("PATH", str(folder / "bin"))
-    assert "micromamba, mamba, conda, pixi" in why_lacking(build, Machine(), LOG, "")
+    assert "pixi" in why_lacking(build, Machine(), LOG, "")
     script(folder, "mamba", "true")
     assert why_lacking(build, Machine(), NULL_LOG, "svnserve") == ""
     assert "no httpd" in why_lacking(build, Machine(), LOG, "httpd")
@@ -158,7 +158,7 @@ def test_digests_changed_side_leaves_other_side(folder):
     third = digests(build, LOG, "svnserve")
     assert {key for key in second if second[key] != third[key]} == {"client svn"}
     check_unchanged(third, build.client, build.server)
-    with pytest.raises(UserError, match="the client svn changed during the run"):
+    with pytest.raises(UserError, match="client svn changed"):
         check_unchanged(second, build.client, build.server)
 
 

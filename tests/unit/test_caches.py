@@ -51,7 +51,8 @@ def test_clear_caches_evict_makes_files_cold_until_read(folder):
     assert share(folder) == pytest.approx(700 / (3 * MIB + 700))
     (folder / "below" / "large").read_bytes()
     residency = caches.resident(folder)
-    assert residency == (1.0, 3 * MIB + 4096, "2 of 2 files")
+    assert residency and residency[:2] == (1.0, 3 * MIB + 4096)
+    assert residency.coverage.startswith("2 of 2")
 
 
 def test_cachestat_and_mincore_count_the_same_pages(folder):
@@ -76,7 +77,7 @@ def test_resident_many_files_samples_evenly_over_folders(folder, name):
         path.write_bytes(b"x" * 5000)
     residency = caches.resident(folder, max_files=4)
     assert residency and residency.pages_bytes == 4 * 8192 * 3
-    assert residency.coverage == "4 of 10 files"
+    assert residency.coverage.startswith("4 of 10")
     whole = caches.resident(folder)
     assert whole and whole.pages_bytes == 10 * 8192
 
@@ -95,7 +96,8 @@ def test_resident_by_names_queries_cached_names_only(folder):
     (folder / "read" / "1").read_bytes()
     residency = caches.resident_by_names(30_000, folder)
     assert residency == (pytest.approx(5000 / 30_000), 8192, "all files")
-    assert caches.resident(folder) == (*residency[:2], "6 of 6 files")
+    whole = caches.resident(folder)
+    assert whole and whole[:2] == residency[:2] and whole.coverage.startswith("6 of 6")
 
 
 @pytest.mark.parametrize("skip", [False, True])

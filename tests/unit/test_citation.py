@@ -2,11 +2,10 @@
 
 import json
 import subprocess
-from pathlib import Path
 
 import yaml
 
-from project import needs
+from project import ROOT, needs
 from vcsbench import __version__
 from vcsbench.run.provenance import provenance, store_command
 
@@ -52,7 +51,7 @@ def test_provenance_quotes_the_command_and_has_no_secret(tmp_path):
 
 
 def test_citation_file_has_this_version():
-    record = yaml.safe_load((Path(__file__).parents[2] / "CITATION.cff").read_text())
+    record = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert record["cff-version"] == "1.2.0" and record["type"] == "software"
     assert record["message"] and record["title"] and record["authors"]
     assert str(record["version"]) == __version__

@@ -6,16 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from fakes import Fakes
-from project import ODD_FILES, fill, mounted, wait_for, write_program
+from project import ODD_FILES, ROOT, fill, mounted, wait_for, write_program
 from vcsbench import processes
 from vcsbench.run.workflow import WRITTEN
 
-ROOT = Path(__file__).parents[2]
 # Records its arguments and the options of the run. With `work` it starts a job that outlives it and waits
 # for it, with `fail` its jobs fail, and with `refuse` it starts none.
 SNAKEMAKE = """#!{python}

@@ -2,14 +2,13 @@
 
 import shutil
 import subprocess
-from pathlib import Path
 from typing import get_args
 
 import pytest
 import yaml
 
 from config_tables import README, with_tables
-from project import needs
+from project import CONFIG, DEFAULT, ROOT, needs
 from vcsbench.config import validation
 from vcsbench.config.configuration import load_config, merge
 from vcsbench.config.models import Settings
@@ -25,8 +24,6 @@ from vcsbench.config.validation import (
 from vcsbench.errors import UserError
 from vcsbench.sources import own_repository
 
-ROOT = Path(__file__).parents[2]
-DEFAULT = ROOT / "config" / "config.yaml"
 SAN, SSD, PROTOTYPE = "fsfs-san-2014", "fsfs-ssd-2014", "server-prototype-2010"
 OWN = {"repository": ["own-repository"], "default": [SSD]}
 
@@ -123,16 +120,16 @@ def test_load_config_study_name_that_no_rule_takes_is_error(tmp_path, name):
     studies = tmp_path / "config" / "studies"
     studies.mkdir(parents=True)
     (studies / f"{name}.yaml").write_bytes((ROOT / f"config/studies/{SSD}.yaml").read_bytes())
-    with pytest.raises(UserError, match=f"`studies`: '{name}' .*Rename its file"):
+    with pytest.raises(UserError, match=f"`studies`: '{name}' .*Rename"):
         load_config({**read_yaml(DEFAULT), "studies": [name]}, tmp_path, [DEFAULT])
 
 
 @pytest.mark.parametrize("name", ["all", "default"])
 def test_load_config_study_with_the_name_of_a_keyword_is_error(tmp_path, name):
-    shutil.copytree(ROOT / "config" / "studies", tmp_path / "config" / "studies")
+    shutil.copytree(CONFIG / "studies", tmp_path / "config" / "studies")
     file = tmp_path / "config" / "studies" / f"{name}.yaml"
     file.write_bytes((ROOT / f"config/studies/{SSD}.yaml").read_bytes())
-    with pytest.raises(UserError, match=f"^{file}: `{name}` is a keyword"):
+    with pytest.raises(UserError, match=f"^{file}: `{name}` "):
         load_config({**read_yaml(DEFAULT), "studies": [SSD]}, tmp_path, [DEFAULT])
 
 
@@ -144,7 +141,7 @@ def test_load_config_unusable_names_of_folders_are_errors(tmp_path, monkeypatch)
 
 
 def test_load_study_null_keys_of_tables_and_questions_are_missing(tmp_path):
-    definition = read_yaml(ROOT / "config" / "studies" / f"{SSD}.yaml")
+    definition = read_yaml(CONFIG / "studies" / f"{SSD}.yaml")
     path = tmp_path / f"{SSD}.yaml"
     path.write_text(yaml.safe_dump(definition))
     before = load_study(path)
@@ -184,7 +181,7 @@ def test_validate_value_out_of_bounds_or_with_nul_names_key(key, value):
     with pytest.raises(UserError, match=r"^my\.yaml: [^\n\x1b]*$") as caught:
         validate(content, Settings, lambda keys: "my.yaml")
     assert str(caught.value).startswith(f"my.yaml: `{key}".replace("\x1b", r"\x1b"))
-    assert ("has a NUL character" in str(caught.value)) == (r"\0" in value)
+    assert ("NUL" in str(caught.value)) == (r"\0" in value)
 
 
 def bomb(levels):
@@ -210,7 +207,7 @@ def test_read_yaml_large_file_is_user_error(tmp_path, monkeypatch):
     monkeypatch.setattr(validation, "YAML_BYTES", 100)
     path = tmp_path / "large.yaml"
     path.write_text("#" * 101)
-    with pytest.raises(UserError, match="larger than 100 bytes"):
+    with pytest.raises(UserError, match=f"^{path}: .*100 bytes"):
         read_yaml(path)
 
 

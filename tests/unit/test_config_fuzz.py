@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from fuzz import limits
+from project import DEFAULT, ROOT
 from vcsbench.config.configuration import merge
 from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.study import load_study
@@ -24,8 +25,6 @@ from vcsbench.errors import LONGEST, UserError
 from vcsbench.external import printable
 from vcsbench.run.project import Project
 
-ROOT = Path(__file__).parents[2]
-DEFAULT = ROOT / "config/config.yaml"
 STUDY = "fsfs-ssd-2014"
 FINDINGS = ROOT / "config/published/findings.yaml"
 NUMBER = itertools.count()

@@ -387,7 +387,9 @@ def test_dump_link_with_an_impossible_target_is_counted(tmp_path, target, is_imp
 def test_cell_that_writes_long_names_is_refused(subjects, argv, is_refused):
     recipe = dict(zip(("input", "output"), subjects, strict=True), argv=argv)
     recipe["repository"] = {"name": "it"}
-    assert why_not_on_disk(recipe, lambda: 3) == f"it has 3 paths {REASON}" * is_refused
+    assert (
+        why_not_on_disk(recipe, lambda: 3) == f"it has {count_of(3, 'path')} {REASON}" * is_refused
+    )
     assert why_not_on_disk(recipe, lambda: 0) == ""
 
 

@@ -1,5 +1,6 @@
 """Formats of FSFS: their values, and the formats and settings of real repositories."""
 
+import re
 import subprocess
 
 import pytest
@@ -31,7 +32,8 @@ needs_svnadmin = needs("svnadmin")
 def test_parse_format_invalid_is_refused(value):
     with pytest.raises(ValueError, match="is no"):
         parse_format(value)
-    assert "f1, f2, f3, f4, f6, f7, f8" in axis_of("format").why_invalid(value)
+    known = re.findall(r"\bf\d\b(?!-)", axis_of("format").why_invalid(value))
+    assert {*known} >= {*RELEASES}
 
 
 @needs_svnadmin

@@ -108,7 +108,7 @@ def test_conversion_submodules_are_left_out_and_counted(tmp_path):
     ]
     path = make_git(tmp_path / "git", history)
     git(path, "config", "diff.ignoreSubmodules", "all")
-    assert convert(path, tmp_path / "svn").notes == ["Submodules left out: 3."]
+    assert counts(convert(path, tmp_path / "svn")) == [3]
 
 
 # Seconds, encoding, author and message of a commit, and the message and author in Subversion.

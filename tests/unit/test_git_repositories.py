@@ -408,7 +408,7 @@ def test_git_tree_larger_than_the_free_space_is_refused(work, tmp_path):
     blob = git(work, "hash-object", "-w", "zeros").decode().strip()
     inner = raw_tree(work, *((b"100644", b"%04d" % n, blob) for n in range(200)))
     commit_tree(work, raw_tree(work, *((b"40000", b"%04d" % n, inner) for n in range(100))))
-    with pytest.raises(UserError, match="its tree has 1"):
+    with pytest.raises(UserError, match="tree has 1"):
         check_out(git_source(work), tmp_path / "out")
 
 
@@ -549,7 +549,7 @@ def test_git_damaged_packed_refs_give_gits_reason(work, options):
     git(work, "pack-refs", "--all")
     packed = work / ".git/packed-refs"
     packed.write_bytes(packed.read_bytes().rstrip())
-    assert "unterminated line in ./packed-refs" in refusal(work, **options)
+    assert "./packed-refs" in refusal(work, **options)
 
 
 def test_git_source_gives_the_same_bytes_and_writes_nothing(merged):
@@ -646,7 +646,7 @@ def test_git_source_wrong_definitions_name_the_key(merged, tmp_path):
 
 def test_git_source_without_git_names_the_package(merged, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(UserError, match="the program git is needed to read"):
+    with pytest.raises(UserError, match="program git is"):
         git_source(merged).check()
 
 
@@ -725,6 +725,6 @@ def test_git_source_partial_clone_is_refused_and_fetches_nothing(merged, tmp_pat
     git(tmp_path, "clone", "-q", "--bare", "--filter=blob:none", f"file://{merged}", "partial")
     before = listing(tmp_path / "partial")
     for read in (lambda s: s.check(), lambda s: s.estimate(), lambda s: s.write(io.BytesIO())):
-        with pytest.raises(UserError, match="is a partial clone"):
+        with pytest.raises(UserError, match="partial clone"):
             read(git_source(tmp_path / "partial"))
     assert listing(tmp_path / "partial") == before

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from git_histories import git
-from project import needs, open_folder
+from project import ROOT, needs, open_folder
 from vcsbench import isolation
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import CLIENTS
@@ -20,7 +20,7 @@ from vcsbench.measure.server import MARKER, other_servers
 from vcsbench.plan import recipe as recipes
 from vcsbench.sources import is_private, svn_source
 
-WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
+WORKFLOW = ROOT / "workflow"
 needs_root = pytest.mark.skipif(not isolation.can_own_network(), reason="takes root and namespaces")
 AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
 

@@ -1,16 +1,15 @@
 """Evidence that contradicts the label of a run sets its flag; a valid run has none."""
 
 import re
-from pathlib import Path
 
 import pytest
 
+from project import ROOT
 from unit.synthetic import THRESHOLDS
 from vcsbench.axes import STATES
 from vcsbench.evidence import flags
 from vcsbench.evidence.judgement import judge
 
-ROOT = Path(__file__).parent.parent.parent
 MIB = 1 << 20
 SIZE = 100 * MIB
 # An undisturbed run against a server, without reads.

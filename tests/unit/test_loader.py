@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from dump_streams import BASE, DATE, HEAD, file, folder, revision
-from project import needs, open_folder, write_program
+from project import CONFIG, needs, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import fill_template
@@ -21,7 +21,7 @@ from vcsbench.storages.workdir import WorkDir
 
 pytestmark = needs("svn", "svnadmin", "svnlook")
 
-STUDIES = Path(__file__).parents[2] / "config" / "studies"
+STUDIES = CONFIG / "studies"
 # Histories that only load without validation of properties.
 OLD = {
     "CR LF in a message": HEAD + revision(1, {b"svn:log": b"a\r\nb", b"svn:date": DATE}),
@@ -92,7 +92,7 @@ def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
             (large // 2, 2, {first: 1}),
             (large // 5, 1, {first: 3, second: 3}),
         ):
-            with pytest.raises(UserError, match="are needed for repositories and their copies"):
+            with pytest.raises(UserError, match="are needed"):
                 choose(size, repositories, copies)
 
 

@@ -5,18 +5,17 @@ import stat
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from project import ODD_FILES
+from project import ODD_FILES, ROOT
 from snakemake_logger_plugin_vcsbench import Job, RunProgress, other_holder
 from vcsbench import isolation
 from vcsbench.errors import UserError
 from vcsbench.isolation import lock_holder, machine_lock
 from vcsbench.run.workflow import RUN_ROOT
 
-WORKFLOW = Path(__file__).parent.parent.parent / "workflow"
+WORKFLOW = ROOT / "workflow"
 HOLD = """
 import sys, time
 sys.path.insert(0, {workflow!r})

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import pytest
 import yaml
 
-from project import ODD_FILES
+from project import CONFIG, DEFAULT, ODD_FILES, ROOT
 from vcsbench.config import study as study_file
 from vcsbench.config.configuration import merge
 from vcsbench.config.definitions import read_definitions
@@ -21,8 +21,6 @@ from vcsbench.storages.workdir import WorkDir
 from vcsbench.strategies import STRATEGIES
 from vcsbench.subjects.tree_stores import STORES
 
-ROOT = Path(__file__).parents[2]
-DEFAULT = ROOT / "config" / "config.yaml"
 LOG = {"command": "log", "ra": "file", "config": "slow", "cache": "hot-os"}
 OWN = "config/studies/own.yaml"
 ELAPSED = {"elapsed": {"metric": "elapsed_s", "rows": [], "columns": []}}
@@ -30,14 +28,14 @@ ELAPSED = {"elapsed": {"metric": "elapsed_s", "rows": [], "columns": []}}
 
 @pytest.fixture
 def study():
-    definition = read_yaml(ROOT / "config" / "studies" / "fsfs-san-2014.yaml")
+    definition = read_yaml(CONFIG / "studies" / "fsfs-san-2014.yaml")
     return {**definition, "commands": {"log": definition["commands"]["log"]}}
 
 
 def error_of(root, study, part):
     """Return the error of a configuration with the study `own` and a part of its grid."""
     (root / "config" / "studies").mkdir(parents=True)
-    (root / "config" / "servers").symlink_to(ROOT / "config" / "servers")
+    (root / "config" / "servers").symlink_to(CONFIG / "servers")
     # The default configuration has grids of its own studies.
     for name in ("own", *read_yaml(DEFAULT)["grid"]):
         (root / "config" / "studies" / f"{name}.yaml").write_text(yaml.safe_dump(study))
@@ -113,7 +111,7 @@ def test_project_folder_that_is_none_is_refused(tmp_path, key, kind):
     project = Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT])
     assert clean(project.raw, tmp_path, [DEFAULT]) == ["there is nothing to remove"]
     name = "scratch" if key == "scratch" else "storages.disk"
-    with pytest.raises(UserError, match=f"`{name}`: {path}: no such folder"):
+    with pytest.raises(UserError, match=f"`{name}`: {path}: "):
         project.check_folders()
 
 

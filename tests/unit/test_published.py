@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from project import CONFIG
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
@@ -13,7 +14,6 @@ from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import CALL, STATISTICS
 from vcsbench.statistics.tables import make_table
 
-CONFIG = Path(__file__).parents[2] / "config"
 PUBLISHED = CONFIG / "published"
 STUDIES = ["fsfs-san-2014", "fsfs-ssd-2014"]
 

@@ -118,8 +118,7 @@ def test_script_code_other_scripts_and_comments_edited_keep_digest(package):
 def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     # Everything but code, programs and machine, which are fixed here: another digest makes all results stale.
     here, (cell, *_) = study_grid(
-        "fsfs-san-2014",
-        {"command": ["log"], "ra": ["svn"], "repo": ["ruby"], "cache": ["cold"]},
+        "fsfs-san-2014", {"command": ["log"], "ra": ["svn"], "repo": ["ruby"], "cache": ["cold"]}
     )
     for name, fixed in (("cell_code", "code"), ("binaries_of", {}), ("_server_files", "files")):
         monkeypatch.setattr(recipe, name, lambda *_, fixed=fixed: fixed)

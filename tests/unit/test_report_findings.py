@@ -9,12 +9,7 @@ import pytest
 
 from unit.report_files import default_grid, make_files, results_of
 from vcsbench.config.validation import read_yaml
-from vcsbench.report.findings_section import (
-    MEANINGS,
-    NO_REASON,
-    finding_views,
-    summary_of,
-)
+from vcsbench.report.findings_section import MEANINGS, NO_REASON, finding_views, summary_of
 from vcsbench.report.table_sections import table_sections
 
 
@@ -50,7 +45,7 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert re.findall(r"[\d.]+x", views[0].news) == ["2.0x", "2.0x"]
     values = (views[0].expected, views[0].published, views[0].measured, views[0].interval)
     assert values == ("0.50x to 0.90x", "0.50x", "2.00x", "1.80x to 2.20x")
-    assert views[0].ratio == "time of not packed ÷ time of packed: above 1x, packed is faster"
+    assert re.search("not packed ÷ .*: above 1x, packed", views[0].ratio)
     level = next(view for view in views if view.id == "hot-fast-log-client-bound")
     assert (level.expected, level.ratio) == ("at least 80.0%", "Client CPU")
     assert all("<svg" in view.picture for view in views if view.measured)
@@ -91,8 +86,8 @@ def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(result
         assert words[-1] == f"ARGS=--configfile 'my b.yaml' --configfile {file}"
     few = views_of(given, "too few rounds: 4 measured, `rounds: 5` allows a verdict", verdict="")
     (step,) = view_of(few).steps
-    assert step.text == "4 measured, a total of 5 allows a verdict"
-    assert shlex.split(step.command)[-1] == "ARGS=--configfile 'my b.yaml' --config rounds=5"
+    assert re.findall(r"\d", step.text) == ["4", "5"]
+    assert shlex.split(step.command)[-1].endswith("--config rounds=5")
 
 
 def test_finding_that_differs_names_the_part_of_the_time_that_differs_most(results):
@@ -104,10 +99,8 @@ def test_finding_that_differs_names_the_part_of_the_time_that_differs_most(resul
     ]
     changed = replace(results, measurements=runs)
     (note,) = view_of(views_of(changed, sections=table_sections(changed, {}))).notes
-    assert note == (
-        "Most of the difference is CPU time of the server: 0.50 s with not packed, "
-        "0.10 s with packed, mean of 6 pairs."
-    )
+    assert " of the server: " in note
+    assert re.findall(r"[\d.]+ s|\d pairs", note) == ["0.50 s", "0.10 s", "6 pairs"]
     # The client computes while the server does, so waiting is unknown.
     changed = replace(
         results, measurements=[{**r, "user_s": 0.4, "server_cpu_s": 0.0} for r in runs]
@@ -143,8 +136,10 @@ def test_summary_has_the_number_and_the_reasons_of_each_verdict(results):
     lines = {line.verdict: line for line in summary_of(views)}
     assert sum(line.number for line in lines.values()) == len(views)
     assert list(lines) == [verdict for verdict in MEANINGS if verdict in lines]
-    assert lines["reversed"].why == "smaller scale (1), newer Subversion (1)"
-    assert lines["not measured"].why == f"not in the grid ({lines['not measured'].number})"
+    assert re.findall(r"\w+ \w+ \(\d\)", lines["reversed"].why) == [
+        "smaller scale (1)", "newer Subversion (1)",
+    ]  # fmt: skip
+    assert lines["not measured"].why.endswith(f" ({lines['not measured'].number})")
 
 
 @pytest.mark.parametrize("verdict", ["reversed", "differs"])
@@ -193,7 +188,7 @@ def test_reproduced_finding_unlike_the_published_value_has_both(results, publish
     change = {"published": published, "measured": measured, "low": measured - 0.04}
     change |= {"high": measured + 0.04, "verdict": "reproduced"}
     notes = view_of(views_of(results, "", **change)).notes
-    assert notes == ([f"Inside the range, but not as published: {text}"] if text else [])
+    assert len(notes) == bool(text) and all(note.endswith(f": {text}") for note in notes)
 
 
 def test_level_of_cells_in_two_groups_is_mixed_and_names_them(results):

@@ -90,10 +90,10 @@ def test_load_with_another_result_raises(tmp_path, monkeypatch):
             return sources.Facts(super().write(out).revisions + 1)
 
     source = Shorter("it", {"source": "generated", "profile": "ruby", "scale": 0.0001}, "")
-    with pytest.raises(UserError, match="loaded 5 of 6 revisions"):
+    with pytest.raises(UserError, match="5 of 6"):
         load_source(source, [("f7", "nopack")], tmp_path)
     monkeypatch.setitem(fsfs.RELEASES, "f6", "1.9")
-    with pytest.raises(UserError, match="was loaded, but it is of format f7, not of f6"):
+    with pytest.raises(UserError, match="f7, not of"):
         load_source(sources.open_source("ruby", SMALL), [("f6", "nopack")], tmp_path)
 
 
@@ -129,7 +129,7 @@ def test_copy_and_compare_damaged_copy_raises(loaded, tmp_path, monkeypatch):
         return digests
 
     monkeypatch.setattr("vcsbench.prepare.copies.interleave", damaged)
-    with pytest.raises(OSError, match="is not the same as"):
+    with pytest.raises(OSError, match="not the same"):
         copy_and_compare([CopyJob(source, tmp_path / "a", fsfs.list_files(source))], tmp_path, 0, 1)
 
 
@@ -219,7 +219,7 @@ def test_verify_all_compares_revision_properties(fmt, into):
     content = file.read_bytes()
     assert b"svn:author" in content
     file.write_bytes(content.replace(b"svn:author", b"svn:arthur"))
-    with pytest.raises(verify.DamagedError, match="differ in the properties of a revision"):
+    with pytest.raises(verify.DamagedError, match="in the properties"):
         verify.verify_all(into)
 
 
@@ -380,12 +380,12 @@ def test_copy_changed_is_rebuilt(prepared, change, why, same_state):
 
 def test_check_copy_changed_other_source_or_gone_is_refused(prepared):
     (prepared.path(NEWER, 1) / "db/uuid").write_text("x")
-    assert prepared.missing() == {(NEWER.name, 1): "something changed in db"}
-    with pytest.raises(UserError, match="made from another source"):
+    assert prepared.missing().keys() == {(NEWER.name, 1)}
+    with pytest.raises(UserError, match="another source"):
         prepared.check(PLAIN._replace(identity="i2"), 1)
     assert read_metadata(prepared.path(PLAIN, 1))
     shutil.rmtree(prepared.path(PLAIN, 1))
-    with pytest.raises(UserError, match="it does not exist"):
+    with pytest.raises(UserError, match="not exist"):
         prepared.check(PLAIN, 1)
 
 

@@ -14,15 +14,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests" / "unit")]
+sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
 
-from study_grid import study_grid  # noqa: E402
-
-from vcsbench.evidence.measurements import (  # noqa: E402
-    collect,
-    read_grid,
-    read_measurements,
-)
+from unit.study_grid import study_grid  # noqa: E402
+from vcsbench.evidence.measurements import collect, read_grid, read_measurements  # noqa: E402
 from vcsbench.run.inputs import StudyParams  # noqa: E402
 from vcsbench.statistics.contract import Limits  # noqa: E402
 from vcsbench.statistics.noise import run_scatter  # noqa: E402

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from project import CONFIG
 from vcsbench.axes.client_server import ACCESS
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.files import server_file, server_files, server_files_digest
 from vcsbench.run.project import Project
 
-SERVERS = Path(__file__).parents[2] / "config" / "servers"
+SERVERS = CONFIG / "servers"
 NAMES = {access: definition["files"] for access, definition in ACCESS.items()}
 SETTINGS = ("block-read", "cache-1024", "cache-256", "no-compression", "revprops")
 FOLDERS = sorted(path.name for path in SERVERS.iterdir())
@@ -69,7 +70,7 @@ def test_digest_file_of_another_kind_is_refused_and_not_replaced(servers, file, 
     path = servers / "mine" / file
     path.parent.mkdir()
     os.mkfifo(path) if to == "pipe" else path.symlink_to(to)
-    with pytest.raises(UserError, match=f"^{path}: this is not a regular file"):
+    with pytest.raises(UserError, match=f"^{path}: .*regular file"):
         server_files_digest(servers / "mine", ["svnserve.args", "client"])
 
 
@@ -78,7 +79,7 @@ def test_plan_with_a_broken_server_file_is_refused(tmp_path):
     broken = tmp_path / "config/servers/slow/svnserve.args"
     broken.unlink(missing_ok=True)
     broken.symlink_to("/nonexistent")
-    with pytest.raises(UserError, match=f"^{broken}: this is not a regular file"):
+    with pytest.raises(UserError, match=f"^{broken}: .*regular file"):
         Project(read_yaml(SERVERS.parent / "config.yaml"), tmp_path, [])
 
 
@@ -87,7 +88,7 @@ def test_plan_with_an_open_quote_in_server_options_is_refused(tmp_path, file):
     shutil.copytree(SERVERS.parent, tmp_path / "config")
     broken = tmp_path / "config/servers/fast" / file
     broken.write_text("--threads\n--log-file '/var/log/x\n")
-    with pytest.raises(UserError, match=f"^{broken}: cannot be read as options: No closing"):
+    with pytest.raises(UserError, match=f"^{broken}: .*No closing"):
         Project(read_yaml(SERVERS.parent / "config.yaml"), tmp_path, [])
 
 

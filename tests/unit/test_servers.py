@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from project import wait_for
+from project import CONFIG, wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.measure.server import HOST, SERVER_KINDS, server_environment
 from vcsbench.processes import SERVER_GROUP
 from vcsbench.programs import Programs
 
-DEFAULT = Path(__file__).parent.parent.parent / "config" / "servers" / "default"
+DEFAULT = CONFIG / "servers" / "default"
 KINDS = [
     pytest.param(
         "svnserve", marks=pytest.mark.skipif(not shutil.which("svnserve"), reason="no svnserve")
@@ -81,7 +81,7 @@ def test_server_start_on_taken_port_raises(server):
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind((HOST, server.port))
         other.listen()
-        with pytest.raises(UserError, match=r"did not start.* in use") as caught:
+        with pytest.raises(UserError, match=r"start.* in use") as caught:
             server.start()
     assert "\n" not in str(caught.value)
 

@@ -2,14 +2,14 @@
 
 import dataclasses
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from project import ROOT
 from vcsbench.statistics.tables import make_table
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = ROOT / "benchmarks"
 
 
 @pytest.fixture(scope="module")

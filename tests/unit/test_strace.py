@@ -99,10 +99,10 @@ def test_trace_command_counts_known_calls(tmp_path, where, times):
 
 @needs("strace")
 def test_trace_command_failed_or_slow_raises():
-    with pytest.raises(UserError, match="under strace, false failed"):
+    with pytest.raises(UserError, match="false failed"):
         trace_command(["/bin/false"], dict(os.environ), "", 10)
     began = time.monotonic()
-    with pytest.raises(UserError, match=r"took longer than 0\.5 s and was ended"):
+    with pytest.raises(UserError, match=r" 0\.5 s "):
         trace_command(["/bin/sleep", "30"], dict(os.environ), "", 0.5)
     assert time.monotonic() - began < 10
 

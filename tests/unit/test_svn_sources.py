@@ -186,7 +186,7 @@ def test_svn_long_names_of_files_and_links_are_counted(tmp_path):
 def test_svn_tree_with_too_many_entries_is_refused(repository, monkeypatch):
     monkeypatch.setattr(svn_source_module, "MAX_ENTRIES", 3)
     assert svn_source(repository).long_names() == 0
-    with pytest.raises(UserError, match=r"more than 3 files and folders.*TREE="):
+    with pytest.raises(UserError, match=r" 3 files.*TREE="):
         svn_source(repository, tree="").long_names()
 
 
@@ -273,7 +273,7 @@ def test_svn_revision_that_is_no_file_is_refused(tmp_path, template, name, to):
     path = shutil.copytree(template, tmp_path / "it")
     (path / name).rename(path / "db" / "away")
     os.mkfifo(path / name) if to == "pipe" else (path / name).symlink_to(to)
-    with pytest.raises(UserError, match="not a regular file"):
+    with pytest.raises(UserError, match="regular file"):
         sources.open_source("it", sources.detect(str(path))).check()
 
 
@@ -284,7 +284,7 @@ def test_plan_svn_revision_without_its_file_is_named(tmp_path, version, name):
     svn_source(path).check_history()
     victim = next(file for file in (path / "db" / name).rglob("2") if file.is_file())
     victim.unlink()
-    with pytest.raises(UserError, match=f"mine.path: {victim.parent}: has no file of revision 2"):
+    with pytest.raises(UserError, match=f"mine.path: {victim.parent}: .*revision 2"):
         svn_source(path).check_history()
 
 
@@ -374,10 +374,10 @@ def test_own_repository_tree_goes_with_kinds_that_have_one(places):
 )
 @pytest.mark.parametrize("kind", ["git", "svn", "dump"])
 def test_detect_impossible_path_is_refused(path, why, kind):
-    with pytest.raises(UserError, match=f"cannot be read: .*{why}") as caught:
+    with pytest.raises(UserError, match=f": .*{why}") as caught:
         sources.detect(path)
     assert len(str(caught.value)) < 200
-    with pytest.raises(UserError, match=rf"repositories\.mine\.path: .*cannot be read: .*{why}"):
+    with pytest.raises(UserError, match=rf"repositories\.mine\.path: .*{why}"):
         sources.open_source("mine", {"source": kind, "path": path})
 
 

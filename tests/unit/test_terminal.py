@@ -21,13 +21,7 @@ from vcsbench.report.terminal import (
 
 COUNTS = {"different": 40, "equal": 30, "too small to compare": 2, "undecided": 10}
 OUTLOOK = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 10), (720, 2), (3600, 0))]
-ACCOUNT = {
-    "tables": {"t": COUNTS},
-    "outlook": OUTLOOK,
-    "minutes": 14,
-    "studies": 1,
-    "taken_s": 840,
-}
+ACCOUNT = {"tables": {"t": COUNTS}, "outlook": OUTLOOK, "minutes": 14, "studies": 1, "taken_s": 840}
 
 
 def summary(*cards, **changes):

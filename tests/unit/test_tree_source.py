@@ -436,7 +436,7 @@ def test_directory_larger_than_the_free_space_is_refused(tmp_path):
     root = make_tree(tmp_path / "kit")
     with (root / "hole").open("wb") as file:
         file.truncate(8 << 40)
-    with pytest.raises(UserError, match="its tree has 8"):
+    with pytest.raises(UserError, match="tree has 8"):
         tree_source.extract_tree("directory", root, tmp_path / "tree", tmp_path)
     assert not (tmp_path / "tree").exists()
 
@@ -450,9 +450,9 @@ def test_tree_source_path_too_long_by_its_escapes_is_refused_in_a_plan(name, tmp
     (path / "file").touch()
     (private := tmp_path / "private").mkdir()
     source = source_of(root, name)
-    with pytest.raises(UserError, match="a path is longer than 3500 bytes"):
+    with pytest.raises(UserError, match="3500 bytes"):
         source.estimate()
-    with pytest.raises(UserError, match="a path is longer than 3500 bytes"):
+    with pytest.raises(UserError, match="3500 bytes"):
         checkout_head(source.head(), tmp_path / "tree", private, "svn")
 
 
@@ -497,7 +497,7 @@ def test_archive_source_truncated_is_refused(tmp_path):
     path = tmp_path / "a.tar.gz"
     path.write_bytes(path.read_bytes()[:-200])
     for read in (source.estimate, lambda: source.write(io.BytesIO())):
-        with pytest.raises(UserError, match=f"{path}: cannot be unpacked"):
+        with pytest.raises(UserError, match=f"^{path}: "):
             read()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from project import needs
+from project import CONFIG, needs
 from unit.study_grid import published_table, study_grid
 from vcsbench import programs, strategies
 from vcsbench.axes import axis_of
@@ -22,8 +22,7 @@ from vcsbench.sources import open_source
 from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features
 from vcsbench.subjects.tree_stores import STORES
 
-ROOT = Path(__file__).parent.parent.parent
-STUDY = load_study(ROOT / "config" / "studies" / "tree-building-2007.yaml")
+STUDY = load_study(CONFIG / "studies" / "tree-building-2007.yaml")
 BUILDING = {name: c for name, c in STUDY.commands.items() if c.work == "built_tree"}
 NEUTRAL = UrlNormaliser("")
 

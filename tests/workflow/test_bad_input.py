@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from project import HOT, STUDY, mounted, needs, ruby
+from project import HOT, mounted, needs, ruby
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
@@ -32,14 +32,6 @@ def test_repository_empty_is_refused(shared_project):
         subprocess.run([*argv, path], check=True)
         text = error(shared_project, repository=str(path))
         assert str(path) in text and reason in text, text
-
-
-def test_repository_below_one_shard_skips_packed_cells(project):
-    project.configure({**PART, "packing": ["nopack", "pack"]})
-    project.succeed("measured")
-    assert len(project.exports()) == 1
-    skips = {row["packing"]: row["skip"] for row in project.rows(f"grid/{STUDY}.csv")}
-    assert "23 revisions" in skips["pack"]
 
 
 @as_root

@@ -44,13 +44,16 @@ def measured(shared_project):
     return shared_project
 
 
-def test_run_each_cell_has_export_and_context(measured):
+def test_run_has_export_and_context_of_each_cell_and_leaves_nothing(measured):
     grid = [row for row in measured.rows(f"grid/{STUDY}.csv") if row["repo"] != "empty"]
     assert len(grid) == 9 + 1 + 5 and not any(row["skip"] for row in grid)
     for row in grid:
         assert elapsed(measured, row["cell"]) > 0
         axes = measured.context(STUDY, row["cell"])["axes"]
         assert axes == {axis: row[axis] for axis in axes}
+    assert servers_of(measured) == []
+    assert not list((measured.path / "storage").glob("*/targets/*"))
+    assert measured.is_complete(f"results/tables/{STUDY}")
 
 
 def test_run_each_cell_has_the_evidence_of_its_label(measured):
@@ -96,15 +99,6 @@ def test_servers_get_options_of_their_files(measured):
     assert "SVNBlockRead on" in httpd["server_files"]["httpd.conf"]
 
 
-def test_run_leaves_no_server_and_no_target(measured):
-    assert servers_of(measured) == []
-    assert not list((measured.path / "storage").glob("*/targets/*"))
-
-
-def test_second_run_has_nothing_to_do(measured):
-    assert measured.is_complete(f"results/tables/{STUDY}")
-
-
 def test_server_configuration_edited_measures_its_cells_only(measured):
     before = measured.exports()
     args = measured.path / "config" / "servers" / "fast" / "svnserve.args"
@@ -145,16 +139,6 @@ def test_copies_lost_are_made_again_and_keep_results(tiny):
     tiny.succeed("measured")
     after = tiny.exports()
     assert {path: after[path] for path in before} == before and len(after) == len(before) + 2
-
-
-def test_run_over_the_time_limit_fails(tiny):
-    before = tiny.exports()
-    tiny.configure({**HOT, "ra": "svn", "command": "export"}, time_limit_s=0.001)
-    tiny.fail("measured")
-    assert tiny.exports().keys() == before.keys()
-    log = tiny.log(STUDY, "export/svn/ruby/f7/nopack/slow/hot-os")
-    assert "0.001 s" in log
-    assert servers_of(tiny) == []
 
 
 def test_source_changed_makes_copies_and_cells_again(tiny):

@@ -11,7 +11,16 @@ from importlib.util import find_spec
 import pytest
 
 import slurm
-from project import make_project, measurements_of, needs, open_folder
+from project import (
+    HOT,
+    STUDY,
+    make_project,
+    measurements_of,
+    needs,
+    open_folder,
+    ruby,
+    write_program,
+)
 from vcsbench import processes
 
 MISSING = slurm.why_not() or (
@@ -23,29 +32,11 @@ pytestmark = [
     pytest.mark.slow,
 ]
 
-STUDY = "fsfs-san-2014"
-TINY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.002, "seed": 1}}
-PART = {
-    **{"command": ["log", "export"], "ra": "svn", "format": ["f6", "f7"], "packing": "nopack"},
-    **{"config": "slow", "cache": "hot-os"},
-}
-# Keys that differ between runs or hosts.
-PASSING = {
-    *(
-        "started_at",
-        "host",
-        "order",
-        "runs",
-        "took",
-        "storage",
-        "set_aside",
-        "export_sha256",
-        "seal",
-    ),
-    "flags",
-    # With ports, names of folders and counts of the kernel.
-    *("argv", "server", "layout", "repository", "work"),
-}
+CORES = len(os.sched_getaffinity(0))
+PART = {**HOT, "command": ["log", "export"], "ra": "svn", "format": ["f6", "f7"]}
+# Keys that differ between runs or hosts, and those with ports, names of folders and counts of the kernel.
+PASSING = {"started_at", "host", "order", "runs", "took", "storage", "set_aside", "export_sha256"}
+PASSING |= {"seal", "flags", "argv", "server", "layout", "repository", "work"}
 SAME = ("identity", "variant", "format", "packed", "scale", "description")
 
 
@@ -56,10 +47,9 @@ def cluster():
 
 
 def configure(project, **over):
-    nodes = {"nodes": 2, "class": "bench", "cores": len(os.sched_getaffinity(0))}
-    given = {"rounds": 2, "copies": 1, "grid": {STUDY: {"include": [PART]}}, "cluster": nodes}
-    given |= over
-    project.configure(repositories=TINY, **{k: v for k, v in given.items() if v is not None})
+    keys = {"rounds": 2, "cluster": {"nodes": 2, "class": "bench", "cores": CORES}, **over}
+    keys = {key: value for key, value in keys.items() if value is not None}
+    project.configure(PART, repositories=ruby(0.002), **keys)
 
 
 BY_SLURM = (
@@ -158,8 +148,7 @@ def comparable(context):
 
 def test_cluster_node_lost_keeps_whole_blocks_and_repeats_the_other(cluster, project):
     # One job of two blocks with four cell-rounds each.
-    cores = len(os.sched_getaffinity(0))
-    configure(project, cluster={"nodes": ["n2"], "class": "bench", "cores": cores})
+    configure(project, cluster={"nodes": ["n2"], "class": "bench", "cores": CORES})
     run = start(project)
     until(lambda: len(measured_on(project, "n2")) >= 5, run)
     cluster.lose("n2")
@@ -183,12 +172,8 @@ def test_clean_removes_folders_of_nodes_through_slurm(cluster, project):
     finish(start(project), project)
     places = [project.path / "storage", project.path / "scratch"]
     assert all(any(place.iterdir()) for place in places[:1])
-    clean = [sys.executable, "-m", "vcsbench", "clean", "--configfile", str(project.config)]
-    environment = {**os.environ, "PYTHONPATH": "workflow"}
-    done = subprocess.run(
-        clean, cwd=project.path, env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
+    done = project.tool("clean")
+    assert done.returncode == 0, done.stdout
     lines = done.stdout.splitlines()
     assert {line.partition(":")[0] for line in lines} >= {"n1", "n2"}
     assert not any(" remains" in line for line in lines)
@@ -197,7 +182,7 @@ def test_clean_removes_folders_of_nodes_through_slurm(cluster, project):
 
 
 def test_cluster_job_cancelled_continues_in_the_next(cluster, project):
-    configure(project, cluster={"nodes": ["n1"], "cores": len(os.sched_getaffinity(0))})
+    configure(project, cluster={"nodes": ["n1"], "cores": CORES})
     run = start(project)
     until(lambda: len(measured_on(project, "n1")) >= 2, run)
     before = {path: path.stat().st_mtime_ns for path in measured_on(project, "n1")[:1]}
@@ -216,10 +201,9 @@ def test_cluster_submission_refused_prints_error_of_slurm(cluster, project):
 
 def test_cluster_two_runs_at_once_use_separate_nodes(cluster, project):
     for other in make_project():
-        cores = len(os.sched_getaffinity(0))
         runs = []
         for study in (project, other):
-            configure(study, rounds=1, cluster={"nodes": 1, "class": "bench", "cores": cores})
+            configure(study, rounds=1, cluster={"nodes": 1, "class": "bench", "cores": CORES})
             runs.append(start(study))
         for run, study in zip(runs, (project, other), strict=True):
             finish(run, study)
@@ -243,9 +227,7 @@ esac
 def test_generic_profile_runs_jobs_by_scripts(cluster, project):
     configure(project, rounds=1)
     for name, script in (("submit", SUBMIT), ("status", STATUS)):
-        path = project.path / "profiles" / "generic" / f"{name}.sh"
-        path.write_text(script)
-        path.chmod(0o755)
+        write_program(project.path / f"profiles/generic/{name}.sh", script)
     finish(start(project, "--profile", "profiles/generic"), project)
     nodes = nodes_of_blocks(project)
     assert [len(of) for of in nodes.values()] == [1, 1]

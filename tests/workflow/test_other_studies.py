@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from project import ROOT, invalid_flags, mounted, needs, open_folder, ruby
+from project import CONFIG, ROOT, invalid_flags, mounted, needs, open_folder, ruby
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.flags import is_invalid
@@ -77,7 +77,7 @@ def load_record(project):
     return dict(project.json("loaded/ruby.json"))
 
 
-DEFAULT = read_yaml(ROOT / "config" / "config.yaml")
+DEFAULT = read_yaml(CONFIG / "config.yaml")
 # One full shard for the cells on packed repositories.
 SCALES = {"ruby": 0.0218, "large": 0.01, "small": 0.004, "linux": 0.01}
 

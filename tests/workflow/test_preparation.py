@@ -1,5 +1,6 @@
 """Preparation: copies that vanish or change, storages that fill up, and files of the user that stay."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -82,7 +83,7 @@ def test_loaded_repository_damaged_is_loaded_again(project):
     loaded = Path(project.json("loaded/ruby.json")["path"])
     flip(loaded / "f7.nopack")
     output = project.fail("measured")
-    assert "f7.nopack failed: svnadmin: E" in output
+    assert "f7.nopack failed: " in output
     assert not loaded.exists() and not list(
         (project.path / "storage").glob("vcsbench-*/repositories/*")
     )
@@ -130,9 +131,7 @@ def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk
         "        os.posix_fallocate(file.fileno(), 0, room)\n"
     )
     output = project.fail("measured")
-    assert f"{full}/vcsbench-" in output and "No space left on device. Free some space" in output, (
-        output
-    )
+    assert f"{full}/vcsbench-" in output and os.strerror(errno.ENOSPC) in output, output
     assert hog.exists()
     loading = {path.name for path in full.glob("vcsbench-*/loading/*")}
     assert loading <= {"empty"} or where == "storage"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from project import fill, measurements_of, mounted, needs
+from project import STUDY, fill, measurements_of, mounted, needs, ruby
 from vcsbench.plan.result_state import is_intact
 
 pytestmark = [
@@ -17,16 +17,14 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system"),
 ]
 
-STUDY = "fsfs-san-2014"
 NO_SPACE = os.strerror(errno.ENOSPC)
 PART = {"command": "log", "ra": "svn", "format": "f7", "packing": "nopack", "config": "slow"}
-RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
 
 
 @pytest.fixture
 def small(project, monkeypatch):
     """A small disk for the temporary files of measurements."""
-    project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
+    project.configure(PART, rounds=2)
     project.prepare()
     with mounted(project.path / "small", "size=1m,mode=1777") as path:
         monkeypatch.setenv("TMPDIR", str(path))
@@ -63,7 +61,7 @@ def incomplete_files(project):
 def test_results_on_full_disk_keep_whole_results_only(project, disk, leave):
     (disk / "results").mkdir()
     (project.path / "results").symlink_to(disk / "results")
-    project.configure(repositories=RUBY, rounds=2, copies=1, grid={STUDY: {"include": [PART]}})
+    project.configure(PART, rounds=2)
     first = project.snakemake(
         f"results/cells/{STUDY}/log/svn/ruby/f7/nopack/slow/hot-os/round1.json"
     )
@@ -90,14 +88,8 @@ def test_results_on_full_disk_keep_whole_results_only(project, disk, leave):
 @pytest.mark.slow
 def test_output_on_full_storage_ends_the_run(project, disk):
     part = {**PART, "command": "export", "cache": "hot-os"}
-    project.configure(
-        repositories={"ruby": {**RUBY["ruby"], "scale": 0.01}},
-        rounds=2,
-        copies=1,
-        storages={"disk": str(disk)},
-        output_location="storage",
-        grid={STUDY: {"include": [part]}},
-    )
+    keys = {"storages": {"disk": str(disk)}, "output_location": "storage"}
+    project.configure(part, repositories=ruby(0.01), rounds=2, **keys)
     project.prepare()
     hog = fill(disk, 20_000)
     done = project.tool("run", measurements_of(STUDY))

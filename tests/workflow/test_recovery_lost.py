@@ -7,14 +7,11 @@ import shutil
 
 import pytest
 
-from project import needs
+from project import HOT, STUDY, needs
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine")
 
-STUDY = "fsfs-san-2014"
-PART = {"command": "log", "ra": "svn", "packing": "nopack", "config": "slow", "cache": "hot-os"}
-PART |= {"format": ["f6", "f7"]}
-RUBY = {"ruby": {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}}
+PART = {**HOT, "ra": "svn", "format": ["f6", "f7"]}
 CELL = "log/svn/ruby/f7/nopack/slow/hot-os/round1"
 EXPORT = f"results/cells/{STUDY}/{CELL}.json"
 CONTEXT = EXPORT.replace(".json", ".context.json")
@@ -41,9 +38,7 @@ KINDS = {
 @pytest.fixture(scope="module")
 def whole(shared_project):
     """A project after a run, with a copy of its results."""
-    shared_project.configure(
-        repositories=RUBY, rounds=2, copies=2, grid={STUDY: {"include": [PART]}}
-    )
+    shared_project.configure(PART, rounds=2, copies=2)
     shared_project.succeed()
     for name in (*WRITTEN, "storage"):
         shutil.copytree(shared_project.path / name, shared_project.path / "saved" / name)
