@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -212,11 +212,11 @@ ODD_FILES: dict[str, Callable[[Path], object]] = {
 
 
 def run_python(
-    program: str, *arguments: str | Path, prefix: Sequence[str] = (), **environment: str
+    program: str, *arguments: str | Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a program that imports vcsbench in a new Python process."""
     return subprocess.run(
-        [*prefix, sys.executable, "-c", program, *map(str, arguments)],
+        [sys.executable, "-c", program, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT / "workflow"), **environment},
         capture_output=True,
         text=True,

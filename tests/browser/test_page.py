@@ -306,10 +306,8 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
     opened = seen["opened"]
     assert opened["focus"] and f"number={opened['name']}" in opened["hash"] and seen["closed"]
     assert drive(page, tmp_path, "return detail.open;", anchor=f"#&number={opened['name']}")
-    assert (opened["dots"], opened["triangles"]) == (
-        5 + 1,
-        5 + 1,
-    )  # five rounds, and one in the key
+    # Five rounds, and one in the key.
+    assert opened["dots"] == opened["triangles"] == 5 + 1
     for text in (
         "time of not packed ÷ time of packed = 1.2",
         "cold log over http (ruby, f6, not packed, default settings): 5 rounds, 5 runs.",

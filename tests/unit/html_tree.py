@@ -21,26 +21,14 @@ class Element:
         parts = [c if isinstance(c, str) else c.text for c in self.children]
         return " ".join("".join(parts).split())
 
-    @property
-    def classes(self) -> list[str]:
-        return self.attributes.get("class", "").split()
-
     def __iter__(self) -> Iterator[Element]:
         yield self
         for child in self.children:
             if isinstance(child, Element):
                 yield from child
 
-    def all(self, tag: str, **attributes: str) -> list[Element]:
-        """Return the elements with a tag, and with all attributes and the class `class_`, if given."""
-        style = attributes.pop("class_", None)
-        return [
-            element
-            for element in self
-            if element.tag == tag
-            and (style is None or style in element.classes)
-            and all(element.attributes.get(name) == value for name, value in attributes.items())
-        ]
+    def all(self, tag: str) -> list[Element]:
+        return [element for element in self if element.tag == tag]
 
     def by_id(self, name: str) -> Element:
         return next(element for element in self if element.attributes.get("id") == name)
@@ -75,20 +63,3 @@ def parse(page: str) -> Element:
     builder.close()
     assert len(builder.open) == 1, f"<{builder.open[-1].tag}> is never closed"
     return builder.root
-
-
-def grids(tree: Element, table: str, kind: str) -> list[Element]:
-    """Return the grids of a table; `kind` is Measured or Published."""
-    shown = tree.by_id(f"table-{table}").all("figure", class_="grid")
-    return [f.all("table")[0] for f in shown if f.all("b")[0].text == kind]
-
-
-def rows(grid: Element) -> dict[str, list[Element]]:
-    """Return the cells of a grid by row: `http nopack f6`."""
-    cells = {}
-    for body in grid.all("tbody"):
-        group = next((th.text for th in body.all("th", scope="rowgroup")), "")
-        for row in body.all("tr"):
-            if head := row.all("th", scope="row"):
-                cells[f"{group} {head[0].text}".strip()] = row.all("td")
-    return cells

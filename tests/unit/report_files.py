@@ -102,8 +102,8 @@ def order_of(study: Study, axes: Mapping[str, list[str]]) -> dict[str, list[str]
     return {a: v if isinstance(v, list) else axes.get(a, []) for a, v in study.axes.items()}
 
 
-def results_of(made: SyntheticStudy, study: Study | None = None) -> Results:
-    study = study or default_study(made.name)
+def results_of(made: SyntheticStudy) -> Results:
+    study = default_study(made.name)
     return read_results(study, made.results, DEFINITIONS, order_of(study, made.axes))
 
 

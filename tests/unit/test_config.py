@@ -115,22 +115,16 @@ def test_load_config_minutes_by_study_must_name_each_study():
         loaded(studies={"repository": ["own-repository"]})
 
 
-@pytest.mark.parametrize("name", ["Own", "my study", "a.b", "a_b", "é", "-x"])
-def test_load_config_study_name_that_no_rule_takes_is_error(tmp_path, name):
-    studies = tmp_path / "config" / "studies"
-    studies.mkdir(parents=True)
-    (studies / f"{name}.yaml").write_bytes((ROOT / f"config/studies/{SSD}.yaml").read_bytes())
-    with pytest.raises(UserError, match=f"`studies`: '{name}' .*Rename"):
-        load_config({**read_yaml(DEFAULT), "studies": [name]}, tmp_path, [DEFAULT])
-
-
-@pytest.mark.parametrize("name", ["all", "default"])
-def test_load_config_study_with_the_name_of_a_keyword_is_error(tmp_path, name):
+@pytest.mark.parametrize("name", ["Own", "my study", "a.b", "a_b", "é", "-x", "all", "default"])
+def test_load_config_study_name_of_no_rule_or_a_keyword_is_error(tmp_path, name):
     shutil.copytree(CONFIG / "studies", tmp_path / "config" / "studies")
     file = tmp_path / "config" / "studies" / f"{name}.yaml"
-    file.write_bytes((ROOT / f"config/studies/{SSD}.yaml").read_bytes())
-    with pytest.raises(UserError, match=f"^{file}: `{name}` "):
-        load_config({**read_yaml(DEFAULT), "studies": [SSD]}, tmp_path, [DEFAULT])
+    shutil.copy(CONFIG / "studies" / f"{SSD}.yaml", file)
+    is_keyword = name in ("all", "default")
+    expected = f"^{file}: `{name}` " if is_keyword else f"`studies`: '{name}' .*Rename"
+    keys = {**read_yaml(DEFAULT), "studies": [SSD if is_keyword else name]}
+    with pytest.raises(UserError, match=expected):
+        load_config(keys, tmp_path, [DEFAULT])
 
 
 def test_load_config_unusable_names_of_folders_are_errors(tmp_path, monkeypatch):

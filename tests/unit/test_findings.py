@@ -221,6 +221,10 @@ def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, co
     assert codes_of(ratio, published, check, cache=cache, storages=[storage]) == codes
 
 
+OLD_AND_NEW = {"old": {"prefix": "/opt/svn-1.9"}, "new": {}}
+PART = {"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]}
+
+
 @pytest.mark.parametrize(
     ("code", "study", "config"),
     [
@@ -229,14 +233,7 @@ def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, co
         (
             "newer-version",
             "builds",
-            {
-                "builds": {"old": {"prefix": "/opt/svn-1.9"}, "new": {}},
-                "grid": {
-                    "builds": {
-                        "include": [{"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]}]
-                    }
-                },
-            },
+            {"builds": OLD_AND_NEW, "grid": {"builds": {"include": [PART]}}},
         ),
     ],
 )
@@ -250,12 +247,8 @@ def test_possible_reasons_have_commands_that_write_their_configuration(
     subprocess.run(["sh", "-c", make], cwd=tmp_path, check=True)
     (file,) = tmp_path.iterdir()
     assert read_yaml(file) == config
-    assert shlex.split(run) == [
-        "make",
-        "report",
-        f"STUDY={study}",
-        f"ARGS=--configfile {file.name}",
-    ]
+    arguments = [f"STUDY={study}", f"ARGS=--configfile {file.name}"]
+    assert shlex.split(run) == ["make", "report", *arguments]
 
 
 def test_possible_reasons_of_cells_that_the_study_builds_lacks_have_no_command():

@@ -58,12 +58,7 @@ def test_upgrade_keeps_layout_and_addressing(fmt, tmp_path):
 PLAIN = {"enable-dir-deltification": "false"}
 SETTINGS = {
     "f4": {**PLAIN, "max-linear-deltification": "1"},
-    "f6": {
-        **PLAIN,
-        "compression": "zlib-5",
-        "revprop-pack-size": "64",
-        "max-deltification-walk": "1023",
-    },
+    "f6": {**PLAIN, "compression": "zlib-5", "max-deltification-walk": "1023"},
     "f7": {"enable-dir-deltification": "true", "revprop-pack-size": "4", "block-size": "64"},
     "f8": {"compression": "lz4", "revprop-pack-size": "16", "l2p-page-size": "8192"},
     "f6-to-f8": {"compression": "lz4", "enable-dir-deltification": "true"},

@@ -662,24 +662,25 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
         git(path, "unpack-objects", "-q", stdin=moved.read_bytes())
     identity = resolve(path, name)
     victim = path / "objects" / identity[:2] / identity[2:]
-    content = bytearray(victim.read_bytes())
-    victim.unlink()
-    sizes = ()
-    if damage == "sizes":  # 44: up to the end of all answers
-        kind, _, text = zlib.decompress(content).partition(b"\0")
-        sizes = [len(text) + more for more in (-1, 1, 44, 9**12)]
-    for size in sizes:
-        victim.write_bytes(zlib.compress(b"%s %d\0%s" % (kind.split()[0], size, text)))
+    content = victim.read_bytes()
+    half = len(content) // 2
+    kind, _, text = zlib.decompress(content).partition(b"\0")
+    sizes = [len(text) + more for more in (-1, 1, 44, 9**12)]  # 44: up to the end of all answers
+    contents = {
+        "missing": [None],
+        "short": [content[:half]],
+        "changed": [content[:half] + bytes([content[half] ^ 8]) + content[half + 1 :]],
+        "sizes": [zlib.compress(b"%s %d\0%s" % (kind.split()[0], n, text)) for n in sizes],
+    }
+    for damaged in contents[damage]:
+        victim.unlink()
+        if damaged is not None:
+            victim.write_bytes(damaged)
         signal.signal(signal.SIGALRM, fail_of_hanging)
         signal.alarm(60)
         with pytest.raises(UserError):
             git_source(path).write(io.BytesIO())
         signal.alarm(0)
-    if damage in ("short", "changed"):
-        content[len(content) // 2] ^= 8
-        victim.write_bytes(content[: len(content) // 2] if damage == "short" else content)
-    with pytest.raises(UserError):
-        git_source(path).write(io.BytesIO())
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import shutil
 import sqlite3
 import subprocess
 import threading
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -30,8 +28,6 @@ from vcsbench.prepare.loader import MEMCACHED_NOTE, hotcopy, load_source
 from vcsbench.subjects import fsfs
 
 pytestmark = needs("svnadmin")
-
-Make = Callable[..., Path]
 
 
 def run(*argv):

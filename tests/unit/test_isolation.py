@@ -205,19 +205,11 @@ def test_directory_source_is_private_if_one_folder_or_file_of_it_is(closed, mode
         assert is_private({"source": "archive", "path": str(folder / "kit.tar")})
 
 
+GIT_FOLDERS = ("", "/objects", "/objects/??/*", "/objects/??", "/objects/pack/*.pack")
+
+
 @needs("git")
-@pytest.mark.parametrize(
-    "closed",
-    [
-        "",
-        "main",
-        "main/.git",
-        "main/.git/objects",
-        "main/.git/objects/??/*",
-        "main/.git/objects/??",
-        "main/.git/objects/pack/*.pack",
-    ],
-)
+@pytest.mark.parametrize("closed", ["", "main", *(f"main/.git{path}" for path in GIT_FOLDERS)])
 def test_git_source_is_private_if_a_folder_or_file_elsewhere_is(closed):
     with open_folder("/tmp") as folder:
         git(folder, "init", "-q", "main")

@@ -97,21 +97,15 @@ def test_load_with_another_result_raises(tmp_path, monkeypatch):
         load_source(sources.open_source("ruby", SMALL), [("f6", "nopack")], tmp_path)
 
 
-def test_interleave_makes_equal_copies(loaded, tmp_path):
-    plain, packed = loaded / "f7.nopack", loaded / "f7.pack"
+def test_interleave_makes_equal_copies_with_spacers_between_revisions(loaded, tmp_path):
+    plain, packed, spacers = loaded / "f7.nopack", loaded / "f7.pack", tmp_path / "spacers"
+    spacers.mkdir()
     sources_of = {"a": plain, "b": plain, "c": packed}
     jobs = [CopyJob(of, tmp_path / n, fsfs.list_files(of)) for n, of in sources_of.items()]
-    interleave(jobs, tmp_path, 0, seed=1)
+    interleave(jobs, spacers, 4, seed=1)
     for copying in jobs:
         subprocess.run(["diff", "-r", copying.source, copying.destination], check=True)
         subprocess.run(["svnadmin", "verify", "-q", copying.destination], check=True)
-
-
-def test_interleave_writes_spacers_between_revisions(loaded, tmp_path):
-    source = loaded / "f7.nopack"
-    spacers = tmp_path / "spacers"
-    spacers.mkdir()
-    interleave([CopyJob(source, tmp_path / "a", fsfs.list_files(source))], spacers, 4, seed=1)
     sizes = [path.stat().st_size for path in spacers.iterdir()]
     assert len(sizes) >= 24 and 2048 < sum(sizes) / len(sizes) < 6144
 

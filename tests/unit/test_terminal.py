@@ -61,9 +61,8 @@ def test_lines_answers_share_the_width_of_the_longest():
     ("seconds", "shown"), [((720, 86400), "all 10"), ((720, 86401), "1 of 10"), ((90000, 1e6), "")]
 )
 def test_next_command_takes_at_most_a_day(seconds, shown):
-    outlook = [
-        {"seconds": s, "left": {"t": n}} for s, n in zip((0, *seconds), (10, 9, 0), strict=True)
-    ]
+    pairs = zip((0, *seconds), (10, 9, 0), strict=True)
+    outlook = [{"seconds": s, "left": {"t": n}} for s, n in pairs]
     text = " ".join(lines([summary(packing(), account={**ACCOUNT, "outlook": outlook})]))
     assert (f"decide {shown}" in " ".join(text.split())) if shown else "more decide" not in text
 
@@ -72,29 +71,18 @@ def test_next_command_takes_at_most_a_day(seconds, shown):
     ("more", "arguments", "command"),
     [
         # 100 s for each round of all cells; 7 of 10 can be decided within a day.
-        (
-            [1, 3, 3, 4, 7, 7, 395, 895],
-            "",
-            "make report STUDY=fsfs ARGS='--config rounds=12': 12 min more decide 6",
-        ),
-        (
-            [1, 895],
-            "-n",
-            "make report STUDY=fsfs ARGS='-n --config rounds=6': 2 min more decide 1 of 10",
-        ),
+        ([1, 3, 3, 4, 7, 7, 395, 895], "", "'--config rounds=12': 12 min more decide 6"),
+        ([1, 895], "-n", "'-n --config rounds=6': 2 min more decide 1 of 10"),
         ([895], "", ""),
         ([], "", ""),
-        (
-            [1],
-            "--config a=2",
-            "make report STUDY=fsfs ARGS='--config a=2 --config rounds=6': 2 min",
-        ),
+        ([1], "--config a=2", "'--config a=2 --config rounds=6': 2 min"),
     ],
 )
 def test_next_command_of_a_session_with_rounds_has_more_rounds(more, arguments, command):
     blocks = [{"rounds": 5, "seconds": 400.0}, {"rounds": 5, "seconds": 100.0}]
     account = {**ACCOUNT, "minutes": None, "more_rounds": more, "blocks": blocks}
     text = " ".join(" ".join(lines([summary(account=account)], {"ARGS": arguments})).split())
+    command = f"make report STUDY=fsfs ARGS={command}" if command else ""
     assert (command in text) if command else "more decide" not in text
 
 
