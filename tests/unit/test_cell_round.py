@@ -39,18 +39,16 @@ def test_discarded_run_is_stored_per_command_and_copy(recipe):
         assert other.read() is None
 
 
-def test_discarded_run_of_recreated_copy_is_unknown(recipe, tmp_path):
-    cache_of(recipe).write(READ_BYTES)
-    (tmp_path / "copy1").rename(tmp_path / "old")
-    (tmp_path / "copy1").mkdir()
-    assert cache_of(recipe).read() is None
-
-
-def test_discarded_run_truncated_file_is_ignored(recipe):
+def test_discarded_run_of_recreated_copy_or_truncated_file_is_unknown(recipe, tmp_path):
     cache = cache_of(recipe)
     cache.write(READ_BYTES)
     cache.file.write_bytes(b"")
     assert cache.read() is None
+    cache.write(READ_BYTES)
+    assert cache.read() == READ_BYTES
+    (tmp_path / "copy1").rename(tmp_path / "old")
+    (tmp_path / "copy1").mkdir()
+    assert cache_of(recipe).read() is None
 
 
 def test_discarded_run_expires_unless_renewed(recipe):

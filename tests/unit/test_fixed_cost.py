@@ -66,24 +66,20 @@ def test_with_fixed_cost_relates_the_median_to_the_same_command_on_an_empty_repo
     assert set(frame["repo"]) == {"ruby"}
 
 
-def test_with_fixed_cost_counts_delayed_acknowledgements():
-    frame = measured(runs("ruby", 0.1, delayed_acks=1), runs("empty", 0.02, delayed_acks=0))
-    assert frame["fixed_share"].unique() == pytest.approx([0.6])
-    both = measured(runs("ruby", 0.1, delayed_acks=1), runs("empty", 0.06, delayed_acks=1))
-    assert both["fixed_share"].unique() == pytest.approx([0.6])
-
-
 @pytest.mark.parametrize(
-    ("columns", "share"),
+    ("elapsed", "columns", "empty", "share"),
     [
-        ({"user_s": 0.5, "system_s": 0.3, "server_cpu_s": 0.2}, 0.1),
-        ({"user_s": 0.5, "busy_s": 0.98, "cores": 1}, 0.12),
-        ({"user_s": 0.5, "busy_s": 0.98, "cores": 2}, 0.5),
+        (0.1, {"delayed_acks": 1}, {"elapsed_s": 0.02, "delayed_acks": 0}, 0.6),
+        (0.1, {"delayed_acks": 1}, {"elapsed_s": 0.06, "delayed_acks": 1}, 0.6),
+        # A busy client does not wait for them.
+        (1.0, {"user_s": 0.5, "system_s": 0.3, "server_cpu_s": 0.2}, {}, 0.1),
+        (1.0, {"user_s": 0.5, "busy_s": 0.98, "cores": 1}, {}, 0.12),
+        (1.0, {"user_s": 0.5, "busy_s": 0.98, "cores": 2}, {}, 0.5),
     ],
 )
-def test_with_fixed_cost_counts_late_acknowledgements_of_a_busy_client_as_no_wait(columns, share):
-    late = [row | columns for row in runs("ruby", 1.0, delayed_acks=10)]
-    frame = measured(late, runs("empty", 0.1, delayed_acks=0))
+def test_with_fixed_cost_counts_waits_for_delayed_acknowledgements(elapsed, columns, empty, share):
+    late = [row | columns for row in runs("ruby", elapsed, delayed_acks=10)]
+    frame = measured(late, [row | empty for row in runs("empty", 0.1, delayed_acks=0)])
     assert frame["fixed_share"].unique() == pytest.approx([share])
 
 

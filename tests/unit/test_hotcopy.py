@@ -78,6 +78,16 @@ def states(path):
     return {str(f): (s.st_mode, s.st_ctime_ns) for f in path.rglob("*") if (s := os.lstat(f))}
 
 
+def copied(original, into):
+    """Copy a repository. It is unchanged, and its revisions and layout are equal in the sound copy."""
+    before = states(original)
+    copy, notes = hotcopy(original, into)
+    assert states(original) == before
+    assert content(copy) == content(original) and fsfs.list_files(copy)
+    run("svnadmin", "verify", "-q", copy)
+    return copy, notes
+
+
 @pytest.mark.parametrize(
     ("fmt", "pack_at", "packing"),
     [
@@ -88,18 +98,14 @@ def states(path):
 )
 def test_hotcopy_keeps_every_byte_of_revisions_and_settings(make, tmp_path, fmt, pack_at, packing):
     original = make(fmt, pack_at)
-    before = states(original)
-    copy, notes = hotcopy(original, tmp_path)
-    assert copy == tmp_path / f"as-is.{packing}" and notes == []
-    assert content(copy) == content(original) and len(content(original)) > 10
-    assert states(original) == before
+    copy, notes = copied(original, tmp_path)
+    assert copy == tmp_path / f"as-is.{packing}" and notes == [] and len(content(original)) > 10
     assert read_format(copy) == read_format(original)
     assert fsfs.mismatch(copy, "as-is", packing, 6) == ""
     shared = [path / "db" / "rep-cache.db" for path in (original, copy)]
     if shared[0].exists():
         rows = [list(sqlite3.connect(path).iterdump()) for path in shared]
         assert rows[0] == rows[1] and any("INSERT" in row for row in rows[0])
-    run("svnadmin", "verify", "-q", copy)
 
 
 @pytest.mark.parametrize(("fmt", "packed"), [("f3", False), ("f6", True), ("f8", False)])
@@ -142,11 +148,9 @@ def test_hotcopy_has_no_hooks_passwords_and_transactions(make, tmp_path):
         (original / "hooks" / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
         (original / "hooks" / name).chmod(0o755)
     (original / "hooks" / "link").symlink_to("/etc/passwd")
-    copy, _ = hotcopy(original, tmp_path)
+    copy, _ = copied(original, tmp_path)
     assert [*(copy / "hooks").iterdir()] == [*(copy / "conf").iterdir()] == []
     assert run("svnadmin", "lstxns", copy) == "" and not canary.exists()
-    assert content(copy) == content(original)
-    assert fsfs.list_files(copy)
 
 
 def test_hotcopy_of_a_private_repository_with_a_lock_is_readable_by_all(make, tmp_path):
@@ -172,12 +176,11 @@ def test_hotcopy_leaves_out_links_that_are_not_of_subversion(make, tmp_path):
     (original / "gone").symlink_to("/nonexistent/file")
     os.mkfifo(original / "pipe")
     svn_source(original).check()
-    copy, notes = hotcopy(original, tmp_path)
-    assert notes == [] and content(copy) == content(original)
+    copy, notes = copied(original, tmp_path)
+    assert notes == []
     names = {"backup.tar", "pipe"}
     assert not [path for path in copy.rglob("*") if path.is_symlink() or path.name in names]
     assert [*(copy / "hooks").iterdir()] == [*(copy / "conf").iterdir()] == []
-    assert fsfs.list_files(copy)
     assert [path.name for path in shared.iterdir()] == ["passwd"]
 
 
@@ -186,8 +189,7 @@ def test_hotcopy_takes_links_and_odd_names(make, tmp_path):
     (tmp_path / "a link").symlink_to(original)
     source = svn_source(tmp_path / "a link").repository()
     assert source == original
-    copy, _ = hotcopy(source, tmp_path)
-    assert content(copy) == content(original)
+    copied(source, tmp_path)
 
 
 def test_hotcopy_of_a_live_repository_is_whole(make, tmp_path):
@@ -232,12 +234,8 @@ def test_hotcopy_adds_nothing_to_its_source(make, tmp_path, missing):
     original = make()
     path = original / missing
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    before = states(original)
-    copy, _ = hotcopy(original, tmp_path)
-    assert states(original) == before
-    assert content(copy) == content(original)
+    copied(original, tmp_path)
     assert [path.name for path in tmp_path.glob("as-is*")] == ["as-is.nopack"]
-    run("svnadmin", "verify", "-q", copy)
 
 
 @pytest.mark.parametrize(
