@@ -320,15 +320,9 @@ def test_evaluate_findings_greatest_is_of_means_with_joint_intervals():
     assert row["measured"] == pytest.approx(np.mean([100 * 0.4 / n for n in range(1, 6)]))
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        finding(where={}, expect={"over": "min", "at_least": 0.95}),
-        level("elapsed_s", "max", {}, at_most=1.05),
-    ],
-)
-def test_evaluate_findings_worst_of_equal_noisy_cells_is_near_their_value(check):
+def test_evaluate_findings_worst_of_equal_noisy_cells_is_near_their_value():
     """The worst of five cells that scatter by 5 % is 6 to 8 % off in each round."""
+    check = level("elapsed_s", "max", {}, at_most=1.05)
     frame = measured([1.0] * 60, [f"c{i}" for i in range(5)])
     noise = np.random.default_rng(7).normal(0, 0.05, len(frame))
     row = row_of(check, frame.assign(elapsed_s=np.exp(noise)))
