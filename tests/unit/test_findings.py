@@ -315,11 +315,11 @@ def test_evaluate_findings_greatest_is_of_means_with_joint_intervals():
     ends = [max(i.low for i in intervals), max(i.high for i in intervals)]
     expected = np.exp([np.log(ratios[1]).mean(), *ends])
     assert row[["measured", "low", "high"]].tolist() == pytest.approx(expected.tolist())
-    # The intervals of levels are those of means.
+    # The intervals of levels are those of means, and end at 0.
     cells = [[100 * 0.4 / (slower * n) for n in range(1, 6)] for slower in (2, 1)]
     tests = [stats.ttest_1samp(of, 0).confidence_interval(0.975) for of in cells]
     row = row_of(level("client_cpu_pct", "min", at_least=80), TWICE)
-    expected = [np.mean(cells[0]), min(i.low for i in tests), min(i.high for i in tests)]
+    expected = [np.mean(cells[0]), max(0.0, min(i.low for i in tests)), min(i.high for i in tests)]
     assert row[["measured", "low", "high"]].tolist() == pytest.approx(expected)
 
 
