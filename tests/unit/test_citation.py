@@ -1,13 +1,16 @@
 """The provenance of results: the code, the configuration and the command; and the citation file."""
 
 import json
+import re
+import shutil
 import subprocess
 
 import yaml
 
 from project import ROOT, needs
 from vcsbench import __version__
-from vcsbench.run.provenance import provenance, store_command
+from vcsbench.programs import joined_digest
+from vcsbench.run.provenance import how_built, provenance, store_command
 
 
 @needs("git")
@@ -48,6 +51,26 @@ def test_provenance_quotes_the_command_and_has_no_secret(tmp_path):
     assert (
         record["config_digest"] != provenance(tmp_path, {**config, "minutes": 16})["config_digest"]
     )
+
+
+@needs("gcc")
+@needs("svn")
+def test_provenance_has_what_the_programs_of_a_build_print_and_contain(tmp_path):
+    source, library = tmp_path / "a.c", tmp_path / "libsvn_a.so"
+    source.write_text("int a(void) { return 1; }\n")
+    flags = ["-shared", "-O2", "-g", "-gz=none", "-grecord-gcc-switches"]
+    subprocess.run(["gcc", *flags, "-o", str(library), str(source)], check=True)
+    program, libraries = shutil.which("svn"), [str(library)]
+    assert program
+    side = {"program": program, "places": [], "libraries": libraries}
+    build = {"name": "trunk", "client": side, "digest": joined_digest([program, *libraries])}
+    contexts = [{"build": build}, {"build": {**build, "name": "changed", "digest": "1"}}, {}]
+    (name,), (made,) = zip(*how_built(contexts).items(), strict=True)
+    assert name == "trunk" and made["compiler"].startswith("GCC: (") and "-O2" in made["flags"]
+    printed = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    assert f"compiled {made['compiled']}" in printed
+    assert re.search(r"\bAPR \d+\.\d+\.\d+, .*SQLite 3\.", made["linked"])
+    assert provenance(tmp_path, {}, contexts)["builds"] == {"trunk": made}
 
 
 def test_citation_file_has_this_version():

@@ -110,7 +110,9 @@ def test_outdated_results_are_counted_apart_and_measured_by_the_next_command():
     empty = summary(account={}, failures=failures)
     found = lines([empty], {"ARGS": "--configfile my.yaml"})
     starts = {line.split()[0]: line for line in found if not line.startswith(" ")}
-    assert starts["Failed"].endswith("1 cell: timeout") and "3 cells: its" in starts["Outdated"]
+    assert (
+        starts["Failed"].endswith("1 cell: timeout") and "3 cells: outdated" in starts["Outdated"]
+    )
     assert starts["Next"].split()[1:4] == ["make", "report", "STUDY=fsfs"]
 
 

@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, read_grid, write_frame
 from vcsbench.evidence.run_columns import read_calls
 from vcsbench.files import write_json
-from vcsbench.plan.result_state import is_intact, is_up_to_date
+from vcsbench.plan.result_state import is_intact, is_up_to_date, read_context
+from vcsbench.records import Context
 from vcsbench.run.job import job_log
 from vcsbench.run.provenance import provenance
 
@@ -25,6 +28,16 @@ def check_recipes(exports: list[str], digests: dict[str, str]) -> None:
             )
 
 
+def of_builds(frame: pd.DataFrame, exports: list[str]) -> list[Context]:
+    """Return a context for each build and its programs; [] for a study without builds."""
+    if "build" not in frame or not frame["build"].any():
+        return []
+    first = frame.drop_duplicates(["build", "client", "server"])
+    wanted = {f"{cell}/round{number}.json" for cell, number in first[["cell", "round"]].to_numpy()}
+    paths = (path for path in exports if path.split("/", 3)[3] in wanted)
+    return [read_context(Path(path).with_suffix(".context.json")) for path in paths]
+
+
 with job_log(snakemake.log[0]):
     given, params, output = snakemake.input, snakemake.params, snakemake.output
     axes, grid = read_grid(given.grid)
@@ -38,4 +51,5 @@ with job_log(snakemake.log[0]):
     write_frame(collected.failures, output.failures)
     write_frame(collected.fixed_cost, output.fixed_cost)
     # No rule depends on the configuration as a whole, so it is no param.
-    write_json(output.provenance, provenance(Path.cwd(), snakemake.config))
+    builds = of_builds(collected.measurements, exports)
+    write_json(output.provenance, provenance(Path.cwd(), snakemake.config, builds))

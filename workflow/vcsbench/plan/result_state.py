@@ -23,7 +23,7 @@ from vcsbench.storages.workdir import remove_path
 FOLDER = "results/budget"
 ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"
 # The reason of a cell-round without a result in a run that measures nothing.
-OUTDATED = "its result is of other settings, programs, or another version of vcsbench"
+OUTDATED = "outdated, measured with other settings, programs, or another version of vcsbench"
 # The digests of the files that are made of the raw data, from the end of the last run.
 DIGESTS = Path(".vcsbench", "digests.json")
 # The JSON files that a run reads, and the keys of each.

@@ -44,6 +44,11 @@ STORAGE = {
 }
 ON_NETWORK = "the server is on another machine"
 ON_ONE_MACHINE = "client and server are on one machine (loopback)"
+# Facts on a build (run.provenance), with their headings.
+MADE = {
+    **{"compiled": "Compiled", "compiler": "Compiler", "flags": "Compiler flags"},
+    **{"linked": "Linked libraries", "httpd": "httpd"},
+}
 SHORT_COMMIT = 12
 MAX_FILES = 4
 
@@ -455,6 +460,12 @@ def _build_tables(results: Results) -> Iterator[PlainTable]:
         rows = sorted(unique_values(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
         heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
         yield PlainTable("Builds", heads, rows, note=note)
+        made = results.provenance.get("builds") or {}
+        facts = [
+            [name, *(made.get(name, {}).get(fact, "not known") for fact in MADE)]
+            for name in unique_values(row[0] for row in rows)
+        ]
+        yield PlainTable("How the builds were made", ["Build", *MADE.values()], facts)
 
 
 def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[str, str]]:

@@ -5,19 +5,31 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from vcsbench import __version__
 from vcsbench.errors import without_password
 from vcsbench.external import hide_password
+from vcsbench.programs import joined_digest
 
 COMMAND, TYPED = ".vcsbench/command", "VCSBENCH_COMMAND"
 PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
+# Facts on a build: in the output of `svn --version --verbose` or `httpd -v`, and in its binaries.
+PRINTED = {
+    "compiled": r"^ *compiled (.+)",
+    "linked": r"^  - (?:using )?(.+ [\d.]+)(?: \(compiled with .*\))?$",
+    "httpd": r"^Server version: (.+)",
+}
+CONTAINED = {
+    "compiler": rb"(GCC: \([^)\0]*\) [\d.]+|clang version [\w.~+-]+)",
+    "flags": rb"GNU C\d* [\d.]+ (-[^\0]*)",
+}
 
 
 class Provenance(TypedDict):
@@ -32,6 +44,7 @@ class Provenance(TypedDict):
     command: str
     config_digest: str
     config: dict[str, object]
+    builds: dict[str, dict[str, str]]
 
 
 def store_command(root: Path, arguments: Sequence[str]) -> None:
@@ -42,7 +55,10 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
         (root / COMMAND).write_text(command, encoding="utf-8")
 
 
-def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
+def provenance(
+    root: Path, config: Mapping[str, object], contexts: Iterable[Mapping[str, Any]] = ()
+) -> Provenance:
+    """`contexts` have all builds and servers."""
     head = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
     is_tree = len(head) == 2 and Path(head[0]).resolve() == root.resolve()
     status = ("status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
@@ -59,7 +75,43 @@ def provenance(root: Path, config: Mapping[str, object]) -> Provenance:
         "command": without_password(command),
         "config_digest": hashlib.sha256(ordered.encode()).hexdigest(),
         "config": public,
+        "builds": how_built(contexts),
     }
+
+
+def how_built(contexts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return by build what its programs print and its libraries contain about their making.
+
+    The compiler and its flags are in libraries that are not stripped. Builds that changed after they were
+    measured are left out.
+    """
+    made: dict[str, dict[str, str]] = {}
+    for build in (context.get("build") or {} for context in contexts):
+        sides = [side for side in (build.get("client"), build.get("server")) if side]
+        files = [f for side in sides for f in (side["program"], *(side["libraries"] or []))]
+        if not build.get("name") or joined_digest(files) != build["digest"]:
+            continue
+        facts = made.setdefault(build["name"], {})
+        for side in sides:
+            is_svn = os.path.basename(side["program"]).startswith("svn")
+            is_client = os.path.basename(side["program"]) == "svn"
+            options = ["--version", *["--verbose"] * is_client] if is_svn else ["-v"]
+            text = _output([side["program"], *options], side["places"])
+            for name, pattern in PRINTED.items():
+                value = ", ".join(re.findall(pattern, text, re.MULTILINE))
+                if value and value not in facts.setdefault(name, value):
+                    facts[name] += f"; {side['program']}: {value}"
+        for name, contained in CONTAINED.items():
+            for content in map(Path.read_bytes, map(Path, files)):
+                if name not in facts and (part := re.search(contained, content)):
+                    facts[name] = part[1].decode(errors="replace")
+    return made
+
+
+def _output(command: Sequence[str], places: Sequence[str]) -> str:
+    # The prefix is first, then the folders of the library path.
+    path = {"LD_LIBRARY_PATH": ":".join(places[1:])} if places[1:] else {}
+    return _run(command, {**os.environ, "LC_ALL": "C.UTF-8", **path})
 
 
 def _without_passwords(config: Mapping[str, object]) -> dict[str, object]:
@@ -81,8 +133,14 @@ def _without_passwords(config: Mapping[str, object]) -> dict[str, object]:
 def _git(root: Path, *arguments: str) -> str:
     # Root may measure in the checkout of another user.
     command = ["git", "--no-optional-locks", "-c", "safe.directory=*", "-C", str(root), *arguments]
+    return _run(command)
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=60)
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=60, env=environment
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout if done.returncode == 0 else ""
