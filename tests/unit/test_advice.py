@@ -18,14 +18,9 @@ from vcsbench.advice.advise import (
     same_as_baseline,
     with_candidates,
 )
-from vcsbench.advice.cards import (
-    CardQuestion,
-    Effect,
-    card_of,
-    factors,
-    find_rule,
-)
+from vcsbench.advice.cards import CardQuestion, Effect, card_of, find_rule
 from vcsbench.advice.decision import BETTER, SMALL, cases_of, missing_values, outcome_of
+from vcsbench.advice.labels import factors
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
 AXES = ["command", "ra", "format", "packing", "cache"]

@@ -20,8 +20,9 @@ from unit.report_files import (
     results_of,
 )
 from unit.synthetic import AXES
-from vcsbench.advice.cards import Advice, Choice, Situation, factor
+from vcsbench.advice.cards import Advice, Choice, Situation
 from vcsbench.advice.decision import Case, Pair
+from vcsbench.advice.labels import factor
 from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import flag_message
@@ -34,9 +35,8 @@ from vcsbench.report.page import (
     read_entries,
     used_words,
 )
-from vcsbench.report.quality_section import quality_of
+from vcsbench.report.quality_section import details, quality_of
 from vcsbench.report.results import Results, read_records
-from vcsbench.report.table_sections import details
 
 STUDY = default_study()
 SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}

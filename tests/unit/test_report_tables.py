@@ -17,7 +17,8 @@ from vcsbench.report.grids import (
     with_numbers,
 )
 from vcsbench.report.page import build_page
-from vcsbench.report.table_sections import details, number_sentences, table_sections
+from vcsbench.report.quality_section import details, number_sentences
+from vcsbench.report.table_sections import table_sections
 
 ORDER = {
     "command": ["log", "dump"],

@@ -21,11 +21,6 @@ from vcsbench.advice.cards import (
     Choice,
     Situation,
     card_of,
-    change,
-    change_between,
-    factor,
-    factors,
-    value_label,
 )
 from vcsbench.advice.decision import (
     BETTER,
@@ -44,6 +39,7 @@ from vcsbench.advice.decision import (
     compares_times,
     missing_values,
 )
+from vcsbench.advice.labels import change, change_between, factor, factors, value_label
 from vcsbench.axes.client_server import cache_bytes
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work

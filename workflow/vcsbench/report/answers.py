@@ -11,24 +11,26 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice import decision as rule
 from vcsbench.advice.cards import (
-    PICTOGRAMS,
     ActionStep,
     Answer,
     Card,
     CardAction,
     Situation,
+    fits,
+    pair_text,
+    share_weights,
+)
+from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
+from vcsbench.advice.labels import (
+    PICTOGRAMS,
     axis_label,
     case_label,
     change_between,
     factor,
     factors,
-    fits,
-    pair_text,
     seconds,
-    share_weights,
     value_label,
 )
-from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
 from vcsbench.axes.client_server import BUILD_AXIS
 from vcsbench.evidence.flags import FLAGGED_SHARE, is_invalid
 from vcsbench.plan.grid import originals

@@ -9,7 +9,7 @@ from html import escape
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import axis_label
+from vcsbench.advice.labels import axis_label
 from vcsbench.metrics import metric_in
 from vcsbench.report.results import Results, Rows, grouped_by, values_label, varying
 

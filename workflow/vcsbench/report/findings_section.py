@@ -14,16 +14,17 @@ from statistics import mean, median
 from typing import NamedTuple, cast
 
 from vcsbench import words
-from vcsbench.advice.cards import factor, value_label
 from vcsbench.advice.decision import Row
+from vcsbench.advice.labels import factor, value_label
 from vcsbench.config.definitions import FindingDefinition
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.grids import Point
+from vcsbench.report.quality_section import metric_value, times_of
 from vcsbench.report.results import Results, Rows, grouped_by
-from vcsbench.report.table_sections import TableSection, metric_value, times_of
+from vcsbench.report.table_sections import TableSection
 from vcsbench.report.terminal import command_of, seconds_of_rounds, variables_of
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import MEDIAN

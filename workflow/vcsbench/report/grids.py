@@ -10,8 +10,8 @@ from itertools import groupby, product
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import axis_label, case_label, change, change_between, factor
 from vcsbench.advice.decision import FEW, NO_DUPLICATES, NOISY, SMALL, Row, outcome_of
+from vcsbench.advice.labels import axis_label, case_label, change, change_between, factor
 from vcsbench.evidence.flags import INVALID
 from vcsbench.evidence.same_work import OTHER, UNKNOWN
 from vcsbench.metrics import COUNT, Metric, metric_in

@@ -18,22 +18,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import PICTOGRAMS, axis_label, factor, seconds, value_label
 from vcsbench.advice.decision import Row
+from vcsbench.advice.labels import PICTOGRAMS, axis_label, factor, seconds, value_label
 from vcsbench.axes import axis_of
 from vcsbench.evidence.flags import FLAGS, flag_message
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
 from vcsbench.report.findings_section import MEANINGS, FindingView, finding_views, summary_of
-from vcsbench.report.quality_section import quality_of
+from vcsbench.report.quality_section import details, quality_of
 from vcsbench.report.results import Results, cell_names, distances_of, unique_values
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
     KEY,
     MARKS,
     PlainTable,
-    details,
     download,
     table_sections,
     title_of,

@@ -1,31 +1,43 @@
-"""The section of a page on the quality of the data."""
+"""The section of a page on the quality of the data, and the details of each number for the script."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from statistics import median
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from statistics import geometric_mean, mean, median
 
 from vcsbench import words
-from vcsbench.advice.cards import case_label, seconds
-from vcsbench.advice.decision import Row
+from vcsbench.advice.decision import EQUAL, NOISY, SMALL, Row, outcome_of
+from vcsbench.advice.labels import case_label, change, change_between, factor, seconds, value_label
+from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
-from vcsbench.metrics import DEFAULT, name_in
+from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, name_in, names
 from vcsbench.plan.grid import is_duplicate, originals
+from vcsbench.report import grids
 from vcsbench.report.answers import NEARLY_ALL
+from vcsbench.report.grids import Point
 from vcsbench.report.results import (
     Results,
     Rows,
+    cell_names,
     grouped_by,
     unique_values,
     values_in,
     values_label,
     varying,
 )
-from vcsbench.report.table_sections import PlainTable, flag_sentence, title_of
-from vcsbench.statistics.contract import RESULTS
+from vcsbench.report.table_sections import (
+    PlainTable,
+    TableSection,
+    sides_of,
+    title_of,
+)
+from vcsbench.report.terminal import configfiles_of, variables_of
+from vcsbench.statistics.contract import RESULTS, is_exact
 
 CALLS = (
     "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
@@ -37,6 +49,15 @@ FIXED_COST = (
     "Start and connection: the time of the same command on an empty repository. Each delayed acknowledgement "
     "of TCP adds up to 40 ms, in which client and server are idle. Share: of the cell's median time. "
     "Over half, the cell is too small to compare."
+)
+# Facts on a build (run.provenance), with their headings.
+MADE = {
+    **{"compiled": "Compiled", "compiler": "Compiler", "flags": "Compiler flags"},
+    **{"linked": "Linked libraries", "httpd": "httpd"},
+}
+CORRECTED = (
+    "The interval is of this number alone. The call is corrected for all comparisons of its table, "
+    "because some are far out by chance."
 )
 
 
@@ -193,3 +214,241 @@ def _fixed_cost(results: Results) -> list[tuple[str, ...]]:
         times = seconds(total - waits), seconds(waits), seconds(total), share
         rows.append((case_label(of[0], shown), *times))
     return rows
+
+
+def build_tables(results: Results) -> Iterator[PlainTable]:
+    order = [value for known in results.order.values() for value in known]
+    rank = {name: index for index, name in enumerate(order)}
+    rows: list[tuple[str, ...]] = []
+    names_of: dict[tuple[object, ...], set[str]] = {}
+    for context in results.contexts:
+        build, axes = context.get("build") or {}, context.get("axes") or {}
+        if not (name := build.get("name")):
+            continue
+        for side in ("client", "server"):
+            if program := build.get(side):
+                folders = unique_values(map(os.path.dirname, program.get("libraries") or []))
+                texts = program["program"], program["version"], ", ".join(folders) or "unknown"
+                rows.append((name, side, *texts))
+        if name in rank and build.get("digest"):
+            others = [item for item in axes.items() if item[1] != name]
+            names_of.setdefault((*others, build["digest"]), set()).add(name)
+    pairs: set[tuple[int, int]] = set()
+    for same in names_of.values():
+        first, *later = sorted(rank[name] for name in same)
+        pairs.update((first, other) for other in later)
+    text = "{} ran the same binaries as {} (A/A test): their difference is noise."
+    note = " ".join(text.format(order[other], order[first]) for first, other in sorted(pairs))
+    if rows:
+        rows = sorted(unique_values(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
+        heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
+        yield PlainTable("Builds", heads, rows, note=note)
+        made = results.provenance.get("builds") or {}
+        facts = [
+            [name, *(made.get(name, {}).get(fact, "not known") for fact in MADE)]
+            for name in unique_values(row[0] for row in rows)
+        ]
+        yield PlainTable("How the builds were made", ["Build", *MADE.values()], facts)
+
+
+# Details of numbers
+
+
+def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
+    """Return the details of all numbers, for JSON.
+
+    `runs` has a list per column (round, flags, and each metric of a table). A cell has its first run and
+    its number of runs in these lists. `tables` has by anchor the numbers by their axis values.
+    """
+    given = variables_of(results.provenance.get("command", ""))
+    names_ = cell_names(results)
+    of_cells = grouped_by(originals(results.measurements), lambda row: row["cell"])
+    runs = [run for rows in of_cells.values() for run in rows]
+    metrics = {m.name: m for s in sections for m in [metric_in(results.study.tables[s.name])]}
+    counted = [
+        m for m in map(metric_of, names()) if m.exact and any(metric_value(m, r) for r in runs)
+    ]
+    cells: dict[str, Row] = {}
+    start = 0
+    for cell, rows in of_cells.items():
+        values = [[metric_value(metric, run) for run in rows] for metric in counted]
+        cells[cell] = {
+            "words": names_.get(cell, cell),
+            "spent": [_short(value) for value in times_of(rows)],
+            "counted": [_short(_median(value)) for value in values],
+            "evidence": evidence_sentences(rows, results.thresholds),
+            "rounds": len({run["round"] for run in rows}),
+            "runs": [start, len(rows)],
+        }
+        start += len(rows)
+    columns = {name: [_short(metric_value(m, run)) for run in runs] for name, m in metrics.items()}
+    flags = [run["flags"] for run in runs]
+    return {
+        "of": {
+            "own": results.own_repository,
+            "tree": given.get("TREE", ""),
+            "study": results.study.name,
+            "args": (arguments := given.get("ARGS", "")),
+            "files": configfiles_of(arguments),
+        },
+        "counted": {metric.title: metric.unit for metric in counted},
+        "cells": cells,
+        "runs": {"round": [int(run["round"]) for run in runs], "flags": flags, **columns},
+        "tables": {s.anchor: _numbers_of(s, results.study.tables[s.name]) for s in sections},
+    }
+
+
+def metric_value(metric: Metric, run: Row) -> float | None:
+    if not all(words.is_number(run.get(name)) for name in metric.needs):
+        return None
+    try:
+        value = metric.value({name: part(run) for name, part in metric.parts.items()})
+    except ZeroDivisionError:
+        return None
+    return float(value) if words.is_number(value) else None
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _short(value: float | None) -> float | None:
+    return float(f"{value:.4g}") if words.is_number(value) else None
+
+
+def _numbers_of(section: TableSection, definition: Row) -> Row:
+    metric, numbers = metric_in(definition), {}
+    unit = "%" if section.compares else metric.unit
+    for pair in section.pairs:
+        published = {
+            tuple(point.keys.items()): f"{point.text} {unit}"
+            for point in (pair.published.points if pair.published else [])
+            if point.kind == "published"
+        }
+        for point in pair.measured.points if pair.measured else []:
+            if point.row is not None and point.cells and not definition.get("by"):
+                numbers["/".join(map(str, values_in(point.keys, section.axes)))] = {
+                    "cells": point.cells,
+                    # A change in words has its unit.
+                    "text": point.text if point.text[-1:].isalpha() else f"{point.text} {unit}",
+                    "sentences": number_sentences(point, definition),
+                    "published": published.get(tuple(point.keys.items()), ""),
+                }
+    return {
+        "name": section.title,
+        "metric": metric.name,
+        "title": metric.title,
+        "unit": metric.unit,
+        "compares": section.compares,
+        "compared": section.compared,
+        "baseline": section.baseline,
+        "numbers": numbers,
+    }
+
+
+def number_sentences(point: Point, definition: Row) -> list[str]:
+    row, metric = point.row or {}, metric_in(definition)
+    rounds = words.count_of(int(row["n"] or 0), "round")
+    if not definition.get("compare"):
+        reduction = definition.get("reduce", "median")
+        return [f"{words.with_unit(row['value'], metric.unit)}, the {reduction} over {rounds}."]
+    candidate = value_label(definition["compare"]["axis"], row["candidate"])
+    quotient = f"{metric.quantity} {sides_of(definition)[0]} ÷ {metric.quantity} {candidate}"
+    ratio = 1 + (point.value or 0.0) / 100
+    changes, outcome = grids.change_words(metric), outcome_of(row)
+    text, number = f"{candidate}: {change(ratio, changes)}", words.significant(ratio)
+    if not grids.has_interval(row):
+        return [f"{text}, over {rounds}; too few for an interval. {quotient} = {number}."]
+    calls = [f"{candidate} {metric.words.verb}{row.get('call')}."]
+    if outcome in (EQUAL, SMALL, *grids.UNDECIDED):
+        undecided = "undecided: " if outcome in grids.UNDECIDED else ""
+        calls = [f"{undecided}{outcome}.".capitalize()]
+    if is_exact(row):
+        return [f"{text}, exact: all {rounds} count the same. {quotient} = {number}.", *calls]
+    interval = change_between(row["low"], row["high"], changes)
+    sentences = [
+        f"{text} (95 % interval {interval}), over {rounds}. {quotient} = {number}.",
+        *calls,
+    ]
+    if outcome == NOISY and not row["low"] <= 1 <= row["high"]:
+        sentences.append(CORRECTED)
+    if words.is_number(row.get("detectable")):
+        sentences.append(f"The smallest detectable difference is {factor(row['detectable'])}.")
+    return sentences
+
+
+def evidence_sentences(runs: Rows, thresholds: Row) -> list[str]:
+    ways = unique_values(filter(None, (run.get("cache_cleared_by") for run in runs)))
+    by = f"The caches were cleared before a run, by {words.enumeration(ways)}."
+    sentences = [by if ways else "No cache was cleared before a run."]
+    shares = [
+        f"{_between(numbers, _percentage)} {when} a run"
+        for when in ("before", "after")
+        if (numbers := _column(runs, f"resident_{when}"))
+    ]
+    if shares:
+        sentences.append(f"Share of its files in memory: {', '.join(shares)}.")
+    if read := _column(runs, "device_bytes"):
+        size = _between(read, words.size)
+        sentences.append(f"Client and server read {size} from devices in a run.")
+    if ages := _column(runs, "server_age_s"):
+        same = {run.get("server_same") for run in runs} == {"True"}
+        after = "; after each run it was the same process" if same else ""
+        age = _between(ages, words.significant)
+        sentences.append(f"The server was {age} s old when a run began{after}.")
+        if late := sum(number > 0 for number in _column(runs, "delayed_acks")):
+            of = f"In {late} of {words.count_of(len(runs), 'run')}"
+            sentences.append(f"{of} TCP delayed an acknowledgement by 40 ms.")
+    flags = [flag for run in runs for flag in run["flags"].split()]
+    for flag in unique_values(flags):
+        meaning = flag_sentence(flag, thresholds)
+        sentences.append(f"{flag}, {words.count_of(flags.count(flag), 'run')}: {meaning}")
+    return sentences
+
+
+def flag_sentence(flag: str, thresholds: Row) -> str:
+    """Return the explanation of a flag, with the values of the thresholds that it names."""
+    text = FLAGS[flag].sentence.strip() if flag in FLAGS else "This flag has no explanation."
+    values = {**Thresholds().model_dump(), **thresholds}
+    for name in re.findall(r"`(\w+)`", text):
+        text = text.replace(f"`{name}`", f"{name} ({values[name]})" if name in values else name)
+    return text.replace("`", "")
+
+
+def _column(runs: Rows, column: str) -> list[float]:
+    values = (run.get(column) for run in runs)
+    return [float(value) for value in values if value not in (None, "")]
+
+
+def _between(numbers: Sequence[float], written: Callable[[float], str]) -> str:
+    return " to ".join(unique_values(map(written, (min(numbers), max(numbers)))))
+
+
+def _percentage(share: float) -> str:
+    return f"{words.significant(100 * share, 2)} %"
+
+
+def times_of(rows: Rows) -> list[float | None]:
+    """Return the median of elapsed seconds over rounds, their geometric mean as in cards, and the medians
+    of client, server and waiting seconds; None if unknown.
+
+    Waiting is the time that neither client nor server computed, below 0 if both computed at once.
+    """
+    valid = (r for r in rows if (r["elapsed_s"] or 0) > 0 and not is_invalid(r["flags"]))
+    rounds = grouped_by(valid, lambda row: row["round"])
+    if not rounds:
+        return []
+    parts: list[tuple[float, float | None, float | None]] = []
+    for runs in rounds.values():
+        cpu = [_column([run], "user_s") + _column([run], "system_s") for run in runs]
+        client = [sum(pair) for pair in cpu if len(pair) == 2]
+        server = _column(runs, "server_cpu_s")
+        elapsed = median(_column(runs, "elapsed_s"))
+        parts.append((elapsed, mean(client) if client else None, mean(server) if server else None))
+    elapsed_s, client_s, server_s = map(_median, zip(*parts, strict=True))
+    waiting_s = None
+    if elapsed_s is not None and client_s is not None:
+        waiting_s = elapsed_s - client_s - (server_s or 0.0)
+    mean_s = geometric_mean(geometric_mean(_column(of, "elapsed_s")) for of in rounds.values())
+    return [elapsed_s, mean_s, client_s, server_s, waiting_s]

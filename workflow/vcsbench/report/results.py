@@ -12,8 +12,9 @@ from typing import Any, TypeVar, cast
 from pydantic import ValidationError
 
 from vcsbench import words
-from vcsbench.advice.cards import ADVICE, Advice, case_label, value_label
+from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.advice.decision import Row
+from vcsbench.advice.labels import case_label, value_label
 from vcsbench.axes import resolved_tables
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.definitions import FindingDefinition, Glossary, load_glossary

@@ -5,7 +5,6 @@ A part that a context lacks is left out.
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +13,12 @@ from datetime import datetime
 from pathlib import PurePath
 
 from vcsbench import words
-from vcsbench.advice.cards import value_label
 from vcsbench.advice.decision import Row
+from vcsbench.advice.labels import value_label
 from vcsbench.config.study import Study
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.plan.result_state import block_name
+from vcsbench.report.quality_section import build_tables
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in
 from vcsbench.report.table_sections import PlainTable
 
@@ -44,11 +44,6 @@ STORAGE = {
 }
 ON_NETWORK = "the server is on another machine"
 ON_ONE_MACHINE = "client and server are on one machine (loopback)"
-# Facts on a build (run.provenance), with their headings.
-MADE = {
-    **{"compiled": "Compiled", "compiler": "Compiler", "flags": "Compiler flags"},
-    **{"linked": "Linked libraries", "httpd": "httpd"},
-}
 SHORT_COMMIT = 12
 MAX_FILES = 4
 
@@ -117,7 +112,7 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
     return Setup(
         facts=facts if contexts else {},
         commands=[(n, a, distances.get(n, ())) for n, a in _commands(contexts, study)],
-        tables=[*_fact_tables(contexts, study), *_build_tables(results)],
+        tables=[*_fact_tables(contexts, study), *build_tables(results)],
         configurations=_configurations(contexts, study),
         conditions={
             "Repositories": ", ".join(_sizes(contexts, study, scales)),
@@ -431,41 +426,6 @@ def _storage_labels(contexts: Rows) -> list[str]:
         for storage, host in ((c.get("storage"), c.get("host") or {}) for c in contexts)
         if storage and ((kind := storage_label(storage, host)) or storage.get("filesystem"))
     )
-
-
-def _build_tables(results: Results) -> Iterator[PlainTable]:
-    order = [value for known in results.order.values() for value in known]
-    rank = {name: index for index, name in enumerate(order)}
-    rows: list[tuple[str, ...]] = []
-    names_of: dict[tuple[object, ...], set[str]] = {}
-    for context in results.contexts:
-        build, axes = context.get("build") or {}, context.get("axes") or {}
-        if not (name := build.get("name")):
-            continue
-        for side in ("client", "server"):
-            if program := build.get(side):
-                folders = unique_values(map(os.path.dirname, program.get("libraries") or []))
-                texts = program["program"], program["version"], ", ".join(folders) or "unknown"
-                rows.append((name, side, *texts))
-        if name in rank and build.get("digest"):
-            others = [item for item in axes.items() if item[1] != name]
-            names_of.setdefault((*others, build["digest"]), set()).add(name)
-    pairs: set[tuple[int, int]] = set()
-    for names in names_of.values():
-        first, *later = sorted(rank[name] for name in names)
-        pairs.update((first, other) for other in later)
-    text = "{} ran the same binaries as {} (A/A test): their difference is noise."
-    note = " ".join(text.format(order[other], order[first]) for first, other in sorted(pairs))
-    if rows:
-        rows = sorted(unique_values(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
-        heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
-        yield PlainTable("Builds", heads, rows, note=note)
-        made = results.provenance.get("builds") or {}
-        facts = [
-            [name, *(made.get(name, {}).get(fact, "not known") for fact in MADE)]
-            for name in unique_values(row[0] for row in rows)
-        ]
-        yield PlainTable("How the builds were made", ["Build", *MADE.values()], facts)
 
 
 def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -28,10 +29,20 @@ from vcsbench.sources.base import (
 )
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource
-from vcsbench.sources.git_repository import list_folders, list_objects, work_tree_above
-from vcsbench.sources.git_source import GitSource
+from vcsbench.sources.git_repository import (
+    list_folders,
+    list_objects,
+    open_repository,
+    work_tree_above,
+)
+from vcsbench.sources.git_source import GitSource, write_tree
 from vcsbench.sources.svn_source import SvnSource, SvnUrlSource
-from vcsbench.sources.tree_source import ArchiveSource, DirectorySource, has_closed_entry
+from vcsbench.sources.tree_source import (
+    ArchiveSource,
+    DirectorySource,
+    extract_tree,
+    has_closed_entry,
+)
 
 KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     "generated": GeneratedSource,
@@ -188,3 +199,20 @@ def restore_urls(repositories: dict[str, Any]) -> None:
             )
         shown = {key: value for key, value in definition.items() if key != HIDDEN}
         repositories[name] = {**shown, "url": urls[name]}
+
+
+def main(kind: str, source: str, folder: str, last: str) -> None:
+    """Write the youngest tree of a source to a new folder, and print notes on changes and omissions.
+
+    Subjects call it in a process (subjects/tree.py). `last` is the commit of a git repository, for other
+    sources a temporary folder.
+    """
+    try:
+        if kind == "git":
+            with open_repository(Path(source)) as repository:
+                notes = write_tree(repository, last, Path(folder))
+        else:
+            notes = extract_tree(kind, Path(source), Path(folder), Path(last))
+        print("\n".join(notes))
+    except (UserError, OSError) as error:
+        sys.exit(str(error))

@@ -283,8 +283,9 @@ def checkout_head(head: Head, path: Path, temporary: Path, svn: str) -> list[str
         return []
     last = head["commit"] if kind == "git" else str(temporary)
     # In a process, so that a change of the code of sources makes no result stale.
+    program = "import sys; from vcsbench import sources; sources.main(*sys.argv[1:])"
     done = subprocess.run(
-        [sys.executable, "-m", "vcsbench.sources", kind, head["path"], str(path), last],
+        [sys.executable, "-c", program, kind, head["path"], str(path), last],
         env={**os.environ, "PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,

@@ -1,0 +1,122 @@
+"""Labels for readers: of axes, values, cells and factors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vcsbench.advice.decision import Where
+
+AXES = {
+    "ra": "access",
+    "repo": "repository",
+    "config": "settings",
+    "filesystem": "file system",
+    "strategy": "method",
+    "sqlite_locking": "SQLite locking",
+    "wire_compression": "compression",
+    "network_delay": "network delay",
+}
+VALUES = {
+    "format": {"f6-today": "f6 with today's settings"},
+    "packing": {"pack": "packed", "nopack": "not packed"},
+    "config": {
+        "slow": "default settings",
+        "default": "default settings",
+        "medium": "256 MB cache",
+        "fast": "tuned settings",
+        "tuned": "tuned settings",
+        "cache-256": "256 MB cache",
+        "cache-1024": "1024 MB cache",
+        "revprops": "revision property cache",
+        "block-read": "block read",
+        "no-compression": "no compression",
+        "forking": "forking server",
+        "threaded": "1024 MB cache",
+    },
+    "cache": {
+        "cold": "cold",
+        "hot": "caches warm",
+        "hot-os": "OS cache warm",
+        "hot-svn": "server cache warm",
+    },
+    "sqlite_locking": {"default": "default locking", "exclusive": "exclusive locking"},
+    "reflink": {"on": "reflinks on", "off": "reflinks off"},
+    "pristines": {"stored": "pristines stored", "none": "no pristines"},
+    "wire_compression": {"on": "compression on", "off": "compression off"},
+    "network_delay": {"0": "no delay"},
+}
+# A square is a cache: empty, half full (the OS cache), full (the server's cache, too).
+PICTOGRAMS = {"cold": "□", "hot": "■", "hot-os": "◧", "hot-svn": "■"}
+_PERCENT_BELOW = 1.195
+# In a range that ends with a factor: `1.1x to 1.6x`, `3.0 % to 1.6x`.
+_TIMES_FROM = 1.05
+
+
+def axis_label(axis: str) -> str:
+    return AXES.get(axis, axis.replace("_", " "))
+
+
+def value_label(axis: str, value: str) -> str:
+    if axis == "format" and "-to-" in value:
+        return value.replace("-to-", " upgraded to ")
+    if value in ("on", "off") and value not in VALUES.get(axis, {}):
+        return f"{axis_label(axis)} {value}"
+    return VALUES.get(axis, {}).get(value, value)
+
+
+def case_label(where: Where, shown: Sequence[str]) -> str:
+    """Return, for example, `export over svn, OS cache warm (f7, packed)`, with the values of `shown` axes."""
+    command, cache, ra = (where.get(axis, "") for axis in ("command", "cache", "ra"))
+    head = [f"{'cold ' if cache == 'cold' else ''}{command}".strip()]
+    if ra and "ra" in shown:
+        head[0] = f"{head[0]} over {ra}".strip()
+    if cache and cache != "cold":
+        head.append(
+            "caches warm" if (ra, cache) == ("file", "hot-svn") else value_label("cache", cache)
+        )
+    rest = [a for a in shown if a not in ("command", "cache", "ra") and where.get(a)]
+    others = ", ".join(value_label(axis, where[axis]) for axis in rest)
+    text = ", ".join(filter(None, head))
+    return f"{text} ({others})" if text and others else text or others or "all cases"
+
+
+def group_label(where: Where) -> str:
+    """Return the name that cells with the same command and temperature share: `cold log`."""
+    cache = where.get("cache", "")
+    temperature = "" if not cache else "cold " if cache == "cold" else "warm "
+    return f"{temperature}{where.get('command', '')}".strip()
+
+
+def factor(ratio: float) -> str:
+    """Return a factor of at least 1 as `5.7 %`, `12 %`, `2.9x` or `12x`, like in tables."""
+    percent = 100 * (ratio - 1)
+    if ratio < _PERCENT_BELOW:
+        return f"{percent:.{1 if percent < 9.95 else 0}f} %"
+    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
+
+
+def factors(ratios: Sequence[float]) -> str:
+    low, high = factor(min(ratios)), factor(max(ratios))
+    if high.endswith("%"):
+        low = low.removesuffix(" %") if low != high else low
+    elif low.endswith("%") and min(ratios) >= _TIMES_FROM:
+        low = f"{min(ratios):.1f}x"
+    return high if low == high else f"{low} to {high}"
+
+
+def change(ratio: float, words: tuple[str, str] = ("faster", "slower")) -> str:
+    """Return a ratio baseline / candidate as the candidate's change: `5.7 % slower`, `2.4x faster`."""
+    if ratio <= 0:
+        return f"infinitely {words[1]}"
+    return f"{factor(max(ratio, 1 / ratio))} {words[ratio < 1]}"
+
+
+def change_between(low: float, high: float, words: tuple[str, str] = ("faster", "slower")) -> str:
+    """Return an interval of ratios: `3.0 to 8.3 % slower`, `2.0 % slower to 4.0 % faster`."""
+    if (low < 1) == (high < 1):
+        return f"{factors([max(v, 1 / v) for v in (low, high)])} {words[low < 1]}"
+    return f"{change(low, words)} to {change(high, words)}"
+
+
+def seconds(value: float) -> str:
+    return f"{value:.{3 if value < 0.0995 else 2 if value < 9.95 else 1}f} s"
