@@ -1,5 +1,6 @@
 """The command-line tool: values reach Snakemake byte for byte; locks, leftover processes and exit codes."""
 
+import errno
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import pytest
 from fakes import Fakes
 from project import ODD_FILES, ROOT, fill, mounted, wait_for, write_program
 from vcsbench import processes
+from vcsbench.errors import REMEDIES
 from vcsbench.run.workflow import WRITTEN
 
 # Records its arguments and the options of the run. With `work` it starts a job that outlives it and waits
@@ -332,6 +334,14 @@ def test_vcsbench_limit_on_file_sizes_leaves_no_cut_bytecode(tmp_path, kib):
         assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
 
 
+def test_run_with_a_low_limit_on_file_sizes_is_refused(checkout):
+    limited = ["bash", "-c", 'ulimit -f 1000; exec "$@"', "-"]
+    done = checkout.fakes.run(*limited, checkout.folder / "vcsbench", "run")
+    assert (done.returncode, checkout.calls()) == (1, [])
+    assert done.stderr.startswith(f"{checkout.folder}: files may have at most 1000 KiB here, ")
+    assert done.stderr.endswith(f". {REMEDIES[errno.EFBIG]}, and run again.\n")
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
 def test_vcsbench_on_full_disk_leaves_no_cut_bytecode(tmp_path):
     with mounted(tmp_path / "disk", "size=8m") as disk:
@@ -346,17 +356,20 @@ def test_vcsbench_on_full_disk_leaves_no_cut_bytecode(tmp_path):
             hog.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "loop"])
-@pytest.mark.parametrize("name", ["metadata", "metadata/@b/a", "locks/0.input.lock", "log/a"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("metadata/@b/a", kind) for kind in ("pipe", "socket", "device")),
+        *(("metadata", kind) for kind in ("pipe", "loop")),
+    ],
+)
 def test_run_odd_entry_of_snakemake_is_refused(checkout, name, kind):
     path = checkout.folder / ".snakemake" / name
     path.parent.mkdir(parents=True)
     ODD_FILES[kind](path)
     done = checkout.run()
     assert (done.returncode, checkout.calls()) == (1, [])
-    assert (
-        done.stderr == f"{path}: this is neither a file nor a folder. Remove it, and run again.\n"
-    )
+    assert done.stderr == f"{path}: Snakemake cannot use this. Remove it, and run again.\n"
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -15,7 +15,7 @@ from vcsbench.external import (
     printable,
     read_bytes,
 )
-from vcsbench.files import read_json
+from vcsbench.files import read_json, write_bytes
 
 
 @pytest.mark.parametrize(
@@ -141,6 +141,16 @@ def test_without_password_keeps_all_but_user_and_password(text, safe):
 )
 def test_hide_password_hides_any_characters(url, safe):
     assert hide_password(url) == safe
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("target")])
+def test_write_bytes_follows_no_pipe_or_link_at_its_temporary_name(tmp_path, make):
+    make(tmp_path / ".file.new")
+    with pytest.raises(OSError, match=r"/\.file\.new'$"):
+        write_bytes(tmp_path / "file", b"content")
+    assert list(tmp_path.iterdir()) == []
+    write_bytes(tmp_path / "file", b"content")
+    assert (tmp_path / "file").read_bytes() == b"content"
 
 
 @pytest.mark.parametrize(

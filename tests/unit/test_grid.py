@@ -55,12 +55,28 @@ def test_make_grid_overlapping_parts_and_exclude():
         ({"cache": "warm"}, "'warm' has no definition; config/studies/fsfs-san-2014.yaml has cold"),
         ({"config": "turbo"}, "'turbo' has no definition; config/servers has"),
         ({"repo": "kde"}, "'kde' has no definition; `repositories` has ruby"),
+        ({"repo": ["ruby"] * 99_000}, "include[0].repo`: '['ruby', "),
     ],
 )
 def test_make_grid_undefined_value_is_user_error(part, expected):
     with pytest.raises(UserError) as caught:
         cells(part)
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("repositories", "rounds", "expected"),
+    [
+        (5000, 1, r"include\[0\]`: has 120,000 combinations of values\."),
+        (10, 10_000, r"`rounds`: [0-9,]+ cell-rounds are too many to plan\."),
+    ],
+)
+def test_grid_that_no_run_can_plan_is_refused(repositories, rounds, expected):
+    ruby = {"source": "generated", "profile": "ruby", "scale": 0.01, "seed": 1}
+    over = {"repositories": {f"r{n}": ruby for n in range(repositories)}, "rounds": rounds}
+    grid = {STUDY: {"include": [{**LOG, "packing": ["nopack", "pack"]}]}}
+    with pytest.raises(UserError, match=expected):
+        Project({**read_yaml(DEFAULT), **over, "grid": grid}, ROOT, [DEFAULT])
 
 
 # Duplicates

@@ -28,6 +28,7 @@ REMEDIES = {
     errno.EFBIG: "Raise the limit on the size of files (ulimit -f)",
     errno.EMFILE: "Raise the limit on open files (ulimit -n)",
     errno.ENOMEM: "Free some memory",
+    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "Move the file elsewhere that is in the way"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _PERMISSIONS),
 }
 

@@ -43,7 +43,7 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     path = Path(path)
     new = path.with_name(f".{path.name}.new")
     try:
-        with new.open("wb") as file:
+        with open(new, "wb", opener=_open_new) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -57,6 +57,11 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _open_new(path: str, flags: int) -> int:
+    # Somebody may have put a link or a pipe there.
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
 
 
 def write_text(path: str | Path, text: str) -> None:

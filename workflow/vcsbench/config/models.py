@@ -5,6 +5,8 @@ config/README.md is generated from these models.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -18,7 +20,7 @@ from pydantic import (
 
 from vcsbench.metrics import names as metric_names
 
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound=Hashable)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 MOST_MINUTES = 365 * 24 * 60
 LARGEST = 1e9
@@ -46,9 +48,9 @@ def key(default: object = ..., was: str = "", **rules: Any) -> Any:
 
 
 def unique(values: list[Item]) -> list[Item]:
-    for number, value in enumerate(values):
-        if value in values[:number]:
-            raise ValueError(f"has {value!r} twice")
+    if len(set(values)) < len(values):
+        twice, _ = Counter(values).most_common(1)[0]
+        raise ValueError(f"has {twice!r} twice")
     return values
 
 
@@ -78,7 +80,7 @@ Weight = Annotated[float, Field(gt=0, le=LARGEST)]
 Percentage = Annotated[float, Field(gt=0, le=1000)]
 # An axis that does not apply has "".
 Value = Annotated[str, StringConstraints(max_length=200)]
-Values = Annotated[list[Value], Field(min_length=1)]
+Values = Annotated[list[Value], Field(min_length=1), AfterValidator(unique)]
 Part = dict[str, Value | Values]
 Where = Annotated[dict[str, Value], Field(min_length=1)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ from vcsbench.config.study import Command, Study
 # A duplicate has its original's path with this suffix. Tables use originals only; the difference of the two
 # is systematic noise.
 DUPLICATE = "~2"
+# The published studies have up to 1,620.
+MOST_CELLS = 50_000
 
 REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS = "repo", "cache", "format", "packing"
 # Fixed cost does not depend on the storage of a repository and on the contents of memory.
@@ -88,7 +91,11 @@ def _points(
         for kind in ("include", "exclude")
     )
     points = []
-    for part in include:
+    for index, part in enumerate(include):
+        number = math.prod(len(part.get(axis, values[axis])) for axis in values)
+        if number > MOST_CELLS:
+            text = f"has {number:,} combinations of values. Name values of more axes: at most {MOST_CELLS:,}."
+            raise env.config.error(["grid", study.name, "include", index], text)
         for combination in product(*(part.get(axis, values[axis]) for axis in values)):
             axes = dict(zip(values, combination, strict=True))
             if any(all(axes[a] in allowed for a, allowed in out.items()) for out in exclude):

@@ -21,6 +21,8 @@ from vcsbench.records import Recipe, RepositoryPart
 
 Blocks = Mapping[tuple[str, ...], Sequence[CellSpec]]
 Block = tuple[str, str]
+# Snakemake takes about 1 ms and 10 KiB for each.
+MOST_CELL_ROUNDS = 100_000
 
 
 class Plan:
@@ -37,6 +39,13 @@ class Plan:
             for name, study in self.config.studies.items()
         }
         self.cells = [cell for grid in self.grids.values() for cell in grid if not cell.skip]
+        number = len(self.cells) * (self.config.settings.rounds or 1)
+        if number > MOST_CELL_ROUNDS:
+            key = "rounds" if self.config.settings.rounds else "grid"
+            text = (
+                f"{number:,} cell-rounds are too many to plan. Make at most {MOST_CELL_ROUNDS:,}."
+            )
+            raise self.config.error([key], text)
         self.by_path = {(cell.study, cell.path): cell for cell in self.cells}
         self.passes = (
             {} if self.config.settings.rounds else {s: self._batches(s) for s in self.grids}

@@ -15,18 +15,19 @@ from typing import NamedTuple, cast
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import change, factor, value_label
+from vcsbench.advice.labels import factor, value_label
 from vcsbench.config.definitions import FindingDefinition
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
-from vcsbench.report.grids import Point, change_words
+from vcsbench.report.grids import Point
 from vcsbench.report.quality_section import metric_value, times_of
 from vcsbench.report.results import Results, Rows, grouped_by
 from vcsbench.report.table_sections import TableSection
 from vcsbench.report.terminal import command_of, seconds_of_rounds, variables_of
 from vcsbench.statistics import contract
+from vcsbench.statistics.aggregation import MEDIAN
 from vcsbench.statistics.baselines import table_name
 
 MEANINGS = {
@@ -259,9 +260,7 @@ def _ratio_text(row: Row, definition: Row) -> str:
     first, second = (value_label(compare["axis"], compare[s]) for s in ("baseline", "candidate"))
     is_better = metric.words.is_better if metric.gain > 0 else f"{metric.words.verb}lower"
     ratio = f"{metric.quantity} {first} ÷ {metric.quantity} {second}"
-    measured = _number(row.get("measured"))
-    here = f" (here {second} {change(measured, change_words(metric))})" if measured else ""
-    return f"{ratio}: above 1x, {second} {is_better}{here}"
+    return f"{ratio}: above 1x, {second} {is_better}"
 
 
 def _pairs(where: Row, section: TableSection) -> list[Point]:
@@ -273,7 +272,7 @@ def _pairs(where: Row, section: TableSection) -> list[Point]:
 def _pairs_text(definition: Row, pairs: Sequence[Point], is_same: bool) -> str:
     """Return `pairs 0.94x to 2.90x, mixed: 5 faster, 3 undecided`; "" for fewer than two pairs."""
     rows = [point.row or {} for point in pairs]
-    if len(rows) < 2 or (definition.get("expect") or {}).get("over") != contract.MEDIAN:
+    if len(rows) < 2 or (definition.get("expect") or {}).get("over") != MEDIAN:
         return ""
     turned = {} if is_same else {"faster": "slower", "slower": "faster"}
     ratios = [row["ratio"] if is_same else 1 / row["ratio"] for row in rows]

@@ -7,9 +7,11 @@ Snakemake, and the jobs end with Snakemake. The next run removes all leftovers.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import pwd
+import resource
 import signal
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from pathlib import Path
 
 from vcsbench import processes, words
 from vcsbench.config.validation import read_mapping
-from vcsbench.errors import UserError
+from vcsbench.errors import REMEDIES, UserError
 from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, contexts, is_intact, remove_damaged
@@ -39,12 +41,14 @@ OPTIONS = f"{FOLDER}/options.json"
 FAILED = f"{FOLDER}/failed"
 LOCKED = f"{FOLDER}/locked"
 WRITTEN = (FOLDER, ".snakemake", "results", "reports")
-# Folders below .snakemake with software that Snakemake deploys.
-DEPLOYED = ("conda", "conda-archive", "singularity", "source-cache", "software-deployment")
+# Software that Snakemake deploys has many files and links of its own.
+DEPLOYED = ("conda", "conda-archive", "singularity")
 # In the environment of all processes of a run: the path of the checkout.
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
 PR_SET_PDEATHSIG = 1
+# Snakemake itself writes files of 100 KiB.
+LEAST_FILE_BYTES = 1 << 20
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report"}
 VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
@@ -72,6 +76,13 @@ def run_workflow(
                 f"{path}: this is no folder, and vcsbench writes there. Move it elsewhere."
             )
     check_records(root)
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if 0 <= limit < LEAST_FILE_BYTES:
+        raise UserError(
+            f"{root}: files may have at most {words.size(limit)} here, and a workflow run writes larger "
+            f"ones. "
+            f"{REMEDIES[errno.EFBIG]}, and run again."
+        )
     _check_file(root / CONFIGURATION)
     # Snakemake refuses an empty file.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
@@ -106,9 +117,7 @@ def check_records(root: Path) -> None:
         folders[:] = [name for name in folders if name not in DEPLOYED]
         for path in (os.path.join(folder, name) for name in files):
             if not os.path.isfile(path):
-                raise UserError(
-                    f"{path}: this is neither a file nor a folder. Remove it, and run again."
-                )
+                raise UserError(f"{path}: Snakemake cannot use this. Remove it, and run again.")
 
 
 def _check_file(path: Path) -> dict[str, object]:

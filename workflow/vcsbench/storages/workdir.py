@@ -57,7 +57,10 @@ def owner_of(workdir: Path) -> str:
     """Return the checkout in the marker of this user's work folder; "" without a marker."""
     is_own = _is_own_folder(workdir)
     owner = read_json(workdir / MARKER, follow_links=False).get("owner") if is_own else ""
-    return owner if isinstance(owner, str) else ""
+    try:
+        return owner if isinstance(owner, str) and b"\0" not in os.fsencode(owner) else ""
+    except UnicodeEncodeError:
+        return ""
 
 
 def _is_own_folder(path: Path) -> bool:
