@@ -9,9 +9,8 @@ import base64
 import gzip
 import json
 import re
-import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -39,12 +38,9 @@ from vcsbench.report.table_sections import (
 )
 from vcsbench.report.terminal import (
     command_of,
-    configfiles_of,
     count_results,
-    larger_step,
-    next_step,
-    results_text,
-    seconds_of_rounds,
+    next_steps,
+    uncertain_sentences,
     variables_of,
 )
 from vcsbench.statistics.contract import (
@@ -56,7 +52,6 @@ from vcsbench.statistics.contract import (
     REVERSED,
     TIME_IS_UP,
     TOO_SMALL,
-    UNDECIDED,
     UNREACHABLE,
     WORDS,
 )
@@ -204,9 +199,11 @@ def page_of(results: Results) -> dict[str, Any]:
         "plots": charts.plots_of(results),
         "history": history_table(results.history),
         "budget": _time(results.account),
-        "uncertain": _uncertain(results.account, cards, given),
+        "uncertain": uncertain_sentences(
+            results.account, sum(len(view.rows) for view in cards), given
+        ),
         "flagged": _flagged(cards),
-        "next_steps": [*_next_steps(results, given, facts["measured"], own_command)],
+        "next_steps": [*next_steps(results, given, facts["measured"], own_command)],
         "setup": setup,
         "remarks": remarks,
         "quality": quality,
@@ -306,53 +303,6 @@ def _time(account: Row) -> list[str]:
         sentences.append(ended.format(minutes=words.duration(60 * account["minutes"])))
     if never := sum(account["outlook"][-1]["left"].values()) if account.get("outlook") else 0:
         sentences.append(f"No number of rounds decides {never} of the undecided comparisons.")
-    return sentences
-
-
-def _next_steps(
-    results: Results, given: Mapping[str, str], measured: str, own_command: str
-) -> Iterator[tuple[str, str, str]]:
-    """Yield a name, a sentence and a command for each thing to do after reading the answers."""
-    if measured == "0":
-        return
-    account = {**results.account, "studies": 1}
-    config = results.provenance.get("config") or {}
-    if step := next_step(account, given):
-        yield "More rounds", f"{step[1]}:", step[0]
-    if step := larger_step(account, config, results.grid, given):
-        yield "Longer runs", f"{step[1].capitalize()}:", step[0]
-    if own_command:
-        yield "Your own repository", "Measure it (it is only read):", own_command
-    command, arguments = command_of(given), given.get("ARGS", "")
-    yield "Measure again", "After a rebuild or another change, this measures what changed:", command
-    done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
-    if done and "--config" not in shlex.split(arguments):
-        more = command_of({**given, "ARGS": f"{arguments} --config rounds={2 * done}".strip()})
-        taken = words.duration(seconds_of_rounds(account, 2 * done))
-        yield "Confirm a result", f"Twice as many rounds take {taken} more:", more
-    saved = {**given, "NAME": "before", "ARGS": configfiles_of(arguments)}
-    text = "Save this result, and compare a later one with it:"
-    yield "Compare later", text, command_of(saved, "baseline")
-    text = "With expectations of your own, this fails unless they hold:"
-    yield "Guard it in CI", text, command_of(given, "check")
-
-
-def _uncertain(
-    account: Row, cards: Sequence[answers.CardView], given: Mapping[str, str]
-) -> list[str]:
-    counts = count_results(account)
-    if not counts[TOO_SMALL] + counts[UNDECIDED]:
-        return []
-    noisy = account.get("noisy") if counts[UNDECIDED] else None
-    why = f" (runs of a cell scatter by {noisy['scatter_pct']:.0f} %)" if noisy else ""
-    sentences = [f"Over all cases, answered: {results_text(counts)}{why}."]
-    if (rest := counts.total() - sum(len(view.rows) for view in cards)) > 0:
-        text = f"{rest} of all are in tables only, not in cards"
-        sentences.append(f"{text}: noise checks, and values that are no choice.")
-    if counts[TOO_SMALL]:
-        sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
-    if counts[UNDECIDED] and not next_step({**account, "studies": 1}, given):
-        sentences.append("More rounds of up to a day answer no more.")
     return sentences
 
 

@@ -1,4 +1,4 @@
-"""The results of a run in the terminal, at most 80 columns wide."""
+"""The results of a run in the terminal, at most 80 columns wide, and what to do next."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vcsbench.advice.decision import NOT_MEASURED, Row
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.plan.result_state import NOTHING, OUTDATED
-from vcsbench.report.results import read_advice, read_records
+from vcsbench.report.results import Results, read_advice, read_records
 from vcsbench.statistics import contract
 
 COLUMNS = 80
@@ -136,6 +136,52 @@ def larger_step(
     taken = words.duration(contract.LARGER * account.get("taken_s", 0.0))
     what = "answer what is too small" if counts[contract.TOO_SMALL] else "may decide the rest"
     return command, f"runs {contract.LARGER} times as long {what}, in up to {taken}"
+
+
+def next_steps(
+    results: Results, given: Mapping[str, str], measured: str, own_command: str
+) -> Iterator[tuple[str, str, str]]:
+    """Yield a name, a sentence and a command for each thing to do after reading the answers."""
+    if measured == "0":
+        return
+    account = {**results.account, "studies": 1}
+    config = results.provenance.get("config") or {}
+    if step := next_step(account, given):
+        yield "More rounds", f"{step[1]}:", step[0]
+    if step := larger_step(account, config, results.grid, given):
+        yield "Longer runs", f"{step[1].capitalize()}:", step[0]
+    if own_command:
+        yield "Your own repository", "Measure it (it is only read):", own_command
+    command, arguments = command_of(given), given.get("ARGS", "")
+    yield "Measure again", "After a rebuild or another change, this measures what changed:", command
+    done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
+    if done and "--config" not in shlex.split(arguments):
+        more = command_of({**given, "ARGS": f"{arguments} --config rounds={2 * done}".strip()})
+        taken = words.duration(seconds_of_rounds(account, 2 * done))
+        yield "Confirm a result", f"Twice as many rounds take {taken} more:", more
+    saved = {**given, "NAME": "before", "ARGS": configfiles_of(arguments)}
+    text = "Save this result, and compare a later one with it:"
+    yield "Compare later", text, command_of(saved, "baseline")
+    text = "With expectations of your own, this fails unless they hold:"
+    yield "Guard it in CI", text, command_of(given, "check")
+
+
+def uncertain_sentences(account: Row, in_cards: int, given: Mapping[str, str]) -> list[str]:
+    """Return sentences on the comparisons without an answer, of which `in_cards` are in cards."""
+    counts = count_results(account)
+    if not counts[contract.TOO_SMALL] + counts[contract.UNDECIDED]:
+        return []
+    noisy = account.get("noisy") if counts[contract.UNDECIDED] else None
+    why = f" (runs of a cell scatter by {noisy['scatter_pct']:.0f} %)" if noisy else ""
+    sentences = [f"Over all cases, answered: {results_text(counts)}{why}."]
+    if (rest := counts.total() - in_cards) > 0:
+        text = f"{rest} of all are in tables only, not in cards"
+        sentences.append(f"{text}: noise checks, and values that are no choice.")
+    if counts[contract.TOO_SMALL]:
+        sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
+    if counts[contract.UNDECIDED] and not next_step({**account, "studies": 1}, given):
+        sentences.append("More rounds of up to a day answer no more.")
+    return sentences
 
 
 def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = None) -> list[str]:
