@@ -45,7 +45,8 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert re.findall(r"[\d.]+x", views[0].news) == ["2.0x", "2.0x"]
     values = (views[0].expected, views[0].published, views[0].measured, views[0].interval)
     assert values == ("0.50x to 0.90x", "0.50x", "2.00x", "1.80x to 2.20x")
-    assert re.search("not packed ÷ .*: above 1x, packed", views[0].ratio)
+    text = views[0].ratio
+    assert re.search("not packed ÷ .*: above 1x, packed is faster .here packed 2.0x faster", text)
     level = next(view for view in views if view.id == "hot-fast-log-client-bound")
     assert (level.expected, level.ratio) == ("at least 80.0%", "Client CPU")
     assert all("<svg" in view.picture for view in views if view.measured)

@@ -26,6 +26,7 @@ from vcsbench.advice.labels import factor
 from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import flag_message
+from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.answers import card_views, choice, combinations_of
 from vcsbench.report.page import (
     StudyFindings,
@@ -373,6 +374,16 @@ def test_words_are_those_of_the_page(results, tree):
     # Words of verdicts need findings.
     without = page_of(replace(results, findings=[], expectations=[]))
     assert "differs" not in without["glossary"]
+
+
+def test_page_without_a_result_up_to_date_has_the_command_that_measures(results):
+    failures = [{"cell": "a", "round": 1.0, "reason": reason} for reason in (OUTDATED, "timeout")]
+    made = {"command": "vcsbench run --configfile my.yaml --config measure=nothing"}
+    old = replace(results, measurements=[], failures=failures, provenance=made)
+    page = page_of(old)
+    assert page["header"] == ["No result is up to date."]
+    command = "`make report STUDY=fsfs-san-2014 ARGS='--configfile my.yaml'`"
+    assert command in page["incomplete"] and "1 cell-round failed" in page["incomplete"]
 
 
 def test_next_steps_have_the_arguments_of_the_run(results):

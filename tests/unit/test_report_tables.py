@@ -14,10 +14,11 @@ from vcsbench.report.grids import (
     make_grids,
     matching,
     measured_points,
+    number_sentences,
     with_numbers,
 )
 from vcsbench.report.page import build_page
-from vcsbench.report.quality_section import details, number_sentences
+from vcsbench.report.quality_section import details
 from vcsbench.report.table_sections import table_sections
 
 ORDER = {
@@ -92,7 +93,7 @@ def test_measured_points_only_differences_have_a_colour():
     found = [(p.colour, p.text, p.mark) for p in points]
     assert found == [("y3", "+22", ""), ("same", "+22", "≈")]
     # Readers do not see the words of the CSV files.
-    assert [p.title.split("; ")[1] for p in points] == ["faster", "equal"]
+    assert [p.title.split(". ")[2] for p in points] == ["f7 is faster", "Equal"]
 
 
 def test_expected_rows_pair_cells_with_skips_failures_and_flags():
@@ -189,7 +190,7 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections,
         for low in (1.01, 0.9)
     ]
     definition = results.study.tables[section.name]
-    sentences = [number_sentences(replace(point, row=r), definition) for r in noisy]
+    sentences = [number_sentences(r, definition) for r in noisy]
     assert [len(of) for of in sentences] == [4, 3]
     assert {of[1] for of in sentences} == {"Undecided: too noisy."}
 

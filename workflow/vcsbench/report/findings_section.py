@@ -15,13 +15,13 @@ from typing import NamedTuple, cast
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import factor, value_label
+from vcsbench.advice.labels import change, factor, value_label
 from vcsbench.config.definitions import FindingDefinition
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
-from vcsbench.report.grids import Point
+from vcsbench.report.grids import Point, change_words
 from vcsbench.report.quality_section import metric_value, times_of
 from vcsbench.report.results import Results, Rows, grouped_by
 from vcsbench.report.table_sections import TableSection
@@ -260,7 +260,9 @@ def _ratio_text(row: Row, definition: Row) -> str:
     first, second = (value_label(compare["axis"], compare[s]) for s in ("baseline", "candidate"))
     is_better = metric.words.is_better if metric.gain > 0 else f"{metric.words.verb}lower"
     ratio = f"{metric.quantity} {first} ÷ {metric.quantity} {second}"
-    return f"{ratio}: above 1x, {second} {is_better}"
+    measured = _number(row.get("measured"))
+    here = f" (here {second} {change(measured, change_words(metric))})" if measured else ""
+    return f"{ratio}: above 1x, {second} {is_better}{here}"
 
 
 def _pairs(where: Row, section: TableSection) -> list[Point]:

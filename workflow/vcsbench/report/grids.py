@@ -10,8 +10,15 @@ from itertools import groupby, product
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.decision import FEW, NO_DUPLICATES, NOISY, SMALL, Row, outcome_of
-from vcsbench.advice.labels import axis_label, case_label, change, change_between, factor
+from vcsbench.advice.decision import EQUAL, FEW, NO_DUPLICATES, NOISY, SMALL, Row, outcome_of
+from vcsbench.advice.labels import (
+    axis_label,
+    case_label,
+    change,
+    change_between,
+    factor,
+    value_label,
+)
 from vcsbench.evidence.flags import INVALID
 from vcsbench.evidence.same_work import OTHER, UNKNOWN
 from vcsbench.metrics import COUNT, Metric, metric_in
@@ -36,6 +43,10 @@ ABSENT = {
     "failed": ("failed", "no round has a result"),
     "withheld": ("left out", "invalid runs or other work: point at it for the reason"),
 }
+CORRECTED = (
+    "The interval is of this number alone. The call is corrected for all comparisons of its table, "
+    "because some are far out by chance."
+)
 # The factors at which the next colour begins: 10 % shows, and 10 times does not drown it.
 COLOUR_STEPS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
 
@@ -291,6 +302,10 @@ def has_interval(row: Row) -> bool:
     return words.is_number(row.get("ratio")) and words.is_number(row.get("low"))
 
 
+def ratio_of(row: Row) -> float:
+    return float(row["ratio"] if has_interval(row) else 1 + row["value"] / 100)
+
+
 def change_words(metric: Metric) -> tuple[str, str]:
     """Return the words for a ratio above 1 and below 1 after a factor: `faster`, `less often`."""
     more, less = (w if metric.words.verb else w.partition(" ")[2] for w in metric.calls)
@@ -347,31 +362,21 @@ def measured_points(
 
 def _numbered(definition: Row, row: Row, expected: ExpectedRow, in_words: bool) -> Point:
     flags, compares = row["flags"].split(), bool(definition.get("compare"))
-    notes = [] if compares else [words.with_unit(row["value"], metric_in(definition).unit)]
-    notes += [*_interval_notes(row, change_words(metric_in(definition))), *expected.failures]
-    if flags:
-        notes.append(f"flagged {words.enumeration(flags)}")
+    flagged = [f"Flagged {words.enumeration(flags)}."] if flags else []
     mark = "" if contract.is_exact(row) else CALL_MARKS.get(row.get("call", ""), "")
     outcome = outcome_of(row) if compares else ""
-    is_small = outcome == SMALL
-    if outcome == FEW:
-        mark = ""
-    if is_small:
-        mark = CALL_MARKS[contract.TOO_SMALL]
-        notes.append(contract.TOO_SMALL)
-    differs = contract.is_difference(row.get("call", "")) and not is_small
+    mark = {FEW: "", SMALL: CALL_MARKS[contract.TOO_SMALL]}.get(outcome, mark)
+    differs = contract.is_difference(row.get("call", "")) and outcome != SMALL
     point = numbered_point(definition, row, "measured", differs)
-    if point.colour:
-        words_ = change_words(metric_in(definition))
-        ratio = 1 + (point.value or 0.0) / 100
-        text = change(ratio, words_) if in_words else percent(ratio)
-        point = replace(point, text=text)
+    if compares:
+        ratio, changes = ratio_of(row), change_words(metric_in(definition))
+        point = replace(point, text=change(ratio, changes) if in_words else percent(ratio))
     return replace(
         point,
         mark=mark + "".join(sign for flag, sign in MARKS.items() if flag in flags),
         deviation=next((sign for flag, sign in DEVIATIONS.items() if flag in flags), ""),
-        is_small=is_small,
-        title="; ".join(notes),
+        is_small=outcome == SMALL,
+        title=" ".join([*number_sentences(row, definition), *expected.failures, *flagged]),
         cells=expected.cells,
         row=row,
     )
@@ -380,7 +385,7 @@ def _numbered(definition: Row, row: Row, expected: ExpectedRow, in_words: bool) 
 def numbered_point(definition: Row, row: Row, kind: str, differs: bool) -> Point:
     if not definition.get("compare"):
         return Point(contract.keys_of(row), kind, row["value"])
-    value = 100 * (row["ratio"] - 1) if has_interval(row) else float(row["value"])
+    value = 100 * (ratio_of(row) - 1)
     colour = colour_of(value, metric_in(definition).gain) if differs else "same"
     return Point(contract.keys_of(row), kind, value, text=words.percentage(value), colour=colour)
 
@@ -401,21 +406,40 @@ def _absent(expected: ExpectedRow, row: Row | None) -> Point:
     return Point(keys, "withheld", text=text, title=row["withheld"], reason=row["withheld"])
 
 
-def _interval_notes(row: Row, changes: tuple[str, str]) -> list[str]:
-    n = [f"n = {row['n']:.0f}"] if words.is_number(row["n"]) else []
+def sides_of(definition: Row) -> tuple[str, str]:
+    compare = definition["compare"]
+    first, *others = (
+        value_label(compare["axis"], value)
+        for value in (compare["baseline"], *compare["candidates"])
+    )
+    return first, " or ".join(others)
+
+
+def number_sentences(row: Row, definition: Row) -> list[str]:
+    """Return a number in words, with its rounds, its interval and its call."""
+    metric, rounds = metric_in(definition), words.count_of(int(row["n"] or 0), "round")
+    if not definition.get("compare"):
+        reduction = definition.get("reduce", "median")
+        return [f"{words.with_unit(row['value'], metric.unit)}, the {reduction} over {rounds}."]
+    candidate = value_label(definition["compare"]["axis"], row["candidate"])
+    quotient = f"{metric.quantity} {sides_of(definition)[0]} ÷ {metric.quantity} {candidate}"
+    ratio, changes, outcome = ratio_of(row), change_words(metric), outcome_of(row)
+    text, number = f"{candidate}: {change(ratio, changes)}", words.significant(ratio)
     if not has_interval(row):
-        return [", ".join(["no interval", *n])] if words.is_number(row["ratio"]) else n
-    call = str(row.get("call") or "")
-    call = contract.WORDS.get(call, call)
+        return [f"{text}, over {rounds}; too few for an interval. {quotient} = {number}."]
+    calls = [f"{candidate} {metric.words.verb}{row.get('call')}."]
+    if outcome in (EQUAL, SMALL, *UNDECIDED):
+        undecided = "undecided: " if outcome in UNDECIDED else ""
+        calls = [f"{undecided}{outcome}.".capitalize()]
     if contract.is_exact(row):
-        return [f"{change(row['ratio'], changes)}, exact: all rounds count the same", *n, call]
-    interval = f"95 % interval {change_between(row['low'], row['high'], changes)}"
-    text = ", ".join([change(row["ratio"], changes), interval, *n])
-    if not call:
-        return [text]
-    sizes = {"within": "differs at most by", "detectable": "detectable from"}
-    known = {name: text for name, text in sizes.items() if words.is_number(row.get(name))}
-    return [text, call, *(f"{t} {factor(row[name])}" for name, t in known.items())]
+        return [f"{text}, exact: all {rounds} count the same. {quotient} = {number}.", *calls]
+    interval = change_between(row["low"], row["high"], changes)
+    text = f"{text} (95 % interval {interval}), over {rounds}. {quotient} = {number}."
+    if outcome == NOISY and not row["low"] <= 1 <= row["high"]:
+        calls.append(CORRECTED)
+    if words.is_number(row.get("detectable")):
+        calls.append(f"The smallest detectable difference is {factor(row['detectable'])}.")
+    return [text, *calls]
 
 
 def expected_rows(

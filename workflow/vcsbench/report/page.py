@@ -111,6 +111,8 @@ def used_words(glossary: Mapping[str, str], body: str) -> dict[str, str]:
     used = {}
     for word, meaning in glossary.items():
         marks = word.split()
+        # An example of a factor stands for all.
+        is_example = word[0].isdigit()
         parts = marks if all(len(mark) == 1 for mark in marks) else word.split(", ")
         found = (
             # A letter that is a mark is in the key of a table.
@@ -119,7 +121,7 @@ def used_words(glossary: Mapping[str, str], body: str) -> dict[str, str]:
             else re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text, re.IGNORECASE)
             for part in parts
         )
-        if meaning and any(found):
+        if meaning and (is_example or any(found)):
             used[word] = meaning
     return used
 
@@ -223,7 +225,8 @@ def page_of(results: Results) -> dict[str, Any]:
 
 def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     if measured == "0":
-        return ["Nothing has been measured."]
+        is_old = any(row["reason"] == OUTDATED for row in results.failures)
+        return ["No result is up to date." if is_old else "Nothing has been measured."]
     subject, storage, version, machine = [*setup.conditions.values()][:4]
     versions = {name: versions for name, (versions, _) in answers.builds_of(results).items()}
     version = ", ".join(f"{name} {of}" for name, of in versions.items()) or version

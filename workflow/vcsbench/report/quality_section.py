@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import geometric_mean, mean, median
 
 from vcsbench import words
-from vcsbench.advice.decision import EQUAL, NOISY, SMALL, Row, outcome_of
-from vcsbench.advice.labels import case_label, change, change_between, factor, seconds, value_label
+from vcsbench.advice.decision import Row
+from vcsbench.advice.labels import case_label, seconds
 from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
@@ -19,7 +19,6 @@ from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, name_in, nam
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report import grids
 from vcsbench.report.answers import NEARLY_ALL
-from vcsbench.report.grids import Point
 from vcsbench.report.results import (
     Results,
     Rows,
@@ -33,11 +32,10 @@ from vcsbench.report.results import (
 from vcsbench.report.table_sections import (
     PlainTable,
     TableSection,
-    sides_of,
     title_of,
 )
 from vcsbench.report.terminal import configfiles_of, variables_of
-from vcsbench.statistics.contract import RESULTS, is_exact
+from vcsbench.statistics.contract import RESULTS
 
 CALLS = (
     "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
@@ -55,10 +53,6 @@ MADE = {
     **{"compiled": "Compiled", "compiler": "Compiler", "flags": "Compiler flags"},
     **{"linked": "Linked libraries", "httpd": "httpd"},
 }
-CORRECTED = (
-    "The interval is of this number alone. The call is corrected for all comparisons of its table, "
-    "because some are far out by chance."
-)
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
@@ -332,7 +326,7 @@ def _numbers_of(section: TableSection, definition: Row) -> Row:
                     "cells": point.cells,
                     # A change in words has its unit.
                     "text": point.text if point.text[-1:].isalpha() else f"{point.text} {unit}",
-                    "sentences": number_sentences(point, definition),
+                    "sentences": grids.number_sentences(point.row, definition),
                     "published": published.get(tuple(point.keys.items()), ""),
                 }
     return {
@@ -345,37 +339,6 @@ def _numbers_of(section: TableSection, definition: Row) -> Row:
         "baseline": section.baseline,
         "numbers": numbers,
     }
-
-
-def number_sentences(point: Point, definition: Row) -> list[str]:
-    row, metric = point.row or {}, metric_in(definition)
-    rounds = words.count_of(int(row["n"] or 0), "round")
-    if not definition.get("compare"):
-        reduction = definition.get("reduce", "median")
-        return [f"{words.with_unit(row['value'], metric.unit)}, the {reduction} over {rounds}."]
-    candidate = value_label(definition["compare"]["axis"], row["candidate"])
-    quotient = f"{metric.quantity} {sides_of(definition)[0]} ÷ {metric.quantity} {candidate}"
-    ratio = 1 + (point.value or 0.0) / 100
-    changes, outcome = grids.change_words(metric), outcome_of(row)
-    text, number = f"{candidate}: {change(ratio, changes)}", words.significant(ratio)
-    if not grids.has_interval(row):
-        return [f"{text}, over {rounds}; too few for an interval. {quotient} = {number}."]
-    calls = [f"{candidate} {metric.words.verb}{row.get('call')}."]
-    if outcome in (EQUAL, SMALL, *grids.UNDECIDED):
-        undecided = "undecided: " if outcome in grids.UNDECIDED else ""
-        calls = [f"{undecided}{outcome}.".capitalize()]
-    if is_exact(row):
-        return [f"{text}, exact: all {rounds} count the same. {quotient} = {number}.", *calls]
-    interval = change_between(row["low"], row["high"], changes)
-    sentences = [
-        f"{text} (95 % interval {interval}), over {rounds}. {quotient} = {number}.",
-        *calls,
-    ]
-    if outcome == NOISY and not row["low"] <= 1 <= row["high"]:
-        sentences.append(CORRECTED)
-    if words.is_number(row.get("detectable")):
-        sentences.append(f"The smallest detectable difference is {factor(row['detectable'])}.")
-    return sentences
 
 
 def evidence_sentences(runs: Rows, thresholds: Row) -> list[str]:

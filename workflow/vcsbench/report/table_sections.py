@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.decision import Row, compares_times
-from vcsbench.advice.labels import factor, value_label
+from vcsbench.advice.labels import factor
 from vcsbench.config.study import Study
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.report import grids
-from vcsbench.report.grids import Grid, Layout, Point
+from vcsbench.report.grids import Grid, Layout, Point, sides_of
 from vcsbench.report.results import Results, grouped_by, unique_values, values_in
 
 KEY = {
@@ -224,15 +224,6 @@ def _reading(definition: Row, caption: str, has_published: bool) -> str:
     text += f"{above} 0, {y} {metric.words.is_better}."
     text += " Measured: the geometric mean of the rounds' ratios."
     return f"{text} Published: the ratio of {REDUCTIONS[reduction]}. {caption}".strip()
-
-
-def sides_of(definition: Row) -> tuple[str, str]:
-    compare = definition["compare"]
-    first, *others = (
-        value_label(compare["axis"], value)
-        for value in (compare["baseline"], *compare["candidates"])
-    )
-    return first, " or ".join(others)
 
 
 def title_of(definition: Row) -> str:
