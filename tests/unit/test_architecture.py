@@ -233,7 +233,11 @@ SLOW = {"pandas", "numpy", "yaml", "pydantic", "dataclasses", "inspect", "loggin
 
 @pytest.mark.parametrize(
     ("module", "options", "unwanted"),
-    [("vcsbench.run.project", [], HEAVY), ("vcsbench.run.cell", ["-S"], SLOW)],
+    [
+        ("vcsbench.run.project", [], HEAVY),
+        ("vcsbench.report.page", [], HEAVY),
+        ("vcsbench.run.cell", ["-S"], SLOW),
+    ],
 )
 def test_process_imports_no_slow_library(module, options, unwanted):
     program = f"import sys; import {module}; print(*sys.modules)"

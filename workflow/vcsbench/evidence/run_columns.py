@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import pandas as pd
-
 from vcsbench.evidence import flags
 from vcsbench.files import read_json
 from vcsbench.records import CellCalls, Context, Evidence, RunRecord, SystemCalls
 from vcsbench.storages.filesystems import IN_MEMORY, storage_kind
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from vcsbench.plan.recipe import CallCount
 
 # A hypervisor hides what is below: the kernel's rotational flag says nothing about it.
@@ -206,4 +206,4 @@ def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str])
         sides = (binaries.get((*point, row[s]), set()) - {""} for s in ("baseline", "candidate"))
         is_same = bool(set.intersection(*sides))
         words.append(flags.also(row["flags"], "same-binaries", is_same))
-    return pd.Series(words, index=table.index, dtype=object)
+    return table.assign(flags=words)["flags"]

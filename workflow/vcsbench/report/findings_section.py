@@ -27,7 +27,6 @@ from vcsbench.report.results import Results, Rows, grouped_by
 from vcsbench.report.table_sections import TableSection
 from vcsbench.report.terminal import command_of, seconds_of_rounds, variables_of
 from vcsbench.statistics import contract
-from vcsbench.statistics.aggregation import MEDIAN
 from vcsbench.statistics.baselines import table_name
 
 MEANINGS = {
@@ -274,7 +273,7 @@ def _pairs(where: Row, section: TableSection) -> list[Point]:
 def _pairs_text(definition: Row, pairs: Sequence[Point], is_same: bool) -> str:
     """Return `pairs 0.94x to 2.90x, mixed: 5 faster, 3 undecided`; "" for fewer than two pairs."""
     rows = [point.row or {} for point in pairs]
-    if len(rows) < 2 or (definition.get("expect") or {}).get("over") != MEDIAN:
+    if len(rows) < 2 or (definition.get("expect") or {}).get("over") != contract.MEDIAN:
         return ""
     turned = {} if is_same else {"faster": "slower", "slower": "faster"}
     ratios = [row["ratio"] if is_same else 1 / row["ratio"] for row in rows]

@@ -26,7 +26,7 @@ from vcsbench.files import read_rows
 from vcsbench.metrics import metric_of, names
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.statistics import contract
-from vcsbench.statistics.baselines import table_name
+from vcsbench.statistics.baselines import table_definition, table_name
 
 Rows = Sequence[Row]
 Item = TypeVar("Item")
@@ -147,12 +147,8 @@ def read_results(
 
     `expectations` are the user's, `own` is the user's repository, `found` has notes on it.
     """
-    name, saved = study.name, {}
-    if baselines:
-        # Imports pandas, which a page does not need.
-        from vcsbench.statistics.baseline_comparison import table_definition
-
-        saved = {table_name(b): table_definition(study.tables, b) for b in baselines}
+    name = study.name
+    saved = {table_name(b): table_definition(study.tables, b) for b in baselines}
     study = replace(study, tables={**resolved_tables(study, order), **saved})
     stems = [*(f"tables/{name}/{table}" for table in study.tables), f"measurements/{name}"]
     measurements = read_records(folder / "measurements" / f"{name}.csv")

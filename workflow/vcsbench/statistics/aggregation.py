@@ -20,14 +20,14 @@ from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.measurements import group_rows, read_frame
 from vcsbench.metrics import COUNT, LOW, metric_of, names
 from vcsbench.plan import grid as grids
-from vcsbench.statistics.contract import STATISTIC, axis_values
+from vcsbench.statistics.contract import MEDIAN, STATISTIC, axis_values
 
 if TYPE_CHECKING:
     from pandas.api.typing import DataFrameGroupBy
 
     from vcsbench.metrics import Column
 
-MEDIAN, MEAN, BEST = "median", "mean", "best"
+MEAN, BEST = "mean", "best"
 FIXED_SHARE = "fixed_share"
 NO_ROUNDS: dict[str, str | float] = {
     "host": "",

@@ -31,10 +31,8 @@ from vcsbench.statistics.estimates import (
 from vcsbench.statistics.noise import Noise, noise_of, run_scatter
 
 if TYPE_CHECKING:
-    from vcsbench.config.study import TableDefinition
     from vcsbench.statistics.baselines import CellSettings, Description
 
-SINCE = "(when)"
 NOT_SAVED, SAME_RUNS, HOSTS = "not-saved", "same-runs", "hosts-differ"
 SETTINGS = {"other-command": "command", "other-repository": "repository", "other-method": "method"}
 Key = tuple[str, ...]
@@ -167,17 +165,6 @@ def baseline_notes(before: MeasurementSet, now: MeasurementSet, pairs: pd.DataFr
     if withheld := sum(pairs["withheld"] != ""):
         notes.append(f"{withheld} of {len(pairs)} cells are not compared, for the reasons below.")
     return notes
-
-
-def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
-    no_table: TableDefinition = {}
-    elapsed = [t for t in definitions.values() if t.get("metric") == DEFAULT] or [no_table]
-    return {
-        "compare": {"axis": SINCE, "baseline": baseline, "candidates": [baselines.NOW]},
-        "rows": elapsed[0].get("rows", []),
-        "columns": elapsed[0].get("columns", []),
-        "published": False,
-    }
 
 
 def history(

@@ -7,21 +7,25 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from vcsbench import __version__, words
 from vcsbench.errors import UserError
 from vcsbench.files import write_bytes, write_json
 from vcsbench.machine import host_label
+from vcsbench.metrics import DEFAULT
 from vcsbench.plan.result_state import read_context
 from vcsbench.records import Context, Host
+
+if TYPE_CHECKING:
+    from vcsbench.config.study import TableDefinition
 
 Item = TypeVar("Item")
 FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-NOW = "now"
+NOW, SINCE = "now", "(when)"
 
 
 class CellSettings(TypedDict):
@@ -58,6 +62,17 @@ class Description(TypedDict):
 
 def table_name(baseline: str) -> str:
     return f"{baseline}-vs-{NOW}"
+
+
+def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
+    no_table: TableDefinition = {}
+    elapsed = [t for t in definitions.values() if t.get("metric") == DEFAULT] or [no_table]
+    return {
+        "compare": {"axis": SINCE, "baseline": baseline, "candidates": [NOW]},
+        "rows": elapsed[0].get("rows", []),
+        "columns": elapsed[0].get("columns", []),
+        "published": False,
+    }
 
 
 def csv_path(name: str, study: str) -> Path:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 SIDES = ("baseline", "candidate")
-STATISTIC = "statistic"
+STATISTIC, MEDIAN = "statistic", "median"
 # `withheld` has the reason if measured cells are not compared. `fixed_share` is the larger of both sides.
 STATISTICS = ("ratio", "low", "high", "n", "flags", "withheld", "fixed_share")
 # Standard error and degrees of freedom of ln ratio, and standard deviation between duplicates.

@@ -23,7 +23,6 @@ from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import (
     FIXED_SHARE,
     MEAN,
-    MEDIAN,
     add_key_columns,
     by_round,
     pair_rows,
@@ -34,6 +33,7 @@ from vcsbench.statistics.baseline_comparison import HOSTS
 from vcsbench.statistics.contract import (
     DIFFERS,
     INCONCLUSIVE,
+    MEDIAN,
     NOT_MEASURED,
     REPRODUCED,
     STATISTIC,

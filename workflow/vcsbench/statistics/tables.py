@@ -16,8 +16,15 @@ from vcsbench.evidence.measurements import group_rows, in_order
 from vcsbench.metrics import COUNT, Metric, metric_in, metric_of
 from vcsbench.statistics import aggregation as rows
 from vcsbench.statistics import contract
-from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, MEDIAN, pair_rows
-from vcsbench.statistics.contract import DEFAULT_LIMITS, SIDES, STATISTIC, STATISTICS, Limits
+from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
+from vcsbench.statistics.contract import (
+    DEFAULT_LIMITS,
+    MEDIAN,
+    SIDES,
+    STATISTIC,
+    STATISTICS,
+    Limits,
+)
 from vcsbench.statistics.estimates import (
     NO_ESTIMATE,
     Estimate,
