@@ -376,6 +376,22 @@ def test_words_are_those_of_the_page(results, tree):
     assert "differs" not in without["glossary"]
 
 
+def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):
+    results = results_of(make_files(tmp_path, axes=SMALL, rounds=1, twins=1))
+    blocks = [{"rounds": 1, "seconds": 60.0}]
+    account = {"minutes": None, "more_rounds": [4, 4], "blocks": blocks, "taken_s": 60.0}
+    account |= {"tables": {"f6-vs-f7": {"undecided": 2}}, "min_effect_pct": 10.0, "why": ""}
+    page = page_of(replace(results, account=account))
+    (view,) = (view for view in page["cards"] if view.card.question.axis == "format")
+    assert {row.text for row in view.rows} == {"too few rounds"}
+    cases = len(view.rows)
+    assert view.card.answer.sentence == f"Too few rounds in {cases} of {cases} cases."
+    (section,) = (t for t in page["tables"] if t.name == "f6-vs-f7")
+    assert {p.mark for pair in section.pairs for p in pair.measured.points} == {"?"}
+    name, text, command = page["next_steps"][0]
+    assert (name, command.split()[-1]) == ("More rounds", "rounds=5'") and "all 2" in text
+
+
 def test_page_without_a_result_up_to_date_has_the_command_that_measures(results):
     failures = [{"cell": "a", "round": 1.0, "reason": reason} for reason in (OUTDATED, "timeout")]
     made = {"command": "vcsbench run --configfile my.yaml --config measure=nothing"}
