@@ -235,6 +235,25 @@ def test_save_impossible_is_user_error(here, name, studies, expected):
     assert not Path("baselines").exists()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content.replace(b"started_at", b"begun_at", 1),
+        lambda content: content + b"\xff",
+        lambda content: content + b"log\n",
+        lambda content: re.sub(rb"2026-[^,]*,", b"x,", content).replace(b",1,", b",inf,"),
+        lambda content: content + b"x" * 200_000 + b"\n",
+    ],
+)
+def test_save_damaged_measurements_is_user_error(here, change):
+    made = measure(here, "a")
+    path = made.results / "measurements" / f"{STUDY}.csv"
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(UserError, match=rf"{STUDY}\.csv: [^\n]* Run `make report`|context\.json"):
+        baselines.save("old", [], made.results)
+    assert not Path("baselines").exists()
+
+
 def expectation(over, **bounds):
     return {
         "id": "no-slower",
@@ -317,10 +336,11 @@ def test_history_changed_cell_starts_line(here):
     assert {p["ra"]: p["settings"] for p in points} == {"svn": "settings 2", "file": ""}
 
 
-def test_history_unreadable_baseline_is_reported(here, capsys):
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"cells": []}', "[" * 100_000])
+def test_history_unreadable_baseline_is_reported(here, capsys, text):
     save("good", measure(here, "a", **DUPLICATES))
     save("bad", measure(here, "b", **DUPLICATES))
-    baselines.description_path("bad", STUDY).write_text("{")
+    baselines.description_path("bad", STUDY).write_text(text)
     result = history_of(measure(here, "c", **DUPLICATES, seed=2), "bad", "good")
     assert [time["name"] for time in result["times"]] == ["good", "now"]
     assert capsys.readouterr().err.startswith(f"baselines/bad/{STUDY}.json: ")

@@ -207,3 +207,13 @@ def test_check_prints_line_per_expectation(tmp_path, capsys):
     assert run_check(tmp_path) == check.main([str(tmp_path / "gone.csv")]) == 1
     error = capsys.readouterr().err
     assert "nothing to check" in error and "gone.csv: cannot be read" in error
+
+
+@pytest.mark.parametrize("content", [b"\xff\n", b"study,id\na,b\n", b'"' + b"x" * 200_000])
+def test_check_damaged_file_is_one_sentence(tmp_path, capsys, content):
+    path = tmp_path / "check.csv"
+    path.write_bytes(content)
+    assert check.main([str(path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"{path}: ") and error.endswith("Run `make check` to write it again.\n")
+    assert error.count("\n") == 1

@@ -106,6 +106,8 @@ def test_pegged_adds_at_sign_only_behind_urls_with_one_in_the_path(url, argument
         ("http://bob:p@ss@host", "http://...@host"),
         ("see http://a:b@c/d and svn+ssh://e:f@g/h.", "see http://...@c/d and svn+ssh://...@g/h."),
         ("svn://bob:se/cr@et@host/x", "svn://...@host/x"),
+        ("https://bob:s'cr\"t@host/x", "https://...@host/x"),
+        ("--url='https://bob:p'\"'\"'w@host'", "--url='https://...@host'"),
         ("http://host/a@5", "http://host/a@5"),
         ("http://host:80/a@5 svn://[::1]:3690/a@5", "http://host:80/a@5 svn://[::1]:3690/a@5"),
         ('["svn://host:", "a@b"]', '["svn://host:", "a@b"]'),

@@ -573,6 +573,10 @@ def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_pa
         (tmp_path / f"{name}.html").write_text(build_page(results))
     (tmp_path / "notes.html").write_text("<html><head><title>no report</title></head></html>")
     (tmp_path / "index.html").write_text("an older index")
+    page = (tmp_path / "a.html").read_text()
+    (start, end) = re.search(r'name="vcsbench:findings" content="([^"]*)"', page).span(1)
+    for number, findings in enumerate(("[", "3", "[3]", "[{}]", "[" * 5000)):
+        (tmp_path / f"other{number}.html").write_text(page[:start] + findings + page[end:])
     entries = read_entries(tmp_path)
     days = [("b.html", "21 November 2026"), ("a.html", "20 November 2026"), ("c.html", "")]
     assert [(entry.file, entry.when) for entry in entries] == days

@@ -1,6 +1,7 @@
 """The state of results: up to date or not, intact or not, and the rounds that decision files define."""
 
 import hashlib
+import os
 
 import pytest
 
@@ -57,6 +58,7 @@ def nothing(content):
         ("abc", nothing, lambda content: content[:-1], (False, False)),
         ("abc", nothing, lambda content: content.replace(b"9", b"8"), (True, False)),
         ("abc", nothing, lambda content: b"[1]", (False, False)),
+        ("abc", nothing, lambda content: b"[" * 100_000, (False, False)),
         ("abc", None, nothing, (False, False)),
         ("abc", nothing, None, (False, False)),
     ],
@@ -73,3 +75,13 @@ def test_result_state_of_changed_files(tmp_path, digest, change_export, change_c
         else:
             path.unlink()
     assert (is_up_to_date(str(export), digest), is_intact(export)) == expected
+
+
+@pytest.mark.parametrize(("name", "up_to_date"), [("round1", True), ("round1.context", False)])
+def test_result_state_with_a_pipe_is_known_at_once(tmp_path, name, up_to_date):
+    for each in ("round1", "round1.context"):
+        (tmp_path / f"{each}.json").write_text('{"recipe_digest": "abc"}')
+    (tmp_path / f"{name}.json").unlink()
+    os.mkfifo(tmp_path / f"{name}.json")
+    export = tmp_path / "round1.json"
+    assert (is_up_to_date(str(export), "abc"), is_intact(export)) == (up_to_date, False)

@@ -1,15 +1,14 @@
 """Make the missing copies on a storage. Write a record with all copies and their layout."""
 
-import json
 import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.files import write_record
+from vcsbench.files import read_record, write_record
 from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import make_copies
 from vcsbench.prepare.verify import prove_interleaving
@@ -24,9 +23,7 @@ snakemake: Any
 def main() -> None:
     """Copy, write the record, and remove loaded repositories that no storage needs any more."""
     began, params = time.monotonic(), snakemake.params
-    records: list[LoadRecord] = [
-        json.loads(Path(file).read_bytes()) for file in snakemake.input.loaded
-    ]
+    records = [cast(LoadRecord, read_record(file)) for file in snakemake.input.loaded]
     loaded = {record["repo"]: record for record in records}
     workdir = WorkDir(params.storage, params.root)
     if any(record.get("private") for record in records):

@@ -15,7 +15,7 @@ LONGEST, LONGEST_FAULT = 4000, 400
 _SECRET = r"""(?:[^/\s"'<>]*@|[^/\s"'<>:@\[]*:(?!\d*(?:[/\s"'<>]|$))[^\s"'<>]*@)"""
 # They follow a scheme, or begin a word: a URL may be malformed, as https:/bob:pw@host and bob:pw@host:x.
 _USERINFO = re.compile(
-    rf"""(?<=://){_SECRET}"""
+    rf"""(?<=://)(?:[^/\s<>]*@|{_SECRET})"""
     rf"""|(?:(?<=[a-z]:/)(?<!file:/)|(?<=:///)(?<!file:///)|(?<=http//)|(?<=https//)|(?<=svn//)){_SECRET}"""
     r"""|(?<![^\s"'<>=(\[,`])(?://)?[^/\s"'<>:@=(\[,`]+:(?!\d*(?:[/\s"'<>]|$))(?!/)[^\s"'<>]*@"""
 )

@@ -9,7 +9,7 @@ import json
 import os
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,14 +99,32 @@ def read_json(path: str | Path, *, follow_links: bool = True) -> dict[str, Any]:
     return content if isinstance(content, dict) and not is_altered(content) else {}
 
 
-def read_rows(path: str | Path, remedy: str, limit: int = CSV_BYTES) -> list[dict[str, str]]:
-    """Return the rows of a CSV file. Raise UserError if it is missing, not CSV or too large."""
+def read_record(path: str | Path) -> dict[str, Any]:
+    """Return the object in a JSON file of a run. Raise UserError if it is missing or damaged."""
+    if not (record := read_json(path)):
+        raise UserError(
+            f"{path}: the file is missing or damaged. Run `make report` to make it again."
+        )
+    return record
+
+
+def read_rows(
+    path: str | Path, remedy: str, limit: int = CSV_BYTES, columns: Iterable[str] = ()
+) -> list[dict[str, str]]:
+    """Return the rows of a CSV file.
+
+    Raise UserError if it is missing, not CSV or too large, or if a row lacks one of the columns.
+    """
     try:
         text = io.StringIO(read_bytes(path, limit).decode(), newline="")
-        return list(csv.DictReader(text))
+        rows = list(csv.DictReader(text))
     except (OSError, ValueError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"{path}: cannot be read as CSV: {reason}. {remedy}") from None
+    for name in columns:
+        if any(row.get(name) is None for row in rows):
+            raise UserError(f"{path}: the column `{name}` is missing. {remedy}")
+    return rows
 
 
 def entries(

@@ -189,7 +189,7 @@ def read_export(path: str | Path, content: bytes | None = None) -> list[Run]:
     """
     try:
         export = json.loads(Path(path).read_bytes() if content is None else content)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UserError(f"{path}: is not JSON. Delete it and run again to measure it.") from None
     version = export.get("schema_version", 1) if isinstance(export, dict) else None
     if version not in (1, 2):

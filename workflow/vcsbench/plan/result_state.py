@@ -102,7 +102,7 @@ def is_up_to_date(export: str, digest: str) -> bool:
     a parser. Each is written atomically, so a check of the export's content can wait.
     """
     try:
-        with open(f"{export.removesuffix('.json')}.context.json", "rb") as file:
+        with open(context_path(export), "rb", opener=_open_no_pipe) as file:
             context = file.read()
     except OSError:
         return False
@@ -113,8 +113,9 @@ def is_up_to_date(export: str, digest: str) -> bool:
 def is_intact(export: str | Path) -> bool:
     """Return True if an export has the digest that its context records, and the context is not altered."""
     try:
-        context = read_context(Path(f"{str(export).removesuffix('.json')}.context.json"))
-        digest = hashlib.sha256(Path(export).read_bytes()).hexdigest()
+        context = read_context(Path(context_path(str(export))))
+        with open(export, "rb", opener=_open_no_pipe) as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
     except (OSError, ValueError):
         return False
     has_recipe = {"study", "cell", "recipe_digest"} <= context.keys()
@@ -124,10 +125,23 @@ def is_intact(export: str | Path) -> bool:
 
 def read_context(path: Path) -> Context:
     """Raise OSError, or ValueError if the file is no JSON object."""
-    content: object = json.loads(path.read_bytes())
+    with open(path, "rb", opener=_open_no_pipe) as file:
+        try:
+            content: object = json.load(file)
+        except RecursionError as error:
+            raise ValueError(f"{path}: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"{path}: is no JSON object")
     return cast("Context", content)
+
+
+def context_path(export: str) -> str:
+    return f"{export.removesuffix('.json')}.context.json"
+
+
+def _open_no_pipe(path: str, flags: int) -> int:
+    """Open a file. Reading a pipe gives no bytes then, and does not wait."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def remove_damaged(root: Path) -> str:

@@ -21,6 +21,7 @@ from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import PICTOGRAMS, axis_label, factor, seconds, value_label
 from vcsbench.axes import axis_of
 from vcsbench.evidence.flags import FLAGS, flag_message
+from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
@@ -417,14 +418,25 @@ def read_entries(folder: Path) -> list[Entry]:
     entries = []
     for path in sorted(folder.glob("*.html")):
         parser = _HeadParser()
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with open(open_regular(path), encoding="utf-8", errors="replace") as file:
             parser.feed(file.read(HEAD_CHARACTERS))
         is_report = all(parser.facts.get(name, "").isdigit() for name in NUMBERS)
-        if is_report and path.name != "index.html":
+        findings = _findings_of(parser.facts)
+        if is_report and findings is not None and path.name != "index.html":
             time = words.moment(parser.facts["date"])
-            counts = verdict_counts(json.loads(parser.facts["findings"]))
+            counts = verdict_counts(findings)
             entries.append(Entry(path.name, parser.facts, words.day(time) if time else "", counts))
     return sorted(entries, key=lambda entry: entry.facts["date"], reverse=True)
+
+
+def _findings_of(facts: Mapping[str, str]) -> Sequence[Row] | None:
+    """Return the findings in the facts of a page; None if vcsbench did not write them."""
+    try:
+        rows = json.loads(facts["findings"])
+    except (ValueError, RecursionError):
+        return None
+    is_list = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    return rows if is_list and all({"id", "verdict"} <= row.keys() for row in rows) else None
 
 
 def build_index(entries: Sequence[Entry], studies: Iterable[StudyFindings] = ()) -> str:
@@ -432,7 +444,7 @@ def build_index(entries: Sequence[Entry], studies: Iterable[StudyFindings] = ())
     verdicts: list[dict[str, Any]] = []
     for study in studies:
         entry = by_study.get(study.name)
-        known = {row["id"]: row for row in json.loads(entry.facts["findings"])} if entry else {}
+        known = {row["id"]: row for row in _findings_of(entry.facts) or ()} if entry else {}
         unknown = {**dict.fromkeys(FINDING_KEYS, ""), "verdict": NOT_MEASURED}
         rows = [
             {**unknown, "statement": f["statement"], **known.get(f["id"], {})}

@@ -148,9 +148,8 @@ def _measure(root: Path, snakemake: Snakemake) -> int:
         before, measured = measured, len(list(contexts(root)))
         if measured <= before:
             break
-    if not is_complete:
-        snakemake.call({"measure": NOTHING})
-    print_message("some jobs failed. The report has the results of the others.")
+    if is_complete or not snakemake.call({"measure": NOTHING}):
+        print_message("some jobs failed. The report has the results of the others.")
     return status
 
 

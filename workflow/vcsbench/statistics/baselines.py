@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import datetime
 import hashlib
 import json
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from vcsbench import __version__, words
 from vcsbench.errors import UserError
-from vcsbench.files import write_bytes, write_json
+from vcsbench.external import one_line
+from vcsbench.files import is_altered, read_rows, write_bytes, write_json
 from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT
 from vcsbench.plan.result_state import read_context
@@ -26,6 +26,7 @@ Item = TypeVar("Item")
 FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NOW, SINCE = "now", "(when)"
+AGAIN = "Run `make report` to write it again."
 
 
 class CellSettings(TypedDict):
@@ -116,10 +117,14 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
             )
         path = folder / f"{study}.csv"
         content = path.read_bytes() if path.is_file() else b""
-        rows = list(csv.DictReader(content.decode().splitlines()))
+        columns = ("cell", "round", "started_at")
+        rows = read_rows(path, AGAIN, columns=columns) if content else []
         if not rows:
             raise UserError(f"{path}: the study has not been measured. Run `make report` first.")
-        rounds = [(row["cell"], int(float(row["round"])), row["started_at"]) for row in rows]
+        try:
+            rounds = [(row["cell"], int(float(row["round"])), row["started_at"]) for row in rows]
+        except (ValueError, OverflowError) as error:
+            raise UserError(f"{path}: the file is damaged: {one_line(error)}. {AGAIN}") from None
         measured.append((study, content, describe_baseline(study, rounds, results)))
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sentences = []
@@ -179,6 +184,8 @@ def describe_baseline(
 def _context(path: Path, started_at: str) -> Context:
     try:
         context = read_context(path)
+        if is_altered(context):
+            raise ValueError
     except (OSError, ValueError):
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to measure it again."
@@ -238,7 +245,9 @@ def read_description(name: str, study: str) -> Description:
     path = description_path(name, study)
     try:
         description: Description = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        if not isinstance(description, dict) or not isinstance(description.get("cells"), dict):
+            raise ValueError
+    except (OSError, ValueError, RecursionError) as error:
         state = "damaged" if isinstance(error, ValueError) else "missing"
         raise UserError(
             f"{path}: the file is {state}. Save the baseline again under another name."

@@ -6,15 +6,15 @@ was not measured. It also writes JUnit XML for build servers and Markdown for pu
 
 from __future__ import annotations
 
-import csv
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vcsbench import words
-from vcsbench.files import write_bytes
-from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, NOT_MEASURED
+from vcsbench.errors import UserError
+from vcsbench.files import read_rows, write_bytes
+from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, NOT_MEASURED, OF_EXPECTATIONS
 
 Row = Mapping[str, str]
 NOTHING, FAILED, UNDECIDED = 1, 3, 4
@@ -24,10 +24,10 @@ JUNIT, MARKDOWN = "check.junit.xml", "check.md"
 def main(arguments: Sequence[str]) -> int:
     path = Path(arguments[0])
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-    except OSError as error:
-        print(f"{path}: cannot be read: {error.strerror}", file=sys.stderr)
+        again = "Run `make check` to write it again."
+        rows = read_rows(path, again, columns=("study", *OF_EXPECTATIONS))
+    except UserError as error:
+        print(error, file=sys.stderr)
         return NOTHING
     if not rows:
         print(

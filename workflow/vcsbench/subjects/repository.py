@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import urllib.parse
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
-from vcsbench.files import SEAL, read_json, why_not_on_disk, write_record
+from vcsbench.files import SEAL, read_json, read_record, why_not_on_disk, write_record
 from vcsbench.subjects import Subject, Target, Words, fsfs
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ class Repository(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
         (file,) = self.records(recipe)
-        record: CopiesRecord = json.loads(Path(file).read_text())
+        record = cast("CopiesRecord", read_record(file))
         self.workdir = Path(record["place"])
         self.layout = record["layout"]
         self.copy = (number - 1) % record["copies"] + 1
@@ -234,7 +233,7 @@ class Dump(Subject):
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
         (file,) = self.records(recipe)
-        loaded: LoadRecord = json.loads(Path(file).read_text())
+        loaded = cast("LoadRecord", read_record(file))
         self.load_options = loaded.get("load_options", [])
         self.record = loaded.get("dump") or {}
         self.path = Path(self.record.get("path", ""))
