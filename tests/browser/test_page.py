@@ -91,7 +91,7 @@ def test_picks_change_cards_cases_tables_and_address(page, tmp_path):
     assert {*before["rows"]} == {*before["cells"]} == {"http", "svn", "file"}
     assert {*seen["rows"]} == {*seen["cells"]} == {*seen["candidates"]} == {"svn"}
     assert seen["hash"] == "#&ra=svn"
-    assert (before["summary"], seen["summary"]) == ("36 of 36 comparisons", "12 of 36 comparisons")
+    assert re.findall(r"\d+", before["summary"] + seen["summary"]) == ["36", "36", "12", "36"]
     assert drive(page, tmp_path, CARD, anchor="#&ra=svn") == seen
     assert drive(page, tmp_path, CARD, anchor="#ra=svn") == {**seen, "hash": "#ra=svn"}
     assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#&ra=svn") == before
@@ -117,10 +117,9 @@ def test_revisions_of_a_reader_give_estimates_of_load_and_packing(page, tmp_path
     """
     seen = drive(page, tmp_path, type_in + steps)
     lines = [line.replace("\u202f", " ") for line in seen["lines"]]
-    assert before["lines"] == [] and sorted(lines) == [
-        "Estimate for 20 000 revisions at this rate: 1.5 s in memory.",
-        "Estimate for 20 000 revisions at this rate: 80 s in memory, 11 min on a disk at most.",
-    ]
+    assert before["lines"] == [] and all(" 20 000 " in line for line in lines)
+    times = sorted(re.findall(r"[\d.]+ (?:s|min)\b", line) for line in lines)
+    assert times == [["1.5 s"], ["80 s", "11 min"]]
     # A number of revisions is no case.
     assert seen == {**before, "lines": seen["lines"], "hash": "#&revisions=20000"}
     assert drive(page, tmp_path, steps, anchor="#&revisions=20000") == seen
@@ -147,33 +146,27 @@ MINE = "#&ra=http&format=f6&packing=nopack&config=slow"
 def test_overview_counts_the_results_of_all_cases(page, tmp_path):
     seen = drive(page, tmp_path, OVERVIEW)
     head, *advised = seen["first"]
-    assert head == "All cases measured. For your own numbers, pick what you have above."
-    best = "f7, packed, default settings, the best of each row below (measured in 4 of 6)."
-    assert advised == [f"Recommended for {ra}: {best}" for ra in ("http", "svn", "file")]
+    assert head.startswith("All cases ")
+    of = [re.findall(r"for (\w+): (\w+), (\w+),.*(\d) of (\d)", line)[0] for line in advised]
+    assert of == [(ra, "f7", "packed", "4", "6") for ra in ("http", "svn", "file")]
     assert seen["chips"]["card-format"] == ["f7 2.0x faster in 6"]
     assert seen["now"] == ""
-    assert seen["scope"] == "Over all cases measured, if you change only this:"
+    assert seen["scope"].startswith("Over all cases")
 
 
 def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     seen = drive(page, tmp_path, OVERVIEW, anchor=MINE)
     first, advised, steps, changes = seen["first"]
-    assert first == "You have: http, f6, not packed, default settings."
-    assert advised == (
-        "Recommended for http: f7, packed, default settings: cold log 2.5x, "
-        "log (OS cache warm) 2.5x, cold export 2.5x, export (OS cache warm) 2.5x "
-        "faster than what you have; not measured for log (server cache warm), "
-        "export (server cache warm)."
-    )
+    assert re.split(": |, ", first)[1:] == ["http", "f6", "not packed", "default settings."]
+    assert " http: f7, packed" in advised and advised.count("(server cache warm)") == 2
+    assert re.findall(r"(\w+)[^,:]* 2\.5x", advised) == ["cold", "log", "cold", "export"]
     numbers = [float(number) for number in re.findall(r"([\d.]+) s", steps)]
-    assert (
-        re.sub(r"[\d.]+ s", "s", steps) == "Step by step (cold log): f7 s → s, then packed s → s."
-    )
+    assert re.findall("f7|packed", steps) == ["f7", "packed"]
     assert numbers[0] > numbers[1] == numbers[2] > numbers[3]
     assert changes.startswith("Single changes, largest gain first: f7 2.0x faster (")
     assert seen["chips"]["card-format"] == ["f7 2.0x faster"]
     assert seen["now"] == f"{numbers[0]:.2f} s"
-    assert seen["scope"] == "With what you have, if you change only this:"
+    assert seen["scope"].startswith("With what you")
     assert seen["cards"][0] == "card-format"
     # A value to keep if nothing else changes, and another one in the recommended combination.
     keep = """
@@ -218,9 +211,8 @@ def test_steps_are_in_the_order_of_applying_them(page, tmp_path):
     """
     seen = drive(page, tmp_path, steps, anchor=MINE)
     assert seen["changes"][:4] == ["format", "packing", "config", "ra"]
-    assert seen["steps"] == (
-        "Step by step (cold log): f7 4 s → 3.9 s (no notable difference), then packed 3.9 s → 1 s."
-    )
+    shown = re.findall(r"f7|packed|\(no \w+|[\d.]+ s\b", seen["steps"])
+    assert shown == ["f7", "4 s", "3.9 s", "(no notable", "packed", "3.9 s", "1 s"]
 
 
 def test_recommendation_is_undecided_where_a_slower_time_is_not_called(page, tmp_path):
@@ -235,7 +227,7 @@ def test_recommendation_is_undecided_where_a_slower_time_is_not_called(page, tmp
     texts = [
         drive(page, tmp_path, steps.replace("RATIO", ratio), anchor=MINE) for ratio in ("1.2", "1")
     ]
-    assert "undecided for cold log;" in texts[0] and "cold log 2.5x" not in texts[0]
+    assert "undecided" in texts[0] and "cold log 2.5x" not in texts[0]
     assert "undecided" not in texts[1] and "cold log 2.5x" in texts[1]
 
 
