@@ -109,7 +109,7 @@ def error_of(archive, root):
 def test_pack_file_with_an_odd_name_is_refused(root, name):
     odd = root / "results" / "tables" / STUDY / name
     odd.touch()
-    with pytest.raises(UserError, match=r"this is no file of vcsbench\. Remove it") as raised:
+    with pytest.raises(UserError, match="no file of") as raised:
         bundle.pack("odd", [], root)
     odd.unlink()
     assert str(raised.value).isprintable() and not (root / "bundles/odd.tar.gz").exists()
@@ -120,7 +120,7 @@ def test_pack_damaged_params_of_a_page_are_refused(root, content):
     page = root / "results" / "page" / f"{STUDY}.json"
     before = page.read_bytes()
     page.write_text(content)
-    with pytest.raises(UserError, match=rf"^results/page/{STUDY}\.json: the file is damaged\. "):
+    with pytest.raises(UserError, match=rf"^results/page/{STUDY}\.json: .*damaged"):
         bundle.pack("damaged", [], root)
     page.write_bytes(before)
 
