@@ -21,6 +21,10 @@ PACKING = "table-nopack-vs-pack"
 # Writes into the tree of the page how much wider it is than the window, with all details open.
 MEASURE = """<script>
 document.querySelectorAll("details").forEach((details) => { details.open = true; });
+document.documentElement.classList.add("marks");
+for (const mark of document.querySelectorAll(".values td i:not(.deviation)")) mark.textContent = "≈=";
+document.documentElement.dataset.scrolls = [...document.querySelectorAll(".scroll")]
+  .map((box) => box.scrollWidth - box.clientWidth).filter((more) => more > 0 && more < 20).join();
 setInterval(() => {
   document.documentElement.dataset.target = document.querySelector(":target")?.id ?? "";
   document.documentElement.dataset.toowide = document.documentElement.scrollWidth - innerWidth;
@@ -52,6 +56,8 @@ def test_page_loads_without_errors_or_requests_and_fits_a_desktop(visited, measu
     assert visited.errors == [] and "data-error" not in visited.root
     assert [url for url in visited.requests if url != measured.as_uri()] == []
     assert int(visited.root["data-toowide"]) <= 0
+    # No table scrolls by the width of a mark.
+    assert visited.root["data-scrolls"] == ""
     # The link of a finding leads to the row of its table.
     link = visited.tree.by_id("finding-cold-packed-f7-log").all("a")[0].attributes["href"]
     seen = visit(measured, tmp_path, anchor=link)
