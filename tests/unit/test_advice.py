@@ -251,6 +251,7 @@ def test_missing_values_have_their_main_reason_and_their_number():
         ([1.19], "19 %"),
         ([1.2], "1.2x"),
         ([12.3], "12x"),
+        ([1e40], "9999x"),
         ([6.91, 2.4], "2.4x to 6.9x"),
         ([1.05, 1.08], "5.0 to 8.0 %"),
         ([1.14, 1.6], "1.1x to 1.6x"),

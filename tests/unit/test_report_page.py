@@ -173,7 +173,8 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
 
 
 @pytest.mark.parametrize(
-    ("detectable", "bound"), [(1.03, 0.952), (1.08, 0.909), (1.12, 0.87), (3.0, 0.667)]
+    ("detectable", "bound"),
+    [(0.0, 0.952), (1.03, 0.952), (1.08, 0.909), (1.12, 0.87), (3.0, 0.667)],
 )
 def test_card_of_builds_has_an_expectation_that_its_noise_allows(
     results, page, detectable, bound, tmp_path

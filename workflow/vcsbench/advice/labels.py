@@ -50,6 +50,8 @@ PICTOGRAMS = {"cold": "□", "hot": "■", "hot-os": "◧", "hot-svn": "■"}
 _PERCENT_BELOW = 1.195
 # In a range that ends with a factor: `1.1x to 1.6x`, `3.0 % to 1.6x`.
 _TIMES_FROM = 1.05
+# The interval of two rounds can end beyond.
+_LARGEST = 9999.0
 
 
 def axis_label(axis: str) -> str:
@@ -88,11 +90,11 @@ def group_label(where: Where) -> str:
 
 
 def factor(ratio: float) -> str:
-    """Return a factor of at least 1 as `5.7 %`, `12 %`, `2.9x` or `12x`, like in tables."""
+    """Return a factor of at least 1 as `5.7 %`, `12 %`, `2.9x`, `12x`, at most `9999x`, like in tables."""
     percent = 100 * (ratio - 1)
     if ratio < _PERCENT_BELOW:
         return f"{percent:.{1 if percent < 9.95 else 0}f} %"
-    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
+    return f"{min(ratio, _LARGEST):.{1 if ratio < 9.95 else 0}f}x"
 
 
 def factors(ratios: Sequence[float]) -> str:

@@ -44,7 +44,7 @@ from vcsbench.report.results import (
     values_label,
     varying,
 )
-from vcsbench.report.terminal import command_of, variables_of
+from vcsbench.report.terminal import command_with, variables_of
 
 NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
@@ -247,8 +247,8 @@ def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> C
 
     Its limit is the smallest of GUARD_PCT that the noise of the comparisons allows.
     """
-    detectable = max(100 * (pair.detectable - 1) for _, pair in pairs)
-    limit = next((pct for pct in GUARD_PCT if pct >= detectable), GUARD_PCT[-1])
+    detectable = max(pair.detectable for _, pair in pairs)
+    limit = next((pct for pct in GUARD_PCT if 1 + pct / 100 >= detectable), GUARD_PCT[-1])
     text = f"{results.study.name}:\n"
     for first, second in unique_values((pair.baseline, pair.candidate) for _, pair in pairs):
         text += (
@@ -259,10 +259,9 @@ def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> C
             f"    expect: {{over: min, at_least: {1 / (1 + limit / 100):.3f}}}\n"
         )
     given = variables_of(results.provenance.get("command", ""), results.study.name)
-    arguments = f"{given.get('ARGS', '')} --config expectations=[{GUARD}]".strip()
-    command = command_of({**given, "ARGS": arguments}, "check")
+    command = command_with(given, f"--config expectations=[{GUARD}]", "check")
     note = f"`at_least` is time of baseline / time of candidate: 1 / {1 + limit / 100:g}. "
-    note += f"Here differences from {factor(1 + detectable / 100)} on are detectable."
+    note += f"Here differences from {factor(detectable)} on are detectable." if detectable else ""
     return CardAction([ActionStep(f"cat >{GUARD} <<'END'\n{text}END\n{command}")], note)
 
 

@@ -25,7 +25,7 @@ from vcsbench.report.grids import Point, change_words
 from vcsbench.report.quality_section import metric_value, times_of
 from vcsbench.report.results import Results, Rows, grouped_by
 from vcsbench.report.table_sections import TableSection
-from vcsbench.report.terminal import command_of, seconds_of_rounds, variables_of
+from vcsbench.report.terminal import command_with, seconds_of_rounds, variables_of
 from vcsbench.statistics import contract
 from vcsbench.statistics.baselines import table_name
 
@@ -196,7 +196,7 @@ def _steps(
         elif number := _ROUNDS.search(sentence):
             seconds = seconds_of_rounds(results.account, int(number[1]))
             more = f", {words.duration(seconds)} more" if seconds else ""
-            command = _with(given, f"--config rounds={number[1]}")
+            command = command_with(given, f"--config rounds={number[1]}")
             text = text.replace(number[0], f"a total of {number[1]}")
             steps.append(Step(label, f"{text}{more}", "", command))
         else:
@@ -205,7 +205,7 @@ def _steps(
                 text = f"{text}; {OUTSIDE_DEFAULT}" if command else text
             elif found := _RUN.search(command):
                 of_study = {**given, "STUDY": found[1]}
-                command = f"{command[: found.start()]}{_with(of_study, found[2] or '')}"
+                command = f"{command[: found.start()]}{command_with(of_study, found[2] or '')}"
                 taken = results.account.get("taken_s")
                 larger = f"up to {words.duration(contract.LARGER * taken)}" if taken else PLAN[15:]
                 if outcome := OUTCOMES.get(label):
@@ -214,10 +214,6 @@ def _steps(
     if verdict in _DIFFERENT and not steps:
         steps.append(Step(NO_REASON, NOTHING_EXPLAINS))
     return steps, notes
-
-
-def _with(given: Mapping[str, str], arguments: str) -> str:
-    return command_of({**given, "ARGS": f"{given.get('ARGS', '')} {arguments}".strip()})
 
 
 def _to_add(results: Results, definition: Row, given: Mapping[str, str]) -> tuple[str, str]:
@@ -234,7 +230,7 @@ def _to_add(results: Results, definition: Row, given: Mapping[str, str]) -> tupl
     if not (grid and part) or any({*values} - {*order[axis]} for axis, values in part.items()):
         return ", ".join(labels), ""
     content = json.dumps({"grid": {name: {"include": [*grid.get("include", []), part]}}})
-    run = _with(given, "--configfile more.yaml")
+    run = command_with(given, "--configfile more.yaml")
     return ", ".join(labels), f"printf '%s\\n' {shlex.quote(content)} >more.yaml && {run}"
 
 

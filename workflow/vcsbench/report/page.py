@@ -12,7 +12,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,7 +69,7 @@ ENDED = {
 }
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
-PREFIX = "vcsbench:"
+META = re.compile(r'<meta name="vcsbench:([^"]*)" content="([^"]*)">')
 TEXTS = ("study", "title", "date", "host")
 NUMBERS = ("cells", "measured", "skipped", "failures")
 VERDICTS = (REPRODUCED, DIFFERS, REVERSED, INCONCLUSIVE, TOO_SMALL, NOT_MEASURED)
@@ -402,30 +401,19 @@ def verdict_counts(findings: Iterable[Row]) -> str:
     return ", ".join(unique_values(f"{number} {verdict}" for number, verdict in texts if number))
 
 
-class _HeadParser(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.facts = {**dict.fromkeys(TEXTS, ""), "findings": "[]"}
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        name = given.get("name") or ""
-        if tag == "meta" and name.startswith(PREFIX):
-            self.facts[name.removeprefix(PREFIX)] = given.get("content") or ""
-
-
 def read_entries(folder: Path) -> list[Entry]:
     entries = []
     for path in sorted(folder.glob("*.html")):
-        parser = _HeadParser()
+        facts = {**dict.fromkeys(TEXTS, ""), "findings": "[]"}
         with open(open_regular(path), encoding="utf-8", errors="replace") as file:
-            parser.feed(file.read(HEAD_CHARACTERS))
-        is_report = all(parser.facts.get(name, "").isdigit() for name in NUMBERS)
-        findings = _findings_of(parser.facts)
+            tags = META.findall(file.read(HEAD_CHARACTERS))
+        facts |= {name: unescape(content) for name, content in tags}
+        is_report = all(facts.get(name, "").isdigit() for name in NUMBERS)
+        findings = _findings_of(facts)
         if is_report and findings is not None and path.name != "index.html":
-            time = words.moment(parser.facts["date"])
+            time = words.moment(facts["date"])
             counts = verdict_counts(findings)
-            entries.append(Entry(path.name, parser.facts, words.day(time) if time else "", counts))
+            entries.append(Entry(path.name, facts, words.day(time) if time else "", counts))
     return sorted(entries, key=lambda entry: entry.facts["date"], reverse=True)
 
 

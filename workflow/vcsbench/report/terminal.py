@@ -99,14 +99,14 @@ def next_step(account: Row, given: Mapping[str, str]) -> tuple[str, str] | None:
     if not seconds or left >= now:
         return None
     if rounds:
-        more = {"ARGS": f"{given.get('ARGS', '')} --config rounds={rounds}".strip()}
+        command = command_with(given, f"--config rounds={rounds}")
     else:
         minutes = math.ceil(account["studies"] * (account["taken_s"] + seconds) / 60)
-        more = {"MINUTES": str(minutes)}
+        command = command_of({**given, "MINUTES": str(minutes)})
     number = f"{now - left} of {now}" if left else f"all {now}" if now > 1 else "the"
     noun = "comparison" if now == 1 else "comparisons"
     effect = f"{words.duration(seconds)} more decide {number} undecided {noun}"
-    return command_of({**given, **more}), effect
+    return command, effect
 
 
 def larger_step(
@@ -131,8 +131,8 @@ def larger_step(
     larger = ", ".join(
         f"{n}: {{scale: {min(1, contract.LARGER * s):.3g}}}" for n, s in scales.items()
     )
-    more = {"ARGS": f"{given.get('ARGS', '')} --configfile larger.yaml".strip()}
-    command = f"echo 'repositories: {{{larger}}}' >larger.yaml && {command_of({**given, **more})}"
+    run = command_with(given, "--configfile larger.yaml")
+    command = f"echo 'repositories: {{{larger}}}' >larger.yaml && {run}"
     taken = words.duration(contract.LARGER * account.get("taken_s", 0.0))
     what = "answer what is too small" if counts[contract.TOO_SMALL] else "may decide the rest"
     return command, f"runs {contract.LARGER} times as long {what}, in up to {taken}"
@@ -156,7 +156,7 @@ def next_steps(
     yield "Measure again", "After a rebuild or another change, this measures what changed:", command
     done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
     if done and "--config" not in shlex.split(arguments):
-        more = command_of({**given, "ARGS": f"{arguments} --config rounds={2 * done}".strip()})
+        more = command_with(given, f"--config rounds={2 * done}")
         taken = words.duration(seconds_of_rounds(account, 2 * done))
         yield "Confirm a result", f"Twice as many rounds take {taken} more:", more
     saved = {**given, "NAME": "before", "ARGS": configfiles_of(arguments)}
@@ -284,6 +284,10 @@ def configfiles_of(arguments: str) -> str:
 def command_of(given: Mapping[str, str], target: str = "report") -> str:
     variables = (f"{name}={shlex.quote(value)}" for name, value in given.items() if value)
     return " ".join(["make", target, *variables])
+
+
+def command_with(given: Mapping[str, str], arguments: str, target: str = "report") -> str:
+    return command_of({**given, "ARGS": f"{given.get('ARGS', '')} {arguments}".strip()}, target)
 
 
 def read_summaries(results: Path, studies: Sequence[str]) -> list[StudySummary]:
