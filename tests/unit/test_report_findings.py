@@ -91,22 +91,38 @@ def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(result
     assert shlex.split(step.command)[-1].endswith("--config rounds=5")
 
 
-def test_finding_that_differs_names_the_part_of_the_time_that_differs_most(results):
-    server = {"nopack": 0.5, "pack": 0.1}
+# The seconds of (elapsed, client, server) are of not packed and of packed.
+@pytest.mark.parametrize(
+    ("access", "nopack", "pack", "expected"),
+    [
+        ("", (0.7, 0.1, 0.5), (0.3, 0.1, 0.1), ["server", "0.50 s", "0.10 s", "6 pairs"]),
+        # Access by file has no server.
+        ("file", (0.7, 0.1, 0.5), (0.3, 0.1, 0.1), ["server", "0.50 s", "0.10 s", "4 of 6 pairs"]),
+        ("", (0.7, 0.4, 0.1), (0.3, 0.1, 0.1), ["client", "0.40 s", "0.10 s", "6 pairs"]),
+        # The part that differs most is larger on the faster side.
+        ("", (0.70, 0.40, 0.29), (0.68, 0.35, 0.26), ["client", "0.40 s", "0.35 s", "6 pairs"]),
+        ("", (0.70, 0.02, 0.66), (0.66, 0.32, 0.30), ["server", "0.66 s", "0.30 s", "6 pairs"]),
+        ("", (0.60, 0.1, 0.1), (0.70, 0.1, 0.5), []),
+        # No part has half of the difference.
+        ("", (0.90, 0.3, 0.3), (0.60, 0.2, 0.2), []),
+        # The client computes while the server does, so waiting is unknown.
+        ("", (0.7, 0.4, 0.4), (0.3, 0.4, 0.4), []),
+    ],
+)
+def test_finding_that_differs_names_the_part_with_most_of_the_difference(
+    results, access, nopack, pack, expected
+):
+    times = {"nopack": nopack, "pack": pack}
     runs = [
-        {**run, "server_cpu_s": spent, "user_s": 0.1, "system_s": 0.0, "elapsed_s": spent + 0.2}
+        {**run, "elapsed_s": elapsed, "user_s": client, "system_s": 0.0, "server_cpu_s": of}
         for run in results.measurements
-        for spent in [server[run["packing"]]]
+        for elapsed, client, server in [times[run["packing"]]]
+        for of in [None if run["ra"] == access else server]
     ]
     changed = replace(results, measurements=runs)
-    (note,) = view_of(views_of(changed, sections=table_sections(changed, {}))).notes
-    assert " of the server: " in note
-    assert re.findall(r"[\d.]+ s|\d pairs", note) == ["0.50 s", "0.10 s", "6 pairs"]
-    # The client computes while the server does, so waiting is unknown.
-    changed = replace(
-        results, measurements=[{**r, "user_s": 0.4, "server_cpu_s": 0.0} for r in runs]
-    )
-    assert view_of(views_of(changed, sections=table_sections(changed, {}))).notes == []
+    notes = view_of(views_of(changed, sections=table_sections(changed, {}))).notes
+    assert len(notes) == bool(expected)
+    assert re.findall(r"client|server|[\d.]+ s|(?:\d of )?\d pairs", "".join(notes)) == expected
 
 
 @pytest.mark.parametrize("value", ["medium", "fast"])

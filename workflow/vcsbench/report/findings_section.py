@@ -149,7 +149,8 @@ def finding_views(
             )
             of.append(_pairs_text(definition, pairs, is_same))
             if verdict in _DIFFERENT:
-                notes.insert(0, _where_time_goes(results, definition, pairs, is_same))
+                ratio = float(row["measured"])
+                notes.insert(0, _where_time_goes(results, definition, pairs, is_same, ratio))
         view = FindingView(
             id=row["id"],
             statement=row["statement"],
@@ -280,33 +281,38 @@ def _pairs_text(definition: Row, pairs: Sequence[Point], is_same: bool) -> str:
 
 
 def _where_time_goes(
-    results: Results, definition: Row, pairs: Sequence[Point], is_same: bool
+    results: Results, definition: Row, pairs: Sequence[Point], is_same: bool, ratio: float
 ) -> str:
-    """Return the part of the time that differs most between both sides, as means of the pairs.
+    """Return the part of the time with at least half of the difference between both sides, or "".
 
-    It is "" if that is waiting and client and server computed at once: then waiting is not known.
+    Times are means over the pairs that have the part: access by file has no server. Waiting is unknown if
+    client and server computed at once.
     """
-    compare, cells = definition["compare"], [p.cells for p in pairs if len(p.cells) == 2]
+    compare = definition["compare"]
     if "candidate" not in compare or metric_in(definition).name != DEFAULT:
         return ""
     runs = grouped_by(results.measurements, lambda row: row["cell"])
-    sides = [[times_of(runs.get(cell, [])) for cell in side] for side in zip(*cells, strict=True)]
-    if not sides or not all(of and of[2] is not None for side in sides for of in side):
-        return ""
-    # Access by file has no server.
-    first, second = (
-        [mean(time or 0.0 for time in part) for part in zip(*side, strict=True)] for side in sides
-    )
-    # The first two times are of the whole.
-    parts = zip(_PARTS, first[2:], second[2:], strict=True)
-    name, *spent = max(parts, key=lambda part: abs(part[1] - part[2]))
-    if name == _PARTS[-1] and any((of[-1] or 0.0) < 0 for side in sides for of in side):
-        return ""
+    order = 1 if is_same else -1
+    times = [[times_of(runs.get(cell, [])) for cell in pair.cells[::order]] for pair in pairs]
+    times = [pair for pair in times if len(pair) == 2 and all(pair)]
     labels = [value_label(compare["axis"], compare[side]) for side in ("baseline", "candidate")]
-    texts = zip(spent if is_same else spent[::-1], labels, strict=True)
-    both = ", ".join(f"{words.significant(time, 2)} s with {label}" for time, label in texts)
-    over = f", mean of {len(cells)} pairs" if len(cells) > 1 else ""
-    return f"Most of the difference is {name}: {both}{over}."
+    largest, text = 0.5, ""
+    # The first two times are of the whole.
+    for at, name in enumerate(_PARTS, 2):
+        known = [[(of[0], of[at]) for of in pair] for pair in times]
+        known = [pair for pair in known if None not in [part for _, part in pair]]
+        if not known or (at == 4 and any(part < 0 for pair in known for _, part in pair)):
+            continue
+        (all_1, part_1), (all_2, part_2) = ([*map(mean, zip(*s))] for s in zip(*known, strict=True))
+        whole = all_1 - all_2
+        if whole * math.log(ratio) <= 0 or (share := (part_1 - part_2) / whole) < largest:
+            continue
+        spent = zip((part_1, part_2), labels, strict=True)
+        both = ", ".join(f"{words.significant(time, 2)} s with {label}" for time, label in spent)
+        some = f"{len(known)} of " if len(known) < len(pairs) else ""
+        over = f", mean of {some}{len(pairs)} pairs" if len(pairs) > 1 else ""
+        largest, text = share, f"Most of the difference is {name}: {both}{over}."
+    return text
 
 
 def _groups_text(results: Results, definition: Row, unit: str) -> str:
