@@ -31,7 +31,7 @@ from vcsbench.statistics.findings import (
     verdict_of,
 )
 from vcsbench.statistics.noise import Noise
-from vcsbench.statistics.possible_reasons import Conditions
+from vcsbench.statistics.possible_reasons import Conditions, possible_reasons
 
 FINDINGS = CONFIG / "published" / "findings.yaml"
 AXES = ["command", "format"]
@@ -223,6 +223,22 @@ def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, co
 
 OLD_AND_NEW = {"old": {"prefix": "/opt/svn-1.9"}, "new": {}}
 PART = {"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]}
+
+
+@pytest.mark.parametrize(
+    ("system", "accesses", "expected"),
+    [
+        ("Windows", ["http", "svn"], ["other-system"]),
+        ("Windows", ["http", "file"], []),
+        ("Windows", None, []),
+        ("Linux", ["http"], []),
+        ("", ["http"], []),
+    ],
+)
+def test_possible_reasons_of_servers_name_another_system(system, accesses, expected):
+    rows = pd.DataFrame({} if accesses is None else {"ra": accesses})
+    context = EvaluationContext(published=Conditions(1, system=system))
+    assert [r.code for r in possible_reasons("weaker", rows, "", context)] == expected
 
 
 @pytest.mark.parametrize(

@@ -193,19 +193,28 @@ def test_median_of_pairs_that_disagree_is_mixed_and_has_their_range(results, sid
 
 
 @pytest.mark.parametrize(
-    ("published", "measured", "text"),
+    ("published", "measured", "start", "end"),
     [
-        (1.0, 1.8, "1.00x then, packed is 1.8x faster here."),
-        (1.5, 0.8, "1.50x then, packed is 1.2x slower here."),
-        (2.8, 2.2, ""),
-        (1.1, 1.15, ""),
+        (1.0, 1.8, "Reproduced, and more:", "1.00x, measured 1.8x in favour of packed"),
+        (1.5, 1.8, "Reproduced, and more:", "1.50x, measured 1.8x in favour of packed"),
+        (1.5, 0.8, "Inside the range, but", "1.50x, measured 1.2x in favour of not packed"),
+        (2.8, 2.2, "", ""),
+        (1.1, 1.15, "", ""),
     ],
 )
-def test_reproduced_finding_unlike_the_published_value_has_both(results, published, measured, text):
+@pytest.mark.parametrize(
+    ("call", "open_"), [("faster", ""), ("too noisy to say", " (6 pairs undecided)")]
+)
+def test_reproduced_finding_unlike_the_published_value_has_both(
+    results, published, measured, start, end, call, open_
+):
     change = {"published": published, "measured": measured, "low": measured - 0.04}
     change |= {"high": measured + 0.04, "verdict": "reproduced"}
-    notes = view_of(views_of(results, "", **change)).notes
-    assert len(notes) == bool(text) and all(note.endswith(f": {text}") for note in notes)
+    rows = [{**row, "call": call} for row in results.tables["nopack-vs-pack"]]
+    changed = replace(results, tables={**results.tables, "nopack-vs-pack": rows})
+    notes = view_of(views_of(changed, "", table_sections(changed, {}), **change)).notes
+    assert len(notes) == bool(start)
+    assert all(n.startswith(start) and n.endswith(f"{end}{open_}.") for n in notes)
 
 
 def test_level_of_cells_in_two_groups_is_mixed_and_names_them(results):

@@ -437,6 +437,8 @@ def test_page_has_the_results_of_each_table_and_the_time_of_each_step(results):
         "taken_s": 840,
     }
     account |= {"minutes": None, "min_effect_pct": 10.0, "blocks": []}
+    timed = {**account, "minutes": 13.0, "studies": 4, "why": "time is up"}
+    assert "13 min of this study" in page_of(replace(results, account=timed))["budget"][1]
     page = page_of(replace(results, account=account))
     (table,) = (table for table in page["quality"] if table.title == "Comparisons by table")
     assert table.rows[0][1:] == ("82", "20", "4", "3", "55")

@@ -67,7 +67,7 @@ rule account:
     params:
         code=code_of("allocate_rounds"),
         task="account",
-        minutes=PLAN.config.minutes,
+        minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
         studies=len(PLAN.config.studies),
         decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
         comparison=lambda wildcards: study_of(wildcards).comparison_settings(LIMITS),

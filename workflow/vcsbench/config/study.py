@@ -151,6 +151,8 @@ class Published(Model):
     """Where the server was (default: as measured here)."""
     machine: Text
     """The machine of the study, in a line."""
+    system: Literal["", "Linux", "Windows"] = ""
+    """The operating system of the study (default: not published)."""
     rounds: int = key(ge=1, le=10_000)
     """How often it repeated each measurement."""
 

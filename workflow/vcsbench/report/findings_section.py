@@ -48,7 +48,7 @@ OUTSIDE_DEFAULT = "left out of the default configuration, so that a run fits its
 OUTCOMES = {
     "smaller scale": "a value closer to the published one supports it, and the test takes {larger}",
     "other storage": "a value closer to the published one supports it, and {plan}",
-    "newer Subversion": "it is the reason if the old build gives the published value, and {plan}",
+    "newer Subversion": "a value closer to the published one supports it, and {plan}",
 }
 PLAN = "the test takes longer than this run (make plan estimates it)"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
@@ -139,10 +139,11 @@ def finding_views(
         verdict = contract.verdict_for_reader(row)
         steps, notes = _steps(results, definition, row, verdict)
         of = [row.get("over", ""), _groups_text(results, definition, unit)]
+        pairs = _pairs(where, section) if section else []
         if verdict == contract.REPRODUCED:
             limit = results.advice.min_effect_pct
-            notes.insert(0, _unlike_published(row, definition, limit))
-        if section and (pairs := _pairs(where, section)):
+            notes.insert(0, _unlike_published(row, definition, pairs, limit))
+        if section and pairs:
             # The table may have the sides exchanged.
             is_same = section.baseline == str(
                 definition["compare"].get("baseline", section.baseline)
@@ -301,9 +302,11 @@ def _where_time_goes(
     for at, name in enumerate(_PARTS, 2):
         known = [[(of[0], of[at]) for of in pair] for pair in times]
         known = [pair for pair in known if None not in [part for _, part in pair]]
-        if not known or (at == 4 and any(part < 0 for pair in known for _, part in pair)):
+        if not known or (at == 4 and any((part or 0.0) < 0 for pair in known for _, part in pair)):
             continue
-        (all_1, part_1), (all_2, part_2) = ([*map(mean, zip(*s))] for s in zip(*known, strict=True))
+        (all_1, part_1), (all_2, part_2) = (
+            map(mean, zip(*side, strict=True)) for side in zip(*known, strict=True)
+        )
         whole = all_1 - all_2
         if whole * math.log(ratio) <= 0 or (share := (part_1 - part_2) / whole) < largest:
             continue
@@ -348,7 +351,9 @@ def _groups_text(results: Results, definition: Row, unit: str) -> str:
     return f"mixed: {text}" if text else ""
 
 
-def _unlike_published(row: Row, definition: Row, min_effect_pct: float) -> str:
+def _unlike_published(
+    row: Row, definition: Row, pairs: Sequence[Point], min_effect_pct: float
+) -> str:
     """Return a sentence if a value is in the expected range, but the difference is larger than published or
     on the other side."""
     compare = definition.get("compare") or {}
@@ -359,10 +364,15 @@ def _unlike_published(row: Row, definition: Row, min_effect_pct: float) -> str:
     is_between = min(0.0, was) <= now <= max(0.0, was)
     if low <= was <= high or is_between or abs(now - was) <= math.log1p(min_effect_pct / 100):
         return ""
-    metric, label = metric_in(definition), value_label(compare["axis"], compare["candidate"])
-    word = metric.words[0 if (now > 0) == (metric.gain > 0) else 1]
-    here = f"{label} {metric.words.verb}{factor(math.exp(abs(now)))} {word}"
-    return f"Inside the range, but not as published: {_written(numbers[0], 'x')} then, {here} here."
+    is_other = was * now < 0 and abs(was) > math.log1p(min_effect_pct / 100)
+    head = "Inside the range, but on the other side" if is_other else "Reproduced, and more"
+    is_better = (now > 0) == (metric_in(definition).gain > 0)
+    winner = value_label(compare["axis"], compare["candidate" if is_better else "baseline"])
+    calls = [(point.row or {}).get("call") for point in pairs]
+    undecided = sum(call in (None, "", contract.TOO_NOISY) for call in calls)
+    open_ = f" ({words.count_of(undecided, 'pair')} undecided)" if undecided else ""
+    here = f"measured {factor(math.exp(abs(now)))} in favour of {winner}{open_}"
+    return f"{head}: published {_written(numbers[0], 'x')}, {here}."
 
 
 def _news(row: Row, definition: Row) -> str:

@@ -63,9 +63,9 @@ FINDING_KEYS = (
     *("id", "statement", "verdict", "expected", "published", "measured", "interval", "of"),
 )
 ENDED = {
-    ALL_DECIDED: "The session ended because all comparisons are answered or too small.",
-    TIME_IS_UP: "The session ended because its {minutes} were over.",
-    UNREACHABLE: "The session ended because more rounds cannot answer the rest.",
+    ALL_DECIDED: "The measuring ended because all comparisons are answered or too small.",
+    TIME_IS_UP: "The measuring ended because the {minutes} of this study were over.",
+    UNREACHABLE: "The measuring ended because more rounds cannot answer the rest.",
 }
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
@@ -343,7 +343,8 @@ def _limits(results: Results, setup: Setup) -> list[str]:
     for axis in study.axes:
         if values := unique_values(filter(None, (row.get(axis, "") for row in results.grid))):
             limits += axis_of(axis).limits(values, sorted(setup.guests))
-    hosts = "Numbers of different machines, published ones included, are shown side by side only."
+    hosts = "Times of different machines, published ones included, are shown side by side only. "
+    hosts += "Verdicts compare ratios and shares."
     return [*commands, *limits, hosts]
 
 

@@ -363,9 +363,11 @@ def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
     """Return the published and the measured conditions side by side; None without published numbers."""
     if not (published := study.published):
         return None
+    # A published size is of all formats and copies.
+    history = {"History": published.history, "Sizes": "not published by format"}
     theirs = {
         **{"Repositories": published.size},
-        **({"History": published.history, "Sizes": ""} if setup.conditions["History"] else {}),
+        **(history if setup.conditions["History"] else {}),
         "Storage": published.storage,
         **{"Subversion": published.subversion, "Machine": published.machine},
         "Rounds": words.count_of(published.rounds, "round"),

@@ -123,7 +123,9 @@ def matches_cell(cell: Mapping[str, str], where: Mapping[str, object]) -> bool:
 # The factor of the scale in a command that tests or mends a smaller scale.
 LARGER = 4
 SEPARATOR, TO_TEST = "; ", " (to test: "
-POSSIBLE = ("scale", "other-storage", "same-machine", "newer-version", "fewer-cells")
+POSSIBLE = (
+    *("scale", "other-storage", "same-machine", "other-system", "newer-version", "fewer-cells"),
+)
 SENTENCES = {
     "low-n": "too few rounds: {n} measured, `rounds: {needed}` allows a verdict",
     "crosses-bound": "unknown error: the interval crosses a bound",
@@ -144,6 +146,7 @@ SENTENCES = {
     "scale": "smaller scale: {subject} has {share:.2g} % of its published size",
     "other-storage": "other storage: {measured}, published on {published}",
     "same-machine": "same machine: client and server share it, published with a network between",
+    "other-system": "other operating system: servers on Linux, published on {published}",
     "newer-version": "newer Subversion: {measured}, published with {published}",
     "all-published": "published over all {published}: {value}",
     "fewer-cells": "fewer cells: {measured} of {published}, for which {value:.3g} was published",

@@ -36,6 +36,7 @@ class Conditions:
     subversion: str = ""
     storage: str = ""
     server: str = ""
+    system: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,9 @@ def possible_reasons(
         yield Reason("other-storage", values, test)
     if published.server and direction == STRONGER:
         yield Reason("same-machine", {})
+    accesses = {*rows["ra"]} if "ra" in rows else set()
+    if published.system not in ("", "Linux") and accesses and "file" not in accesses:
+        yield Reason("other-system", {"published": published.system})
     newer = [v for v in dict.fromkeys(context.versions) if _is_newer(v, published.subversion)]
     if newer:
         values = {"measured": words.enumeration(newer), "published": published.subversion}
