@@ -218,7 +218,7 @@ def load(stream, path, *options):
 
 
 @pytest.mark.parametrize("name", LOADED)
-def test_reader_loads_what_svnadmin_loads(tmp_path, name):
+def test_reader_loads_streams_that_svnadmin_loads(tmp_path, name):
     stream, revisions = LOADED[name]
     out = io.BytesIO()
     reader = read(stream, out)

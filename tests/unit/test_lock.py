@@ -64,7 +64,7 @@ MADE_BEFORE = {
 
 
 @pytest.mark.parametrize("kind", MADE_BEFORE)
-def test_lock_made_before_as_something_else_is_refused(path, kind):
+def test_lock_of_another_file_type_is_refused(path, kind):
     MADE_BEFORE[kind](path)
     with pytest.raises(UserError, match=rf"{path}: .*remove it") as refused, machine_lock():
         pass

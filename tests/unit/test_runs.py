@@ -1,5 +1,7 @@
-"""Runs of commands: the real hyperfine and its hooks; untimed runs with their memory and libraries."""
+"""Runs of commands: the real hyperfine and its hooks, untimed runs, several clients, discarded runs."""
 
+import errno
+import json
 import os
 import signal
 import stat
@@ -14,6 +16,8 @@ from project import needs, wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
+from vcsbench.measure import launcher
+from vcsbench.measure.cell_round import DISCARDED_RUN_S, DiscardedRun
 from vcsbench.measure.run_evidence import EvidenceCollector
 from vcsbench.measure.runs import (
     ExitTracer,
@@ -24,6 +28,7 @@ from vcsbench.measure.runs import (
     read_export,
 )
 from vcsbench.measure.work import UrlNormaliser, read_stdout
+from vcsbench.subjects import Subject
 
 MIB = 1 << 20
 BLOCK = 4096
@@ -243,3 +248,119 @@ def test_exit_tracer_exiting_program_is_left_to_its_parent():
         status = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert status and status.si_status == 3
         assert process.wait() == 3
+
+
+# Several clients at once
+
+
+MARK = "@N@"
+
+
+def launch(tmp_path, number, *argv):
+    report = tmp_path / "report.json"
+    words = [sys.executable, "-I", "-S", launcher.__file__, str(report), str(number), MARK, *argv]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    return done, json.loads(report.read_text()) if report.exists() else {}
+
+
+def test_launcher_gives_each_client_its_number(tmp_path):
+    done, report = launch(tmp_path, 5, "/bin/touch", f"{tmp_path}/made-{MARK}")
+    assert done.returncode == 0, done.stderr
+    assert sorted(p.name for p in tmp_path.glob("made-*")) == [f"made-{n}" for n in range(1, 6)]
+    assert len(report["clients"]) == 5
+
+
+def test_launcher_starts_clients_together(tmp_path):
+    done, report = launch(tmp_path, 4, "/bin/sleep", "0.3")
+    assert done.returncode == 0
+    assert 0.3 <= report["all_s"] < 1.1
+    assert all(client["ended_s"] - client["went_s"] >= 0.3 for client in report["clients"])
+    starts = [client["went_s"] for client in report["clients"]]
+    assert min(starts) >= 0 and max(starts) - min(starts) < 0.1
+
+
+def test_launcher_reports_processor_time_of_each_client(tmp_path):
+    loop = f"[ {MARK} = 2 ] || exit 0; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+    _, report = launch(tmp_path, 2, "/bin/sh", "-c", loop)
+    first, second = (client["user_s"] + client["system_s"] for client in report["clients"])
+    assert second > 5 * first and second > 0.05
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "message"),
+    [
+        ("exit 7", 7, "client 2 of 3 exits with 7\n"),
+        ("kill -9 $$", 128 + 9, "client 2 of 3 was ended by SIGKILL\n"),
+    ],
+)
+def test_launcher_failed_client_ends_all(tmp_path, failure, code, message):
+    began = time.monotonic()
+    script = f"[ {MARK} = 2 ] && {failure}; exec sleep 30"
+    done, report = launch(tmp_path, 3, "/bin/sh", "-c", script)
+    assert (done.returncode, done.stderr, report) == (code, message, {})
+    assert time.monotonic() - began < 10
+
+
+def test_launcher_missing_program_is_named(tmp_path):
+    done, _ = launch(tmp_path, 2, "/nowhere/svn")
+    assert done.returncode == 127
+    assert f"/nowhere/svn: {os.strerror(errno.ENOENT)}" in done.stderr
+
+
+# The cache of discarded runs
+
+
+READ_BYTES = 4096
+
+
+@pytest.fixture
+def recipe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("storage", "copy1", "copy2"):
+        (tmp_path / name).mkdir()
+    return {"argv": "{svn} log {url}", "stdin": "", "storage": {"path": str(tmp_path / "storage")}}
+
+
+def cache_of(recipe, copy="copy1", **other):
+    subject = Subject(recipe, 1, Path())
+    subject.folders = [Path(recipe["storage"]["path"]).parent / copy]
+    return DiscardedRun(recipe | other, subject)
+
+
+def test_discarded_run_is_stored_per_command_and_copy(recipe):
+    assert cache_of(recipe).read() is None
+    cache_of(recipe).write(READ_BYTES)
+    assert cache_of(recipe).read() == READ_BYTES
+    for other in (
+        cache_of(recipe, "copy2"),
+        cache_of(recipe, argv="{svn} export {url}"),
+        cache_of(recipe, "gone"),
+        DiscardedRun(recipe, None),
+    ):
+        assert other.read() is None
+
+
+def test_discarded_run_of_recreated_copy_or_truncated_file_is_unknown(recipe, tmp_path):
+    cache = cache_of(recipe)
+    cache.write(READ_BYTES)
+    cache.file.write_bytes(b"")
+    assert cache.read() is None
+    cache.write(READ_BYTES)
+    assert cache.read() == READ_BYTES
+    (tmp_path / "copy1").rename(tmp_path / "old")
+    (tmp_path / "copy1").mkdir()
+    assert cache_of(recipe).read() is None
+
+
+def test_discarded_run_expires_unless_renewed(recipe):
+    cache = cache_of(recipe)
+    cache.write(READ_BYTES)
+    assert cache.file
+    expired = time.time() - DISCARDED_RUN_S - 1
+    os.utime(cache.file, (expired, expired))
+    assert cache.read() is None
+    cache.renew()
+    assert cache.read() == READ_BYTES
+    os.utime(cache.file, (expired, expired))
+    cache_of(recipe, "copy2").write(READ_BYTES)
+    assert not cache.file.exists()

@@ -75,7 +75,7 @@ def test_workdir_of_a_checkout_keeps_other_files(workdir, precious):
 
 
 @pytest.mark.parametrize("marker", [None, "{}", '{"owner": "/another/checkout"}'])
-def test_workdir_of_somebody_else_is_refused(workdir, marker):
+def test_workdir_of_another_owner_is_refused(workdir, marker):
     (workdir.path / "repositories").mkdir(parents=True)
     if marker:
         (workdir.path / MARKER).write_text(marker)

@@ -357,7 +357,7 @@ def test_detect_each_kind_returns_its_definition(places, monkeypatch):
 
 
 @needs_git
-def test_own_repository_tree_goes_with_kinds_that_have_one(places):
+def test_own_repository_tree_needs_a_kind_with_trees(places):
     assert sources.own_repository(str(places / "svn"), {}, "trunk")["svn"]["tree"] == "trunk"
     with pytest.raises(UserError, match=r"^TREE="):
         sources.own_repository(str(places / "work"), {}, "trunk")
