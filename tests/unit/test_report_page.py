@@ -254,7 +254,7 @@ EQUAL = ("export", {6: 1, 7: 1}, set())
         (THREE, "f7", "at most 1.2x slower", "1.0 % slower)"),
         ([*THREE, ("check", {5: 1}, set())], "f7", "at most 1.2x slower", "1.0 % slower)"),
         ([("log", {6: 1, 7: 1.2}, {7})], "f6", "the best of", "below"),
-        ([NOT_CALLED], "f6", "the best of", "below"),
+        ([NOT_CALLED], "f6", "measured (not called) as the best of", "below"),
         ([NOT_CALLED, ("export", {7: 1}, set())], "f7", "not called slower", "1.2x slower)"),
         # An undecided choice counts with its measured ratio, also below the smallest effect.
         ([("log", {8: 1, 6: 1.3, 7: 1.03}, {7}), EQUAL], "f7", "at most 3.0 % slower", "below"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vcsbench.advice.decision import Where
+from vcsbench.words import count_of
 
 AXES = {
     "ra": "access",
@@ -42,7 +43,10 @@ VALUES = {
     "sqlite_locking": {"default": "default locking", "exclusive": "exclusive locking"},
     "reflink": {"on": "reflinks on", "off": "reflinks off"},
     "pristines": {"stored": "pristines stored", "none": "no pristines"},
-    "wire_compression": {"on": "compression on", "off": "compression off"},
+    "wire_compression": {
+        **{"on": "compression on", "off": "compression off"},
+        "5": "svnserve's default compression",
+    },
     "network_delay": {"0": "no delay"},
 }
 # A square is a cache: empty, half full (the OS cache), full (the server's cache, too).
@@ -63,6 +67,8 @@ def value_label(axis: str, value: str) -> str:
         return value.replace("-to-", " upgraded to ")
     if value in ("on", "off") and value not in VALUES.get(axis, {}):
         return f"{axis_label(axis)} {value}"
+    if axis == "clients" and value.isdigit():
+        return count_of(int(value), "client")
     return VALUES.get(axis, {}).get(value, value)
 
 

@@ -414,7 +414,9 @@ def combinations_of(results: Results) -> list[Combination]:
         of_best = [c for n in members for c in answered[n].choices if c.values == dict(best)]
         known, worst = len(of_best), max((c.ratio for c in of_best if c.is_slower), default=1.0)
         undecided = [c.ratio for c in of_best if not c.is_slower and c.ratio > 1]
-        text = "not called slower than " if undecided else ""
+        has_losers = any(c.is_slower for n in members for c in answered[n].choices)
+        text = "" if has_losers else "measured (not called) as "
+        text = "not called slower than " if undecided else text
         text = f"at most {factor(worst)} slower than " if worst > 1 else text
         text += "the best of each row below"
         text += f" (measured in {known} of {len(members)})" if known < len(members) else ""
