@@ -99,6 +99,14 @@ def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
     larger = "echo 'repositories: {ruby: {scale: 0.48}}' >larger.yaml && make report STUDY=fsfs"
     command = f"{larger} ARGS='--configfile larger.yaml'"
     assert " ".join(found.split()).startswith(f"Next {command}: runs 4 times as long")
+    # Builds whose runs are too short can differ by less than the smallest effect.
+    flagged = [row(1.01, "no difference shown", flags="too-short")]
+    build = card(*flagged, question=CardQuestion("format", "Build?", aggregate=True))
+    answered = {**account, "tables": {"t": {"equal": 1}}}
+    for cards, effect in (([build], "show smaller differences"), ([packing()], "")):
+        of = summary(*cards, account=answered, config=config, grid=grid)
+        text = " ".join(" ".join(lines([of])).split())
+        assert (command in text) == bool(effect) and effect in text
     # More rounds come first where they decide.
     account |= {"tables": {"t": COUNTS}, "outlook": OUTLOOK}
     found = " ".join(" ".join(lines([summary(account=account, config=config, grid=grid)])).split())

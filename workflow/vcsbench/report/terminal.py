@@ -109,33 +109,35 @@ def next_step(account: Row, given: Mapping[str, str]) -> tuple[str, str] | None:
     return command, effect
 
 
-def larger_step(
-    account: Row, config: Row, grid: Sequence[Row], given: Mapping[str, str]
-) -> tuple[str, str] | None:
+def larger_step(study: StudySummary, given: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the command that measures at a larger scale, and its effect.
 
-    None if it would answer nothing more, or if no repository of the grid has a smaller scale.
+    None if it would show nothing more, or if no repository of the grid has a smaller scale.
     """
-    counts, values = count_results(account), {value for row in grid for value in row.values()}
+    counts, values = count_results(study.account), {v for row in study.grid for v in row.values()}
     scales = {
         name: of["scale"]
-        for name, of in (config.get("repositories") or {}).items()
-        if name in values and of.get("scale", 1) < 1 and not config.get("repository")
+        for name, of in (study.config.get("repositories") or {}).items()
+        if name in values and of.get("scale", 1) < 1 and not study.config.get("repository")
     }
+    builds = [card for card in study.advice.cards if card.question.aggregate]
+    flags = [pair.flags for card in builds for case in card.cases for pair in case.pairs]
     # More rounds neither shorten a start-up, nor do they reduce the noise between duplicates.
-    lacking = counts[contract.TOO_SMALL] or (
-        counts[contract.UNDECIDED] and not next_step(account, given)
-    )
-    if not (scales and lacking):
+    effects = {
+        "answer what is too small": counts[contract.TOO_SMALL],
+        "show smaller differences": any("too-short" in of.split() for of in flags),
+        "may decide the rest": counts[contract.UNDECIDED] and not next_step(study.account, given),
+    }
+    effect = next((text for text, applies in effects.items() if applies), "")
+    if not (scales and effect):
         return None
     larger = ", ".join(
         f"{n}: {{scale: {min(1, contract.LARGER * s):.3g}}}" for n, s in scales.items()
     )
     run = command_with(given, "--configfile larger.yaml")
     command = f"echo 'repositories: {{{larger}}}' >larger.yaml && {run}"
-    taken = words.duration(contract.LARGER * account.get("taken_s", 0.0))
-    what = "answer what is too small" if counts[contract.TOO_SMALL] else "may decide the rest"
-    return command, f"runs {contract.LARGER} times as long {what}, in up to {taken}"
+    taken = words.duration(contract.LARGER * study.account.get("taken_s", 0.0))
+    return command, f"runs {contract.LARGER} times as long {effect}, in up to {taken}"
 
 
 def next_steps(
@@ -148,7 +150,10 @@ def next_steps(
     config = results.provenance.get("config") or {}
     if step := next_step(account, given):
         yield "More rounds", f"{step[1]}:", step[0]
-    if step := larger_step(account, config, results.grid, given):
+    summary = StudySummary(
+        results.study.name, results.advice, account, grid=results.grid, config=config
+    )
+    if step := larger_step(summary, given):
         yield "Longer runs", f"{step[1].capitalize()}:", step[0]
     if own_command:
         yield "Your own repository", "Measure it (it is only read):", own_command
@@ -232,7 +237,7 @@ def _rows(study: StudySummary, given: Mapping[str, str]) -> Iterator[tuple[str, 
             yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
     steps = [(command_of(given), "measures the outdated cells again")] if old else []
     steps += filter(None, [next_step(study.account, given)])
-    steps += filter(None, [larger_step(study.account, study.config, study.grid, given)])
+    steps += filter(None, [larger_step(study, given)])
     for number, step in enumerate(steps):
         yield "" if number else "Next", "", ": ".join(step)
     if not steps and count_results(study.account)[contract.TOO_SMALL]:
