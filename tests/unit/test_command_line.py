@@ -322,6 +322,25 @@ def test_run_with_closed_output_keeps_its_exit_code(checkout):
         assert checkout.fakes.run(*argv, *words).returncode == code
 
 
+def test_vcsbench_output_on_a_full_disk_is_one_sentence(checkout):
+    checkout.fakes.add("python", f'exec {sys.executable} "$@"', silent=True)
+    (checkout.folder / "results").symlink_to(checkout.folder / "config")  # removed, and printed
+    argv = ["bash", "-c", 'exec "$@" >/dev/full', "-", checkout.folder / "vcsbench", "clean"]
+    done = checkout.fakes.run(*argv)
+    assert done.stderr == f"{os.strerror(errno.ENOSPC)}. Free some space, and run again.\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("action", ["clean", "plan"])
+def test_vcsbench_in_a_removed_folder_runs(checkout, action):
+    gone = checkout.folder.parent / "gone"
+    gone.mkdir()
+    tool = checkout.folder / "vcsbench"
+    argv = ["bash", "-c", f'cd {gone}; rmdir {gone}; exec "$@"', "-", tool, action, "--unknown"]
+    done = checkout.fakes.run(*argv)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+
+
 @pytest.mark.parametrize("kib", [1, 8, 20])
 def test_vcsbench_limit_on_file_sizes_leaves_no_cut_bytecode(tmp_path, kib):
     package = tmp_path / "vcsbench"

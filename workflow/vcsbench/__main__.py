@@ -50,22 +50,33 @@ def main(arguments: list[str]) -> int:
         keys = configuration(options)
         _snakemake_keys(options.config)
         options.configfiles = [os.path.abspath(file) for file in options.configfile]
+        if options.action == "import":
+            options.bundle = os.path.abspath(options.bundle)
         os.chdir(ROOT)
         act: Callable[[argparse.Namespace, Keys], int] = options.act
         code = act(options, keys)
         if sys.stdout:  # None if it was closed
             sys.stdout.flush()
         return code
-    except BrokenPipeError:
-        # As of `vcsbench plan | head`. The interpreter flushes again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+    except BrokenPipeError:  # as of `vcsbench plan | head`
+        message = ""
     except (UserError, OSError) as error:
         message = sentence_of(error) if isinstance(error, OSError) else str(error)
     except Exception as error:
         message = describe_fault(error)
-    print(printable(message), file=sys.stderr)
-    return MISCONFIGURED if options.action == "doctor" else FAILED
+    if message:
+        print(printable(message), file=sys.stderr)
+    _drop_output()
+    return MISCONFIGURED if options.action == "doctor" and message else FAILED
+
+
+def _drop_output() -> None:
+    """Drop output that cannot be written. The interpreter would flush it again, at its end."""
+    try:
+        if sys.stdout:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _end(number: int, _: object) -> None:
@@ -246,8 +257,7 @@ def import_bundle(options: argparse.Namespace, keys: Keys) -> int:
     """Check a bundle, unpack it into a folder of its own, and make its reports again."""
     from vcsbench.run import bundle
 
-    archive = Path(options.folder, options.bundle)
-    print("\n".join(bundle.unpack_bundle(archive, options.name, ROOT)))
+    print("\n".join(bundle.unpack_bundle(Path(options.bundle), options.name, ROOT)))
     return 0
 
 
@@ -412,7 +422,6 @@ def _parser() -> argparse.ArgumentParser:
     importing = add(import_bundle, "import")
     importing.add_argument("bundle", help="the file, such as january.tar.gz")
     importing.add_argument("--name", default="", help="the folder below opened/")
-    importing.set_defaults(folder=os.getcwd())
     add(clean)
     return parser
 
