@@ -5,12 +5,13 @@ import re
 import shutil
 import subprocess
 
+import pytest
 import yaml
 
-from project import ROOT, needs
+from project import ODD_FILES, ROOT, needs
 from vcsbench import __version__
 from vcsbench.programs import joined_digest
-from vcsbench.run.provenance import how_built, provenance, store_command
+from vcsbench.run.provenance import COMMAND, how_built, provenance, store_command
 
 
 @needs("git")
@@ -51,6 +52,16 @@ def test_provenance_quotes_the_command_and_has_no_secret(tmp_path):
     assert (
         record["config_digest"] != provenance(tmp_path, {**config, "minutes": 16})["config_digest"]
     )
+
+
+@pytest.mark.parametrize("odd", ["pipe", "folder", "binary"])
+def test_provenance_with_an_odd_file_of_the_command_has_none(tmp_path, odd):
+    file = tmp_path / COMMAND
+    file.parent.mkdir()
+    {**ODD_FILES, "binary": lambda path: path.write_bytes(b"a\xff")}[odd](file)
+    assert provenance(tmp_path, {})["command"] == ("a\ufffd" if odd == "binary" else "")
+    store_command(tmp_path, ["-n"])
+    assert provenance(tmp_path, {})["command"] == ("" if odd == "folder" else "snakemake -n")
 
 
 @needs("gcc")

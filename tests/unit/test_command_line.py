@@ -193,6 +193,9 @@ MINUTES = ["ten", "-3", "0", "0.0", "08", "5m", "1e3", "1 2", "nan"]
         *((("run", f"--minutes={minutes}"), f"--minutes: {minutes!r}") for minutes in MINUTES),
         (("plan", "--minuts=3"), "--minuts=3"),
         (("run", "--config", "rounds=3", "measured"), "--config: 'measured' has no value"),
+        *((("run", "--config", f"{key}=3"), f"'{key}=3' has no key") for key in ("", "a.b", "a b")),
+        *((("show", "x", f"--round={n}"), f"--round: {n} is") for n in (-1, 0, 10_001)),
+        (("baseline", "--name=a\n"), "NAME=a\\n: a name"),
     ],
 )
 def test_vcsbench_unusable_argument_is_refused(checkout, arguments, error):

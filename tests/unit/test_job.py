@@ -8,7 +8,6 @@ import pytest
 from project import run_python
 from vcsbench.errors import REMEDIES
 from vcsbench.run.job import ENDED
-from vcsbench.run.workflow import recorded_signal
 
 PROGRAM = """
 import os, signal, time, weakref
@@ -29,29 +28,29 @@ def test_exit_on_signals_in_finaliser_is_not_lost():
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "ended by SIGTERM\n")
 
 
-RECORDING = """
-import os, signal
-from vcsbench.run.job import record_signals
+PASSING = """
+import os, signal, sys
+from vcsbench.run.workflow import RUN_ROOT, pass_signals_on
 
-signal.signal(signal.SIGTERM, lambda *_: print("ends gracefully"))
-record_signals()
-for number in (signal.SIGTERM, signal.SIGINT):
-    try:
-        os.kill(os.getpid(), number)
-    except KeyboardInterrupt:
-        print("interrupted")
+os.chdir(sys.argv[1])
+signal.signal(signal.SIGTERM, lambda *_: print("asked to end", flush=True))
+if not os.fork():
+    os.environ[RUN_ROOT] = "here"
+    signal.signal(signal.SIGTERM, lambda *_: print("ends", flush=True))
+    pass_signals_on()
+    os.kill(os.getpid(), signal.SIGTERM)
+    os._exit(0)
+os.wait()
 """
 
 
-@pytest.mark.parametrize(("before", "recorded"), [(None, 15), ("", 0)])
-def test_record_signals_keeps_the_first_and_its_handlers(tmp_path, monkeypatch, before, recorded):
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_pass_signals_on_reaches_the_parent_unless_a_job_stops_snakemake(tmp_path, is_stopped):
     (tmp_path / ENDED).parent.mkdir()
-    if before is not None:  # a job ended the workflow
-        (tmp_path / ENDED).write_text(before)
-    done = run_python(RECORDING)
-    assert (done.stdout, done.stderr) == ("ends gracefully\ninterrupted\n", "")
-    assert recorded_signal(tmp_path) == recorded
+    if is_stopped:
+        (tmp_path / ENDED).touch()
+    lines = run_python(PASSING, tmp_path).stdout.splitlines()
+    assert sorted(lines) == [*["asked to end"] * (not is_stopped), "ends"]
 
 
 UNEXPECTED = """

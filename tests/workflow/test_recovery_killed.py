@@ -163,8 +163,6 @@ def test_snakemake_killed_ends_its_jobs_and_servers(tiny, moment, plain):
 def test_run_signal_to_snakemake_alone_ends_the_run(tiny, number):
     run = stopped_at(tiny, "cell")
     os.kill(snakemake_of(tiny), number)
-    if number == TERM:  # Snakemake waits for its jobs
-        os.kill(int((tiny.path / "fakes" / "svn.begun").read_text()), signal.SIGKILL)
     assert run.wait(20) == 128 + number, run.output()
     assert "some jobs failed" not in run.output() and servers_of(tiny) == []
     assert tiny.exports() == {}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FAILED, MISCONFIGURED = 1, 2
+MOST_ROUNDS = 10_000
 MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
 Keys = dict[str, Any]
 
@@ -101,6 +102,8 @@ def configuration(options: argparse.Namespace) -> Keys:
                 f"--minutes: {minutes!r} is no number of minutes above 0. Give one, such as --minutes=15."
             )
         keys |= {"minutes": float(minutes), "rounds": None}
+    if not 1 <= getattr(options, "round", 1) <= MOST_ROUNDS:
+        raise UserError(f"--round: {options.round} is no round. Give one from 1 to {MOST_ROUNDS}.")
     if getattr(options, "report_only", False):
         keys["measure"] = "nothing"
     return keys
@@ -331,9 +334,10 @@ def _snakemake_keys(pairs: Sequence[str]) -> Keys:
     keys: Keys = {}
     for pair in pairs:
         name, mark, value = pair.partition("=")
-        if not mark:
+        if not mark or not name.isidentifier():
+            fault = "has no key" if mark else "has no value"
             raise UserError(
-                f"--config: {pair!r} has no value. Write KEY=VALUE, such as --config rounds=5."
+                f"--config: {pair!r} {fault}. Write KEY=VALUE, such as --config rounds=5."
             )
         try:
             keys[name] = parse_yaml(value, "--config")

@@ -13,7 +13,6 @@ import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 from vcsbench import processes
@@ -102,22 +101,6 @@ def _watch(fds: list[int]) -> None:
     time.sleep(GRACE_S)
     processes.send({*started, *processes.family(os.getpid())[1:]}, signal.SIGKILL)
     os._exit(1)
-
-
-def record_signals() -> None:
-    """Record SIGINT and SIGTERM that Snakemake receives, so that `vcsbench run` does not call it again."""
-
-    def record(number: int, frame: FrameType | None) -> None:
-        # A job that ends the workflow has made the file.
-        with contextlib.suppress(OSError), open(ENDED, "x", encoding="utf-8") as file:
-            file.write(str(number))
-        handlers[number](number, frame)
-
-    handlers = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if callable(handler := signal.getsignal(number)):
-            handlers[int(number)] = handler
-            signal.signal(number, record)
 
 
 def stop_workflow() -> None:

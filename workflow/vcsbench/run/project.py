@@ -33,7 +33,6 @@ from vcsbench.plan.result_state import ALL, store_digests
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState, StudyParams
-from vcsbench.run.job import record_signals
 from vcsbench.run.provenance import store_command
 from vcsbench.run.workflow import (
     FAILED,
@@ -41,6 +40,7 @@ from vcsbench.run.workflow import (
     check_records,
     checkout_lock,
     end_processes,
+    pass_signals_on,
     print_message,
 )
 from vcsbench.sources import Source
@@ -196,7 +196,7 @@ class Project:
         return [*made, *self.plan.calls_of(study).values()]
 
     def begin(self) -> None:
-        record_signals()
+        pass_signals_on()
         workdir.remove_abandoned(self.root, work_dirs(self.config.settings, self.root))
         if self.config.settings.measure == ALL:
             store_command(self.root, sys.argv[1:])

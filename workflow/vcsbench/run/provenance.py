@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from vcsbench import __version__
-from vcsbench.errors import without_password
-from vcsbench.external import hide_password
+from vcsbench.errors import UserError, without_password
+from vcsbench.external import hide_password, read_bytes
+from vcsbench.files import write_bytes
 from vcsbench.programs import joined_digest
 
 COMMAND, TYPED = ".vcsbench/command", "VCSBENCH_COMMAND"
+# Linux limits an argument to 128 KiB, and all of them to a quarter of the stack.
+COMMAND_BYTES = 8 << 20
 PARTS = ("Snakefile", "workflow", "config", "profiles", "envs")
 # Facts on a build: in the output of `svn --version --verbose` or `httpd -v`, and in its binaries.
 PRINTED = {
@@ -52,7 +55,7 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
     command = without_password(command)
     with suppress(OSError):
         (root / COMMAND).parent.mkdir(exist_ok=True)
-        (root / COMMAND).write_text(command, encoding="utf-8")
+        write_bytes(root / COMMAND, command.encode(errors="replace"))
 
 
 def provenance(
@@ -64,8 +67,8 @@ def provenance(
     status = ("status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)
     listed = _git(root, *status) if is_tree else ""
     command = ""
-    with suppress(OSError):
-        command = (root / COMMAND).read_text(encoding="utf-8")
+    with suppress(OSError, UserError):
+        command = read_bytes(root / COMMAND, COMMAND_BYTES).decode(errors="replace")
     public = _without_passwords(config)
     ordered = json.dumps(public, sort_keys=True, ensure_ascii=False)
     return {

@@ -26,7 +26,7 @@ from pathlib import Path
 from vcsbench import processes, words
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import REMEDIES, UserError
-from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes
+from vcsbench.external import printable
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, contexts, is_intact, remove_damaged
 from vcsbench.run.job import ENDED, clear_line
@@ -233,9 +233,8 @@ class Snakemake:
         )
         try:
             status = process.wait()
-            # Somebody may have ended Snakemake alone.
-            if self.lock and (number := -status if status < 0 else recorded_signal(self.root)):
-                raise Interrupted(number)
+            if self.lock and status < 0:
+                raise Interrupted(-status)
         except Interrupted as interrupted:
             name = signal.Signals(interrupted.number)
             print_message(f"{SIGNALS.get(name, name.name)}: ending the workflow run.")
@@ -268,12 +267,20 @@ def _die_with_parent() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def recorded_signal(root: Path) -> int:
-    """Return the signal that ended Snakemake alone; 0 if none did."""
-    try:
-        return parse_number(read_bytes(root / ENDED, SMALL_FILE), signal.NSIG) or 0
-    except (OSError, UserError):
-        return 0
+def pass_signals_on() -> None:
+    """Pass SIGINT and SIGTERM that Snakemake alone receives on to `vcsbench run`, which ends both."""
+
+    def pass_on(number: int, frame: types.FrameType | None) -> None:
+        # A job that stops Snakemake makes the file first.
+        if RUN_ROOT in os.environ and not os.path.exists(ENDED):
+            os.kill(os.getppid(), number)
+        handlers[number](number, frame)
+
+    handlers = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if callable(handler := signal.getsignal(number)):
+            handlers[int(number)] = handler
+            signal.signal(number, pass_on)
 
 
 def print_message(text: str) -> None:

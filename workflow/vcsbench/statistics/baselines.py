@@ -99,7 +99,7 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
     """
     if not NAME.fullmatch(name):
         raise UserError(
-            f"NAME={name}: a name has only letters, digits, `.`, `_` and `-`, and begins with a "
+            f"NAME={one_line(name)}: a name has only letters, digits, `.`, `_` and `-`, and begins with a "
             f"letter or a digit. Use another name, such as before-upgrade."
         )
     folder = results / "measurements"
@@ -109,7 +109,9 @@ def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
     measured = []
     for study in studies:
         if not NAME.fullmatch(study):
-            raise UserError(f"STUDY={study}: no such study. Use a name in results/measurements.")
+            raise UserError(
+                f"STUDY={one_line(study)}: no such study. Use a name in results/measurements."
+            )
         if csv_path(name, study).exists() or description_path(name, study).exists():
             raise UserError(
                 f"{csv_path(name, study)}: the file exists, and a baseline is never overwritten. "
