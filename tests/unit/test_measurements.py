@@ -1,6 +1,7 @@
 """From hyperfine's exports and the contexts to the rows of the measurements."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,27 @@ def test_read_measurements_round_trip(tmp_path):
     assert set(again.loc[again["command"] == "dump", "ra"]) == {""}
     assert set(again["server_pid"]) == {"20193", ""}
     assert b"\r" not in (tmp_path / "m.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("cell,host,round,run\nlog,a,1,1\n", "`started_at` is missing"),
+        ("cell,host,round,run,started_at\nlog,a,,1,x\n", "`round` is missing"),
+        ("cell,host,round,run,started_at\nlog,a,1,inf,x\n", "`run` is missing"),
+        ("cell,host,round,run,started_at\nlog,a,1,one,x\n", "`run`: 'one' is not a number"),
+        ("", "is not a CSV file with a heading"),
+        (None, "this is not a regular file"),
+    ],
+)
+def test_read_measurements_of_an_unusable_file_is_user_error(tmp_path, content, reason):
+    path = tmp_path / "m.csv"
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_text(content)
+    with pytest.raises(UserError, match=f"^{path}: {reason}"):
+        read_measurements(path)
 
 
 @pytest.mark.parametrize(

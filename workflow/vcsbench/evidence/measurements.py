@@ -9,6 +9,7 @@ import csv
 import itertools
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
@@ -19,6 +20,7 @@ import pandas as pd
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, judgement, run_columns, same_work
+from vcsbench.external import open_regular
 from vcsbench.files import read_json, write_text
 from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
@@ -50,8 +52,10 @@ def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.D
     Raise UserError if the file is missing, is no CSV, or has text in a column of numbers.
     """
     try:
-        # A repository may have the name `NA` or `007`.
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+        file = open_regular(path) if isinstance(path, str | Path) else path
+        with open(file, "rb") if isinstance(file, int) else nullcontext(file) as csv_file:
+            # A repository may have the name `NA` or `007`.
+            frame = pd.read_csv(csv_file, dtype=str, keep_default_na=False, encoding="utf-8")
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
     except (ValueError, pd.errors.ParserError) as error:
@@ -181,7 +185,12 @@ def _frame_of_runs(runs: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame
 
 
 def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
-    return read_frame(path, NUMBERS)
+    """Raise UserError like read_frame(), and for a run without cell, host, round, number or start."""
+    frame = read_frame(path, NUMBERS)
+    for name in ("cell", "host", "round", "run", "started_at"):
+        if name not in frame or (name in NUMBERS and not np.isfinite(frame[name]).all()):
+            raise UserError(f"{path}: `{name}` is missing. Restore the file, or make it again.")
+    return frame
 
 
 def _read_cell_round(export: Path, thresholds: Mapping[str, float]) -> list[Columns]:
