@@ -9,7 +9,14 @@ import pytest
 
 from unit.report_files import default_grid, make_files, results_of
 from vcsbench.config.validation import read_yaml
-from vcsbench.report.findings_section import MEANINGS, NO_REASON, finding_views, summary_of
+from vcsbench.report.findings_section import (
+    MEANINGS,
+    NO_REASON,
+    finding_views,
+    reversed_table,
+    summary_of,
+)
+from vcsbench.report.quality_section import APART_NOTE
 from vcsbench.report.table_sections import table_sections
 
 
@@ -215,6 +222,58 @@ def test_reproduced_finding_unlike_the_published_value_has_both(
     notes = view_of(views_of(changed, "", table_sections(changed, {}), **change)).notes
     assert len(notes) == bool(start)
     assert all(n.startswith(start) and n.endswith(f"{end}{open_}.") for n in notes)
+
+
+@pytest.mark.parametrize(
+    ("published", "call", "has_finding", "expected"),
+    [
+        (-50.0, "faster", False, [["0.50x", "1.25x", "1.20x to 1.30x"]]),
+        (-50.0, "too noisy to say", False, []),
+        (-5.0, "faster", False, []),
+        (50.0, "faster", False, []),
+        (-50.0, "faster", True, []),
+    ],
+)
+def test_reversed_table_has_called_comparisons_of_no_finding(
+    results, published, call, has_finding, expected
+):
+    name = "nopack-vs-pack"
+    called, other = results.tables[name][0], {"ratio": 1.25, "low": 1.2, "high": 1.3}
+    rows = [{**r, **other, "call": call if r is called else ""} for r in results.tables[name]]
+    theirs = [{**row, "low": None, "value": published} for row in rows]
+    changed = replace(
+        results,
+        tables={**results.tables, name: rows},
+        published={name: theirs},
+        definitions=results.definitions if has_finding else {},
+    )
+    table = reversed_table(changed, table_sections(changed, {}))
+    assert [[*texts] for _, *texts in (table.rows if table else [])] == expected
+
+
+@pytest.mark.parametrize(
+    ("cache", "apart", "is_noted"),
+    [
+        ("cold", {"pack": 9}, True),
+        ("cold", {"pack": 1}, False),
+        ("cold", {"pack": 9, "nopack": 9}, False),
+        # Reads from memory do not depend on the position.
+        ("hot-os", {"pack": 9}, False),
+    ],
+)
+def test_finding_has_a_note_if_the_copies_of_one_side_lie_apart(results, cache, apart, is_noted):
+    runs = [
+        {**r, "flags": "apart" if int(r["round"]) <= apart.get(r["packing"], 0) else ""}
+        for r in results.measurements
+    ]
+    changed = replace(results, measurements=runs)
+    compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
+    where = {"command": "log", "cache": cache}
+    definition = {"where": where, "compare": compare, "expect": {"over": "median"}}
+    found = [{**results.findings[0], "id": "x", "why": "", "verdict": "reproduced"}]
+    (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed, {}))
+    assert view.of
+    assert (APART_NOTE in view.notes) == is_noted
 
 
 def test_level_of_cells_in_two_groups_is_mixed_and_names_them(results):

@@ -26,6 +26,7 @@ from vcsbench.advice.labels import factor
 from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import flag_message
+from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.answers import card_views, choice, combinations_of
 from vcsbench.report.page import (
@@ -427,6 +428,15 @@ def test_flag_with_a_threshold_has_its_value(results, config, value):
     assert f"min_run_s ({value})" in evidence[-1]
 
 
+@pytest.mark.parametrize(("share", "expected"), [("60", ["60"]), ("9", []), ("", [])])
+def test_head_of_page_has_the_share_of_other_programs(results, share, expected, tmp_path):
+    (tmp_path / "runs.csv").write_text(f"x,others_cpu_pct\n1,{share}\n")
+    (read,) = read_records(tmp_path / "runs.csv")
+    runs = [{**run, **read} for run in results.measurements]
+    head = " ".join(page_of(replace(results, measurements=runs))["header"])
+    assert re.findall(r"(\d+) % of the processors", head) == expected
+
+
 def test_page_has_the_results_of_each_table_and_the_time_of_each_step(results):
     counts = {"different": 20, "equal": 4, "too small to compare": 3, "undecided": 55}
     spent = {"preparation": 60.0, "measuring": 700.4, "waiting": 21.0}
@@ -460,6 +470,14 @@ def test_noise_of_duplicates_is_that_of_elapsed_time_now(results, name, metric):
     assert " 0.40 % (" in quality_of(changed)[1][2]
     unknown = quality_of(replace(changed, tables={name: tables[name]}))
     assert "noise is unknown" in unknown[1][2]
+    copies = sorted({run["cell"] for run in results.measurements if is_duplicate(run["cell"])})
+    factors = {copies[0]: 0.8, copies[-1]: 1.17}
+    runs = [
+        {**run, "elapsed_s": factors.get(run["cell"], 1.0), "flags": ""}
+        for run in results.measurements
+    ]
+    noise = quality_of(replace(changed, measurements=runs))[1][2]
+    assert re.findall(r"[+-]\d+ %", noise) == ["-20 %", "+17 %"]
 
 
 def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(results):

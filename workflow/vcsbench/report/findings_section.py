@@ -15,16 +15,22 @@ from typing import NamedTuple, cast
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import change, factor, value_label
+from vcsbench.advice.labels import case_label, change, factor, value_label
 from vcsbench.config.definitions import FindingDefinition
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.grids import Point, change_words
-from vcsbench.report.quality_section import metric_value, times_of
+from vcsbench.report.quality_section import (
+    APART_NOTE,
+    apart_cells,
+    is_one_sided,
+    metric_value,
+    times_of,
+)
 from vcsbench.report.results import Results, Rows, grouped_by
-from vcsbench.report.table_sections import TableSection
+from vcsbench.report.table_sections import PlainTable, TableSection
 from vcsbench.report.terminal import command_with, seconds_of_rounds, variables_of
 from vcsbench.statistics import contract
 from vcsbench.statistics.baselines import table_name
@@ -50,6 +56,7 @@ OUTCOMES = {
     "other storage": "a value closer to the published one supports it, and {plan}",
     "newer Subversion": "a value closer to the published one supports it, and {plan}",
 }
+MAX_REVERSED = 5
 PLAN = "the test takes longer than this run (make plan estimates it)"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
@@ -122,7 +129,7 @@ def finding_views(
 ) -> list[FindingView]:
     """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
     sections_by_name = {section.name: section for section in sections}
-    views = []
+    views, apart = [], apart_cells(results)
     for row in rows:
         definition = definitions.get(row["id"], {})
         table, where = table_of(definition, results.study.tables)
@@ -149,6 +156,8 @@ def finding_views(
                 definition["compare"].get("baseline", section.baseline)
             )
             of.append(_pairs_text(definition, pairs, is_same))
+            if any(is_one_sided(point, apart) for point in pairs):
+                notes.append(APART_NOTE)
             if verdict in _DIFFERENT:
                 ratio = float(row["measured"])
                 notes.insert(0, _where_time_goes(results, definition, pairs, is_same, ratio))
@@ -179,6 +188,36 @@ def finding_views(
         )
         views.append(view)
     return sorted(views, key=lambda view: view.rank)
+
+
+def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
+    """Return the largest called differences whose published ratio is on the other side by more than 10 %,
+    without those of findings; None if there are none."""
+    tables = [table_of(of, results.study.tables) for of in results.definitions.values()]
+    rows = []
+    pairs = [(section, pair) for section in sections if section.compared for pair in section.pairs]
+    for section, pair in pairs:
+        known = pair.published.points if pair.published else []
+        theirs = {(*p.keys.items(),): 1 + p.value / 100 for p in known if p.value is not None}
+        where = [where for name, where in tables if name == section.name]
+        for point in pair.measured.points if pair.measured else []:
+            row, was = point.row or {}, theirs.get((*point.keys.items(),))
+            if was is None or point.is_small or not contract.is_difference(row.get("call") or ""):
+                continue
+            now = row["ratio"]
+            if (was if now < 1 else 1 / was) <= 1.1 or any(_overlap(w, point.keys) for w in where):
+                continue
+            keys = {axis: value for axis, value in point.keys.items() if axis != "candidate"}
+            sides = " ÷ ".join(value_label(section.compared, row[side]) for side in contract.SIDES)
+            interval = _range([row["low"], row["high"]], "x")
+            texts = (_written(was, "x"), _written(now, "x"), interval)
+            rows.append((abs(math.log(now)), (f"{case_label(keys, [*keys])}: {sides}", *texts)))
+    rows.sort(key=lambda row: -row[0])
+    some = f" ({MAX_REVERSED} of {len(rows)})" if len(rows) > MAX_REVERSED else ""
+    title = f"Reversed in the tables, without a finding{some}"
+    texts_ = [texts for _, texts in rows[:MAX_REVERSED]]
+    heads = ["Times", "Published", "Measured", "95 % interval"]
+    return PlainTable(title, heads, texts_, 1) if rows else None
 
 
 def _steps(

@@ -24,14 +24,28 @@ from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
-from vcsbench.report.findings_section import MEANINGS, FindingView, finding_views, summary_of
-from vcsbench.report.quality_section import details, quality_of
+from vcsbench.report.findings_section import (
+    MEANINGS,
+    FindingView,
+    finding_views,
+    reversed_table,
+    summary_of,
+)
+from vcsbench.report.quality_section import (
+    APART_NOTE,
+    apart_cells,
+    details,
+    is_one_sided,
+    others_sentence,
+    quality_of,
+)
 from vcsbench.report.results import Results, cell_names, distances_of, unique_values
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
     KEY,
     MARKS,
     PlainTable,
+    TableSection,
     download,
     table_sections,
     title_of,
@@ -189,6 +203,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "combinations": combinations,
         "findings": findings,
         "verdicts": summary_of(findings),
+        "reversed": reversed_table(results, tables) if findings else None,
         "expectations": expectations,
         "compared": compared_setup(setup, study),
         "situations": answers.situations_of(results),
@@ -204,7 +219,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "uncertain": uncertain_sentences(
             results.account, sum(len(view.rows) for view in cards), given
         ),
-        "flagged": _flagged(cards),
+        "flagged": _flagged(cards, results, tables),
         "next_steps": [*next_steps(results, given, facts["measured"], own_command)],
         "setup": setup,
         "remarks": remarks,
@@ -241,7 +256,7 @@ def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     runs = words.count_of(len(results.measurements), "timed run")
     parts.append(f"{cells} (a command with all its settings), {runs}")
     what = ", ".join(filter(None, [subject, f"on {storage}" if storage else ""]))
-    return [line for line in (what, "; ".join(filter(None, parts))) if line]
+    return [*filter(None, [what, "; ".join(filter(None, parts)), others_sentence(results)])]
 
 
 def _condition(results: Results, setup: Setup) -> str:
@@ -305,7 +320,7 @@ def _time(account: Row) -> list[str]:
     elif all_ and (ended := ENDED.get(account["why"])):
         sentences.append(ended.format(minutes=words.duration(60 * account["minutes"])))
     if never := sum(account["outlook"][-1]["left"].values()) if account.get("outlook") else 0:
-        sentences.append(f"No number of rounds decides {never} of the undecided comparisons.")
+        sentences.append(f"More rounds hardly help {never} of the undecided comparisons.")
     return sentences
 
 
@@ -319,7 +334,9 @@ def _cell_seconds(results: Results) -> float:
     return round(seconds * min(block["rounds"] for block in blocks), 1)
 
 
-def _flagged(cards: Sequence[answers.CardView]) -> str:
+def _flagged(
+    cards: Sequence[answers.CardView], results: Results, tables: Sequence[TableSection]
+) -> str:
     """Return the flags of the runs behind the comparisons of the cards, with numbers and meanings."""
     counts, flagged, all_ = answers.flag_counts(view.card for view in cards)
     meanings = {flag: flag_message(flag) for flag in counts if flag in FLAGS}
@@ -329,10 +346,15 @@ def _flagged(cards: Sequence[answers.CardView]) -> str:
         for flag, number in counts.most_common()
     )
     number = f"{flagged} of {words.count_of(all_, 'comparison')}"
-    scatter = (
-        "Intervals include an effect that differs between rounds, not one that is in all of them"
+    apart, tables_ = apart_cells(results), [t for t in tables if t.compared not in ("", "cache")]
+    points = (p for t in tables_ for pair in t.pairs if pair.measured for p in pair.measured.points)
+    note = (
+        f"In some, {APART_NOTE[0].lower()}{APART_NOTE[1:]} "
+        if any(is_one_sided(point, apart) for point in points)
+        else ""
     )
-    return f"Flags of runs behind {number}: {flags}. {scatter}" if counts else ""
+    scatter = "A disturbance in every round is not in the intervals"
+    return f"Flags of runs behind {number}: {flags}. {note}{scatter}" if counts else ""
 
 
 def _limits(results: Results, setup: Setup) -> list[str]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from statistics import geometric_mean, mean, median
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import case_label, seconds
+from vcsbench.axes import STATES
 from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
 from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, name_in, names
-from vcsbench.plan.grid import is_duplicate, originals
+from vcsbench.plan.grid import DUPLICATE, is_duplicate, originals
 from vcsbench.report import grids
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.results import (
@@ -35,11 +36,17 @@ from vcsbench.report.table_sections import (
     title_of,
 )
 from vcsbench.report.terminal import configfiles_of, variables_of
-from vcsbench.statistics.contract import RESULTS
+from vcsbench.statistics.contract import NOISY_PCT, RESULTS
 
 CALLS = (
-    "Intervals are 95 %. Calls are corrected for all comparisons of a table together (Holm): at most 5 of "
-    "100 tables without any difference have a call."
+    "Intervals are 95 %. The test is of paired log ratios, with Student's t on variances pooled over cells "
+    "(empirical Bayes), corrected for all comparisons of a table together (Holm): a table without true "
+    "differences shows a false one in at most 5 of 100 cases. Verdicts are not corrected for the number of "
+    "findings."
+)
+APART_NOTE = (
+    "On one side the copies are not interleaved (apart): part of the difference can be their "
+    "position."
 )
 VALID = "An invalid run broke a promise, such as a cold run with files in memory. Other flagged runs count."
 FIXED_HEADS = ["Case", "Start and connection", "Delayed acknowledgements", "Total", "Share"]
@@ -98,8 +105,10 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
     valid = f"{of}{validity}. {VALID}"
     noise = [_noise_sentence(results)]
     if noisy:
-        effect = f"equal means within {account['min_effect_pct']:g} %"
-        noise += [f"Runs of a cell scatter by {noisy['scatter_pct']:.0f} % here, so {effect}."]
+        scatter = f"{noisy['scatter_pct']:.0f} % within and between rounds (over {NOISY_PCT:g} %)"
+        usual = f", not {noisy['usual_pct']:g} %" if "usual_pct" in noisy else ""
+        effect = f"equal means within {account['min_effect_pct']:g} %{usual}"
+        noise += [f"Runs of a cell scatter by {scatter}, so {effect}."]
     remarks = [valid, CALLS, *noise, *remarks]
     return [table for table in tables if table.rows], remarks
 
@@ -159,12 +168,48 @@ def _noise_sentence(results: Results) -> str:
             "No cell has a duplicate with at least two rounds, so the systematic noise is unknown "
             "and nothing is called a difference. Set duplicates to 1 or more."
         )
-    have = f"{words.count_of(len(twins), 'cell')} have a duplicate."
+    runs = grouped_by(results.measurements, lambda row: row["cell"])
+    pairs = [
+        (times_of(runs.get(cell, [])) for cell in (t, t.removesuffix(DUPLICATE))) for t in twins
+    ]
+    known_pairs = [(copy[1], cell[1]) for copy, cell in pairs if copy and cell]
+    changes = sorted(100 * (copy / cell - 1) for copy, cell in known_pairs if copy and cell)
+    ends = [f"{change:+.0f} %" for change in (*changes[:1], *changes[-1:])]
+    have = f"{words.count_of(len(twins), 'cell')} have a duplicate. Its mean differs by {' to '.join(ends)}"
     if not max(known):
-        return f"{have} It differs by no more than the rounds scatter."
+        return f"{have}, by no more than the rounds scatter."
     return (
-        f"{have} It differs by {words.significant(100 * math.expm1(max(known)), 2)} % (standard "
-        "deviation) beyond the scatter of the rounds. The error of every comparison includes that."
+        f"{have}. Beyond the scatter of the rounds it differs by "
+        f"{words.significant(100 * math.expm1(max(known)), 2)} % (standard deviation). The error of every "
+        "comparison includes that."
+    )
+
+
+def apart_cells(results: Results) -> set[str]:
+    """Return the cells that read the storage, and most of whose runs are of copies that lie apart."""
+    promises = {cache: state["promises"].get("os") for cache, state in STATES.items()}
+    return {
+        cell
+        for cell, runs in grouped_by(results.measurements, lambda row: row["cell"]).items()
+        if promises.get(runs[0].get("cache") or "") != "hot"
+        and 2 * sum("apart" in run["flags"].split() for run in runs) > len(runs)
+    }
+
+
+def is_one_sided(point: grids.Point, apart: Collection[str]) -> bool:
+    return len({cell in apart for cell in point.cells}) > 1
+
+
+def others_sentence(results: Results) -> str:
+    """Return the share of the processors that other programs used, "" up to the threshold of its flag."""
+    shares = [row.get("others_cpu_pct") for row in results.measurements]
+    known = [float(share) for share in shares if words.is_number(share)]
+    limit = {**Thresholds().model_dump(), **results.thresholds}["max_others_cpu_pct"]
+    if not known or median(known) <= limit:
+        return ""
+    return (
+        f"Other programs used {median(known):.0f} % of the processors (median of the runs): repeat on an "
+        "idle machine."
     )
 
 

@@ -36,6 +36,7 @@ NUMBERS = frozenset(
     [
         *contract.NUMBERS,
         *("round", "run", "twins", "rounds", "differed", "chance", "spread", "runs"),
+        "others_cpu_pct",
         *(column for name in names() for column in metric_of(name).needs),
     ]
 )

@@ -224,7 +224,9 @@ def budget_report(
         "spent_s": {step: round(seconds, 1) for step, seconds in steps.items()},
         "timed_s": round(spent.timed_s, 1),
         "min_effect_pct": here.min_effect_pct,
-        "noisy": None if here == limits else {"scatter_pct": scatter_pct(scatter)},
+        "noisy": None
+        if here == limits
+        else {"scatter_pct": scatter_pct(scatter), "usual_pct": limits.min_effect_pct},
         "blocks": [
             {"block": name, "rounds": block.rounds, "seconds": round(block.seconds, 1)}
             for name, block in spent.blocks.items()

@@ -129,8 +129,8 @@ POSSIBLE = (
 SENTENCES = {
     "low-n": "too few rounds: {n} measured, `rounds: {needed}` allows a verdict",
     "crosses-bound": "unknown error: the interval crosses a bound",
-    "needs-rounds": "more rounds: `rounds: {needed:.0f}` decides, {n} measured",
-    "on-bound": "on a bound: no number of rounds decides it",
+    "needs-rounds": "more rounds: about `rounds: {needed:.0f}` should decide, {n} measured",
+    "on-bound": "on a bound: more rounds hardly help",
     "saved-rounds": "wide interval: it crosses a bound, and the saved baseline gets no more rounds",
     "reversed": "reversed: the other value is better",
     "no-metric": "no metric: {metric} was not measured",
