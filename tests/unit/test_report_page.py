@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import subprocess
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -364,13 +365,19 @@ def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):
 
 
 def test_page_without_a_result_up_to_date_has_the_command_that_measures(results):
-    failures = [{"cell": "a", "round": 1.0, "reason": reason} for reason in (OUTDATED, "timeout")]
+    cells = [row["cell"] for row in results.grid if not row["skip"]]
+    reasons = {cell: "timeout" if n == 0 else OUTDATED for n, cell in enumerate(cells)}
+    failures = [{"cell": cell, "round": 1.0, "reason": why} for cell, why in reasons.items()]
     made = {"command": "vcsbench run --configfile my.yaml --config measure=nothing"}
-    old = replace(results, measurements=[], failures=failures, provenance=made)
+    empty = dict.fromkeys(results.tables, ())
+    old = replace(results, measurements=[], failures=failures, tables=empty, provenance=made)
     page = page_of(old)
     assert page["header"] == ["No result is up to date."]
     command = "`make report STUDY=fsfs-san-2014 ARGS='--configfile my.yaml'`"
     assert command in page["incomplete"] and "1 cell-round failed" in page["incomplete"]
+    (section,) = (table for table in page["tables"] if table.name == "elapsed")
+    shown = Counter(p.text for pair in section.pairs for p in pair.measured.points)
+    assert shown["failed"] == 1 and shown["outdated"] == shown.total() - 1
 
 
 def test_next_steps_have_the_arguments_of_the_run(results):

@@ -304,8 +304,9 @@ def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
     ]
     card = replace(card, cases=[case for case in cases if case.pairs], lines=lines)
     if not answers:
-        text = "No other build was compared."
-        return replace(card, answer=Answer(EQUAL, "", "no other build", text, text))
+        short = "no other build" if pairs else "no result"
+        text = f"{short} was compared.".capitalize()
+        return replace(card, answer=Answer(EQUAL, "", short, text, text))
     return replace(card, answer=answers[0], candidates=answers)
 
 

@@ -23,6 +23,7 @@ from vcsbench.evidence.flags import INVALID
 from vcsbench.evidence.same_work import OTHER, UNKNOWN
 from vcsbench.metrics import COUNT, Metric, metric_in
 from vcsbench.plan.grid import originals
+from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.results import (
     Rows,
     grouped_by,
@@ -41,6 +42,7 @@ UNDECIDED = (NOISY, FEW, NO_DUPLICATES)
 ABSENT = {
     "skipped": ("n/a", "cannot be measured here"),
     "failed": ("failed", "no round has a result"),
+    "outdated": ("outdated", "measured with other settings, programs, or another version"),
     "withheld": ("left out", "invalid runs or other work: point at it for the reason"),
 }
 CORRECTED = (
@@ -55,9 +57,9 @@ COLOUR_STEPS = (1.05, 1.1, 1.2, 1.5, 2.0, 4.0)
 class Point:
     """A place of a grid. Without a number, `value` is None and `text` explains.
 
-    `kind` is `measured` or `published`; without a number `skipped`, `failed`, `withheld` (measured, but no
-    run counts) or `unpublished`. `deviation` marks runs far from their cell's median, `bar` is in per cent,
-    `cells` has the measured cells (baseline first).
+    `kind` is `measured` or `published`; without a number `skipped`, `failed`, `outdated`, `withheld`
+    (measured, but no run counts) or `unpublished`. `deviation` marks runs far from their cell's median,
+    `bar` is in per cent, `cells` has the measured cells (baseline first).
     """
 
     keys: Mapping[str, str]
@@ -396,7 +398,9 @@ def _absent(expected: ExpectedRow, row: Row | None) -> Point:
         title = f"not measured: {expected.skip}"
         return Point(keys, "skipped", text=ABSENT["skipped"][0], title=title)
     if expected.failures and row is None and not expected.flags:
-        return Point(keys, "failed", text="failed", title="; ".join(expected.failures))
+        is_old = all(reason.endswith(OUTDATED) for reason in expected.failures)
+        kind, title = "outdated" if is_old else "failed", "; ".join(expected.failures)
+        return Point(keys, kind, text=kind, title=title)
     flags = row["flags"].split() if row is not None else expected.flags
     if row is None or not row.get("withheld"):
         why = f"flagged {words.enumeration(flags)}" if flags else "no run of it counts"
