@@ -18,7 +18,7 @@ from vcsbench.advice.advise import (
     same_as_baseline,
     with_candidates,
 )
-from vcsbench.advice.cards import CardQuestion, Effect, card_of, find_rule
+from vcsbench.advice.cards import CardQuestion, Effect, card_of, find_rule, pair_text
 from vcsbench.advice.decision import BETTER, SMALL, cases_of, missing_values, outcome_of
 from vcsbench.advice.labels import factors
 from vcsbench.statistics.estimates import NO_ESTIMATE
@@ -292,6 +292,20 @@ def test_answer_on_a_build_has_size_direction_and_number(ratios, short, kind):
     ] or [row(1.0, "too noisy to say")]
     answer = on_builds(*rows).answer
     assert (answer.short, answer.kind) == (short, kind)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "outcome", "text", "of_candidate"),
+    [
+        (0.946, "worse", "f6 5.7 % faster", "f7 5.7 % slower"),
+        (0.946, "equal", "equal", "equal (f7 5.7 % slower)"),
+        (1.5, "too noisy", "too noisy", "too noisy (f7 1.5x faster)"),
+    ],
+)
+def test_pair_text_of_a_build_has_the_change_of_the_candidate(ratio, outcome, text, of_candidate):
+    pair = rule.Pair("f6", "f7", ratio, 0.9, 1.6, 5, outcome)
+    assert pair_text("format", pair) == text
+    assert pair_text("format", pair, of_candidate=True) == of_candidate
 
 
 def digits(lines):

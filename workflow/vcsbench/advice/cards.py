@@ -397,9 +397,11 @@ def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: s
 
 def pair_text(axis: str, pair: Pair, of_candidate: bool = False) -> str:
     """Return `f6 1.3x faster`, or with `of_candidate` always the candidate: `f7 1.3x slower`."""
-    if pair.outcome == EQUAL or not pair.is_decided:
-        return pair.outcome
+    is_same = pair.outcome == EQUAL or not pair.is_decided
     if of_candidate:
-        return f"{value_label(axis, pair.candidate)} {change(pair.ratio)}"
+        text = f"{value_label(axis, pair.candidate)} {change(pair.ratio)}"
+        return f"{pair.outcome} ({text})" if is_same else text
+    if is_same:
+        return pair.outcome
     won = pair.candidate if pair.ratio >= 1 else pair.baseline
     return f"{value_label(axis, won)} {factor(max(pair.ratio, 1 / pair.ratio))} faster"
