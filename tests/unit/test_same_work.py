@@ -138,7 +138,7 @@ def test_advice_compares_majority_only(tmp_path):
     assert item.other_work == [({"format": "f7"}, reason)]
     # f7 was fastest, and is neither recommended nor compared.
     assert item.best.values.get("format") != "f7"
-    assert "f7" not in [axes.get("format") for axes in item.equal]
+    assert "f7" not in [choice.values.get("format") for choice in item.not_slower]
     works = {"f6": SAME_WORK, "f7": SHORT, "f8": {**SAME_WORK, "revisions": 1}}
     frame = work_frame(tmp_path / "no majority", lambda axes, number: works[axes["format"]])
     item = advice_of(frame, "cold")

@@ -84,13 +84,68 @@ function isNotable(gain) {
   return Math.abs(Math.log(gain)) >= Math.log(answers.notable);
 }
 
-// The single changes from the reader's choice to another, in the order of applying them.
+// The name of a row of the overview, and of the one with a comparison: "export (OS cache warm)".
+function nameOf(row) {
+  return row.cells[0].textContent.replace(/^[□◧■] /, "").replace(/, (.*)/, " ($1)");
+}
+
+function operationOf(row) {
+  return nameOf([...document.querySelectorAll(".overview tbody tr")].find((one) => isPicked(keysOf(row), keysOf(one))));
+}
+
+// Nobody runs the commands of svnbench at work.
+function isForWork({ command }) {
+  return !command?.startsWith("null-");
+}
+
+// The result of one change over the cases that fit, and its text, with or without the names of commands.
+function effectOf(axis, value, values, isNamed = false) {
+  const card = allCards.find((one) => one.querySelector(".forest")?.dataset.compares === axis);
+  const rows = (card ? comparisonsOf(card, values) : []).filter((row) => isForWork(keysOf(row)) && row.dataset.sides.split("|").includes(value));
+  const [kinds, texts] = [[], []];
+  for (const word of ["faster", "slower"]) {
+    const won = rows.filter(({ dataset: { winner } }) => winner && (winner === labelOf(axis, value)) === (word === "faster"));
+    if (!won.length) continue;
+    const gains = won.map(({ dataset }) => Number(dataset.gain));
+    kinds.push(word);
+    texts.push(`${isNamed ? won.map((row, n) => `${operationOf(row)} ${factorOf(gains[n])}`).join(", ") : factorsOf(gains)} ${word}`
+      + (isNamed || rows.length === 1 ? "" : ` in ${won.length} of ${rows.length}`));
+  }
+  for (const [kind, word] of isNamed || !texts.length ? [] : Object.entries(OUTCOMES)) {
+    const number = rows.filter(({ className }) => className === kind).length;
+    if (number) texts.push(`${word} in ${number}`);
+  }
+  const others = [...new Set(rows.map(({ className }) => OUTCOMES[className]))];
+  const other = others.length > 1 ? "undecided" : others[0] ?? "not measured";
+  return { kind: kinds.length > 1 ? "mixed" : kinds[0] ?? other, text: texts.join(", ") || other };
+}
+
+// The changes of a recommended combination by certainty: "Certain for you: packed. Perhaps: f7." And the result of each.
+function certaintyOf(apart, advised, values, isComplete) {
+  const groups = { faster: [], mixed: [], slower: [], equal: [], undecided: [] };
+  const texts = new Map();
+  for (const axis of apart) {
+    const alone = effectOf(axis, advised[axis], values, isComplete);
+    // Over file, settings of servers are no choice.
+    if (alone.kind === "not measured" && !values[axis]) continue;
+    const together = effectOf(axis, advised[axis], { ...values, ...advised, [axis]: values[axis] ?? "" }, isComplete);
+    const more = alone.kind !== "faster" && together.kind === "faster" ? `; with the others ${together.text}` : "";
+    texts.set(axis, `${alone.text} alone${more}`);
+    const text = isComplete ? alone.kind === "faster" ? "" : ` (${alone.kind === "mixed" ? alone.text : `${alone.kind} alone`})` : ` (${alone.text})`;
+    (groups[alone.kind] ?? groups.undecided).push(`${labelOf(axis, advised[axis])}${text}`);
+  }
+  const names = { faster: isComplete ? "Certain for you" : "Certain", mixed: "Faster and slower", slower: "Slower", equal: "Equal", undecided: "Perhaps" };
+  const parts = Object.entries(groups).filter(([, list]) => list.length).map(([kind, list]) => `${names[kind]}: ${list.join(", ")}.`);
+  return [parts.join(" "), texts];
+}
+
+// The single changes from the reader's choice to another, in the order of applying them, with their calls.
 function stepsOf(choices, now, last) {
-  const [steps, apart] = [[], axesApart(now, last)];
-  for (const axis of answers.changes.filter((name) => apart.includes(name))) {
+  const steps = new Map();
+  for (const axis of answers.changes.filter((name) => axesApart(now, last).includes(name))) {
     const next = choices.find((choice) => axesApart(choice, now).join() === axis && choice[0][axis] === last[0][axis]);
-    if (!next) return [];
-    steps.push(`${labelOf(axis, next[0][axis])} ${now[1]} → ${next[1]}${isNotable(now[3] / next[3]) ? "" : " (no notable difference)"}`);
+    if (!next) return new Map();
+    steps.set(axis, `${now[1]} → ${next[1]} (${effectOf(axis, next[0][axis], now[0]).text})`);
     now = next;
   }
   return steps;
@@ -141,7 +196,6 @@ function applyOverview(values) {
   const isComplete = mine && [...mine.elements].every(({ name, value }) => !name || value);
   for (const row of document.querySelectorAll(".overview tbody tr")) {
     const keys = keysOf(row);
-    const operation = row.cells[0].textContent.replace(/^[□◧■] /, "");
     const now = new Set();
     const missing = [];
     let [shown, isLacking] = [0, false];
@@ -153,9 +207,8 @@ function applyOverview(values) {
       const sides = [...card.querySelectorAll(".forest tbody tr")].flatMap((one) => one.dataset.sides.split("|"));
       if (!rows.length && isComplete) missing.push({ ...keys, ...values, [axis]: [...new Set([values[axis], ...sides])] });
       for (const { dataset: { winner, gain } } of rows) {
-        // Nobody runs the commands of svnbench at work.
-        const isChange = winner && winner !== labelOf(axis, values[axis]) && !keys.command?.startsWith("null-");
-        if (isChange && gain > (gains.get(card)?.gain ?? 1)) gains.set(card, { gain: Number(gain), winner, operation, axis });
+        const isChange = winner && winner !== labelOf(axis, values[axis]) && isForWork(keys);
+        if (isChange && gain > (gains.get(card)?.gain ?? 1)) gains.set(card, { gain: Number(gain), winner, operation: nameOf(row), axis });
       }
       shown += rows.length;
     }
@@ -172,53 +225,56 @@ function applyOverview(values) {
     isMine ||= now.size > 0;
   }
   document.querySelectorAll(".overview .now").forEach((cell) => { cell.hidden = !isMine; });
-  return { gains, lacking };
+  return { gains: [...gains.values()], lacking };
 }
 
-// The recommended combination against the reader's own, by command: a sentence, and the steps of the largest gain.
+// The recommended combination against the reader's own: what is certain, the effect by command, and the steps in order.
 function recommendationOf({ where, label, values: advised, name, text }, values, isComplete) {
   const results = { faster: [], slower: [], equal: [], undecided: [], "not measured": [] };
-  // Not called slower than the best, but measured slower by more than the smallest effect.
-  const isOpen = (choice) => choice[2] === 1 && choice[3] > answers.notable;
-  let [most, steps] = [1, ["", []]];
+  let [most, best, steps] = [1, "", new Map()];
   for (const { where: of, name: command, choices } of answers.situations) {
     if (!choices.length || !isPicked(of, { ...values, ...where })) continue;
     const now = choiceIn(choices, values);
     const next = choices.find(([axes]) => isPicked(axes, advised));
     const gain = now && next && now[3] / next[3];
-    const isEqual = gain && (now === next || (now[2] === 1 && next[2] === 1) || !isNotable(gain));
-    const isUndecided = gain && now !== next && (isOpen(now) || isOpen(next));
-    if (!gain || isEqual || isUndecided) results[!gain ? "not measured" : isUndecided ? "undecided" : "equal"].push(command);
-    else results[gain > 1 ? "faster" : "slower"].push(`${command} ${factorOf(Math.max(gain, 1 / gain))}`);
-    if (!isEqual && !isUndecided && gain > most) [most, steps] = [gain, [command, stepsOf(choices, now, next)]];
+    const [before, after] = [now?.[2], next?.[2]];
+    // A choice that is measured slower than the best by more than the smallest effect, and not called.
+    const isOpen = [now, next].some((choice) => choice?.[2] === "undecided" && choice[3] > answers.notable);
+    const isCalled = !isOpen && gain && isNotable(gain) && [before, after].includes("slower");
+    const kind = !gain ? "not measured" : isCalled ? (gain > 1 ? "faster" : "slower")
+      : now === next || (before === "equal" && after === "equal") ? "equal" : "undecided";
+    results[kind].push(isCalled ? `${command} ${factorOf(Math.max(gain, 1 / gain))}` : command);
+    if (isCalled && gain > most && isForWork(of)) [most, best, steps] = [gain, command, stepsOf(choices, now, next)];
   }
   const phrases = { faster: (list) => `${list} faster than what you have`, slower: (list) => `${list} slower`,
-                    equal: (list) => `no notable difference for ${list}`, undecided: (list) => `undecided for ${list}`,
+                    equal: (list) => `equal for ${list}`, undecided: (list) => `undecided for ${list}`,
                     "not measured": (list) => `not measured for ${list}` };
   const parts = Object.entries(results).filter(([, list]) => list.length).map(([kind, list]) => phrases[kind](list.join(", ")));
-  const has = Object.entries(advised).every(([axis, value]) => values[axis] === value);
-  const effect = !isComplete ? `, ${text}` : has ? ": you have it" : `: ${parts.join("; ")}`;
-  const line = made("p", "Recommended", ` ${label && `for ${label}`}`.trimEnd(), ": ", made("b", name), `${effect}.`);
-  const [command, single] = steps;
-  return isComplete && single.length > 1 ? [line, made("p", `Step by step (${command}): ${single.join(", then ")}.`)] : [line];
+  const apart = answers.changes.filter((axis) => advised[axis] && advised[axis] !== values[axis]);
+  const effect = !isComplete ? `, ${text}` : apart.length ? `: ${parts.join("; ")}` : ": you have it";
+  const [certainty, texts] = certaintyOf(apart, advised, { ...values, ...where }, isComplete);
+  const line = made("p", isComplete && apart.length ? "All together" : "Recommended", ` ${label && `for ${label}`}`.trimEnd(), ": ", made("b", name), `${effect}.`);
+  if (!isComplete) line.append(` ${certainty}`);
+  if (!isComplete || !apart.length) return [line];
+  const why = apart.includes("format") && apart.includes("packing") ? ", because a load undoes a pack" : "";
+  const order = `${apart.length > 1 ? `In this order${why}` : "The change"}${steps.size ? `, with the times of ${best}` : ""}:`;
+  const items = apart.map((axis) => made("li", `${labelOf(axis, advised[axis])}: ${texts.get(axis)}${steps.has(axis) ? `. ${steps.get(axis)}` : ""}`));
+  return [made("p", "", made("b", certainty)), line, made("p", order), made("ol", "", ...items)];
 }
 
-// The recommended combinations, and single changes by gain. Cards follow this order.
+// What the reader has, and the recommended combinations.
 function applyFirst(values, { gains, lacking }) {
   const has = Object.entries(values).map(([axis, value]) => labelOf(axis, value));
-  const gainOf = (card) => (has.length && gains.get(card)?.gain) || 0;
-  [...allCards].sort((a, b) => gainOf(b) - gainOf(a)).forEach((card) => card.parentNode.append(card));
   const first = document.getElementById("first");
   if (!first) return;
   const open = [...mine?.elements ?? []].filter(({ name, value }) => name && !value).map(({ name }) => labelOf(name, ""));
   const text = !has.length ? " For your own numbers, pick what you have above." : open.length ? ` Pick ${open.join(", ")} as well for your times.` : "";
   const lines = [made("p", "", made("b", has.length ? `You have: ${has.join(", ")}.` : "All cases measured."), mine ? text : "")];
-  for (const one of answers.combinations.filter(({ where }) => isPicked(where, values))) {
-    lines.push(...recommendationOf(one, values, has.length && !open.length));
-  }
-  const changes = [...gains.values()].filter(({ axis }) => values[axis]).sort((a, b) => b.gain - a.gain)
-    .map(({ winner, gain, operation }) => `${winner} ${factorOf(gain)} faster (${operation})`);
-  if (changes.length) lines.push(made("p", `Single changes, largest gain first: ${changes.join(", ")}.`));
+  const fitting = answers.combinations.filter(({ where }) => isPicked(where, values));
+  for (const one of fitting) lines.push(...recommendationOf(one, values, has.length && !open.length));
+  const changes = gains.filter(({ axis, winner }) => values[axis] && !fitting.some(({ values: of }) => labelOf(axis, of[axis]) === winner))
+    .map(({ winner, gain, operation }) => `${winner}, ${operation} ${factorOf(gain)} faster`);
+  if (changes.length) lines.push(made("p", `Another change alone: ${changes.join("; ")}.`));
   if (lacking.length && answers.include.length) {
     const number = countOf(lacking);
     const time = answers.cell_s ? ` (${number} cells, about ${durationOf(number * answers.cell_s)})` : "";

@@ -47,7 +47,7 @@ from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round, pair_rows
-from vcsbench.statistics.contract import DEFAULT_LIMITS, TOO_NOISY, TOO_SMALL, Limits
+from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, TOO_SMALL, Limits
 from vcsbench.statistics.estimates import (
     NO_ESTIMATE,
     Estimate,
@@ -224,10 +224,10 @@ def _situation(
         ratios.append(noise.with_error(ratio_interval(shared), [(cell(best), cell(choice))]))
     words = metric_of(DEFAULT).words
     calls = calls_of(ratios, noise.has_duplicates, words[:2], limits)
-    choices = [Choice(named(best), math.exp(means[best]))]
+    choices = [Choice(named(best), math.exp(means[best]), is_equal=True)]
     for choice, estimate, call in zip(others, ratios, calls, strict=True):
-        seconds, is_slower = math.exp(means[choice]), call == words.better
-        choices.append(Choice(named(choice), seconds, estimate.value, is_slower))
+        of_call = call == words.better, call == NOT_SHOWN
+        choices.append(Choice(named(choice), math.exp(means[choice]), estimate.value, *of_call))
     return Situation(where, choices, other_work=other)
 
 

@@ -132,12 +132,20 @@ class Card:
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice of values with its mean in `seconds`; `ratio` is over the best time."""
+    """A choice of values with its mean in `seconds`; `ratio` is over the best time.
+
+    Without the call "equal" or "slower", a comparison with the best choice is undecided.
+    """
 
     values: Where
     seconds: float
     ratio: float = 1.0
     is_slower: bool = False
+    is_equal: bool = False
+
+    @property
+    def call(self) -> str:
+        return "slower" if self.is_slower else EQUAL if self.is_equal else UNDECIDED
 
 
 @dataclass(frozen=True)
@@ -162,8 +170,8 @@ class Situation:
         return last.ratio if last and last.is_slower else None
 
     @property
-    def equal(self) -> list[Where]:
-        return [choice.values for choice in self.choices[1:] if not choice.is_slower]
+    def not_slower(self) -> list[Choice]:
+        return [choice for choice in self.choices[1:] if not choice.is_slower]
 
 
 @dataclass(frozen=True)

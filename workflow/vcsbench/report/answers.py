@@ -20,7 +20,18 @@ from vcsbench.advice.cards import (
     pair_text,
     share_weights,
 )
-from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
+from vcsbench.advice.decision import (
+    BETTER,
+    EQUAL,
+    NOISY,
+    SMALL,
+    UNDECIDED,
+    WORSE,
+    Case,
+    Pair,
+    Row,
+    Where,
+)
 from vcsbench.advice.labels import (
     PICTOGRAMS,
     axis_label,
@@ -61,7 +72,6 @@ PLAIN_FLAGS = ("low-n", "mean-cpu", "mostly-fixed-cost")
 # One answer over few cases can rest on these. Elsewhere an interval has the scatter.
 DOUBTS = ("outlier-10", "outlier-20", "too-short")
 GUARD, GUARD_PCT = "my-expectations.yaml", (5, 10, 15, 20, 30, 50)
-RANKS = (rule.VALUE, rule.DEPENDS, rule.EQUAL, rule.UNDECIDED, rule.NOT_MEASURED)
 
 
 class Pick(NamedTuple):
@@ -134,7 +144,8 @@ class Combination(NamedTuple):
 
 
 def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
-    ranked = sorted(cards, key=lambda card: RANKS.index(card.answer.kind))
+    # In the order of applying changes, as the questions of a study.
+    ranked = sorted(cards, key=lambda card: card.answer.kind == rule.NOT_MEASURED)
     counts, _, all_ = flag_counts(cards)
     rare_flags = [flag for flag, number in counts.items() if number <= NEARLY_ALL * all_]
     return [_card_view(card, results, rare_flags) for card in ranked]
@@ -413,16 +424,16 @@ def combinations_of(results: Results) -> list[Combination]:
         best = min(regrets, key=lambda combination: _rank(regrets[combination]))
         of_best = [c for n in members for c in answered[n].choices if c.values == dict(best)]
         known, worst = len(of_best), max((c.ratio for c in of_best if c.is_slower), default=1.0)
-        undecided = [c.ratio for c in of_best if not c.is_slower and c.ratio > 1]
-        has_losers = any(c.is_slower for n in members for c in answered[n].choices)
-        text = "" if has_losers else "measured (not called) as "
-        text = "not called slower than " if undecided else text
-        text = f"at most {factor(worst)} slower than " if worst > 1 else text
-        text += "the best of each row below"
+        undecided, equal = (
+            [c.ratio for c in of_best if c.call == call and c.ratio > 1]
+            for call in (UNDECIDED, EQUAL)
+        )
+        text = "as fast as" if equal and not undecided else "not called slower than"
+        text = f"at most {factor(worst)} slower than" if worst > 1 else text
+        text += " the best of each row below"
         text += f" (measured in {known} of {len(members)})" if known < len(members) else ""
         if undecided:
-            sizes = f"measured {factors(undecided)} slower"
-            text += f", with no clear difference in {len(undecided)} ({sizes})"
+            text += f", undecided in {len(undecided)} (measured {factors(undecided)} slower)"
         text += ", weighted by your workload" if any(weights) else ""
         where = wheres[members[0]]
         label, values = values_label(where, shown), dict(best)
@@ -440,15 +451,14 @@ def _rank(regrets: Sequence[tuple[float, float]]) -> tuple[float, ...]:
 def packed_situations(results: Results) -> list[Row]:
     """Return for each situation its values, the name of its command, and its choices, for the script.
 
-    A choice has its values, time, and ratio over the best time, as called (1 if equal) and as measured.
+    A choice has its values, time, call against the best one, and ratio over the best time.
     """
     packed: list[Row] = []
     for situation in results.advice.situations:
         where = _present(situation.where)
-        called = [(c, c.ratio if c.is_slower else 1) for c in situation.choices]
         choices = [
-            [{**where, **c.values}, seconds(c.seconds), round(ratio, 4), round(c.ratio, 4)]
-            for c, ratio in called
+            [{**where, **c.values}, seconds(c.seconds), c.call, round(c.ratio, 4)]
+            for c in situation.choices
         ]
         label = case_label(where, [axis for axis in where if axis in ("command", "cache")])
         name, _, cache = label.partition(", ")
