@@ -311,7 +311,8 @@ class Settings(Model):
     """Seed of the random order of the cells."""
     measure: Literal["all", "unfailed", "nothing"] = "all"
     """Which cells are measured: `all`; `unfailed`: all but those that failed before and still lack a round;
-    or `nothing`, for a report of the existing results. `vcsbench run` sets it after a failure."""
+    or `nothing`, for a report of the existing results. Results of other settings, programs or another
+    version of vcsbench are outdated: it leaves them out. `vcsbench run` sets it after a failure."""
     cluster: ClusterSettings = key(ClusterSettings())
     """The nodes that `snakemake --profile profiles/slurm` measures on (docs/cluster.md)."""
     duplicates: int = key(1, was="twins", ge=0, le=100)
