@@ -15,7 +15,6 @@ from dump_streams import (
     VERSION,
     block,
     copied,
-    deleted,
     file,
     folder,
     lengths,
@@ -330,26 +329,6 @@ def test_reader_holds_little_memory(begin, tmp_path):
             assert tracemalloc.get_traced_memory()[1] < 8 << 20
         finally:
             tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    ("tree", "records", "exists"),
-    [
-        ("trunk", folder(b"trunk"), True),
-        ("trunk", file(b"trunk"), False),
-        ("trunk", folder(b"trunk") + revision(2) + deleted(b"/trunk/"), False),
-        ("trunk", folder(b"a") + revision(2) + copied(b"trunk", b"a", 1), True),
-        ("trunk", folder(b"trunk2") + folder(b"a") + folder(b"a/trunk"), False),
-        ("p/trunk", folder(b"p") + folder(b"p/trunk"), True),
-        ("p/trunk", folder(b"p") + folder(b"p/trunk") + revision(2) + deleted(b"p"), False),
-        ("p/trunk", folder(b"q") + folder(b"q/trunk") + revision(2) + copied(b"p", b"q", 1), None),
-        ("p/trunk", folder(b"p"), False),
-    ],
-)
-def test_reader_follows_the_tree(tree, records, exists):
-    reader = DumpReader("it", io.BytesIO(HEAD + revision(1) + records), tree=tree)
-    reader.run()
-    assert reader.has_tree is exists
 
 
 @pytest.mark.parametrize("is_of_text", [True, False])

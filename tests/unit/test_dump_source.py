@@ -221,6 +221,7 @@ def test_dump_check_unusable_path_is_refused(tmp_path, monkeypatch):
 
 MOVED = BASE + revision(2) + folder(b"p") + copied(b"p/trunk", b"trunk", 1) + deleted(b"trunk")
 COPIED = BASE + folder(b"a") + revision(2) + copied(b"b", b"a", 1)
+TRUNK_ELSEWHERE = HEAD + revision(1) + folder(b"trunk2") + folder(b"a") + folder(b"a/trunk")
 
 
 @pytest.mark.parametrize(
@@ -232,8 +233,10 @@ COPIED = BASE + folder(b"a") + revision(2) + copied(b"b", b"a", 1)
         (BASE[: -len(folder(b"trunk"))] + file(b"f", b"\n\n" + folder(b"trunk")), None, ""),
         (BASE + revision(2) + deleted(b"trunk") + file(b"trunk"), None, ""),
         (MOVED, "p/trunk", "p/trunk"),
+        (BASE + folder(b"p") + folder(b"p/trunk"), "p/trunk", "p/trunk"),
+        (BASE + revision(2) + copied(b"trunk2", b"trunk", 1), "trunk2", "trunk2"),
     ],
-    ids=["moved", "late", "file", "text", "replaced", "given"],
+    ids=["moved", "late", "file", "text", "replaced", "given", "nested", "copied"],
 )
 def test_dump_and_svn_tree_is_that_of_the_youngest_revision(tmp_path, stream, tree, exported):
     (tmp_path / "it.dump").write_bytes(stream)
@@ -246,7 +249,13 @@ def test_dump_and_svn_tree_is_that_of_the_youngest_revision(tmp_path, stream, tr
 
 @pytest.mark.parametrize(
     ("stream", "tree", "is_loaded"),
-    [*((MOVED, tree, False) for tree in ("trunk", "nowhere", "p/none")), (COPIED, "b/none", True)],
+    [
+        *((MOVED, tree, False) for tree in ("trunk", "nowhere", "p/none")),
+        *((stream, "trunk", False) for stream in (BASE + deleted(b"/trunk/"), TRUNK_ELSEWHERE)),
+        (MOVED + deleted(b"p"), "p/trunk", False),
+        (HEAD + revision(1) + file(b"trunk") + revision(2), "trunk", False),
+        (COPIED, "b/none", True),
+    ],
 )
 def test_dump_tree_that_is_gone_is_refused_before_loading_if_known(
     tmp_path, stream, tree, is_loaded
