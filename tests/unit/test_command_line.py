@@ -14,7 +14,7 @@ from fakes import Fakes
 from project import ODD_FILES, ROOT, fill, mounted, wait_for, write_program
 from vcsbench import processes
 from vcsbench.errors import REMEDIES
-from vcsbench.run.workflow import WRITTEN
+from vcsbench.run.workflow import LOCK, WRITTEN
 
 # Records its arguments and the options of the run. With `work` it starts a job that outlives it and waits
 # for it, with `fail` its jobs fail, and with `refuse` it starts none.
@@ -392,6 +392,18 @@ def test_run_odd_entry_of_snakemake_is_refused(checkout, name, kind):
     done = checkout.run()
     assert (done.returncode, checkout.calls()) == (1, [])
     assert done.stderr == f"{path}: Snakemake cannot use this. Remove it, and run again.\n"
+
+
+@pytest.mark.parametrize("kind", ["folder", "loop"])
+def test_run_odd_entry_in_place_of_the_lock_is_refused(checkout, kind):
+    path = checkout.folder / LOCK
+    path.parent.mkdir()
+    ODD_FILES[kind](path)
+    done = checkout.run()
+    assert (done.returncode, checkout.calls()) == (1, [])
+    assert done.stderr.startswith(f"{path}: ") and done.stderr.endswith(
+        "Remove it, and run again.\n"
+    )
 
 
 @pytest.mark.parametrize("name", WRITTEN)

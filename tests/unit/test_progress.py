@@ -177,7 +177,7 @@ def test_console_error_is_one_line_with_its_reason(message, expected):
     ("name", "remedy"),
     [
         *((name, "Free some space") for name in ("ENOSPC", "EDQUOT")),
-        *((name, "Move the file elsewhere") for name in ("EEXIST", "ENOTDIR")),
+        *((name, "Move the file elsewhere") for name in ("EEXIST", "ELOOP", "ENOTDIR")),
         ("EFBIG", r"Raise the limit on the size of files \(ulimit -f\), and run again."),
         *((name, "Check the permissions") for name in ("EACCES", "EPERM", "EROFS")),
         ("EIO", "The newest log"),

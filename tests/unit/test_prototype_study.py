@@ -7,7 +7,8 @@ import pytest
 
 from project import ROOT
 from unit.study_grid import published_table, study_grid
-from vcsbench.axes import STATES
+from vcsbench.axes import STATES, axis_of
+from vcsbench.axes.client_server import cache_bytes
 from vcsbench.errors import UserError
 from vcsbench.evidence.judgement import promised
 from vcsbench.measure.work import UrlNormaliser, inspect_trees
@@ -65,3 +66,18 @@ def test_promised_differs_after_the_first_run():
     assert promised(promises, 1) == {"os": "cold", "server": "new"}
     assert promised(promises, 2) == promised(promises, 3) == {"os": "hot", "server": "kept"}
     assert promised({"os": "hot"}, 2) == {"os": "hot"}
+
+
+@pytest.mark.parametrize("axis", ["clients", "wire_compression"])
+@pytest.mark.parametrize("value", ["\u00b2", "1e3", "-1", "9" * 200])
+def test_axis_of_numbers_refuses_other_text(axis, value):
+    assert axis_of(axis).why_invalid(value)
+    assert not axis_of(axis).why_invalid("4")
+
+
+@pytest.mark.parametrize(("number", "expected"), [("16", [16]), ("9" * 5000, [])])
+def test_cache_bytes_reads_numbers_that_a_server_can_have(number, expected):
+    settings = {"svnserve": f"svnserve -M {number}", "httpd": f"SVNInMemoryCacheSize {number}"}
+    units = {"svnserve": 1 << 20, "httpd": 1 << 10}
+    for server, text in settings.items():
+        assert cache_bytes(server, text) == [size * units[server] for size in expected]

@@ -22,13 +22,14 @@ _USERINFO = re.compile(
 # No file can be written any more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PERMISSIONS = "Check the permissions and whether the file system is read-only"
+_IN_THE_WAY = (errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
 REMEDIES = {
     errno.ENOSPC: "Free some space",
     errno.EDQUOT: "Free some space, or raise the quota",
     errno.EFBIG: "Raise the limit on the size of files (ulimit -f)",
     errno.EMFILE: "Raise the limit on open files (ulimit -n)",
     errno.ENOMEM: "Free some memory",
-    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR), "Move the file elsewhere that is in the way"),
+    **dict.fromkeys(_IN_THE_WAY, "Move the file elsewhere that is in the way"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _PERMISSIONS),
 }
 

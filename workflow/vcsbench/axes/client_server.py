@@ -62,8 +62,8 @@ library has it clone each working file that equals its pristine. It shows what s
 
 # Option or directive, and the bytes of its unit.
 CACHE_SIZES = {
-    "svnserve": (re.compile(r"(?<!\S)(?:-M|--memory-cache-size)\s+(\d+)(?!\S)"), 1 << 20),
-    "httpd": (re.compile(r"^SVNInMemoryCacheSize\s+(\d+)", re.MULTILINE), 1 << 10),
+    "svnserve": (re.compile(r"(?<!\S)(?:-M|--memory-cache-size)\s+(\d{1,15})(?!\S)"), 1 << 20),
+    "httpd": (re.compile(r"^SVNInMemoryCacheSize\s+(\d{1,15})(?!\d)", re.MULTILINE), 1 << 10),
 }
 
 
@@ -314,7 +314,7 @@ AXES = (
     Axis(
         "clients",
         why_invalid=_valid(
-            lambda value: value.isdigit() and 1 <= int(value) <= MOST_CLIENTS,
+            lambda value: value.isdecimal() and 1 <= int(value) <= MOST_CLIENTS,
             f"is no number of clients; say one from 1 to {MOST_CLIENTS}",
         ),
         part=lambda value, env: {"clients": int(value)} if value else {},
@@ -324,7 +324,7 @@ AXES = (
         "wire_compression",
         of_server=True,
         why_invalid=_valid(
-            lambda value: value in LEVELS or (value.isdigit() and int(value) <= HIGHEST_LEVEL),
+            lambda value: value in LEVELS or (value.isdecimal() and int(value) <= HIGHEST_LEVEL),
             f"is no level; say {', '.join(LEVELS)} or a number from 0 to {HIGHEST_LEVEL}",
         ),
         applies=lambda axes: axes.get("ra") == "svn",

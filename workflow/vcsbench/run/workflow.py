@@ -303,7 +303,9 @@ def checkout_lock(root: Path) -> Iterator[int]:
         path.parent.mkdir(exist_ok=True)
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror}. {_remedy(path)}") from None
+        is_denied = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+        remedy = _remedy(path) if is_denied else "Remove it, and run again."
+        raise UserError(f"{path}: {error.strerror}. {remedy}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

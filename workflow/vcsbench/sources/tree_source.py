@@ -224,7 +224,7 @@ class _TreeSource(LocalSource):
     @cached_property
     def _estimate(self) -> SizeEstimate:
         """Measure the tree. An archive is unpacked for that, so a damaged one is refused before a run."""
-        with readable(self._path), self._open(Counter()) as root:
+        with self._open(Counter()) as root:
             sizes = [entry.state.st_size for entry in _list_tree(root, Counter())]
         return SizeEstimate(REVISIONS, int(sum(sizes) * REPOSITORY_FACTOR), len(sizes), sum(sizes))
 
