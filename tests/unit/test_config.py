@@ -189,7 +189,7 @@ def bomb(levels):
     [
         *("[" * 100_000, "[" * 1000 + "]" * 1000, bomb(9), "- x\n" * 200_000, "a: &a [*a]"),
         *("a: !!python/object/apply:os.system [true]", "a: \x00", "? {a: b}\n: c\n? ["),
-        *("a: [1\nb: 2", "a: 1\n'a': 2", "x: [{a: 1, b: {a: 1}, a: 1}]"),
+        *("a: [1\nb: 2", "a: 1\n'a': 2", "x: [{a: 1, b: {a: 1}, a: 1}]", "a: !!python/tuple [1]"),
     ],
 )
 def test_parse_yaml_hostile_text_is_user_error(text):
