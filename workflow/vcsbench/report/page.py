@@ -122,22 +122,17 @@ def render(template: str, model: Mapping[str, object]) -> str:
 def used_words(glossary: Mapping[str, str], body: str) -> dict[str, str]:
     """Return the words and marks that the text of a page has."""
     text = unescape(re.sub(r"<[^>]*>", " ", body))
-    used = {}
-    for word, meaning in glossary.items():
+
+    def is_used(word: str) -> bool:
+        # A letter can be a mark in the key of a table. An example of a factor stands for all.
+        if word in KEY or word[0].isdigit():
+            return f"<b>{word}</b>" in body or word[0].isdigit()
         marks = word.split()
-        # An example of a factor stands for all.
-        is_example = word[0].isdigit()
         parts = marks if all(len(mark) == 1 for mark in marks) else word.split(", ")
-        found = (
-            # A letter that is a mark is in the key of a table.
-            f"<b>{part}</b>" in body
-            if word in KEY
-            else re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text, re.IGNORECASE)
-            for part in parts
-        )
-        if meaning and (is_example or any(found)):
-            used[word] = meaning
-    return used
+        found = "|".join(map(re.escape, parts))
+        return bool(re.search(rf"(?<!\w)(?:{found})(?!\w)", text, re.IGNORECASE))
+
+    return {word: meaning for word, meaning in glossary.items() if meaning and is_used(word)}
 
 
 def packed_json(content: Mapping[str, object]) -> str:

@@ -115,11 +115,11 @@ def larger_step(study: StudySummary, given: Mapping[str, str]) -> tuple[str, str
     None if it would show nothing more, or if no repository of the grid has a smaller scale.
     """
     counts, values = count_results(study.account), {v for row in study.grid for v in row.values()}
-    scales = {
-        name: of["scale"]
+    scales = ", ".join(
+        f"{name}: {{scale: {min(1, contract.LARGER * of['scale']):.3g}}}"
         for name, of in (study.config.get("repositories") or {}).items()
         if name in values and of.get("scale", 1) < 1 and not study.config.get("repository")
-    }
+    )
     builds = [card for card in study.advice.cards if card.question.aggregate]
     flags = [pair.flags for card in builds for case in card.cases for pair in case.pairs]
     # More rounds neither shorten a start-up, nor do they reduce the noise between duplicates.
@@ -131,11 +131,8 @@ def larger_step(study: StudySummary, given: Mapping[str, str]) -> tuple[str, str
     effect = next((text for text, applies in effects.items() if applies), "")
     if not (scales and effect):
         return None
-    larger = ", ".join(
-        f"{n}: {{scale: {min(1, contract.LARGER * s):.3g}}}" for n, s in scales.items()
-    )
     run = command_with(given, "--configfile larger.yaml")
-    command = f"echo 'repositories: {{{larger}}}' >larger.yaml && {run}"
+    command = f"echo 'repositories: {{{scales}}}' >larger.yaml && {run}"
     taken = words.duration(contract.LARGER * study.account.get("taken_s", 0.0))
     return command, f"runs {contract.LARGER} times as long {effect}, in up to {taken}"
 
