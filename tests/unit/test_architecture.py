@@ -123,12 +123,14 @@ def test_modules_imports_equal_those_of_python(file):
     assert set(map(Path, modules.imports(str(file)))) == paths | {*filter(Path.exists, inits)}
 
 
-def test_classes_have_unique_names():
+def test_classes_and_public_functions_have_unique_names():
     files = {}
     for file in FILES:
-        for node in ast.walk(tree_of(file)):
-            if isinstance(node, ast.ClassDef):
-                files.setdefault(node.name, []).append(name_of(file))
+        functions = (node for node in tree_of(file).body if isinstance(node, ast.FunctionDef))
+        public = (node for node in functions if not re.match("_|main$", node.name))
+        classes = (node for node in ast.walk(tree_of(file)) if isinstance(node, ast.ClassDef))
+        for node in chain(public, classes):
+            files.setdefault(node.name, []).append(name_of(file))
     assert {name: found for name, found in files.items() if len(found) > 1} == {}
 
 

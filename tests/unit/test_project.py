@@ -16,7 +16,7 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
-from vcsbench.run.project import Project, clean
+from vcsbench.run.project import Project, clean_checkout
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.strategies import STRATEGIES
 from vcsbench.subjects.tree_stores import STORES
@@ -109,7 +109,7 @@ def test_project_folder_that_is_none_is_refused(tmp_path, key, kind):
         os.mkfifo(path) if kind == "pipe" else path.touch()
     keys = {"scratch": str(path)} if key == "scratch" else {"storages": {"disk": str(path)}}
     project = Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT])
-    assert clean(project.raw, tmp_path, [DEFAULT]) == ["there is nothing to remove"]
+    assert clean_checkout(project.raw, tmp_path, [DEFAULT]) == ["there is nothing to remove"]
     name = "scratch" if key == "scratch" else "storages.disk"
     with pytest.raises(UserError, match=f"`{name}`: {path}: "):
         project.check_folders()
@@ -127,9 +127,9 @@ def test_clean_needs_only_the_folders_of_a_configuration(tmp_path, keys):
     place = WorkDir(tmp_path, tmp_path)
     place.make("repositories")
     raw = {**read_yaml(DEFAULT), **keys, "storages": {"disk": str(tmp_path)}, "scratch": "x"}
-    assert clean(raw, tmp_path, [DEFAULT]) == [f"removed {place.path}"]
+    assert clean_checkout(raw, tmp_path, [DEFAULT]) == [f"removed {place.path}"]
     with pytest.raises(UserError, match=r"`storages\.disk`: '3' "):
-        clean({**raw, "storages": {"disk": 3}}, tmp_path, [DEFAULT])
+        clean_checkout({**raw, "storages": {"disk": 3}}, tmp_path, [DEFAULT])
 
 
 def test_project_folder_that_holds_no_files_is_refused():

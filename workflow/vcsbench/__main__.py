@@ -269,7 +269,7 @@ def clean(options: argparse.Namespace, keys: Keys) -> int:
     from vcsbench.run import project
 
     config, files = _configuration(options, keys)
-    print("\n".join(project.clean(config, ROOT, files)))
+    print("\n".join(project.clean_checkout(config, ROOT, files)))
     return 0
 
 

@@ -26,7 +26,7 @@ from vcsbench.run.cluster import (
     node_name,
 )
 from vcsbench.run.job import exit_on_signals
-from vcsbench.run.project import BLOCKS, Project, clean
+from vcsbench.run.project import BLOCKS, Project, clean_checkout
 from vcsbench.run.workflow import RUN_ROOT
 from vcsbench.sources import restore_urls
 
@@ -69,7 +69,7 @@ def clean_node(folder: Path) -> int:
     """Remove and print the files of a node's folder on the node. Return the exit code."""
     try:
         config = read_json(folder / CONFIG)
-        print("\n".join(clean(config, folder, [folder / CONFIG])) if config else "")
+        print("\n".join(clean_checkout(config, folder, [folder / CONFIG])) if config else "")
     except UserError as error:
         print(error, file=sys.stderr)
         return 1

@@ -241,7 +241,7 @@ def work_dirs(settings: Settings | FolderSettings, root: Path) -> list[WorkDir]:
     return [WorkDir(folder, root) for folder in dict.fromkeys(folders)]
 
 
-def clean(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
+def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path]) -> list[str]:
     """Remove all files of vcsbench for a checkout, and return a line for each removed folder.
 
     Of the merged configuration `raw`, only folders matter. The folders of checkouts that no longer exist are

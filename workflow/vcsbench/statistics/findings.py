@@ -58,7 +58,7 @@ from vcsbench.statistics.possible_reasons import (
     larger_scale,
     possible_reasons,
 )
-from vcsbench.statistics.tables import ratio_of
+from vcsbench.statistics.tables import estimate_of
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -423,7 +423,7 @@ class FindingCheck:
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
             return Evaluation(verdict=INCONCLUSIVE, reasons=excluded)
-        ratios = [ratio_of(row) for row in compared.to_dict("records")]
+        ratios = [estimate_of(row) for row in compared.to_dict("records")]
         value = _reduce(ratios, self.finding["expect"]["over"])
         has_duplicates = bool(compared["twin_sd"].notna().all())
         verdict, reasons = self._verdict(value, has_duplicates, context.limits)

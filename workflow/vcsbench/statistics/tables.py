@@ -263,7 +263,7 @@ def ratio_columns(estimate: Estimate) -> dict[str, float]:
     return {"ratio": estimate.value} | {name: getattr(estimate, name) for name in names}
 
 
-def ratio_of(row: Row) -> Estimate:
+def estimate_of(row: Row) -> Estimate:
     low, high, n, error, degrees = (row[n] for n in ("low", "high", "n", "error", "degrees"))
     return Estimate(row["ratio"], low, high, int(n), error, degrees)
 
