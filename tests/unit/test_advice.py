@@ -24,6 +24,7 @@ from vcsbench.advice.labels import factors
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
 AXES = ["command", "ra", "format", "packing", "cache"]
+NOISE = "too noisy to say"
 DEFINITION = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
 
 
@@ -65,14 +66,43 @@ def test_answer_with_one_small_loss_is_the_value_with_the_smallest_worst_regret(
 @pytest.mark.parametrize(
     ("gains", "effect"),
     [
-        ({"null-export": 8.1, "export": 1.9}, "cold export 1.9x faster ("),
-        ({"null-export": 8.1, "export": 1.9, "log": 1.2}, "cold export 1.9x faster ("),
+        ({"null-export": 8.1, "export": 1.9}, "cold export 1.9x, cold null-export 8.1x faster ("),
+        (
+            {"null-export": 8.1, "export": 1.9, "log": 1.2},
+            "cold export 1.9x, others 1.2x to 8.1x fa",
+        ),
         ({"null-export": 8.1}, "cold null-export 8.1x faster"),
     ],
 )
-def test_answer_names_a_gain_of_a_command_that_people_run_first(gains, effect):
+def test_answer_has_the_range_of_all_gains_and_names_a_command_that_people_run(gains, effect):
     made = card(*(row(gain, command=command) for command, gain in gains.items()))
     assert made.answer.effect.startswith(effect)
+
+
+@pytest.mark.parametrize(
+    ("axis", "calls", "kind", "cases"),
+    [
+        # null-export alone decides nothing if export is measured, too, and never between accesses.
+        ("format", {"null-export": "faster", "export": NOISE}, rule.UNDECIDED, 1),
+        ("format", {"null-export": "faster", "export": "faster"}, rule.VALUE, 2),
+        ("format", {"null-export": "faster"}, rule.VALUE, 1),
+        ("ra", {"null-export": "slower", "export": "faster", "log": NOISE}, rule.VALUE, 2),
+        ("ra", {"null-export": "faster", "export": NOISE}, rule.UNDECIDED, 1),
+        ("ra", {"null-log": "faster"}, rule.NOT_MEASURED, 0),
+    ],
+)
+def test_answer_rests_on_commands_that_people_run(axis, calls, kind, cases):
+    sides = {"baseline": "http", "candidate": "svn", "format": "f6"} if axis == "ra" else {}
+    rows = [
+        {**row(0.5 if call == "slower" else 2.0, call, command=command), **sides}
+        for command, call in calls.items()
+    ]
+    answer = card(*rows, axis=axis).answer
+    assert (answer.kind, answer.value) == (kind, {"ra": "svn"}.get(axis, "f7") * (kind == "value"))
+    if kind == rule.UNDECIDED:
+        assert answer.effect == f"too noisy in {cases} of {cases} cases"
+    elif cases > 1:
+        assert f"of {cases} cases" in answer.effect
 
 
 @pytest.mark.parametrize(
@@ -147,7 +177,6 @@ def test_outcome_of_a_row_follows_its_call_and_its_fixed_share(change, outcome):
     assert outcome_of({**row(3.0, "faster"), **change}) == outcome
 
 
-NOISE = "too noisy to say"
 NOISY = row(0.2, NOISE, cache="hot-os")
 START_UP = row(0.2, "slower", cache="hot-svn", fixed_share=0.8)
 

@@ -217,7 +217,8 @@ def test_packed_answers_equal_the_rule_on_the_fitting_cases(page, picks):
     card = data["cards"][view.anchor]
     number = card["by"]["|".join(picks.get(axis, "") for axis in data["picks"])]
     expected = view.card.answer_for(picks)
-    texts = [expected.kind, expected.short, expected.sentence, expected.value]
+    texts = [expected.kind, expected.short, expected.sentence]
+    texts += [expected.value, expected.effect]
     assert card["answers"][number] == texts
 
 

@@ -305,14 +305,14 @@ function applyCase() {
     const [kind, short, sentence, value] = list[by[key] ?? 0];
     card.className = `card ${kind.replaceAll(" ", "-")}`;
     card.querySelector(".answer").textContent = short;
-    const [, overall, reason] = list[0];
+    const [, overall, , , effect] = list[0];
     const isOther = key in by && by[key] && overall !== short;
     const axis = card.querySelector(".forest")?.dataset.compares;
     // A value to keep if nothing else changes can differ from that of the recommended combination.
     const together = answers.combinations.filter(({ where, values: advised }) => value && value === values[axis]
       && isPicked(where, values) && (advised[axis] ?? value) !== value).map(({ label, name }) => `${name}${label && ` (${label})`}`);
     const other = together.length ? ` Recommended together: ${together.join("; ")}.` : "";
-    card.querySelector(".sentence").textContent = `${sentence}${other}${isOther ? ` Over all cases: ${overall}. ${reason}` : ""}`;
+    card.querySelector(".sentence").textContent = `${sentence}${other}${isOther ? ` Over all cases: ${overall}: ${effect}.` : ""}`;
     const scope = Object.keys(values).length ? "With what you have" : "Over all cases measured";
     card.querySelector(".scope").textContent = `${scope}, if you change only this:`;
     // A reader who has the value has nothing to apply.

@@ -47,6 +47,7 @@ QUESTIONS = {
 }
 # The commands of svnbench, which nobody runs at work.
 BENCHMARK_ONLY = "null-"
+ACCESS = "ra"
 MAX_WORDS = 25
 
 
@@ -122,8 +123,15 @@ class Card:
     notes: Sequence[str] = ()
 
     def answer_for(self, picks: Where) -> Answer:
-        """Return the answer over the cases that fit `picks`, which may include the reader's current value."""
+        """Return the answer over the cases that fit `picks`, which may include the reader's current value.
+
+        Commands of svnbench alone decide nothing if there are others, and never between accesses: over
+        svn, its client does less work.
+        """
         chosen = [i for i, case in enumerate(self.cases) if fits(case.where, picks)]
+        for_work = [i for i in chosen if is_for_work(self.cases[i])]
+        is_undecided = for_work and not any(self.cases[i].is_decided for i in for_work)
+        chosen = for_work if is_undecided or self.question.axis == ACCESS else chosen
         cases = [self.cases[i] for i in chosen]
         weights = [self.weights[i] for i in chosen] if self.weights else []
         decision = recommend(cases, self.reference, self.min_effect_pct, weights)
@@ -309,9 +317,7 @@ class Effect:
     @property
     def common_gains(self) -> Sequence[tuple[Case, float]]:
         """Return the gains of commands that people run, or all if there are no others."""
-        commands = [case.where.get("command", "") for case, _ in self.gains]
-        pairs = zip(self.gains, commands, strict=True)
-        return [gain for gain, name in pairs if not name.startswith(BENCHMARK_ONLY)] or self.gains
+        return [gain for gain in self.gains if is_for_work(gain[0])] or self.gains
 
     @property
     def most(self) -> float:
@@ -319,13 +325,17 @@ class Effect:
 
     @property
     def wins(self) -> str:
-        """Return `cold log 2.4x to 6.9x faster` if most gains are in one group, or `up to 2.9x faster`."""
+        """Return `cold log 2.4x to 6.9x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster`."""
         if not self.gains:
             return ""
         group, gains = _largest_group(self.common_gains)
-        if group and 2 * len(gains) >= len(self.common_gains):
-            return f"{group} {factors(gains)} faster"
-        return f"up to {factor(self.most)} faster"
+        rest = [(case, gain) for case, gain in self.gains if group_label(case.where) != group]
+        first = f"{group} {factors(gains)}".strip()
+        if not rest:
+            return f"{first} faster"
+        second, of_second = _largest_group(rest)
+        name = second if len(of_second) == len(rest) else "others"
+        return f"{first}, {name} {factors([gain for _, gain in rest])} faster"
 
     @property
     def losses(self) -> str:
@@ -336,6 +346,10 @@ class Effect:
         if group and len(regrets) == len(self.regrets):
             return f"{group} {factors(regrets)} slower"
         return f"at most {factor(max(regret for _, regret in self.regrets))} slower"
+
+
+def is_for_work(case: Case) -> bool:
+    return not case.where.get("command", "").startswith(BENCHMARK_ONLY)
 
 
 def _largest_group(changes: Sequence[tuple[Case, float]]) -> tuple[str, list[float]]:

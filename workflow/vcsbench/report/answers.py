@@ -11,12 +11,14 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice import decision as rule
 from vcsbench.advice.cards import (
+    ACCESS,
     ActionStep,
     Answer,
     Card,
     CardAction,
     Situation,
     fits,
+    is_for_work,
     pair_text,
     share_weights,
 )
@@ -299,6 +301,10 @@ def _forest_row(
         note = ", ".join(filter(None, [f"detectable from {factor(pair.detectable)}", note]))
     if flags := [flag for flag in pair.flags.split() if flag in rare_flags]:
         note = "; ".join(filter(None, [note, f"flags: {', '.join(flags)}"]))
+    if name == ACCESS and not is_for_work(case):
+        note = "; ".join(
+            filter(None, [note, "decides nothing: over svn, its client does less work"])
+        )
     if all(runs):
         rounds = words.count_of(pair.rounds, "round")
         note = "; ".join(filter(None, [f"{runs[0]} and {runs[1]} runs in {rounds}", note]))
@@ -370,7 +376,7 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
             if key not in known:
                 known[key] = card.answer_for(chosen) if chosen else card.answer
             numbers["|".join(values)] = answers.setdefault(known[key], len(answers))
-        texts = [[a.kind, a.short, a.sentence, a.value] for a in answers]
+        texts = [[a.kind, a.short, a.sentence, a.value, a.effect] for a in answers]
         by_card[view.anchor] = {"by": numbers, "answers": texts}
     return by_card
 
