@@ -249,7 +249,7 @@ def test_save_damaged_measurements_is_user_error(here, change):
     made = measure(here, "a")
     path = made.results / "measurements" / f"{STUDY}.csv"
     path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(UserError, match=rf"{STUDY}\.csv: [^\n]* Run `make report`|context\.json"):
+    with pytest.raises(UserError, match=rf"{STUDY}\.csv: [^\n]*`make report`|context\.json"):
         baselines.save("old", [], made.results)
     assert not Path("baselines").exists()
 

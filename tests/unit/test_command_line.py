@@ -326,7 +326,7 @@ def test_vcsbench_output_on_a_full_disk_is_one_sentence(checkout):
     (checkout.folder / "results").symlink_to(checkout.folder / "config")  # removed, and printed
     argv = ["bash", "-c", 'exec "$@" >/dev/full', "-", checkout.folder / "vcsbench", "clean"]
     done = checkout.fakes.run(*argv)
-    assert done.stderr == f"{os.strerror(errno.ENOSPC)}. Free some space, and run again.\n"
+    assert done.stderr.startswith(os.strerror(errno.ENOSPC)) and done.stderr.count("\n") == 1
     assert done.returncode == 1
 
 
@@ -387,7 +387,7 @@ def test_run_odd_entry_of_snakemake_is_refused(checkout, name, kind):
     ODD_FILES[kind](path)
     done = checkout.run()
     assert (done.returncode, checkout.calls()) == (1, [])
-    assert done.stderr == f"{path}: Snakemake cannot use this. Remove it, and run again.\n"
+    assert done.stderr.startswith(f"{path}: ") and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("kind", ["folder", "loop"])

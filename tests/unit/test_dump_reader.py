@@ -294,7 +294,7 @@ def test_reader_leaves_out_dates_that_svnadmin_verify_refuses(tmp_path, date):
 @pytest.mark.parametrize("name", [*REFUSED, *REFUSED_BY_US])
 def test_reader_refuses_damage_that_svnadmin_may_load(tmp_path, name):
     stream = {**REFUSED, **REFUSED_BY_US}[name]
-    with pytest.raises(UserError, match=r"^it: .* byte [\d,]+"):
+    with pytest.raises(UserError, match=r"^it:.* byte [\d,]+"):
         read(stream)
     assert bool(load(stream, tmp_path / "it", BYPASS)) is (name in REFUSED)
 

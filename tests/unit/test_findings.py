@@ -284,7 +284,7 @@ def test_evaluate_findings_published_value_is_of_the_measured_cells(log, expecte
     row = evaluate_findings([check], AXES, theirs, scaled(1.2)).iloc[0]
     assert (row["verdict"], row["published"]) == ("differs", pytest.approx(log))
     over_all, *fewer = row["why"].split("; ")
-    assert over_all == f"published over all 2 pairs: {(log + 2.5) / 2:.2f}x"
+    assert over_all.endswith(f" 2 pairs: {(log + 2.5) / 2:.2f}x")
     assert fewer == expected
     nothing = evaluate_findings([check], AXES, theirs, None).iloc[0]
     assert nothing["published"] == pytest.approx((log + 2.5) / 2)

@@ -103,12 +103,12 @@ def test_expected_rows_pair_cells_with_skips_failures_and_flags():
 
     pairs = [(f, c) for c in ("cold", "hot-os") for f in ("f6", "f7")] + [("f7", "hot-svn")]
     grid = [cell(*pair) for pair in pairs]
-    failures = [{"cell": "f7/hot-os", "round": 2.0, "reason": "it broke"}]
+    failures = [{"cell": "f7/hot-os", "round": 2.0, "reason": "broken"}]
     runs = [{"cell": "f6/hot-os", "flags": "cache-not-cold too-short"}]
     cold, hot = expected_rows(RATIO, ["format", "cache"], grid, failures, runs)
     assert cold.keys == {"cache": "cold", "candidate": "f7"}
     assert (cold.cells, cold.skip) == (("f6/cold", "f7/cold"), "no root")
-    assert (hot.failures, hot.flags) == (("round 2: it broke",), ("cache-not-cold",))
+    assert (hot.failures, hot.flags) == (("round 2: broken",), ("cache-not-cold",))
 
 
 @pytest.fixture(scope="module")
