@@ -13,7 +13,13 @@ from scipy.stats import chisquare
 from vcsbench.files import write_json, write_record
 from vcsbench.plan.grid import CellSpec
 from vcsbench.plan.plan import run_order
-from vcsbench.plan.result_state import SamplingBatches, decision_of, is_intact, is_up_to_date
+from vcsbench.plan.result_state import (
+    SamplingBatches,
+    decision_of,
+    is_intact,
+    is_up_to_date,
+    remove_damaged,
+)
 
 STUDY = "s"
 # Six blocks of five cells.
@@ -198,3 +204,14 @@ def test_result_state_with_a_pipe_is_known_at_once(tmp_path, name, up_to_date):
     os.mkfifo(tmp_path / f"{name}.json")
     export = tmp_path / "round1.json"
     assert (is_up_to_date(str(export), "abc"), is_intact(export)) == (up_to_date, False)
+
+
+def test_remove_damaged_keeps_records_that_a_job_can_write_again(tmp_path):
+    for kind in ("loaded", "repositories"):
+        folder = tmp_path / "results" / kind
+        folder.mkdir(parents=True)
+        (folder / "cut.json").write_text("{")
+        (folder / "loop.json").symlink_to("loop.json")
+    sentence = remove_damaged(tmp_path)
+    left = sorted(path.name for path in tmp_path.rglob("*.json"))
+    assert left == ["cut.json", "cut.json"] and sentence.count("loop.json") == 2

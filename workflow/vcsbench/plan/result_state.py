@@ -153,7 +153,7 @@ def remove_damaged(root: Path) -> str:
     damaged = [path for path in dict.fromkeys(found) if os.path.lexists(path)]
     for path in damaged:
         # Without a record of copies, Snakemake would measure all cells again. A damaged one is written again.
-        if path.parent.name not in ("loaded", "repositories"):
+        if path.parent.name not in ("loaded", "repositories") or not path.exists():
             remove_path(path)
     names = [printable(os.path.relpath(path, root)) for path in damaged]
     more = [f"{len(names) - LISTED:,} more"] if len(names) > LISTED else []
