@@ -1,5 +1,6 @@
 """The section of a page on findings: verdicts, pictures, reasons and the commands that test them."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -9,9 +10,9 @@ import pytest
 
 from unit.report_files import default_grid, make_files, results_of
 from vcsbench.config.validation import read_yaml
+from vcsbench.report.finding_steps import NO_REASON, share_commands
 from vcsbench.report.findings_section import (
     MEANINGS,
-    NO_REASON,
     finding_views,
     reversed_table,
     summary_of,
@@ -153,6 +154,30 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, value, tm
     part = {"command": ["log"], "config": [value], "packing": ["nopack", "pack"]}
     assert read_yaml(tmp_path / "more.yaml") == {"grid": {study: {"include": [*include, part]}}}
     assert shlex.split(run) == ["make", "report", f"STUDY={study}", "ARGS=--configfile more.yaml"]
+
+
+def test_findings_that_lack_cells_share_a_command_that_adds_all_of_them(results):
+    study, values = results.study.name, ("slow", "fast")
+    blocks = [{"rounds": 2}]
+    changed = replace(
+        results,
+        provenance={"config": {"grid": {study: {"include": []}}}},
+        account={"spent_s": {"measuring": 5000.0, "waiting": 1.0}, "blocks": blocks},
+        grid=[cell for cell in results.grid if cell["command"] != "log"],
+    )
+    definition = results.definitions[NAME]
+    definitions = {
+        value: {**definition, "where": {"command": "log", "config": value}} for value in values
+    }
+    row = {**results.findings[0], "verdict": "", "why": "not in the grid: x"}
+    views = finding_views(changed, [{**row, "id": value} for value in values], definitions, [])
+    steps, (shared,) = share_commands([view.steps for view in views])
+    assert [step.command for of in steps for step in of] == ["", ""]
+    content = json.loads(shlex.split(shared.command)[2])["grid"][study]["include"]
+    assert [part["config"] for part in content] == [["slow"], ["fast"]]
+    assert shared.text.startswith("2 findings; ") and " up to " in shared.text
+    alone, none = share_commands([views[0].steps])
+    assert (alone, none) == ([[*views[0].steps]], [])
 
 
 def test_summary_has_the_number_and_the_reasons_of_each_verdict(results):

@@ -47,7 +47,7 @@ def context(number=1, **changes):
 def test_setup_of_equal_contexts_lists_facts_once():
     found = setup(context(1), context(2), context(3))
     facts = found.facts
-    assert all(part in facts["Machine"][0] for part in ("here", "A processor", "2", "4.00 GiB"))
+    assert all(part in facts["Machine"][0] for part in ("here", "A processor", "2", "4 GiB"))
     assert facts["Storage"][0].split(", ")[1:] == ["ext4", "spinning disk"]
     (rounds,) = facts["Rounds"]
     assert re.findall(r"\d+", rounds) == ["3"] * 4
@@ -91,6 +91,23 @@ def test_published_set_up_is_that_of_the_study(name, history, version):
     assert table
     rows = {row[0]: row[1] for row in table.rows}
     assert (rows.get("History", "not published"), rows["Subversion"]) == (history, version)
+
+
+@pytest.mark.parametrize(
+    ("variant", "expected"),
+    [
+        ("ruby.f7.pack", "are partly so: ruby.f7.pack.1 lies apart from the rest"),
+        ("ruby.f6.pack", "are partly so: ruby.f6.pack.1, ruby.f6.pack.2 lie apart from the rest"),
+        ("bsd.f6.pack", "are partly so: others lie apart from the rest"),
+    ],
+)
+def test_layout_names_the_copies_of_this_study_only(variant, expected):
+    apart = ["ruby.f6.pack.1", "ruby.f6.pack.2", "ruby.f7.pack.1", "tsvn.f7.pack.2"]
+    sentence = f"are partly so: {', '.join(apart)} lie apart from the rest"
+    layout = {"sentence": sentence, "apart": apart}
+    repository = {**context()["repository"], "variant": variant}
+    (text,) = setup(context(layout=layout, repository=repository)).facts["Layout"]
+    assert text.endswith(f"the copies {expected}.")
 
 
 def test_head_names_machines_that_differ_by_a_few_mib_once():

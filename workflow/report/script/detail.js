@@ -71,7 +71,7 @@ function pointOf(side, x, y) {
 // Each run as a point by its round; the axis starts at 0.
 function plotOf(sides, title, unit) {
   const runs = sides.flatMap((side) => side.runs);
-  const [width, height, left, bottom] = [420, 180, 62, 34];
+  const [width, height, left, bottom] = [420, 180, 74, 34];
   const most = Math.max(...runs.map((run) => run.value)) * 1.05 || 1;
   const rounds = [...new Set(runs.map((run) => run.round))].sort((a, b) => a - b);
   const x = (round) => left + (width - left - 12) * (rounds.indexOf(round) + 0.5) / rounds.length;
@@ -85,7 +85,8 @@ function plotOf(sides, title, unit) {
   for (const round of rounds.filter((_, n) => n % Math.ceil(rounds.length / 12) === 0)) {
     svg.append(drawn("text", { x: x(round), y: height - bottom + 16, "text-anchor": "middle" }, round));
   }
-  svg.append(drawn("text", { x: (left + width) / 2, y: height - 3, "text-anchor": "middle" }, `round (${unit})`));
+  svg.append(drawn("text", { x: (left + width) / 2, y: height - 3, "text-anchor": "middle" }, "round"),
+             drawn("text", { transform: `translate(12 ${(height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, unit));
   sides.forEach((side, n) => side.runs.forEach(({ round, value }) => {
     svg.append(pointOf(n, x(round) + (n - (sides.length - 1) / 2) * 10, y(value)));
   }));

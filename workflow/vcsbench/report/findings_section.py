@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +18,7 @@ from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
+from vcsbench.report.finding_steps import DIFFERENT, Step, addable_parts, reason_steps
 from vcsbench.report.grids import Point, change_words
 from vcsbench.report.quality_section import (
     APART_NOTE,
@@ -31,7 +29,6 @@ from vcsbench.report.quality_section import (
 )
 from vcsbench.report.results import Results, Rows, grouped_by
 from vcsbench.report.table_sections import PlainTable, TableSection
-from vcsbench.report.terminal import command_with, seconds_of_rounds, variables_of
 from vcsbench.statistics import contract
 from vcsbench.statistics.baselines import table_name
 
@@ -44,34 +41,9 @@ MEANINGS = {
     contract.REPRODUCED: "the interval is inside the range",
     contract.NOT_MEASURED: "",
 }
-_DIFFERENT = (contract.REVERSED, contract.DIFFERS)
-# Of a finding that differs, if no condition other than published explains it.
-NO_REASON = "no reason known"
-NOT_IN_GRID = contract.SENTENCES["not-in-grid"].partition(": ")[0]
-PUBLISHED_OVER_ALL = contract.SENTENCES["all-published"].partition(" {")[0]
-OUTSIDE_DEFAULT = "left out of the default configuration, so that a run fits its minutes"
-# What a reason's test shows, and its duration.
-OUTCOMES = {
-    "smaller scale": "a value closer to the published one supports it, and the test takes {larger}",
-    "other storage": "a value closer to the published one supports it, and {plan}",
-    "newer Subversion": "a value closer to the published one supports it, and {plan}",
-}
 MAX_REVERSED = 5
-PLAN = "the test takes longer than this run (make plan estimates it)"
-NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
-_ROUNDS = re.compile(r"`rounds: (\d+)`")
-_RUN = re.compile(r"make report STUDY=(\S+)(?: ARGS='([^']*)')?$")
 _PARTS = ("CPU time of the client", "CPU time of the server", "waiting (for storage or network)")
-
-
-class Step(NamedTuple):
-    """A reason of a verdict: its label and text, and the command that tests it after `before`, or ""."""
-
-    label: str
-    text: str
-    before: str = ""
-    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,6 +102,7 @@ def finding_views(
     """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
     sections_by_name = {section.name: section for section in sections}
     views, apart = [], apart_cells(results)
+    addable = addable_parts(results, rows, definitions)
     for row in rows:
         definition = definitions.get(row["id"], {})
         table, where = table_of(definition, results.study.tables)
@@ -144,7 +117,7 @@ def finding_views(
         if any(bound is not None for bound in bounds):
             expected = _range(bounds, unit)
         verdict = contract.verdict_for_reader(row)
-        steps, notes = _steps(results, definition, row, verdict)
+        steps, notes = reason_steps(results, definition, row, verdict, addable)
         of = [row.get("over", ""), _groups_text(results, definition, unit)]
         pairs = _pairs(where, section) if section else []
         if verdict == contract.REPRODUCED:
@@ -158,7 +131,7 @@ def finding_views(
             of.append(_pairs_text(definition, pairs, is_same))
             if any(is_one_sided(point, apart) for point in pairs):
                 notes.append(APART_NOTE)
-            if verdict in _DIFFERENT:
+            if verdict in DIFFERENT:
                 ratio = float(row["measured"])
                 notes.insert(0, _where_time_goes(results, definition, pairs, is_same, ratio))
         view = FindingView(
@@ -218,61 +191,6 @@ def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainT
     texts_ = [texts for _, texts in rows[:MAX_REVERSED]]
     heads = ["Times", "Published", "Measured", "95 % interval"]
     return PlainTable(title, heads, texts_, 1) if rows else None
-
-
-def _steps(
-    results: Results, definition: Row, row: Row, verdict: str
-) -> tuple[list[Step], list[str]]:
-    given = variables_of(results.provenance.get("command", ""), results.study.name)
-    reasons = contract.read_reasons(row.get("why") or "")
-    steps: list[Step] = []
-    notes = []
-    for sentence, test in reasons:
-        label, _, text = sentence.partition(": ")
-        before, _, command = test.rstrip("`").partition("`")
-        if sentence.startswith(PUBLISHED_OVER_ALL):
-            notes.append(f"{sentence[:1].upper()}{sentence[1:]}.")
-        elif verdict in _DIFFERENT and not contract.is_possible(sentence):
-            notes += [f"{sentence}."] if label != contract.REVERSED else []
-        elif number := _ROUNDS.search(sentence):
-            seconds = seconds_of_rounds(results.account, int(number[1]))
-            more = f", {words.duration(seconds)} more" if seconds else ""
-            command = command_with(given, f"--config rounds={number[1]}")
-            text = text.replace(number[0], f"a total of {number[1]}")
-            steps.append(Step(label, f"{text}{more}", "", command))
-        else:
-            if label == NOT_IN_GRID:
-                text, command = _to_add(results, definition, given)
-                text = f"{text}; {OUTSIDE_DEFAULT}" if command else text
-            elif found := _RUN.search(command):
-                of_study = {**given, "STUDY": found[1]}
-                command = f"{command[: found.start()]}{command_with(of_study, found[2] or '')}"
-                taken = results.account.get("taken_s")
-                larger = f"up to {words.duration(contract.LARGER * taken)}" if taken else PLAN[15:]
-                if outcome := OUTCOMES.get(label):
-                    text = f"{text}; {outcome.format(larger=larger, plan=PLAN)}"
-            steps.append(Step(label, text, before.strip(" ,"), command))
-    if verdict in _DIFFERENT and not steps:
-        steps.append(Step(NO_REASON, NOTHING_EXPLAINS))
-    return steps, notes
-
-
-def _to_add(results: Results, definition: Row, given: Mapping[str, str]) -> tuple[str, str]:
-    """Return a finding's cells in words, and the command that adds them to the grid.
-
-    The command is "" if the configuration lacks a value.
-    """
-    name, order, compare = results.study.name, results.order, definition.get("compare") or {}
-    grid = ((results.provenance.get("config") or {}).get("grid") or {}).get(name) or {}
-    sides = [compare.get("baseline"), compare.get("candidate")]
-    where = {**(definition.get("where") or {}), **({compare["axis"]: sides} if all(sides) else {})}
-    part = {axis: contract.axis_values(v) for axis, v in where.items() if axis in order}
-    labels = [" or ".join(value_label(axis, v) for v in values) for axis, values in part.items()]
-    if not (grid and part) or any({*values} - {*order[axis]} for axis, values in part.items()):
-        return ", ".join(labels), ""
-    content = json.dumps({"grid": {name: {"include": [*grid.get("include", []), part]}}})
-    run = command_with(given, "--configfile more.yaml")
-    return ", ".join(labels), f"printf '%s\\n' {shlex.quote(content)} >more.yaml && {run}"
 
 
 def _unit(definition: Row) -> str:

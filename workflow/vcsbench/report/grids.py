@@ -228,7 +228,7 @@ def _grid(points: Sequence[Point], layout: Layout) -> Grid:
         if axis != "candidate" or not has_one
     }
     first = names[0]
-    constant = [(a, first[i]) for i, a in enumerate(layout.rows) if i not in several and first[i]]
+    constant = [(a, first[i]) for i, a in enumerate(row_axes) if i not in several and first[i]]
     return Grid(
         values_label(titles, titles),
         *_headings(columns, [layout.axis_of(axis) for axis in layout.columns]),

@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
+from vcsbench.report.finding_steps import cell_seconds, share_commands
 from vcsbench.report.findings_section import (
     MEANINGS,
     FindingView,
@@ -153,6 +155,8 @@ def page_of(results: Results) -> dict[str, Any]:
             (results.expectations, results.checks),
         )
     )
+    steps, shared = share_commands([view.steps for view in findings])
+    findings = [replace(v, steps=of) for v, of in zip(findings, steps, strict=True)]
     cards = answers.card_views(results.advice.cards, results)
     picks = answers.picks_of(results, cards)
     labels = {
@@ -166,7 +170,7 @@ def page_of(results: Results) -> dict[str, Any]:
     packed["situations"] = answers.packed_situations(results)
     combinations = answers.combinations_of(results)
     packed["combinations"] = [combination._asdict() for combination in combinations]
-    packed["cell_s"] = _cell_seconds(results)
+    packed["cell_s"] = cell_seconds(results)
     packed["notable"] = 1 + results.advice.min_effect_pct / 100
     grid = (results.provenance.get("config") or {}).get("grid") or {}
     packed["include"] = (grid.get(study.name) or {}).get("include") or []
@@ -198,6 +202,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "combinations": combinations,
         "findings": findings,
         "verdicts": summary_of(findings),
+        "shared_steps": shared,
         "reversed": reversed_table(results, tables) if findings else None,
         "expectations": expectations,
         "compared": compared_setup(setup, study),
@@ -317,16 +322,6 @@ def _time(account: Row) -> list[str]:
     if never := sum(account["outlook"][-1]["left"].values()) if account.get("outlook") else 0:
         sentences.append(f"More rounds hardly help {never} of the undecided comparisons.")
     return sentences
-
-
-def _cell_seconds(results: Results) -> float:
-    """Return the seconds in which a new cell gets as many rounds as each cell has, 0 if unknown."""
-    spent, blocks = results.account.get("spent_s", {}), results.account.get("blocks", [])
-    cell_rounds = len({(row["cell"], row["round"]) for row in results.measurements})
-    if not (spent and blocks and cell_rounds):
-        return 0.0
-    seconds = (spent["measuring"] + spent["waiting"]) / cell_rounds
-    return round(seconds * min(block["rounds"] for block in blocks), 1)
 
 
 def _flagged(

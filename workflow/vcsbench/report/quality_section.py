@@ -51,9 +51,9 @@ APART_NOTE = (
 VALID = "An invalid run broke a promise, such as a cold run with files in memory. Other flagged runs count."
 FIXED_HEADS = ["Case", "Start and connection", "Delayed acknowledgements", "Total", "Share"]
 FIXED_COST = (
-    "Start and connection: the time of the same command on an empty repository. Each delayed acknowledgement "
-    "of TCP adds up to 40 ms, in which client and server are idle. Share: of the cell's median time. "
-    "Over half, the cell is too small to compare."
+    "Start and connection: the time of the same command on an empty repository, equal for each packing. "
+    "Delayed acknowledgements are those of the cell's own runs: each adds up to 40 ms, in which client and "
+    "server are idle. Share: of the cell's median time. Over half, the cell is too small to compare."
 )
 # Facts on a build (run.provenance), with their headings.
 MADE = {

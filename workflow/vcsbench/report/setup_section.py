@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePath
@@ -83,6 +83,7 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
     first, last = min(times, default=None), max(times, default=None)
     descriptions, scales = _subjects(contexts, study)
     versions = _versions(contexts)
+    variants = {(context.get("repository") or {}).get("variant") for context in contexts}
     facts = {
         "Time": [words.period(first, last)] if first and last else [],
         "Rounds": [_rounds(contexts)],
@@ -93,7 +94,7 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
             _storage(c["storage"], c.get("host") or {}) for c in contexts if c.get("storage")
         ),
         "Layout": unique_values(
-            f"{(c.get('storage') or {}).get('name')}: the copies {c['layout']['sentence']}."
+            f"{(c.get('storage') or {}).get('name')}: the copies {_layout(c['layout'], variants)}."
             for c in contexts
             if (c.get("layout") or {}).get("sentence")
         ),
@@ -170,10 +171,24 @@ def _nodes(contexts: Rows, study: Study) -> list[str]:
     return [f"{host} measured {words.enumeration(sorted(of))}" for host, of in several]
 
 
-def _machine(host: Row) -> str:
-    cores, memory = host.get("cores"), host.get("memory_bytes")
+def _layout(layout: Row, variants: Collection[object]) -> str:
+    """Return the sentence on the layout of copies. It names those of `variants` only."""
+    apart = layout.get("apart") or []
+    own = [copy for copy in apart if copy.rpartition(".")[0] in variants]
+    before, names, after = layout["sentence"].partition(f"{', '.join(apart)} lie")
+    if not (apart and names):
+        return str(layout["sentence"])
+    verb = " lies" if len(own) == 1 else " lie"
+    return f"{before}{', '.join(own) or 'others'}{verb}{after.removeprefix('s')}"
+
+
+def _memory(size: int | None) -> str:
     # Guests of one kind differ by a few MiB.
-    size = f"{memory / 2**30:.0f} GiB" if memory else ""
+    return (f"{size / 2**30:.0f} GiB" if size >= 1 << 30 else words.size(size)) if size else ""
+
+
+def _machine(host: Row) -> str:
+    cores, size = host.get("cores"), _memory(host.get("memory_bytes"))
     named = ", ".join(filter(None, [words.count_of(cores, "core") if cores else "", size]))
     return f"{host.get('name') or 'a machine'}{f' ({named})' if named else ''}"
 
@@ -183,10 +198,9 @@ def _host(host: Row) -> str:
     virtual = {"": "not virtual", "yes": "a virtual machine"}.get(
         guest, f"a virtual machine ({guest})"
     )
-    memory = host.get("memory_bytes")
     facts = {
         **host,
-        "memory": words.size(memory) if memory else "",
+        "memory": _memory(host.get("memory_bytes")),
         "virtual": virtual if "virtualized" in host else "",
     }
     return _joined(host.get("name"), *_described(facts, HOST))
