@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -504,3 +505,13 @@ def test_svn_url_wrong_definitions_name_the_key(wrong):
     (key,) = wrong
     with pytest.raises(UserError, match=rf"config/config\.yaml: repositories\.far\.{key}: "):
         sources.open_source("far", {"source": "svn", "url": "https://example.org/x", **wrong})
+
+
+def test_svn_url_of_a_silent_server_is_refused(monkeypatch):
+    monkeypatch.setattr(svn_source_module, "ANSWER_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"svn://127.0.0.1:{server.getsockname()[1]}/x"
+        with pytest.raises(
+            UserError, match=rf"\.url: {url} cannot be read: no answer within 0.5 s"
+        ):
+            url_source(url).write(io.BytesIO())

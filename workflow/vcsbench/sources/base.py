@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import select
 import stat
 import subprocess
 import tempfile
@@ -384,8 +385,13 @@ class Program:
         return UserError(f"{self._failure}: {message}")
 
 
-def output(argv: Sequence[str], failure: str, secret: str = "") -> bytes:
+def output(
+    argv: Sequence[str], failure: str, secret: str = "", limit_s: float | None = None
+) -> bytes:
+    """Return the output of a program. Raise UserError if it fails, or begins after the limit."""
     with Program(argv, failure, secret=secret) as program:
+        if not select.select([program.stdout], [], [], limit_s)[0]:
+            raise UserError(f"{failure}: no answer within {limit_s:g} s. Check the address.")
         return program.read_all()
 
 

@@ -55,6 +55,8 @@ _TARGET = re.compile(rb'\s*path="([^"]*)">?$')
 MAX_ENTRIES = 10_000_000
 # Public histories have 4 to 60 KB per revision in the repository.
 REVISION_BYTES = 20_000
+# svn:// has no limit of its own.
+ANSWER_S = 60
 UNKNOWN_REVISIONS = 1000
 
 SAMPLE = 8
@@ -450,7 +452,7 @@ class SvnUrlSource(Source):
 
     def _info(self, failure: str, item: str, *words: str) -> bytes:
         argv = ["svn", "info", *self._login(), "--show-item", item, *words]
-        return output(argv, failure, self._password)
+        return output(argv, failure, self._password, ANSWER_S)
 
     def _login(self) -> Sequence[str]:
         options = ["--non-interactive", "--no-auth-cache"]
