@@ -130,7 +130,7 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
     found = card_views(results.advice.cards, replace(results, contexts=contexts, loads=loads))
     costs = {view.card.question.axis: " ".join(view.costs) for view in found}
     text = costs["format"].replace("\u202f", " ")
-    assert re.findall(r"[\d.]+ MiB in \d", text) == ["80.0 MiB in 3", "35.0 MiB in 3"]
+    assert re.findall(r"([\d.]+) MiB in (\d)", text) == [("80.0", "3"), ("35.0", "3")]
     assert "took 22 s" in text and text.count("5 526 revisions") == 2
     assert "took 2 s" in costs["packing"] and costs["ra"] == ""
     rates = {view.card.question.axis: view.rates for view in found}
@@ -279,7 +279,7 @@ def test_combination_has_most_commands_then_the_smallest_worst_loss(
     assert (made.where, made.label) == ({"ra": "http", "repo": "ruby"}, "http")
     assert (made.values, made.name) == ({"format": best}, best)
     assert made.text.startswith(start) and made.text.endswith(end), made.text
-    assert ("in 3 of 4" in made.text) == (len(situations) == 4)
+    assert ("3 of 4" in made.text) == (len(situations) == 4)
 
 
 @pytest.mark.parametrize(("log", "best"), [(0, "f7"), (60, "f7"), (70, "f6")])
@@ -359,7 +359,7 @@ def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):
     (view,) = (view for view in page["cards"] if view.card.question.axis == "format")
     assert {row.text for row in view.rows} == {"too few rounds"}
     cases = len(view.rows)
-    assert view.card.answer.sentence == f"Too few rounds in {cases} of {cases} cases."
+    assert re.findall(r"\d+", view.card.answer.sentence) == [str(cases)] * 2
     (section,) = (t for t in page["tables"] if t.name == "f6-vs-f7")
     assert {p.mark for pair in section.pairs for p in pair.measured.points} == {"?"}
     name, text, command = page["next_steps"][0]
@@ -374,7 +374,7 @@ def test_page_without_a_result_up_to_date_has_the_command_that_measures(results)
     empty = dict.fromkeys(results.tables, ())
     old = replace(results, measurements=[], failures=failures, tables=empty, provenance=made)
     page = page_of(old)
-    assert page["header"] == ["No result is up to date."]
+    assert [line.startswith("No result") for line in page["header"]] == [True]
     command = "`make report STUDY=fsfs-san-2014 ARGS='--configfile my.yaml'`"
     assert command in page["incomplete"] and "1 cell-round failed" in page["incomplete"]
     (section,) = (table for table in page["tables"] if table.name == "elapsed")
@@ -457,7 +457,7 @@ def test_page_has_the_results_of_each_table_and_the_time_of_each_step(results):
     }
     account |= {"minutes": None, "min_effect_pct": 10.0, "blocks": []}
     timed = {**account, "minutes": 13.0, "studies": 4, "why": "time is up"}
-    assert "13 min of this study" in page_of(replace(results, account=timed))["budget"][1]
+    assert "13 min of" in page_of(replace(results, account=timed))["budget"][1]
     page = page_of(replace(results, account=account))
     (table,) = (table for table in page["quality"] if table.title == "Comparisons by table")
     assert table.rows[0][1:] == ("82", "20", "4", "3", "55")
