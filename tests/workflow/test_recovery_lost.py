@@ -139,7 +139,8 @@ def test_run_after_damage_names_files_and_makes_these_again(after_run, kinds, ho
     done = after_run.tool("run", "--cores", "2")
     assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
     assert [KINDS[kind][0] for kind in kinds if KINDS[kind][0] not in done.stdout] == []
-    cell_rounds = sum(KINDS[kind][1] for kind in kinds)
+    # A damaged record stays until it is written again, so no input of a cell is missing.
+    cell_rounds = sum(KINDS[kind][1] for kind in kinds if "record" not in kind)
     assert measured_again(after_run, exports) == cell_rounds
     assert derived(after_run).keys() == files.keys()
     assert cell_rounds or derived(after_run) == files
@@ -171,6 +172,7 @@ def test_run_torn_metadata_of_snakemake_measures_nothing(after_run):
 @pytest.mark.parametrize("folder", ["metadata", "locks"])
 def test_run_unreadable_records_of_snakemake_are_one_sentence(after_run, folder):
     exports, place = after_run.exports(), after_run.path / ".snakemake"
+    (place / "locks").mkdir(exist_ok=True)
     (place / "locks" / "0.input.lock").touch()
     for path in (place / folder).rglob("*"):
         if path.is_file():
