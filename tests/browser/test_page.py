@@ -79,7 +79,8 @@ return {
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.ra),
   candidates: grids.filter((g) => g.measured && g.section.id === "table-http-vs-ra")
     .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell)).map((c) => c.keys.candidate),
-  summary: card.querySelector(".cases > summary").textContent, hash: location.hash,
+  summary: card.querySelector(".cases > summary").textContent,
+  situations: document.getElementById("situation-count").textContent, hash: location.hash,
 };
 """
 
@@ -98,6 +99,10 @@ def test_picks_change_cards_cases_tables_and_address(page, tmp_path):
     assert {*seen["rows"]} == {*seen["cells"]} == {*seen["candidates"]} == {"svn"}
     assert seen["hash"] == "#&ra=svn"
     assert re.findall(r"\d+", before["summary"] + seen["summary"]) == ["36", "36", "12", "36"]
+    assert (before["situations"], seen["situations"]) == (
+        "18 of 18 situations",
+        "6 of 18 situations",
+    )
     assert drive(page, tmp_path, CARD, anchor="#&ra=svn") == seen
     assert drive(page, tmp_path, CARD, anchor="#ra=svn") == {**seen, "hash": "#ra=svn"}
     assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#&ra=svn") == before
@@ -274,6 +279,19 @@ def test_recommendation_has_the_call_of_each_command(page, tmp_path, call, ratio
         "update();", "for (const one of of.choices) one[2] = 'undecided'; update();"
     )
     assert "undecided for" in drive(page, tmp_path, steps, anchor=MINE)
+
+
+def test_card_that_is_undecided_for_the_picks_has_the_counts_of_all_cases(page, tmp_path):
+    steps = """
+    const { answers: list, by } = answers.cards["card-format"];
+    by["http|f6|nopack|slow"] = list.push(["undecided", "undecided", "Too noisy.", "", ""]) - 1;
+    update();
+    return document.querySelector("#card-format .sentence").textContent;
+    """
+    sentence = drive(page, tmp_path, steps, anchor=MINE)
+    counts = "of 36 cases 36 faster, 0 slower"
+    assert sentence.startswith("Too noisy. Over all cases: f7: ") and counts in sentence
+    assert "Choose" not in sentence
 
 
 def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):

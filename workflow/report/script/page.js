@@ -324,7 +324,10 @@ function applyCase() {
       step.hidden = ["http", "svn"].includes(values.ra) && step.dataset.server !== { http: "httpd", svn: "svnserve" }[values.ra];
     }
   }
-  for (const row of document.querySelectorAll(".situations tbody tr")) row.hidden = !isPicked(keysOf(row), values);
+  const situations = [...document.querySelectorAll(".situations tbody tr")];
+  for (const row of situations) row.hidden = !isPicked(keysOf(row), values);
+  const fitting = situations.filter((row) => !row.hidden).length;
+  if (situations.length) document.getElementById("situation-count").textContent = `${fitting} of ${written(situations.length, "situations")}`;
   for (const details of document.querySelectorAll(".card .cases")) {
     const rows = [...details.querySelectorAll("tbody tr")];
     const shown = new Set(comparisonsOf(details.closest(".card"), values));

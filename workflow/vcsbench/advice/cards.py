@@ -330,9 +330,9 @@ class Effect:
             return ""
         group, gains = _largest_group(self.common_gains)
         rest = [(case, gain) for case, gain in self.gains if group_label(case.where) != group]
-        first = f"{group} {factors(gains)}".strip()
-        if not rest:
-            return f"{first} faster"
+        first, all_ = f"{group} {factors(gains)}".strip(), factors([gain for _, gain in self.gains])
+        if not rest or all_ == factor(gains[0]):
+            return f"{all_ if rest else first} faster"
         second, of_second = _largest_group(rest)
         name = second if len(of_second) == len(rest) else "others"
         return f"{first}, {name} {factors([gain for _, gain in rest])} faster"

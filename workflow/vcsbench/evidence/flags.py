@@ -23,6 +23,8 @@ class Flag(NamedTuple):
         return f"{self.message} {self.advice}"
 
 
+# Something else took time of the machine.
+BUSY = {"cpu-busy", "io-busy", "cpu-steal", "throttled"}
 # A row lists its flags in this order.
 # fmt: off
 FLAGS: dict[str, Flag] = {

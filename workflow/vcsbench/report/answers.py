@@ -11,24 +11,17 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice import decision as rule
 from vcsbench.advice.cards import (
-    ACCESS,
     ActionStep,
     Answer,
     Card,
     CardAction,
     Situation,
     fits,
-    is_for_work,
-    pair_text,
     share_weights,
 )
 from vcsbench.advice.decision import (
-    BETTER,
     EQUAL,
-    NOISY,
-    SMALL,
     UNDECIDED,
-    WORSE,
     Case,
     Pair,
     Row,
@@ -38,14 +31,13 @@ from vcsbench.advice.labels import (
     PICTOGRAMS,
     axis_label,
     case_label,
-    change_between,
     factor,
     factors,
     seconds,
     value_label,
 )
 from vcsbench.axes.client_server import BUILD_AXIS
-from vcsbench.evidence.flags import FLAGGED_SHARE, is_invalid
+from vcsbench.evidence.flags import BUSY, is_invalid
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.results import (
@@ -61,7 +53,6 @@ from vcsbench.report.terminal import command_with, variables_of
 
 NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
-STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
 SIZED = ("format", "packing")
 # What a change takes: its words, the key of its seconds, and how many times as long it is on a disk.
 WORK = {
@@ -85,26 +76,6 @@ class Pick(NamedTuple):
     preset: str
 
 
-class ForestRow(NamedTuple):
-    """A comparison in a forest plot; `where` and `sides` are for the filter.
-
-    `winner` is the label of the faster value and `gain` its factor, "" and 1 without a difference. `times`
-    are of the baseline and the candidate, `range` is the 95 % interval in words.
-    """
-
-    where: Where
-    sides: tuple[str, str]
-    label: str
-    drawing: str
-    text: str
-    winner: str
-    gain: float
-    times: Sequence[str]
-    range: str
-    note: str
-    style: str
-
-
 class CardView(NamedTuple):
     """A card of the page; `left` and `right` name the sides of its forest plot.
 
@@ -114,7 +85,7 @@ class CardView(NamedTuple):
 
     card: Card
     anchor: str
-    rows: Sequence[ForestRow]
+    rows: Sequence[charts.ForestRow]
     axis_drawing: str
     left: str
     right: str
@@ -148,8 +119,11 @@ class Combination(NamedTuple):
 def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     # In the order of applying changes, as the questions of a study.
     ranked = sorted(cards, key=lambda card: card.answer.kind == rule.NOT_MEASURED)
-    counts, _, all_ = flag_counts(cards)
-    rare_flags = [flag for flag, number in counts.items() if number <= NEARLY_ALL * all_]
+    found = flags_of(cards)
+    counts = Counter(flag for of in found for flag in of)
+    # The page has one conclusion for a busy machine.
+    most = {*BUSY} if is_busy(found) else set()
+    rare_flags = {f for f, number in counts.items() if number <= NEARLY_ALL * len(found)} - most
     return [_card_view(card, results, rare_flags) for card in ranked]
 
 
@@ -241,16 +215,15 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
         cells = words.count_of(lost.cells, "cell")
         lines.append(f"{value}: {cells} not measured: {lost.reason.rstrip('.')}.")
     has_several = len({pair.candidate for _, pair in pairs}) > 1
-    runs = Counter(
-        values_in(run, [*results.order])
-        for run in originals(results.measurements)
-        if card.question.aggregate and not is_invalid(run["flags"])
+    runs = grouped_by(
+        (run for run in originals(results.measurements) if not is_invalid(run["flags"])),
+        lambda run: values_in(run, [*results.order]),
     )
     rows = []
     for case, pair in pairs:
         sides = ({**case.where, name: side} for side in (pair.baseline, pair.candidate))
-        numbers = [runs[values_in(side, [*results.order])] for side in sides]
-        rows.append(_forest_row(card, case, pair, axis, has_several, rare_flags, numbers))
+        of_sides = [runs.get(values_in(side, [*results.order]), []) for side in sides]
+        rows.append(charts.forest_row(card, case, pair, axis, has_several, rare_flags, of_sides))
     drawing = charts.forest_axis(axis)
     return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs, rates)
 
@@ -278,57 +251,37 @@ def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> C
     return CardAction([ActionStep(f"cat >{GUARD} <<'END'\n{text}END\n{command}")], note)
 
 
-def _forest_row(
-    card: Card,
-    case: Case,
-    pair: Pair,
-    axis: charts.LogAxis,
-    has_several: bool,
-    rare_flags: Collection[str],
-    runs: Sequence[int],
-) -> ForestRow:
-    name, label = card.question.axis, case_label(case.where, card.shown)
-    if has_several:
-        label = f"{value_label(name, pair.candidate)}: {label}"
-    style = STYLES.get(pair.outcome, "undecided")
-    text = pair_text(name, pair, of_candidate=card.question.aggregate)
-    band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
-    drawing = charts.forest_row(axis, pair.ratio, pair.low, pair.high, style, band, title)
-    times = [seconds(time) for time in case.pair_times(pair) or ()]
-    is_flagged = pair.is_decided and pair.fixed_share > FLAGGED_SHARE
-    note = f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost" if is_flagged else ""
-    if pair.outcome in (EQUAL, NOISY) and pair.detectable > 1:
-        note = ", ".join(filter(None, [f"detectable from {factor(pair.detectable)}", note]))
-    if flags := [flag for flag in pair.flags.split() if flag in rare_flags]:
-        note = "; ".join(filter(None, [note, f"flags: {', '.join(flags)}"]))
-    if name == ACCESS and not is_for_work(case):
-        note = "; ".join(
-            filter(None, [note, "decides nothing: over svn, its client does less work"])
-        )
-    if all(runs):
-        rounds = words.count_of(pair.rounds, "round")
-        note = "; ".join(filter(None, [f"{runs[0]} and {runs[1]} runs in {rounds}", note]))
-    sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
-    if pair.outcome in (BETTER, WORSE):
-        winner = value_label(name, sides[pair.ratio >= 1])
-        gain = max(pair.ratio, 1 / pair.ratio)
-    has_interval = 0 < pair.low < pair.high
-    interval = change_between(pair.low, pair.high) if has_interval else pair.outcome
-    range_ = f"{value_label(name, pair.candidate)} {interval}"
-    where = _present(case.where)
-    return ForestRow(where, sides, label, drawing, text, winner, gain, times, range_, note, style)
-
-
-def flag_counts(cards: Iterable[Card]) -> tuple[Counter[str], int, int]:
-    """Return the comparisons of cards by flag, the number with a flag, and the number of all."""
-    flags = [
+def flags_of(cards: Iterable[Card]) -> list[list[str]]:
+    """Return the flags of each comparison of cards."""
+    return [
         [flag for flag in pair.flags.split() if flag not in hidden]
         for card in cards
         for hidden in [PLAIN_FLAGS if card.question.aggregate else PLAIN_FLAGS + DOUBTS]
         for case in card.cases
         for pair in case.pairs
     ]
-    return Counter(flag for of in flags for flag in of), sum(map(bool, flags)), len(flags)
+
+
+def is_busy(flags: Sequence[Sequence[str]]) -> bool:
+    """Return True if the machine was busy in most comparisons."""
+    return 2 * sum(bool({*of} & BUSY) for of in flags) > len(flags)
+
+
+def pairs_outside(results: Results, cards: Sequence[CardView]) -> list[str]:
+    """Return the compared values that no card has: `http against file`."""
+    shown = {(view.card.question.axis, *row.sides) for view in cards for row in view.rows}
+    pairs = [
+        (table["compare"]["axis"], str(row["baseline"]), str(row["candidate"]))
+        for name, table in results.study.tables.items()
+        if name in results.account.get("tables", {})
+        for row in results.tables.get(name, [])
+        if words.is_number(row["ratio"])
+    ]
+    return [
+        f"{value_label(axis, first)} against {value_label(axis, second)}"
+        for axis, first, second in unique_values(pairs)
+        if (axis, first, second) not in shown
+    ]
 
 
 def _present(where: Where) -> Where:

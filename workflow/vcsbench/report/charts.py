@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.labels import axis_label
+from vcsbench.advice.cards import ACCESS, Card, is_for_work, pair_text
+from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Where
+from vcsbench.advice.labels import (
+    axis_label,
+    case_label,
+    change_between,
+    factor,
+    seconds,
+    value_label,
+)
+from vcsbench.evidence.flags import FLAGGED_SHARE
 from vcsbench.metrics import metric_in
 from vcsbench.report.results import Results, Rows, grouped_by, values_label, varying
 
+STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
 WIDTH, HEIGHT, MARGIN = 190, 18, 8
 FINDING_HEIGHT = 48
 MAX_FACTOR = 30.0
@@ -59,7 +70,82 @@ def _dot(x: float, style: str = "", y: int = HEIGHT // 2, radius: int = 4) -> st
     return f'<circle class="dot {style}" cx="{x}" cy="{y}" r="{radius}"/>'
 
 
+class ForestRow(NamedTuple):
+    """A comparison in a forest plot; `where` and `sides` are for the filter.
+
+    `winner` is the label of the faster value and `gain` its factor, "" and 1 without a difference. `times`
+    are of the baseline and the candidate, `range` is the 95 % interval in words.
+    """
+
+    where: Where
+    sides: tuple[str, str]
+    label: str
+    drawing: str
+    text: str
+    winner: str
+    gain: float
+    times: Sequence[str]
+    range: str
+    note: str
+    style: str
+
+
 def forest_row(
+    card: Card,
+    case: Case,
+    pair: Pair,
+    axis: LogAxis,
+    has_several: bool,
+    rare_flags: Collection[str],
+    runs: Sequence[Rows],
+) -> ForestRow:
+    name, label = card.question.axis, case_label(case.where, card.shown)
+    if has_several:
+        label = f"{value_label(name, pair.candidate)}: {label}"
+    style = STYLES.get(pair.outcome, "undecided")
+    text = pair_text(name, pair, of_candidate=card.question.aggregate)
+    band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
+    drawing = _forest_drawing(axis, pair.ratio, pair.low, pair.high, style, band, title)
+    times = [seconds(time) for time in case.pair_times(pair) or ()]
+    notes = []
+    if card.question.aggregate and all(runs):
+        rounds = words.count_of(pair.rounds, "round")
+        notes.append(f"{len(runs[0])} and {len(runs[1])} runs in {rounds}")
+    if pair.outcome in (EQUAL, NOISY) and pair.detectable > 1:
+        notes.append(f"detectable from {factor(pair.detectable)}")
+    if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
+        notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
+    if flags := [
+        _flag_of(flag, card, case, pair, runs) for flag in pair.flags.split() if flag in rare_flags
+    ]:
+        notes.append(f"flags: {', '.join(flags)}")
+    if name == ACCESS and not is_for_work(case):
+        notes.append("decides nothing: over svn, its client does less work")
+    sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
+    if pair.outcome in (BETTER, WORSE):
+        winner = value_label(name, sides[pair.ratio >= 1])
+        gain = max(pair.ratio, 1 / pair.ratio)
+    has_interval = 0 < pair.low < pair.high
+    interval = change_between(pair.low, pair.high) if has_interval else pair.outcome
+    range_ = f"{value_label(name, pair.candidate)} {interval}"
+    where = {axis: value for axis, value in case.where.items() if value}
+    return ForestRow(
+        where, sides, label, drawing, text, winner, gain, times, range_, "; ".join(notes), style
+    )
+
+
+def _flag_of(flag: str, card: Card, case: Case, pair: Pair, runs: Sequence[Rows]) -> str:
+    """Return a flag, with the side that has it if the other one does not."""
+    has = [any(flag in run["flags"].split() for run in of) for of in runs]
+    if has[0] == has[1]:
+        return flag
+    side = value_label(card.question.axis, (pair.baseline, pair.candidate)[has[1]])
+    if flag == "cache-ineffective" and (command := case.where.get("command")):
+        return f"{flag} ({side}: cache too small for {command})"
+    return f"{flag} ({side})"
+
+
+def _forest_drawing(
     axis: LogAxis, ratio: float, low: float, high: float, style: str, band: float, label: str
 ) -> str:
     """Return a dot at the ratio, a whisker, and the band of equal values around 1."""

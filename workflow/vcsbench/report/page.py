@@ -20,7 +20,7 @@ from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import PICTOGRAMS, axis_label, factor, seconds, value_label
 from vcsbench.axes import axis_of
-from vcsbench.evidence.flags import FLAGS, flag_message
+from vcsbench.evidence.flags import BUSY, FLAGS, flag_message
 from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
@@ -217,7 +217,10 @@ def page_of(results: Results) -> dict[str, Any]:
         "history": history_table(results.history),
         "budget": _time(results.account),
         "uncertain": uncertain_sentences(
-            results.account, sum(len(view.rows) for view in cards), given
+            results.account,
+            sum(len(view.rows) for view in cards),
+            answers.pairs_outside(results, cards),
+            given,
         ),
         "flagged": _flagged(cards, results, tables),
         "next_steps": [*next_steps(results, given, facts["measured"], own_command)],
@@ -326,25 +329,31 @@ def _time(account: Row) -> list[str]:
 
 def _flagged(
     cards: Sequence[answers.CardView], results: Results, tables: Sequence[TableSection]
-) -> str:
-    """Return the flags of the runs behind the comparisons of the cards, with numbers and meanings."""
-    counts, flagged, all_ = answers.flag_counts(view.card for view in cards)
-    meanings = {flag: flag_message(flag) for flag in counts if flag in FLAGS}
-    flags = "; ".join(
-        f"{flag} {number}"
-        + (f" ({meanings[flag].partition(' (')[0].replace('`', '')})" if flag in meanings else "")
-        for flag, number in counts.most_common()
-    )
-    number = f"{flagged} of {words.count_of(all_, 'comparison')}"
+) -> tuple[str, str, list[str]] | None:
+    """Return the conclusion from the flags of a busy machine, and a heading and lines on all other flags.
+
+    Flags are of the runs behind the comparisons of the cards. Few of a busy machine give no conclusion.
+    """
+    found = answers.flags_of(view.card for view in cards)
+    all_, is_busy = words.count_of(len(found), "comparison"), answers.is_busy(found)
+    busy = sum(bool({*of} & BUSY) for of in found)
+    others = [[flag for flag in of if not (is_busy and flag in BUSY)] for of in found]
+    lines = []
+    for flag, number in Counter(flag for of in others for flag in of).most_common():
+        meaning = flag_message(flag).partition(" (")[0].replace("`", "") if flag in FLAGS else ""
+        lines.append(f"{flag}, {number}{f': {meaning}' if meaning else ''}.")
     apart, tables_ = apart_cells(results), [t for t in tables if t.compared not in ("", "cache")]
     points = (p for t in tables_ for pair in t.pairs if pair.measured for p in pair.measured.points)
-    note = (
-        f"In some, {APART_NOTE[0].lower()}{APART_NOTE[1:]} "
-        if any(is_one_sided(point, apart) for point in points)
-        else ""
+    if any(is_one_sided(point, apart) for point in points):
+        lines.append(f"In some, {APART_NOTE[0].lower()}{APART_NOTE[1:].rstrip('. ')}.")
+    if not any(found):
+        return None
+    text = f"{busy} of {all_} were disturbed by other programs: measure again on a quiet machine"
+    heading = (
+        f"{'Other flags' if is_busy else 'Flags'} of runs behind {sum(map(bool, others))} of {all_}"
     )
-    scatter = "A disturbance in every round is not in the intervals"
-    return f"Flags of runs behind {number}: {flags}. {note}{scatter}" if counts else ""
+    lines.append("A disturbance in every round is not in the intervals.")
+    return text if is_busy else "", heading, lines
 
 
 def _limits(results: Results, setup: Setup) -> list[str]:

@@ -168,8 +168,10 @@ def next_steps(
     yield "Guard it in CI", text, command_of(given, "check")
 
 
-def uncertain_sentences(account: Row, in_cards: int, given: Mapping[str, str]) -> list[str]:
-    """Return sentences on the comparisons without an answer, of which `in_cards` are in cards."""
+def uncertain_sentences(
+    account: Row, in_cards: int, others: Sequence[str], given: Mapping[str, str]
+) -> list[str]:
+    """Return sentences on the comparisons without an answer, of which cards lack the pairs `others`."""
     counts = count_results(account)
     if not counts[contract.TOO_SMALL] + counts[contract.UNDECIDED]:
         return []
@@ -177,8 +179,8 @@ def uncertain_sentences(account: Row, in_cards: int, given: Mapping[str, str]) -
     why = f" (runs of a cell scatter by {noisy['scatter_pct']:.0f} %)" if noisy else ""
     sentences = [f"Over all cases, answered: {results_text(counts)}{why}."]
     if (rest := counts.total() - in_cards) > 0:
-        text = f"{rest} of all are in tables only, not in cards"
-        sentences.append(f"{text}: noise checks, and values that are no choice.")
+        names = f": {words.enumeration(others)}" if others else ""
+        sentences.append(f"{rest} of all are in tables only, not in cards{names}.")
     if counts[contract.TOO_SMALL]:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
     if counts[contract.UNDECIDED] and not next_step({**account, "studies": 1}, given):
