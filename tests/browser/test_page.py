@@ -97,17 +97,17 @@ def test_picks_change_cards_cases_tables_and_address(page, tmp_path):
     seen = drive(page, tmp_path, pick("ra", "svn") + CARD)
     assert {*before["rows"]} == {*before["cells"]} == {"http", "svn", "file"}
     assert {*seen["rows"]} == {*seen["cells"]} == {*seen["candidates"]} == {"svn"}
-    assert seen["hash"] == "#&ra=svn"
+    assert seen["hash"] == "#ra=svn"
     assert re.findall(r"\d+", before["summary"] + seen["summary"]) == ["36", "36", "12", "36"]
     assert (before["situations"], seen["situations"]) == (
         "18 of 18 situations",
         "6 of 18 situations",
     )
-    assert drive(page, tmp_path, CARD, anchor="#&ra=svn") == seen
+    assert drive(page, tmp_path, CARD, anchor="#ra=svn") == seen
     assert drive(page, tmp_path, CARD, anchor="#ra=svn") == {**seen, "hash": "#ra=svn"}
-    assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#&ra=svn") == before
+    assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#ra=svn") == before
     # Answers do not follow the filter of the tables, so their cases do not, either.
-    filtered = drive(page, tmp_path, CARD, anchor="#&command=log")
+    filtered = drive(page, tmp_path, CARD, anchor="#command=log")
     assert filtered["summary"] == before["summary"]
     assert 0 < len(filtered["cells"]) < len(before["cells"])
     back = f"{pick('ra', 'svn')} history.back(); await until(() => !location.hash.includes('svn'));"
@@ -132,9 +132,9 @@ def test_revisions_of_a_reader_give_estimates_of_load_and_packing(page, tmp_path
     times = sorted(re.findall(r"[\d.]+ (?:s|min)\b", line) for line in lines)
     assert times == [["1.5 s"], ["80 s", "11 min"]]
     # A number of revisions is no case.
-    assert seen == {**before, "lines": seen["lines"], "hash": "#&revisions=20000"}
-    assert drive(page, tmp_path, steps, anchor="#&revisions=20000") == seen
-    assert drive(page, tmp_path, f"mine.reset(); {steps}", anchor="#&revisions=20000") == before
+    assert seen == {**before, "lines": seen["lines"], "hash": "#revisions=20000"}
+    assert drive(page, tmp_path, steps, anchor="#revisions=20000") == seen
+    assert drive(page, tmp_path, f"mine.reset(); {steps}", anchor="#revisions=20000") == before
 
 
 OVERVIEW = """
@@ -152,7 +152,7 @@ return {
   servers: [...document.querySelectorAll("[data-server]")].filter((step) => !step.hidden).length,
 };
 """
-MINE = "#&ra=http&format=f6&packing=nopack&config=slow"
+MINE = "#ra=http&format=f6&packing=nopack&config=slow"
 
 
 def test_overview_counts_the_results_of_all_cases(page, tmp_path):
@@ -205,7 +205,7 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     assert not any("f7 (" in line for line in kept["first"])
     assert [step.split(":")[0] for step in kept["steps"]] == ["packed"]
     # The question compares http with svn.
-    assert drive(page, tmp_path, OVERVIEW, anchor="#&ra=file")["chips"]["card-ra"] == []
+    assert drive(page, tmp_path, OVERVIEW, anchor="#ra=file")["chips"]["card-ra"] == []
 
 
 def test_changes_name_no_command_that_only_benchmarks_run(page, tmp_path):
@@ -317,7 +317,7 @@ def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
     mine = {f"{c}/http/ruby/f6/nopack/slow/hot-svn" for c in ("log", "export")}
     assert mine - before <= lacking and len(lacking) == 7, sorted(lacking)
     without = drive(
-        page, tmp_path, "return document.querySelector('#first pre');", anchor="#&ra=http"
+        page, tmp_path, "return document.querySelector('#first pre');", anchor="#ra=http"
     )
     assert without is None
 
@@ -335,7 +335,7 @@ def test_page_with_one_answer_over_all_cells_has_no_picks(tmp_path):
              access: [...new Set(cells.map((c) => c.keys.ra))] };
     """
     # The filter of the tables has the access.
-    seen = drive(page, tmp_path, steps, anchor="#&ra=http")
+    seen = drive(page, tmp_path, steps, anchor="#ra=http")
     assert seen == {"picks": None, "cases": 36, "access": ["http"]}
 
 
@@ -360,7 +360,7 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
     )
     opened = seen["opened"]
     assert opened["focus"] and f"number={opened['name']}" in opened["hash"] and seen["closed"]
-    assert drive(page, tmp_path, "return detail.open;", anchor=f"#&number={opened['name']}")
+    assert drive(page, tmp_path, "return detail.open;", anchor=f"#number={opened['name']}")
     # Five rounds, and one in the key.
     assert opened["dots"] == opened["triangles"] == 5 + 1
     for text in (
@@ -414,7 +414,7 @@ return { same: cells.filter((cell) => cell.classList.contains("same")).length, a
 
 def test_filter_shows_differences_only_and_marks_on_request(page, tmp_path):
     plain = drive(page, tmp_path, FILTER)
-    differs = drive(page, tmp_path, FILTER, anchor="#&only=differs")
+    differs = drive(page, tmp_path, FILTER, anchor="#only=differs")
     assert (differs["same"], plain["marks"]) == (0, 0) and 0 < differs["all"] < plain["all"]
     assert plain["caches"] == 4  # three, and all
     assert re.fullmatch(r"\d+ of \d+ measured numbers are shown\.", differs["selected"])
@@ -430,7 +430,7 @@ def test_copy_has_the_shown_numbers(page, tmp_path):
     return [root.dataset.copied, [...figure.querySelectorAll("td")].filter(seen)
       .filter((c) => hasNumber(c)).map((c) => c.firstChild.textContent)];
     """
-    text, shown = drive(page, tmp_path, steps, anchor="#&ra=svn&format=f7")
+    text, shown = drive(page, tmp_path, steps, anchor="#ra=svn&format=f7")
     rows = [line.split(",") for line in text.splitlines()]
     assert rows[0][-2:] == ["shown", "marks"] and [row[-2] for row in rows[1:]] == shown
     assert {row[rows[0].index("ra")] for row in rows[1:]} == {"svn"}

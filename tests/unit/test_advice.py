@@ -11,7 +11,6 @@ from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
 from vcsbench.advice.advise import (
-    SETTING_NOTES,
     AdviceSettings,
     advise,
     questions_of,
@@ -108,18 +107,22 @@ def test_answer_rests_on_commands_that_people_run(axis, calls, kind, cases):
 @pytest.mark.parametrize(
     ("text", "notes"),
     [
-        ("SVNBlockRead on\nSVNCompressionLevel 0", ["blockread", "compression"]),
-        ("svnserve --compression 0", ["compression"]),
-        ("svnserve --block-read yes", ["blockread"]),
+        ("SVNBlockRead on\nSVNCompressionLevel 0", ["SVNBlockRead on", "SVNCompressionLevel 0"]),
+        ("svnserve --compression 0", ["--compression 0"]),
+        ("svnserve --block-read yes", ["--block-read yes"]),
         ("SVNInMemoryCacheSize 1048576", []),
     ],
 )
-def test_action_of_settings_has_the_limit_of_each(text, notes):
-    (question,) = questions_of(
+def test_action_of_settings_has_the_limit_of_each_as_a_comment(text, notes):
+    question = questions_of(
         {"config": {"question": "Which?"}}, {"config": {"fast": {"httpd": text}}}
     )
-    (step,) = question.actions["fast"].steps
-    assert [part for part, note in SETTING_NOTES.items() if note in step.note] == notes
+    action = question[0].actions["fast"]
+    lines = action.steps[0].command.splitlines()
+    comments = [line[2:].partition(":")[0] for line in lines if line.startswith("# ")]
+    assert comments == notes and [x for x in lines if not x.startswith("#")] == text.splitlines()
+    memory = "1 GiB" if "1048576" in text else "16 MiB"
+    assert action.cost == f"Up to {memory} of memory per httpd process; reload once."
 
 
 @pytest.mark.parametrize(

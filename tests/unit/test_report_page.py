@@ -176,7 +176,7 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     flags = [row["flags"] for row in results.tables["nopack-vs-pack"]]
     assert sorted(pair.flags for pair in pairs) == sorted(flags) and any(flags)
     lines = {view.card.question.axis: view.lines for view in page["cards"]}
-    assert [line.count("f8") for line in lines["format"]] == [3]
+    assert [line.count("f8") for line in lines["format"]] == [4]
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
     assert (lines["packing"], lines["config"], lines["ra"]) == ([], [failed], [])
 

@@ -167,7 +167,9 @@ function applyEstimates() {
   const input = document.getElementById("revisions");
   if (input) input.value = count || "";
   for (const line of document.querySelectorAll(".estimate")) {
-    const times = Object.entries(JSON.parse(line.dataset.rates)).map(([where, rate]) => `${durationOf(rate * count)}${where}`);
+    const rates = Object.entries(JSON.parse(line.dataset.rates));
+    const times = rates.map(([where, rate]) => `${durationOf(rate * count)}${where}`);
+    if (rates.length === 1 && rates[0][0]) times.push("longer on a disk (not measured)");
     line.textContent = count ? `Estimate for ${written(count, "revisions")} at this rate: ${times.join(", ")}.` : "";
     line.hidden = !count;
   }
@@ -350,7 +352,7 @@ function makeCase() {
   const presets = [...mine.elements].filter(({ dataset }) => dataset.preset);
   if (!state().given.size && presets.length) {
     const given = new URLSearchParams(presets.map(({ name, dataset }) => [name, dataset.preset]));
-    history.replaceState(null, "", `#${encodeURIComponent(state().anchor)}&${given}`);
+    history.replaceState(null, "", `#${[encodeURIComponent(state().anchor), given].filter(String).join("&")}`);
   }
 }
 

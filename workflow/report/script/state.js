@@ -31,7 +31,7 @@ function select(changes, anchor = state().anchor) {
     if (value) given.set(name, value);
   }
   const rest = given.toString().replaceAll("%2F", "/");
-  const hash = `#${encodeURIComponent(anchor)}${rest && `&${rest}`}`;
+  const hash = `#${[encodeURIComponent(anchor), rest].filter(Boolean).join("&")}`;
   if (hash !== (location.hash || "#")) history.pushState(null, "", hash);
   update();
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -59,16 +60,15 @@ from vcsbench.statistics.estimates import (
 )
 from vcsbench.statistics.noise import Noise, noise_of
 from vcsbench.statistics.tables import make_table
-from vcsbench.words import is_number, size
+from vcsbench.words import is_number
 
 SERVER_NOTES = {
     "svnserve": "Start it with these options (cache in MB), also in its service file. Connections end.",
     "httpd": "Add these lines to httpd.conf (cache in KB), then run `apachectl graceful`.",
 }
-# By a part of the settings, in lower case without hyphens.
 SETTING_NOTES = {
-    "blockread": "Block read has an effect on format 7 and later only.",
-    "compression": "Compression level 0 is for a fast network only.",
+    r"\S*block-?read \S+": "no effect on format 6",
+    r"\S*compression\S* \S+": "for a fast network only",
 }
 NOTE = "To undo it, remove them. Measured over loopback: on a slow network compression gains more."
 DEFAULT_CACHE = 16 << 20
@@ -98,7 +98,7 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
         actions = {}
         for value, servers in settings.get(axis, {}).items():
             steps = [
-                ActionStep(text, name, _note_of_settings(name, text))
+                ActionStep(_with_comments(text), name, SERVER_NOTES[name])
                 for name, text in servers.items()
                 if text
             ]
@@ -115,16 +115,21 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
     return made
 
 
-def _note_of_settings(server: str, text: str) -> str:
-    settings = text.lower().replace("-", "")
-    notes = [note for part, note in SETTING_NOTES.items() if part in settings]
-    return " ".join([SERVER_NOTES[server], *notes])
+def _with_comments(settings: str) -> str:
+    """Return settings with a comment above each line that has a limit."""
+    lines = []
+    for line in settings.splitlines():
+        found = ((re.search(part, line, re.I), note) for part, note in SETTING_NOTES.items())
+        lines += [*(f"# {match[0]}: {note}" for match, note in found if match), line]
+    return "\n".join(lines)
 
 
 def _cost_of_settings(servers: Mapping[str, str]) -> str:
     sizes = [n for server, text in servers.items() for n in cache_bytes(server, text)]
-    largest = size(max(sizes, default=DEFAULT_CACHE))
-    return f"Up to {largest} of memory in each server process. Reload the server. Once."
+    mib = max(sizes, default=DEFAULT_CACHE) / (1 << 20)
+    memory = f"{mib / 1024:g} GiB" if mib >= 1024 else f"{mib:g} MiB"
+    names = " or ".join(name for name, text in servers.items() if text)
+    return f"Up to {memory} of memory per {names} process; reload once."
 
 
 def advise(

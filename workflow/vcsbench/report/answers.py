@@ -56,7 +56,7 @@ MAX_ANSWERS = 6000
 SIZED = ("format", "packing")
 # What a change takes: its words, the key of its seconds, and how many times as long it is on a disk.
 WORK = {
-    "format": ("Loading {}, all formats at once,", "seconds", 8),
+    "format": ("Loading {} into {} together", "seconds", 8),
     "packing": ("Packing {}", "pack_seconds", 0),
 }
 NEARLY_ALL = 0.8
@@ -140,7 +140,9 @@ def _costs(results: Results, axis: str) -> tuple[list[str], dict[str, float]]:
             revisions = words.count_of(load["revisions"], "revision")
             where = " in memory" if str(load.get("path", "")).startswith("/dev/shm/") else ""
             taken = words.duration(load[key]) if load[key] >= 1 else "less than 1 s"
-            costs.append(f"{what.format(revisions)} took {taken}{where}.")
+            values = unique_values(value_label(axis, r[axis]) for r in results.grid if r.get(axis))
+            work = what.format(revisions, words.enumeration(values))
+            costs.append(f"{work} took {taken}{where}.")
             rate = load[key] / load["revisions"]
             rates = {where: rate}
             if where and on_disk:
@@ -210,6 +212,8 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
     if outside := [value for value in studied if value not in present]:
         names = words.enumeration([value_label(name, value) for value in outside])
         lines.append(f"Not in the grid of this session: {names}.")
+        if name == "format" and "f8" in outside and (action := card.question.actions.get("")):
+            lines[-1] += f" Today's svnadmin makes f8: `{action.steps[0].command}` measures it."
     for lost in () if card.question.aggregate else card.missing:
         value = value_label(name, lost.value)
         cells = words.count_of(lost.cells, "cell")
