@@ -412,6 +412,21 @@ return { same: cells.filter((cell) => cell.classList.contains("same")).length, a
 """
 
 
+def test_keys_and_columns_without_content_are_hidden(page, tmp_path):
+    steps = """
+    const signs = () => all("#overview-key [data-show]").filter(seen).map((one) => one.dataset.show);
+    const column = () => grids.find(({ measured }) => measured).rows.map(({ cells }) => cells[0].cell);
+    const before = [signs().includes("chip equal"), column().some(seen)];
+    all("#card-format .forest tbody tr").forEach((row) => {
+      Object.assign(row, { className: "equal" }).dataset.winner = "";
+    });
+    column().forEach((cell) => { cell.textContent = "·"; });
+    update();
+    return [before, [signs().includes("chip equal"), column().some(seen)], signs().includes("chip small")];
+    """
+    assert drive(page, tmp_path, steps) == [[False, True], [True, False], False]
+
+
 def test_filter_shows_differences_only_and_marks_on_request(page, tmp_path):
     plain = drive(page, tmp_path, FILTER)
     differs = drive(page, tmp_path, FILTER, anchor="#only=differs")

@@ -227,6 +227,8 @@ function applyOverview(values) {
     isMine ||= now.size > 0;
   }
   document.querySelectorAll(".overview .now").forEach((cell) => { cell.hidden = !isMine; });
+  const signs = [...document.querySelectorAll(".overview tbody tr:not([hidden])")].map((row) => row.innerHTML).join("");
+  for (const line of document.querySelectorAll("#overview-key [data-show]")) line.hidden = !new RegExp(line.dataset.show).test(signs);
   return { gains: [...gains.values()], lacking };
 }
 

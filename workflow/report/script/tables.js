@@ -42,7 +42,7 @@ function showOnly(grid, isShown) {
     row.hidden = !shown.size;
     for (const one of cells) {
       one.cell.classList.toggle("out", !shown.has(one));
-      if (shown.has(one)) used.add(one.column);
+      if (shown.has(one) && one.cell.textContent !== "·") used.add(one.column);
     }
   }
   for (const { cells } of grid.rows) cells.forEach(({ cell, column }) => { cell.hidden = !used.has(column); });
