@@ -7,6 +7,7 @@ from statistics import median
 import pytest
 
 from unit.report_files import default_grid, make_files, results_of
+from vcsbench import words
 from vcsbench.report.grids import (
     Layout,
     Point,
@@ -21,6 +22,7 @@ from vcsbench.report.grids import (
 from vcsbench.report.page import build_page
 from vcsbench.report.quality_section import details
 from vcsbench.report.table_sections import table_sections
+from vcsbench.statistics.contract import NOT_SHOWN
 
 ORDER = {
     "command": ["log", "dump"],
@@ -98,12 +100,14 @@ def test_measured_points_only_differences_have_a_colour():
     rows = [
         {"command": "log", **keys, **row(ratio=1.22)},
         {"command": "dump", **keys, **row(ratio=1.22, low=0.9, call="no difference shown")},
+        # Counts that are equal in all rounds.
+        {"command": "cat", **keys, **row(ratio=0.99, low=0.99, high=0.99, call=NOT_SHOWN)},
     ]
     points = measured_points(RATIO, rows, [])
     found = [(p.colour, p.text, p.mark) for p in points]
-    assert found == [("y3", "+22", ""), ("same", "+22", "≈")]
+    assert found == [("y3", "+22", ""), ("same", "+22", "≈"), ("same", words.percentage(-1.0), "≈")]
     # Readers do not see the words of the CSV files.
-    assert [p.title.split(". ")[2] for p in points] == ["f7 is faster", "Equal"]
+    assert [p.title.split(". ")[2] for p in points[:2]] == ["f7 is faster", "Equal"]
 
 
 def test_expected_rows_pair_cells_with_skips_failures_and_flags():

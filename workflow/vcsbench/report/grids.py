@@ -365,8 +365,8 @@ def measured_points(
 def _numbered(definition: Row, row: Row, expected: ExpectedRow, in_words: bool) -> Point:
     flags, compares = row["flags"].split(), bool(definition.get("compare"))
     flagged = [f"Flagged {words.enumeration(flags)}."] if flags else []
-    mark = "" if contract.is_exact(row) else CALL_MARKS.get(row.get("call", ""), "")
     outcome = outcome_of(row) if compares else ""
+    mark = CALL_MARKS.get(row.get("call", ""), "")
     mark = {FEW: "", SMALL: CALL_MARKS[contract.TOO_SMALL]}.get(outcome, mark)
     differs = contract.is_difference(row.get("call", "")) and outcome != SMALL
     point = numbered_point(definition, row, "measured", differs)

@@ -254,7 +254,8 @@ def _header(results: Results, setup: Setup, measured: str) -> list[str]:
         taken = (setup.last - setup.first).total_seconds()
         # From the preparation to the report, as the limit in minutes.
         taken = account["taken_s"] if account else taken
-        parts.append(f"{words.day(setup.last)}, {words.duration(taken)}")
+        around = " with preparation and report" if account else ""
+        parts.append(f"{words.day(setup.last)}, {words.duration(taken)}{around}")
     cells = words.count_of(int(measured), "cell")
     runs = words.count_of(len(results.measurements), "timed run")
     parts.append(f"{cells} (a command with all its settings), {runs}")
