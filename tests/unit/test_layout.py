@@ -4,6 +4,7 @@ import random
 import re
 import shutil
 import subprocess
+from itertools import pairwise
 
 import pytest
 
@@ -118,3 +119,19 @@ def test_judge_layout_follows_positions(order, verdict, apart):
     random.Random(1).shuffle(positions)
     result = verify.judge_layout(positions)
     assert (result["verdict"], result["apart"]) == (verdict, apart)
+
+
+def test_interleave_large_files_lie_in_the_order_of_their_steps(tmp_path, disk):
+    """The sizes differ as those of the shards of two formats do."""
+    jobs, rng = [], random.Random(1)
+    for name, size in (("a", 3 << 20), ("b", 3 << 20), ("c", 7 << 18), ("d", 7 << 18)):
+        (tmp_path / name).mkdir()
+        files = [fsfs.RepositoryFile(n, f"{n}", size + n * 9973, 0o644) for n in range(8)]
+        for file in files:
+            (tmp_path / name / file.name).write_bytes(rng.randbytes(file.size))
+        jobs.append(CopyJob(tmp_path / name, disk / name, files))
+    interleave(jobs, disk, 0, 1)
+    flush(disk)
+    starts = [[first_extent(disk / name / f"{n}").start for name in "abcd"] for n in range(8)]
+    ends = [(min(step), max(step)) for step in starts]
+    assert all(last < first for (_, last), (first, _) in pairwise(ends)), starts

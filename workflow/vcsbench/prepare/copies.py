@@ -38,7 +38,8 @@ from vcsbench.subjects.repository import (
 
 _DIGEST_MODULUS = 1 << 128
 # ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other. So
-# large files of all copies are made in one folder and moved: their blocks stay.
+# large files of all copies are made in one folder and moved: their blocks stay. ext4 chooses blocks when it
+# writes to the device, in another order, so each large file is written before the next one is made.
 LARGE_BYTES = 48 << 10
 # The servers read copies as another user. The work folder keeps other users out.
 UMASK, READABLE = 0o022, 0o044
@@ -154,18 +155,20 @@ def interleave(
                 chunks = digests[job.source].add(file.name, chunks)
             destination = f"{job.destination}/{file.name}"
             path = f"{temporary}/large" if file.size >= LARGE_BYTES else destination
-            _write(path, chunks, file.mode | READABLE)
+            _write(path, chunks, file.mode | READABLE, is_synced=path != destination)
             if path != destination:
                 os.rename(path, destination)
     return {source: digest.hexdigest() for source, digest in digests.items()}
 
 
-def _write(path: str, chunks: Iterable[bytes], mode: int) -> None:
+def _write(path: str, chunks: Iterable[bytes], mode: int, is_synced: bool = False) -> None:
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         for chunk in chunks:
             while len(chunk) > (written := os.write(file, chunk)):
                 chunk = chunk[written:]
+        if is_synced:
+            os.fdatasync(file)
     finally:
         os.close(file)
 
