@@ -39,8 +39,8 @@ from vcsbench.subjects.repository import (
 _DIGEST_MODULUS = 1 << 128
 # ext4 puts a file of 16 blocks or more near its folder, and the folders of copies far from each other. So
 # large files of all copies are made in one folder and moved: their blocks stay. ext4 chooses blocks when it
-# writes to the device, in another order, so each large file is written before the next one is made.
-LARGE_BYTES = 48 << 10
+# writes to the device, in another order, so each packed shard is written before the next file is made.
+LARGE_BYTES, SYNCED_BYTES = 48 << 10, 1 << 20
 # The servers read copies as another user. The work folder keeps other users out.
 UMASK, READABLE = 0o022, 0o044
 TEMPORARY = "making"
@@ -155,7 +155,7 @@ def interleave(
                 chunks = digests[job.source].add(file.name, chunks)
             destination = f"{job.destination}/{file.name}"
             path = f"{temporary}/large" if file.size >= LARGE_BYTES else destination
-            _write(path, chunks, file.mode | READABLE, is_synced=path != destination)
+            _write(path, chunks, file.mode | READABLE, file.size >= SYNCED_BYTES)
             if path != destination:
                 os.rename(path, destination)
     return {source: digest.hexdigest() for source, digest in digests.items()}
