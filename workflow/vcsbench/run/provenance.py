@@ -104,9 +104,11 @@ def how_built(contexts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]
                 value = ", ".join(re.findall(pattern, text, re.MULTILINE))
                 if value and value not in facts.setdefault(name, value):
                     facts[name] += f"; {side['program']}: {value}"
-        for name, contained in CONTAINED.items():
-            for content in map(Path.read_bytes, map(Path, files)):
-                if name not in facts and (part := re.search(contained, content)):
+        for file in files:
+            unknown = [name for name in CONTAINED if name not in facts]
+            content = Path(file).read_bytes() if unknown else b""
+            for name in unknown:
+                if part := re.search(CONTAINED[name], content):
                     facts[name] = part[1].decode(errors="replace")
     return made
 
