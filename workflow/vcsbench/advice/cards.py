@@ -201,12 +201,11 @@ def fits(where: Where, picks: Where) -> bool:
     return all(where.get(axis, "") in ("", value) for axis, value in picks.items() if value)
 
 
-def share_weights(
-    workload: Sequence[Row], matches: Sequence[Sequence[int]], count: int
-) -> list[float]:
-    """Return the weight of each of `count` cases. The cases that match a part share its weight."""
-    weights = [0.0] * count
-    for part, matching in zip(workload, matches, strict=True):
+def share_weights(workload: Sequence[Row], wheres: Sequence[Where]) -> list[float]:
+    """Return the weight of each case. The cases that match a part of a workload share its weight."""
+    weights = [0.0] * len(wheres)
+    for part in workload:
+        matching = [n for n, where in enumerate(wheres) if fits(where, part["where"])]
         for n in matching:
             weights[n] += part["weight"] / len(matching)
     return weights
@@ -223,14 +222,11 @@ def card_of(
 ) -> Card:
     """Return a card; `axes` are the study's, `workload` has weight, name and where."""
     shown = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
-    matches = [
-        [n for n, case in enumerate(cases) if fits(case.where, part["where"])] for part in workload
-    ]
-    weights = share_weights(workload, matches, len(cases)) if workload else []
+    weights = share_weights(workload, [case.where for case in cases]) if workload else []
     notes = [
         f"Your workload's {part['name']} ({part['weight']:g} %) has no result here."
-        for part, matching in zip(workload, matches, strict=True)
-        if not any(cases[n].is_decided for n in matching)
+        for part in workload
+        if not any(case.is_decided and fits(case.where, part["where"]) for case in cases)
     ]
     unanswered = Answer("", "", "", "", "")
     settings = (unanswered, min_effect_pct, weights, missing)

@@ -122,7 +122,7 @@ def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     found = flags_of(cards)
     counts = Counter(flag for of in found for flag in of)
     # The page has one conclusion for a busy machine.
-    most = {*BUSY} if is_busy(found) else set()
+    most = BUSY if count_busy(found)[1] else set()
     rare_flags = {f for f, number in counts.items() if number <= NEARLY_ALL * len(found)} - most
     return [_card_view(card, results, rare_flags) for card in ranked]
 
@@ -266,9 +266,10 @@ def flags_of(cards: Iterable[Card]) -> list[list[str]]:
     ]
 
 
-def is_busy(flags: Sequence[Sequence[str]]) -> bool:
-    """Return True if the machine was busy in most comparisons."""
-    return 2 * sum(bool({*of} & BUSY) for of in flags) > len(flags)
+def count_busy(flags: Sequence[Sequence[str]]) -> tuple[int, bool]:
+    """Return in how many comparisons the machine was busy, and True if that is most of them."""
+    busy = sum(not BUSY.isdisjoint(of) for of in flags)
+    return busy, 2 * busy > len(flags)
 
 
 def pairs_outside(results: Results, cards: Sequence[CardView]) -> list[str]:
@@ -373,11 +374,8 @@ def combinations_of(results: Results) -> list[Combination]:
     for _, members in grouped_by(range(len(answered)), lambda n: tuple(wheres[n].items())).items():
         # By combination, a weight and a regret for each command; without a workload weights are 0.
         regrets: dict[tuple[tuple[str, str], ...], list[tuple[float, float]]] = {}
-        matches = [
-            [i for i, n in enumerate(members) if fits(answered[n].where, part["where"])]
-            for part in results.advice.workload
-        ]
-        weights = share_weights(results.advice.workload, matches, len(members))
+        of_members = [answered[n].where for n in members]
+        weights = share_weights(results.advice.workload, of_members)
         for weight, n in zip(weights, members, strict=True):
             for choice_ in answered[n].choices:
                 key = tuple(choice_.values.items())

@@ -336,8 +336,7 @@ def _flagged(
     Flags are of the runs behind the comparisons of the cards. Few of a busy machine give no conclusion.
     """
     found = answers.flags_of(view.card for view in cards)
-    all_, is_busy = words.count_of(len(found), "comparison"), answers.is_busy(found)
-    busy = sum(bool({*of} & BUSY) for of in found)
+    all_, (busy, is_busy) = words.count_of(len(found), "comparison"), answers.count_busy(found)
     others = [[flag for flag in of if not (is_busy and flag in BUSY)] for of in found]
     lines = []
     for flag, number in Counter(flag for of in others for flag in of).most_common():
