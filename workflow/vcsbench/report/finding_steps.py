@@ -26,10 +26,10 @@ OUTSIDE_DEFAULT = "left out of the default configuration, so that a run fits its
 # What a reason's test shows, and its duration.
 OUTCOMES = {
     "smaller scale": "a value closer to the published one supports it, and the test takes {larger}",
-    "other storage": "a value closer to the published one supports it, and {plan}",
-    "newer Subversion": "a value closer to the published one supports it, and {plan}",
+    "other storage": "a value closer to the published one supports it, and the test takes {longer}",
+    "newer Subversion": "a value closer to the published one supports it, and the test takes {longer}",
 }
-PLAN = "the test takes longer than this run (make plan estimates it)"
+LONGER = "longer than this run (make plan estimates it)"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 _ROUNDS = re.compile(r"`rounds: (\d+)`")
 _RUN = re.compile(r"make report STUDY=(\S+)(?: ARGS='([^']*)')?$")
@@ -79,9 +79,9 @@ def reason_steps(
                 of_study = {**given, "STUDY": found[1]}
                 command = f"{command[: found.start()]}{command_with(of_study, found[2] or '')}"
                 taken = results.account.get("taken_s")
-                larger = f"up to {words.duration(contract.LARGER * taken)}" if taken else PLAN[15:]
+                larger = f"up to {words.duration(contract.LARGER * taken)}" if taken else LONGER
                 if outcome := OUTCOMES.get(label):
-                    text = f"{text}; {outcome.format(larger=larger, plan=PLAN)}"
+                    text = f"{text}; {outcome.format(larger=larger, longer=LONGER)}"
             steps.append(Step(label, text, before.strip(" ,"), command))
     if verdict in DIFFERENT and not steps:
         steps.append(Step(NO_REASON, NOTHING_EXPLAINS))

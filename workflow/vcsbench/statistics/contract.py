@@ -124,7 +124,12 @@ def matches_cell(cell: Mapping[str, str], where: Mapping[str, object]) -> bool:
 LARGER = 4
 SEPARATOR, TO_TEST = "; ", " (to test: "
 POSSIBLE = (
-    *("scale", "other-storage", "same-machine", "other-system", "newer-version", "fewer-cells"),
+    "scale",
+    "other-storage",
+    "same-machine",
+    "other-system",
+    "newer-version",
+    "fewer-cells",
 )
 SENTENCES = {
     "low-n": "too few rounds: {n} measured, `rounds: {needed}` allows a verdict",
