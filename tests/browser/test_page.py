@@ -114,26 +114,35 @@ def test_picks_change_cards_cases_tables_and_address(page, tmp_path):
     assert drive(page, tmp_path, back + CARD) == {**before, "hash": ""}
 
 
-def test_revisions_of_a_reader_give_estimates_of_load_and_packing(page, tmp_path):
+def test_revisions_of_a_reader_give_the_time_of_a_load_and_the_disk_space(page, tmp_path):
+    # 5,500 revisions were loaded in 22 s and packed in 0.4 s.
     steps = """
-    return { lines: all(".estimate").filter(seen).map((line) => line.textContent), hash: location.hash,
+    answers.estimate.bytes = { f6: { nopack: 80 * 2 ** 20, pack: 30 * 2 ** 20 }, f7: { nopack: 2 ** 25 } };
+    update();
+    const { form, placeholder } = document.getElementById("revisions");
+    return { line: document.querySelector("#size output").textContent, hash: location.hash,
+             input: [form === mine, placeholder],
              first: document.getElementById("first").textContent,
              summary: document.querySelector(".cases > summary").textContent };
     """
     before = drive(page, tmp_path, steps)
+    assert before["input"] == [True, "e.g. 20000"] and not re.search(r"\d", before["line"])
     type_in = """
     const input = document.getElementById("revisions");
     input.value = "20000";
     input.dispatchEvent(new Event("change", { bubbles: true }));
     """
     seen = drive(page, tmp_path, type_in + steps)
-    lines = [line.replace("\u202f", " ") for line in seen["lines"]]
-    assert before["lines"] == [] and all(" 20 000 " in line for line in lines)
-    times = sorted(re.findall(r"[\d.]+ (?:s|min)\b", line) for line in lines)
-    assert times == [["1.5 s"], ["80 s", "11 min"]]
+    line = seen["line"].replace("\u202f", " ")
+    assert "for 20 000 revisions" in line and "from the 5 500 revisions" in line
+    assert re.findall(r"[\d.]+ (?:s|min)\b", line) == ["80 s", "11 min", "1.5 s"]
+    sizes = ["f6 290 MiB loaded", "110 MiB packed", "f7 120 MiB loaded"]
+    assert re.findall(r"(?:f\d )?\d+ MiB \w+", line) == sizes
     # A number of revisions is no case.
-    assert seen == {**before, "lines": seen["lines"], "hash": "#revisions=20000"}
+    assert seen == {**before, "line": seen["line"], "hash": "#revisions=20000"}
     assert drive(page, tmp_path, steps, anchor="#revisions=20000") == seen
+    picked = drive(page, tmp_path, steps, anchor="#format=f6&revisions=20000")["line"]
+    assert "f6 290 MiB" in picked and "f7" not in picked
     assert drive(page, tmp_path, f"mine.reset(); {steps}", anchor="#revisions=20000") == before
 
 

@@ -39,7 +39,7 @@ from vcsbench.report.page import (
     used_words,
 )
 from vcsbench.report.quality_section import details, quality_of
-from vcsbench.report.results import Results, read_records
+from vcsbench.report.results import Results, estimate_of, read_records
 
 STUDY = default_study()
 SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -134,17 +134,30 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
     assert re.findall(r"([\d.]+) MiB in (\d)", text) == [("80.0", "3"), ("35.0", "3")]
     assert "took 22 s" in text and text.count("5 526 revisions") == 2
     assert "took 2 s" in costs["packing"] and costs["ra"] == ""
-    rates = {view.card.question.axis: view.rates for view in found}
-    # Commits make a load on a disk eight times as long.
-    expected = {" in memory": 22 / 5526, " on a disk at most": 8 * 22 / 5526}
-    assert rates["format"] == pytest.approx(expected)
-    assert rates["packing"] == pytest.approx({" in memory": 2 / 5526}) and rates["ra"] == {}
     quick = {"ruby": {**load, "pack_seconds": 0.3}}
     views = card_views(results.advice.cards, replace(results, contexts=contexts, loads=quick))
     assert card_on({"cards": views}, "packing").costs[-1].endswith("took less than 1 s in memory.")
+
+
+def test_estimate_has_times_and_sizes_of_the_largest_repository(results):
+    def context(name, fmt, packing, size):
+        of = {"name": name, "format": fmt, "packing": packing, "bytes": size}
+        return {"repository": of}
+
+    contexts = [
+        *(context("ruby", "f6", packing, n) for packing, n in (("nopack", 80), ("pack", 30))),
+        *(context("ruby", "f7", "nopack", 35), context("bsd", "f6", "nopack", 99)),
+    ]
+    load = {"seconds": 22.0, "pack_seconds": 2.0, "revisions": 5526, "path": "/dev/shm/x"}
+    loads = {"bsd": {**load, "revisions": 500}, "ruby": load, "empty": {**load, "revisions": 1}}
+    found = estimate_of(replace(results, contexts=contexts, loads=loads))
+    assert found == {
+        **{"revisions": 5526, "seconds": 22.0, "pack_seconds": 2.0, "in_memory": True},
+        "bytes": {"f6": {"nopack": 80, "pack": 30}, "f7": {"nopack": 35}},
+    }
     on_disk = {"ruby": {**load, "path": "/var/tmp/x"}}
-    views = card_views(results.advice.cards, replace(results, contexts=contexts, loads=on_disk))
-    assert card_on({"cards": views}, "format").rates == pytest.approx({"": 22 / 5526})
+    assert not estimate_of(replace(results, contexts=contexts, loads=on_disk))["in_memory"]
+    assert estimate_of(replace(results, contexts=contexts, loads={})) == {}
 
 
 def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, page):

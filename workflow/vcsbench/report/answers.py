@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -44,6 +44,8 @@ from vcsbench.report.results import (
     Results,
     Rows,
     grouped_by,
+    is_in_memory,
+    loads_of,
     unique_values,
     values_in,
     values_label,
@@ -54,10 +56,10 @@ from vcsbench.report.terminal import command_with, variables_of
 NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
 SIZED = ("format", "packing")
-# What a change takes: its words, the key of its seconds, and how many times as long it is on a disk.
+# What a change takes: its words, and the key of its seconds.
 WORK = {
-    "format": ("Loading {} into {} together", "seconds", 8),
-    "packing": ("Packing {}", "pack_seconds", 0),
+    "format": ("Loading {} into all formats at the same time", "seconds"),
+    "packing": ("Packing {}", "pack_seconds"),
 }
 NEARLY_ALL = 0.8
 # Cards show these in other words, or not.
@@ -79,8 +81,7 @@ class Pick(NamedTuple):
 class CardView(NamedTuple):
     """A card of the page; `left` and `right` name the sides of its forest plot.
 
-    `actions` have the value, its label, and the action that applies it; `costs` are sentences, `rates`
-    the seconds per revision by place.
+    `actions` have the value, its label, and the action that applies it; `costs` are sentences.
     """
 
     card: Card
@@ -92,7 +93,6 @@ class CardView(NamedTuple):
     actions: Sequence[tuple[str, str, CardAction]]
     lines: Sequence[str]
     costs: Sequence[str]
-    rates: Mapping[str, float]
 
 
 class Operation(NamedTuple):
@@ -127,27 +127,18 @@ def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     return [_card_view(card, results, rare_flags) for card in ranked]
 
 
-def _costs(results: Results, axis: str) -> tuple[list[str], dict[str, float]]:
-    """Return the known costs of a change (size on disk, time of a load or of packing), and its seconds
-    per revision by place: in memory, and on a disk if known.
-    """
+def _costs(results: Results, axis: str) -> list[str]:
+    """Return the known costs of a change: size on disk, time of a load or of packing."""
     sizes = disk_sizes(results.contexts, axis)
-    costs, rates = [f"Disk here: {sizes}."] if sizes else [], {}
-    what, key, on_disk = WORK.get(axis, ("", "", 0))
-    names = {(context.get("repository") or {}).get("name") for context in results.contexts}
-    for name, load in results.loads.items():
-        if name in names and load.get("revisions", 0) > 1 and load.get(key):
-            revisions = words.count_of(load["revisions"], "revision")
-            where = " in memory" if str(load.get("path", "")).startswith("/dev/shm/") else ""
+    costs = [f"Disk here: {sizes}."] if sizes else []
+    what, key = WORK.get(axis, ("", ""))
+    for load in loads_of(results):
+        if load.get(key):
+            where = " in memory" if is_in_memory(load) else ""
             taken = words.duration(load[key]) if load[key] >= 1 else "less than 1 s"
-            values = unique_values(value_label(axis, r[axis]) for r in results.grid if r.get(axis))
-            work = what.format(revisions, words.enumeration(values))
+            work = what.format(words.count_of(load["revisions"], "revision"))
             costs.append(f"{work} took {taken}{where}.")
-            rate = load[key] / load["revisions"]
-            rates = {where: rate}
-            if where and on_disk:
-                rates[" on a disk at most"] = rate * on_disk
-    return costs, rates
+    return costs
 
 
 def builds_of(results: Results) -> dict[str, tuple[str, str]]:
@@ -188,7 +179,7 @@ def disk_sizes(contexts: Rows, axis: str) -> str:
 
 def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> CardView:
     name = card.question.axis
-    costs, rates = _costs(results, name)
+    costs = _costs(results, name)
     studied = results.study.axes.get(name, ())
     studied = () if card.question.values or isinstance(studied, str) else studied
     present = {row.get(name) for row in results.grid}
@@ -229,7 +220,7 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
         of_sides = [runs.get(values_in(side, [*results.order]), []) for side in sides]
         rows.append(charts.forest_row(card, case, pair, axis, has_several, rare_flags, of_sides))
     drawing = charts.forest_axis(axis)
-    return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs, rates)
+    return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs)
 
 
 def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> CardAction:

@@ -41,7 +41,13 @@ from vcsbench.report.quality_section import (
     others_sentence,
     quality_of,
 )
-from vcsbench.report.results import Results, cell_names, distances_of, unique_values
+from vcsbench.report.results import (
+    Results,
+    cell_names,
+    distances_of,
+    estimate_of,
+    unique_values,
+)
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
     KEY,
@@ -171,6 +177,7 @@ def page_of(results: Results) -> dict[str, Any]:
     combinations = answers.combinations_of(results)
     packed["combinations"] = [combination._asdict() for combination in combinations]
     packed["cell_s"] = cell_seconds(results)
+    packed["estimate"] = estimate_of(results)
     packed["notable"] = 1 + results.advice.min_effect_pct / 100
     grid = (results.provenance.get("config") or {}).get("grid") or {}
     packed["include"] = (grid.get(study.name) or {}).get("include") or []
@@ -196,6 +203,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "cells": defaultdict(str, cell_names(results)),
         "header": _header(results, setup, facts["measured"]),
         "picks": picks,
+        "has_estimate": bool(packed["estimate"]),
         "cards": cards,
         "packed_answers": packed_json(packed),
         "operations": answers.operations_of(results, cards),

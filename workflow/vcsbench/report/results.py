@@ -252,3 +252,30 @@ def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
             text += f", not {words.group_digits(expected)}: the repository {why}"
         texts.setdefault(name, []).append(f"{text}.")
     return {name: unique_values(of) for name, of in texts.items()}
+
+
+def loads_of(results: Results) -> list[Row]:
+    """Return the records of the loads of this study's repositories, with more than one revision."""
+    names = {(context.get("repository") or {}).get("name") for context in results.contexts}
+    loads = [load for name, load in results.loads.items() if name in names]
+    return [load for load in loads if load.get("revisions", 0) > 1]
+
+
+def is_in_memory(load: Row) -> bool:
+    return str(load.get("path", "")).startswith("/dev/shm/")
+
+
+def estimate_of(results: Results) -> Row:
+    """Return the basis of estimates for a reader's number of revisions, {} if no load is known: the load
+    with the most revisions, its seconds, and the bytes on disk by format and packing.
+    """
+    loads = [load for load in loads_of(results) if load.get("seconds")]
+    if not loads:
+        return {}
+    load = max(loads, key=lambda load: int(load["revisions"]))
+    sizes: dict[str, dict[str, int]] = {}
+    for of in (context.get("repository") or {} for context in results.contexts):
+        if of.get("bytes") and results.loads.get(of.get("name", "")) is load:
+            sizes.setdefault(of.get("format", ""), {})[of.get("packing", "")] = of["bytes"]
+    times = {key: load.get(key, 0) for key in ("revisions", "seconds", "pack_seconds")}
+    return {**times, "in_memory": is_in_memory(load), "bytes": sizes}
