@@ -105,24 +105,36 @@ def test_answer_rests_on_commands_that_people_run(axis, calls, kind, cases):
 
 
 @pytest.mark.parametrize(
-    ("text", "notes"),
+    ("server", "text", "commands", "memory"),
     [
-        ("SVNBlockRead on\nSVNCompressionLevel 0", ["SVNBlockRead on", "SVNCompressionLevel 0"]),
-        ("svnserve --compression 0", ["--compression 0"]),
-        ("svnserve --block-read yes", ["--block-read yes"]),
-        ("SVNInMemoryCacheSize 1048576", []),
+        (
+            "httpd",
+            "SVNBlockRead on\nSVNCacheRevProps on\nSVNCompressionLevel 0\nSVNInMemoryCacheSize 1048576",
+            [
+                *("SVNInMemoryCacheSize 1048576", "SVNCacheRevProps on"),
+                *("SVNBlockRead on", "SVNCompressionLevel 0"),
+            ],
+            "1 GiB",
+        ),
+        ("httpd", "SVNBlockRead on", ["SVNBlockRead on"], "16 MiB"),
+        (
+            "svnserve",
+            "svnserve -d --compression 0 -r ROOT --block-read yes -M 512",
+            ["svnserve -d -r ROOT -M 512", "--block-read yes", "--compression 0"],
+            "512 MiB",
+        ),
     ],
 )
-def test_action_of_settings_has_the_limit_of_each_as_a_comment(text, notes):
+def test_action_of_settings_has_optional_ones_apart(server, text, commands, memory):
     question = questions_of(
-        {"config": {"question": "Which?"}}, {"config": {"fast": {"httpd": text}}}
+        {"config": {"question": "Which?"}}, {"config": {"fast": {server: text}}}
     )
     action = question[0].actions["fast"]
-    lines = action.steps[0].command.splitlines()
-    comments = [line[2:].partition(":")[0] for line in lines if line.startswith("# ")]
-    assert comments == notes and [x for x in lines if not x.startswith("#")] == text.splitlines()
-    memory = "1 GiB" if "1048576" in text else "16 MiB"
-    assert action.cost == f"Up to {memory} of memory per httpd process; reload once."
+    assert [step.command for step in action.steps] == commands
+    useless = {step.command for step in action.steps if "f6" in step.useless_formats}
+    assert useless == {command for command in commands if "lock" in command}
+    assert action.cost.startswith(f"Up to {memory} of memory in")
+    assert ("each httpd process" in action.cost) == (server == "httpd")
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,18 @@
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from project import CONFIG
-from vcsbench.axes.client_server import ACCESS
+from vcsbench.advice.advise import HTTPD_LOCATION, HTTPD_SERVER, questions_of
+from vcsbench.axes.client_server import ACCESS, server_settings
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.files import server_file, server_files, server_files_digest
+from vcsbench.programs import Programs
 from vcsbench.run.project import Project
 
 SERVERS = CONFIG / "servers"
@@ -112,3 +115,51 @@ def test_server_configuration_differs_in_one_setting_and_tuned_has_all(file):
         assert default < lines and len(lines - default) == 1
         tuned |= lines if name != "cache-1024" else set()
     assert lines_of("tuned", file) == tuned
+
+
+HTTPD = """
+ServerName localhost
+ServerRoot "{folder}"
+DefaultRuntimeDir "{folder}"
+PidFile "{folder}/pid"
+ErrorLog "{folder}/log"
+Listen 127.0.0.1:80
+{modules}
+{server}
+<Location /svn>
+DAV svn
+SVNParentPath "{folder}"
+{location}
+</Location>
+"""
+
+
+def check_httpd(folder, server, location):
+    """Return True if httpd accepts directives outside of a <Location> and inside."""
+    programs = Programs()
+    names = ("mpm_event", "mpm_prefork", "dav", "authz_core")
+    paths = {name: Path(programs.httpd_modules, f"mod_{name}.so") for name in names}
+    if paths["mpm_event"].exists():
+        del paths["mpm_prefork"]
+    paths["dav_svn"] = Path(programs.mod_dav_svn)
+    modules = [f'LoadModule {n}_module "{path}"' for n, path in paths.items() if path.exists()]
+    text = HTTPD.format(folder=folder, modules="\n".join(modules), server=server, location=location)
+    (folder / "httpd.conf").write_text(text)
+    argv = [programs.httpd, "-t", "-f", folder / "httpd.conf"]
+    return subprocess.run(argv, capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn")
+@pytest.mark.parametrize("name", [n for n in FOLDERS if (SERVERS / n / "httpd.conf").exists()])
+def test_httpd_accepts_the_directives_of_an_answer_where_it_puts_them(tmp_path, name):
+    settings = {"config": {name: server_settings(CONFIG.parent, name)}}
+    (question,) = questions_of({"config": {"question": "Which?"}}, settings)
+    steps = [step for step in question.actions[name].steps if step.server == "httpd"]
+    server, location = (
+        "\n".join(step.command for step in steps if step.note.endswith(place))
+        for place in (HTTPD_SERVER, HTTPD_LOCATION)
+    )
+    assert {*f"{server}\n{location}".splitlines()} - {""} == lines_of(name, "httpd.conf")
+    assert check_httpd(tmp_path, server, location)
+    for directive in server.splitlines():
+        assert not check_httpd(tmp_path, "", directive)

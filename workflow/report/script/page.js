@@ -338,8 +338,9 @@ function applyCase() {
       action.hidden = Boolean(action.dataset.value) && action.dataset.value === values[axis];
       action.open = action.dataset.value === value;
     }
+    const other = { http: "svnserve", svn: "httpd" }[values.ra];
     for (const step of card.querySelectorAll("[data-server]")) {
-      step.hidden = ["http", "svn"].includes(values.ra) && step.dataset.server !== { http: "httpd", svn: "svnserve" }[values.ra];
+      step.hidden = step.dataset.server === other || step.dataset.useless.split(" ").includes(values.format);
     }
   }
   const situations = [...document.querySelectorAll(".situations tbody tr")];

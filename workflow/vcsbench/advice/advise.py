@@ -62,15 +62,29 @@ from vcsbench.statistics.noise import Noise, noise_of
 from vcsbench.statistics.tables import make_table
 from vcsbench.words import is_number
 
-SERVER_NOTES = {
-    "svnserve": "Start it with these options (cache in MB), also in its service file. Connections end.",
-    "httpd": "Add these lines to httpd.conf (cache in KB), then run `apachectl graceful`.",
+SVNSERVE = "Start it with these options (cache in MB), also in its service file. Connections end."
+HTTPD_SERVER = "In httpd.conf, outside of any <Location> (cache in KB):"
+HTTPD_LOCATION = "In httpd.conf, in the <Location> of the repository:"
+# httpd refuses these directives in a <Location>.
+SERVER_LEVEL = re.compile(r"SVN(InMemoryCacheSize|CompressionLevel)\b", re.I)
+# Settings that not everybody needs: a reason, and the formats without any effect.
+OPTIONAL = {
+    re.compile(r"(SVNBlockRead|--block-read) \S+", re.I): (
+        "Only with format 7 or 8.",
+        ("f4", "f5", "f6", "f6-today"),
+    ),
+    re.compile(r"(SVNCompressionLevel|--compression) \S+", re.I): (
+        "Optional, for a fast network: less CPU, more bytes. On a slow network leave it out.",
+        (),
+    ),
 }
-SETTING_NOTES = {
-    r"\S*block-?read \S+": "no effect on format 6",
-    r"\S*compression\S* \S+": "for a fast network only",
+NOTE = "Measured with all of these lines, over loopback."
+RESTARTS = {
+    "httpd": "Check httpd.conf with `apachectl configtest`, then `apachectl graceful`.",
+    "svnserve": "Restart svnserve.",
 }
-NOTE = "To undo it, remove them. Measured over loopback: on a slow network compression gains more."
+UNDO = "Remove the lines and restart."
+PROCESSES = "MaxRequestWorkers / ThreadsPerChild"
 DEFAULT_CACHE = 16 << 20
 SAME_BINARIES = "same-binaries"
 # The mean over the cases `wheres` of the ratio baseline / candidate.
@@ -97,39 +111,52 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
     for axis, question in questions.items():
         actions = {}
         for value, servers in settings.get(axis, {}).items():
-            steps = [
-                ActionStep(_with_comments(text), name, SERVER_NOTES[name])
-                for name, text in servers.items()
-                if text
-            ]
+            texts = {name: text for name, text in servers.items() if text}
+            steps = [step for name, text in texts.items() for step in _setting_steps(name, text)]
             if steps:
-                actions[value] = CardAction(steps, NOTE, _cost_of_settings(servers))
+                note = " ".join([*(RESTARTS[name] for name in texts), NOTE])
+                actions[value] = CardAction(steps, note, _cost_of_settings(texts), UNDO)
         asked = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
         for value, action in asked.items():
-            command, note, cost = (action.get(key) or "" for key in ("command", "note", "cost"))
-            if command or note or cost:
-                actions[value] = CardAction([ActionStep(command)] if command else [], note, cost)
+            command, *texts_ = (
+                action.get(key) or "" for key in ("command", "note", "cost", "undo", "condition")
+            )
+            if command or any(texts_):
+                actions[value] = CardAction([ActionStep(command)] if command else [], *texts_)
         values, yes = list(question.get("values", ())), question.get("yes_value", "")
         aggregate = bool(question.get("aggregate"))
         made.append(CardQuestion(axis, question["question"], values, yes, actions, aggregate))
     return made
 
 
-def _with_comments(settings: str) -> str:
-    """Return settings with a comment above each line that has a limit."""
-    lines = []
-    for line in settings.splitlines():
-        found = ((re.search(part, line, re.I), note) for part, note in SETTING_NOTES.items())
-        lines += [*(f"# {match[0]}: {note}" for match, note in found if match), line]
-    return "\n".join(lines)
+def _setting_steps(server: str, settings: str) -> list[ActionStep]:
+    """Return the settings of a server, those of one place together, then the optional ones alone."""
+    optional = {
+        match[0]: limit for part, limit in OPTIONAL.items() if (match := part.search(settings))
+    }
+    for setting in optional:
+        settings = settings.replace(setting, "")
+    steps, lines = [], [" ".join(line.split()) for line in settings.splitlines() if line.strip()]
+    if server == "httpd":
+        for is_server, place in ((True, HTTPD_SERVER), (False, HTTPD_LOCATION)):
+            of = [line for line in lines if bool(SERVER_LEVEL.match(line)) == is_server]
+            steps += [ActionStep("\n".join(of), server, place)] * bool(of)
+    else:
+        steps.append(ActionStep("\n".join(lines), server, SVNSERVE))
+    for setting, (reason, formats) in optional.items():
+        place = HTTPD_SERVER if SERVER_LEVEL.match(setting) else HTTPD_LOCATION
+        place = place if server == "httpd" else "Add to it:"
+        steps.append(ActionStep(setting, server, f"{reason} {place}", formats))
+    return steps
 
 
 def _cost_of_settings(servers: Mapping[str, str]) -> str:
     sizes = [n for server, text in servers.items() for n in cache_bytes(server, text)]
     mib = max(sizes, default=DEFAULT_CACHE) / (1 << 20)
     memory = f"{mib / 1024:g} GiB" if mib >= 1024 else f"{mib:g} MiB"
-    names = " or ".join(name for name, text in servers.items() if text)
-    return f"Up to {memory} of memory per {names} process; reload once."
+    each = {"httpd": f"in each httpd process ({PROCESSES} of them)", "svnserve": "in svnserve"}
+    places = " or ".join(text for name, text in each.items() if name in servers)
+    return f"Up to {memory} of memory {places}. A restart, once."
 
 
 def advise(

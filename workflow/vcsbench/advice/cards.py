@@ -52,20 +52,29 @@ MAX_WORDS = 25
 
 
 class ActionStep(NamedTuple):
-    """A command that applies a value; `server` if it concerns one server only."""
+    """A command that applies a value; `server` if it concerns one server only.
+
+    It has no effect on `useless_formats`.
+    """
 
     command: str
     server: str = ""
     note: str = ""
+    useless_formats: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class CardAction:
-    """The commands that apply a value, their side effects (`note`), and the price (`cost`)."""
+    """The commands that apply a value, their side effects (`note`), price, and the way back (`undo`).
+
+    `condition` completes "if": it interrupts the service.
+    """
 
     steps: Sequence[ActionStep] = ()
     note: str = ""
     cost: str = ""
+    undo: str = ""
+    condition: str = ""
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,10 @@ class Action(Model):
     """Its effect and its limits."""
     cost: Text | None = None
     """Its price: duration, downtime, disk, and how often to repeat it."""
+    undo: Text | None = None
+    """How to undo it, or what to save before."""
+    condition: Text | None = None
+    """If it interrupts the service: its condition, after "Only if ". The report lists it after others."""
 
 
 class Question(Model):
