@@ -96,6 +96,23 @@ def make_git(path: Path, history: Sequence[Commit] | Graph, *options: str) -> Pa
     return path
 
 
+TEXT = b"".join(b"line %d\n" % number for number in range(40))
+MERGED = Graph(
+    [
+        Commit({b"a": (FILE, TEXT), b"d/b": (FILE, b"b")}),  # 0, trunk
+        Commit({b"side": (FILE, b"1")}, parents=(0,)),  # 1, on a merged branch without a name
+        Commit({b"a": (FILE, TEXT + b"more\n")}, parents=(0,)),  # 2, trunk
+        Commit({b"side": (FILE, b"2")}, parents=(1,)),  # 3
+        Commit({b"side": (FILE, b"2")}, parents=(2, 3)),  # 4, the merge
+        Commit({b"d/c": (EXECUTABLE, b"c")}, parents=(2,)),  # 5, stable
+        Commit({b"end": (FILE, b"")}, parents=(4,)),  # 6, trunk
+    ],
+    branches={"main": 6, "stable": 5, "same": 2},
+    tags={"v1": 2},
+    annotated={"v2": 5},
+)
+
+
 def names_of(path: Path) -> list[str]:
     """Return the names of the commits that make_git() made, in its order."""
     lines = (line.split() for line in (path / "marks").read_text().splitlines())

@@ -170,44 +170,23 @@ def test_pack_unsuitable_name_or_study_is_refused(copy, name, studies, expected)
         bundle.pack(name, studies, copy)
 
 
-def edit_csv(members):
-    name = at(f"results/measurements/{STUDY}.csv")
-    members[name] = members[name].replace(b"1", b"2", 1)
-
-
-def add(name):
-    return lambda members: members.update({name: b"x"})
-
-
 FOREIGN = "does not belong in a bundle. Nothing is unpacked."
 
 
-def climb(members):
-    manifest = json.loads(members[bundle.MANIFEST])
-    name = "../../outside"
-    manifest["files"][name] = manifest["files"].pop("config/published/findings.yaml")
-    members[at(name)] = members.pop(at("config/published/findings.yaml"))
-    members[bundle.MANIFEST] = json.dumps(manifest).encode()
-
-
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    ("changes", "expected"),
     [
-        (edit_csv, f"{STUDY}.csv is damaged"),
-        (lambda m: m.pop(at(f"results/grid/{STUDY}.csv")), f"grid/{STUDY}.csv is missing"),
-        (lambda m: m.pop(bundle.MANIFEST), "is no bundle of vcsbench"),
-        (lambda m: m.update({bundle.MANIFEST: b"{}"}), "its manifest is damaged"),
-        (climb, FOREIGN),
-        (add(at("../../evil")), FOREIGN),
-        (add("/etc/evil"), FOREIGN),
-        (add(at("results/more.csv")), FOREIGN),
+        ({at(f"results/measurements/{STUDY}.csv"): b"2"}, f"{STUDY}.csv is damaged"),
+        ({at(f"results/grid/{STUDY}.csv"): None}, f"grid/{STUDY}.csv is missing"),
+        ({bundle.MANIFEST: None}, "is no bundle of vcsbench"),
+        ({bundle.MANIFEST: b"{}"}, "its manifest is damaged"),
+        *(({n: b"x"}, FOREIGN) for n in (at("../../evil"), "/etc/evil", at("results/more.csv"))),
     ],
-    ids=range(8),
+    ids=range(7),
 )
-def test_unpack_changed_archive_is_refused(packed, tmp_path, change, expected):
-    change(members := members_of(packed))
-    archive = write_archive(members, tmp_path / "other.tar.gz")
-    assert expected in error_of(archive, tmp_path)
+def test_unpack_changed_archive_is_refused(packed, tmp_path, changes, expected):
+    members = {n: c for n, c in (members_of(packed) | changes).items() if c is not None}
+    assert expected in error_of(write_archive(members, tmp_path / "other.tar.gz"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -277,6 +256,7 @@ HOSTILE = {
     "cell with a command": ({"results/grid/x.csv": b"cell\nlog/svn/x$(touch RAN)/f7\n"}, {}),
     "cell that leaves": ({f"results/measurements/{STUDY}.csv": b"cell,round\n../../x,1\n"}, {}),
     "baseline that leaves": ({f"results/page/{STUDY}.json": OUTER_BASELINE}, {}),
+    "file that leaves": ({"../../outside": b"x"}, {}),
     "no studies": ({}, {"studies": []}),
     "study that leaves": ({}, {"studies": ["../x"]}),
     "control characters": ({}, {"layout": 2, "vcsbench": "\x1b]0;title\x07\x1b[2J"}),

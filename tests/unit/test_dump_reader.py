@@ -170,6 +170,14 @@ REFUSED = {
     "a copy of a later revision": BASE + revision(2) + copied(b"b", b"trunk", 7),
     "a copy of a number that never came": BASE + revision(5) + revision(3) + copied(b"b", b"trunk", 6),
     "a checksum that is none": BASE + file(b"a", more=b"Text-content-md5: zzz\n"),
+    "a known header with a typing error": BASE.replace(b"Revision-number: 1", b"Rexision-number: 1"),
+    "half a place of a copy": BASE + folder(b"b", b"Node-copyfrom-path: trunk\n"),
+    "a delta that does not begin as one": BASE + file(b"a", more=b"Text-delta: true\n"),
+    "a part longer than its record": BASE + file(b"a").replace(b"ngth: 15", b"ngth: 5"),
+    **{
+        f"the properties {text!r}": BASE + folder(b"a", PROPERTIES % (len(text), len(text)) + text)
+        for text in (b"K 1\na\nV 1\nbb\nPROPS-END\n", b"K 1\na\nV x\nb\nPROPS-END\n", b"PROPS.END\n")
+    },
     "properties that do not end": BASE + folder(b"a", PROPERTIES % (4, 4) + b"K 1\n"),
     "properties shorter than stated, without an end": BASE
     + folder(b"a", PROPERTIES % (22, 22) + b"K 1\na\nV 1\nb\n"),

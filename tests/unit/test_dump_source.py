@@ -145,32 +145,6 @@ def test_dump_write_truncated_file_names_the_place(dumps, tmp_path, how, part):
         assert place[1] == begun[-1].decode()
 
 
-@pytest.mark.parametrize(
-    ("fmt", "old", "new", "reason"),
-    [
-        ("2", b"\nchanged in 7\n", b"\nchanged in 8\n", "trunk/text"),
-        ("2", b"Revision-number: 9\n", b"Rexision-number: 9\n", "but nearly Revision-number"),
-        ("2", b"\nText-content-length: ", b"\nLength-of-the-text: ", "a record is longer than its"),
-        ("2", b"Node-copyfrom-rev: 20\n", b"Node-copyfrom-rev: 21\n", "revision that is not older"),
-        ("2", b"Node-copyfrom-rev: 20\n", b"Of-a-copy: 20\n", "copied from half a place"),
-        ("2", b"Node-kind: file\n", b"Node-kind  file\n", "'Node-kind  file' is no header"),
-        ("2", b"one\n2\nPROPS-END", b"one\n2\nPROPS.END", "properties"),
-        ("2", b"V 5\none\n2\n", b"V 3\none\n2\n", "properties"),
-        ("2", b"K 1\na\nV 2\n", b"K 1\na\nV x\n", "properties"),
-        ("2", b"Content-length: 3", b"Content-length: 1", "longer than the record"),
-        ("3", b"\nSVN\0", b"\nXYZ\0", "a delta does not begin as one"),
-    ],
-)
-def test_dump_write_corrupt_file_names_the_place(dumps, tmp_path, fmt, old, new, reason):
-    path = tmp_path / "corrupt"
-    before, _, after = dumps[fmt].partition(old)
-    assert after
-    path.write_bytes(before + new + after)
-    message = refused(path)
-    assert reason in message
-    assert re.search(r"\(at (revision \d+, )?byte [\d,]+ of the stream\)", message)
-
-
 @pytest.mark.parametrize("how", ["gz", "xz", pytest.param("zst", marks=needs("zstd"))])
 def test_dump_write_corrupt_compressed_file_is_refused(dumps, tmp_path, how):
     whole = bytearray(compressed(dumps["2"], how))

@@ -194,25 +194,11 @@ def test_missing_expectations_and_baselines_are_refused_before_a_run(
     )
 
 
-def test_check_prints_line_per_expectation(tmp_path, capsys):
-    run_check(tmp_path, GOOD, ALLOWED, NONE)
-    value = "1.20 (1.00 to 1.50) s, expected at most 2.0"
-    assert capsys.readouterr().out.splitlines() == [
-        f"holds: a good: {value}",
-        f"inconclusive, allowed: a allowed: {value} [low n: 4 rounds]",
-        "not measured: b none: no value, expected at most 2.0",
-        f"as files: {tmp_path}/check.junit.xml and {tmp_path}/check.md",
-        "2 of 3 expectations pass",
-    ]
-    assert run_check(tmp_path) == check.main([str(tmp_path / "gone.csv")]) == 1
-    error = capsys.readouterr().err
-    assert "nothing to check" in error and "gone.csv: " in error
-
-
-@pytest.mark.parametrize("content", [b"\xff\n", b"study,id\na,b\n", b'"' + b"x" * 200_000])
-def test_check_damaged_file_is_one_sentence(tmp_path, capsys, content):
+@pytest.mark.parametrize("content", [b"\xff\n", b"study,id\na,b\n", b'"' + b"x" * 200_000, None])
+def test_check_damaged_or_missing_file_is_one_sentence(tmp_path, capsys, content):
     path = tmp_path / "check.csv"
-    path.write_bytes(content)
+    if content is not None:
+        path.write_bytes(content)
     assert check.main([str(path)]) == 1
     error = capsys.readouterr().err
     assert error.startswith(f"{path}: ") and error.endswith("Run `make check` to write it again.\n")

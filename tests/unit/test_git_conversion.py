@@ -11,8 +11,10 @@ from git_histories import (
     DIR,
     EXECUTABLE,
     FILE,
+    MERGED,
     SUBMODULE,
     SYMLINK,
+    TEXT,
     Commit,
     Graph,
     changed,
@@ -36,7 +38,6 @@ from vcsbench.sources.dump_format import subversion_path
 
 pytestmark = needs_git
 
-TEXT = b"".join(b"line %d\n" % number for number in range(40))
 F = (FILE, b"link target")
 CONTENTS = [bytes(range(256)) * 300, b"\r\n\r\n\0", b"PROPS-END\n", b"no newline", b"$Id$\r"]
 HISTORIES = {
@@ -264,22 +265,6 @@ def convert_graph(folder, graph):
     facts = convert_whole(path, folder / "svn")
     check_trees(path, folder / "svn", facts, graph)
     return facts
-
-
-MERGED = Graph(
-    [
-        Commit({b"a": (FILE, TEXT), b"d/b": (FILE, b"b")}),  # 0, trunk
-        Commit({b"side": (FILE, b"1")}, parents=(0,)),  # 1, on a merged branch without a name
-        Commit({b"a": (FILE, TEXT + b"more\n")}, parents=(0,)),  # 2, trunk
-        Commit({b"side": (FILE, b"2")}, parents=(1,)),  # 3
-        Commit({b"side": (FILE, b"2")}, parents=(2, 3)),  # 4, the merge
-        Commit({b"d/c": (EXECUTABLE, b"c")}, parents=(2,)),  # 5, stable
-        Commit({b"end": (FILE, b"")}, parents=(4,)),  # 6, trunk
-    ],
-    branches={"main": 6, "stable": 5, "same": 2},
-    tags={"v1": 2},
-    annotated={"v2": 5},
-)
 
 
 @pytest.fixture(scope="module")
