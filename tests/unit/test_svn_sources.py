@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dump_streams import BASE, DATE, copied, file, folder, revision
+from dump_streams import BASE, DATE, file, folder, revision
 from git_histories import (
     FILE,
     Commit,
@@ -27,7 +27,6 @@ from project import needs, serve_with_password, write_program
 from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.errors import UserError
-from vcsbench.measure.work import UrlNormaliser, read_dump
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources import svn_source as svn_source_module
 
@@ -308,24 +307,6 @@ def test_svn_odd_names_are_detected_and_loaded(tmp_path, template, name, monkeyp
     source = svn_source(name, tree="trunk")
     source.check()
     assert source.write(io.BytesIO()).revisions == 1
-
-
-def test_dump_work_is_the_same_in_all_formats_and_other_for_other_content(tmp_path):
-    stream = BASE.replace(revision(0), b"") + file(b"trunk/f") + revision(2)
-    stream += copied(b"tag", b"trunk", 1)
-    (tmp_path / "it.dump").write_bytes(stream)
-    source = sources.open_source("it", {"source": "dump", "path": str(tmp_path / "it.dump")})
-    load_source(source, [(form, "nopack") for form in ("f1", "f3", "f8")], tmp_path)
-    (tmp_path / "date").write_bytes(DATE)
-    run("svnadmin", "setrevprop", tmp_path / "f3.nopack", "-r0", "svn:date", tmp_path / "date")
-    other = create(tmp_path / "other", stream.replace(b"hello", b"HELLO"))
-    paths = [*(tmp_path / f"{form}.nopack" for form in ("f1", "f3", "f8")), other]
-    work = [
-        read_dump(io.BytesIO(run("svnadmin", "dump", "-q", path)), UrlNormaliser(""))
-        for path in paths
-    ]
-    assert work[0] == work[1] == work[2] and work[0]["revisions"] == 3
-    assert work[3]["digest"] != work[0]["digest"]
 
 
 # Detection

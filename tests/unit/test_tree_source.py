@@ -1,6 +1,7 @@
 """Directories and archives as sources: trees are loaded unchanged, hostile archives are refused."""
 
 import bz2
+import gzip
 import hashlib
 import io
 import os
@@ -149,6 +150,7 @@ REFUSED = {
     "tar without end mark": HELLO[:1024],
     "tar large header": lambda: tar_of(("a", REG, b"x"), comment="x" * 2**21),
     "tar only pipes": tar_of(("a", FIFO, b""), ("b", CHR, b"")),
+    "tar.gz truncated": gzip.compress(HELLO)[:-20],
     "tar empty": bytes(10240),
     "tar empty tree": tar_of(("./", DIR, b"")),
     "tar empty folders": tar_of(("kit/", DIR, b""), ("kit/a/", DIR, b"")),
@@ -365,6 +367,7 @@ def test_tree_source_tree_is_loaded_unchanged(name, tmp_path):
     facts = write_and_load(source, tmp_path / "svn")
     assert exported(tmp_path / "svn", 1, source.tree()) == expected
     assert facts.revisions == source.estimate().revisions == 1
+    assert source.estimate() == source_of(root, "").estimate()
     assert len(facts.notes) == (0 if name else 2)
 
 
@@ -488,17 +491,6 @@ def test_tree_source_wrong_path_names_the_key(source, make, message, tmp_path):
     make(path)
     with pytest.raises(UserError, match=rf"repositories\.it\.path: {path} {message}"):
         open_source("it", {"source": source, "path": str(path)}).check()
-
-
-def test_archive_source_truncated_is_refused(tmp_path):
-    root = make_tree(tmp_path / "tree")
-    assert source_of(root, "a.tar.gz").estimate() == source_of(root, "").estimate()
-    source = source_of(root, "a.tar.gz")
-    path = tmp_path / "a.tar.gz"
-    path.write_bytes(path.read_bytes()[:-200])
-    for read in (source.estimate, lambda: source.write(io.BytesIO())):
-        with pytest.raises(UserError, match=f"^{path}: "):
-            read()
 
 
 # Mutated archives

@@ -61,7 +61,7 @@ def repositories(tmp_path_factory):
     lines = stream.split(b"\n")
     without = b"\n".join(line for line in lines if not line.startswith(b"UUID: "))
     found = []
-    for name, version in (("f6", "1.8"), ("a-copy-of-format-7", "1.9")):
+    for name, version in (("f3", "1.5"), ("a-copy-of-format-7", "1.9")):
         path = folder / name
         sh("svnadmin", "create", "--compatible-version", version, path)
         subprocess.run(["svnadmin", "load", "-q", path], input=without, check=True)
@@ -103,6 +103,13 @@ def test_printed_counts_are_those_of_svnbench(repositories):
     logged = work_of("printed_counts", "svnbench", "null-log", "-v", url_of(repositories[0]))
     assert (logged["revisions"], logged["changes"]) == (3, 9)
     assert work_of("printed_counts", "svnbench", "null-log", "-q", url_of(repositories[0])) == {}
+
+
+def test_dump_work_is_equal_in_all_formats(repositories, tmp_path):
+    (tmp_path / "date").write_bytes(b"2005-05-05T05:05:05.000000Z")
+    sh("svnadmin", "setrevprop", repositories[1], "-r0", "svn:date", tmp_path / "date")
+    both = [work_of("dump", "svnadmin", "dump", "-q", path) for path in repositories]
+    assert both[0] == both[1] and both[0]["revisions"] == 4
 
 
 def test_dump_work_includes_content_that_looks_like_headers(tmp_path):
