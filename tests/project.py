@@ -25,6 +25,9 @@ ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "config"
 DEFAULT = CONFIG / "config.yaml"
 STUDY = "fsfs-san-2014"
+AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
+NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
 # A part of its grid with one cell per access.
 HOT = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow", "cache": "hot-os"}
 PARTS = ("Snakefile", "config", "envs", "profiles", "vcsbench", "workflow")

@@ -99,6 +99,26 @@ def rows_frame(rows: Iterable[Mapping[str, Any]], **columns: Any) -> pd.DataFram
     return pd.DataFrame(rows).assign(**{**usual, **columns})
 
 
+def finding(**changes: Any) -> dict[str, Any]:
+    """Return a finding: the log takes about half the time with f7."""
+    return {
+        "id": "f7-log",
+        "statement": "Format 7 is about twice as fast for the log.",
+        "where": {"command": "log"},
+        "compare": {"axis": "format", "baseline": "f6", "candidate": "f7"},
+        "expect": {"over": "median", "at_least": 1.8, "at_most": 2.2},
+    } | changes
+
+
+def level(
+    metric: str, over: str, where: Mapping[str, Any] | None = None, **bounds: float
+) -> dict[str, Any]:
+    """Return a finding on the level of a metric, by default of the log."""
+    where = {"command": "log"} if where is None else where
+    expect = {"over": over, **bounds}
+    return {"id": "level", "statement": "", "level": metric, "where": where, "expect": expect}
+
+
 def make_study(
     root: Path,
     *,

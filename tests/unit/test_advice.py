@@ -261,6 +261,19 @@ def test_answer_for_a_reader_gives_the_factor_and_the_times_of_his_case():
     assert made.answer_for({"ra": "file"}).kind == rule.NOT_MEASURED
 
 
+@pytest.mark.parametrize("seed", [18, 21, 30])
+def test_answer_sentence_has_at_most_25_words(seed):
+    grid = itertools.product(
+        ("log", "export"), ("http", "svn", "file"), ("cold", "hot-os", "hot-svn")
+    )
+    rows = [
+        row(1 + ((seed * 37 + n * 17) % 50 - 20) / 25, command=command, ra=ra, cache=cache)
+        for n, (command, ra, cache) in enumerate(grid)
+    ]
+    answer = card(*rows).answer
+    assert len(answer.sentence.split()) <= 25, answer.sentence
+
+
 def test_missing_values_have_their_main_reason_and_their_number():
     grid = [
         {"cell": f"{fmt}/{n}", "format": fmt, "skip": why}

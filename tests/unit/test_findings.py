@@ -11,7 +11,7 @@ from scipy import stats
 
 from project import CONFIG
 from unit.study_grid import published_numbers
-from unit.synthetic import rows_frame
+from unit.synthetic import finding, level, rows_frame
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
@@ -37,22 +37,6 @@ FINDINGS = CONFIG / "published" / "findings.yaml"
 AXES = ["command", "format"]
 LOGS = {"command": ["log", "null-log"]}
 TOO_FEW = "too few rounds: {n} measured, `rounds: 5` allows a verdict"
-
-
-def finding(**changes):
-    return {
-        "id": "f7-log",
-        "statement": "Format 7 is about twice as fast for the log.",
-        "where": {"command": "log"},
-        "compare": {"axis": "format", "baseline": "f6", "candidate": "f7"},
-        "expect": {"over": "median", "at_least": 1.8, "at_most": 2.2},
-    } | changes
-
-
-def level(metric, over, where=None, **bounds):
-    where = {"command": "log"} if where is None else where
-    expect = {"over": over, **bounds}
-    return {"id": "level", "statement": "", "level": metric, "where": where, "expect": expect}
 
 
 def measured(ratios, commands=("log",)):
@@ -303,6 +287,9 @@ def test_evaluate_findings_without_pair_is_not_measured(grid, why):
     row = row_of(finding(), TWICE.query("format == 'f6'"), EvaluationContext(grid=rows))
     assert (row["verdict"], row["why"]) == ("not measured", why) and math.isnan(row["measured"])
     assert verdict_on(TWICE, where={"command": "export"})[0] == "not measured"
+    unknown = finding(compare={**finding()["compare"], "metric": "disk_usage_mib"})
+    (row,) = evaluate_findings([unknown], AXES, TWICE, TWICE).to_dict("records")
+    assert row["why"].startswith("no metric: disk_usage_mib ")
 
 
 def test_evaluate_findings_partial_grid_has_reason():

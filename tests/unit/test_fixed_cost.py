@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from unit.study_grid import study_environment, study_grid
+from unit.synthetic import finding
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import split_fixed_cost, with_fixed_cost
 from vcsbench.plan.grid import is_fixed_cost
@@ -88,13 +89,7 @@ def test_with_fixed_cost_never_divides_by_another_host():
     assert measured(runs("ruby", 0.1), other)["fixed_share"].isna().all()
 
 
-FINDING = {
-    "id": "f",
-    "statement": "Format 7 is twice as fast.",
-    "where": {"command": "log"},
-    "compare": {"axis": "format", "baseline": "f6", "candidate": "f7"},
-    "expect": {"over": "median", "at_least": 1.8},
-}
+FINDING = finding(expect={"over": "median", "at_least": 1.8})
 
 
 @pytest.mark.parametrize(
@@ -117,8 +112,8 @@ def test_value_of_small_pairs_is_greatest_of_means_over_rounds():
         for row in slow[odd::2]:
             row["elapsed_s"] = 0.014
         rows += [slow, runs("ruby", 0.028, count=6, ra=ra, format="f7")]
-    finding = {**FINDING, "expect": {"over": "max", "at_least": 1.8}}
-    (row,) = evaluate_findings([finding], AXES, None, measured(*rows)).to_dict("records")
+    check = finding(expect={"over": "max", "at_least": 1.8})
+    (row,) = evaluate_findings([check], AXES, None, measured(*rows)).to_dict("records")
     assert (row["verdict"], row["measured"]) == (TOO_SMALL, pytest.approx(1.0))
 
 

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from git_histories import git
-from project import ROOT, needs, open_folder
+from project import AS_USER, ROOT, needs, open_folder
 from vcsbench import isolation
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import CLIENTS
@@ -22,7 +22,6 @@ from vcsbench.sources import is_private, svn_source
 
 WORKFLOW = ROOT / "workflow"
 needs_root = pytest.mark.skipif(not isolation.can_own_network(), reason="takes root and namespaces")
-AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
 
 
 def can_connect(port, prefix):

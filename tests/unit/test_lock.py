@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from project import ODD_FILES, ROOT
+from project import AS_USER, ODD_FILES, ROOT, needs_root
 from snakemake_logger_plugin_vcsbench import Job, RunProgress, other_holder
 from vcsbench import isolation
 from vcsbench.errors import UserError
@@ -25,7 +25,6 @@ with isolation.machine_lock():
     print("held", flush=True)
     time.sleep(float(sys.argv[1]))
 """
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be another user")
 
 
 @pytest.fixture
@@ -79,10 +78,8 @@ def test_lock_that_the_user_may_not_read_is_refused(path, mode):
     path.chmod(mode)
     program = HOLD.format(workflow=str(WORKFLOW), path=str(path))
     path.parent.parent.chmod(0o755)
-    as_user = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
-    done = subprocess.run(
-        [*as_user, "/usr/bin/python3", "-c", program, "0"], capture_output=True, text=True
-    )
+    argv = [*AS_USER, "/usr/bin/python3", "-c", program, "0"]
+    done = subprocess.run(argv, capture_output=True, text=True)
     if "Permission denied: '/work" in done.stderr or "No module" in done.stderr:
         pytest.skip("that user cannot read this checkout")
     assert f"{path}: " in done.stderr.splitlines()[-1]

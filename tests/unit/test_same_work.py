@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from unit.synthetic import SAME_WORK
+from unit.synthetic import SAME_WORK, finding, level
 from unit.test_tables import frame_of
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.evidence import same_work
@@ -20,20 +20,8 @@ F6_F7 = {
     **{"rows": ["repo"], "columns": ["cache"]},
 }
 ELAPSED = {"metric": "elapsed_s", "unit": "s", "rows": ["format"], "columns": ["cache"]}
-FINDING = {
-    "id": "f7-log",
-    "statement": "Format 7 is about twice as fast for the log.",
-    "where": {"command": "log"},
-    "compare": {"axis": "format", "baseline": "f6", "candidate": "f7"},
-    "expect": {"over": "median", "at_least": 1.5},
-}
-LEVEL = {
-    "id": "level",
-    "statement": "Format 7 is fast.",
-    "where": {"format": "f7", "cache": "cold"},
-    "level": "elapsed_s",
-    "expect": {"over": "median", "at_most": 100},
-}
+FINDING = finding(expect={"over": "median", "at_least": 1.5})
+LEVEL = level("elapsed_s", "median", {"format": "f7", "cache": "cold"}, at_most=100)
 SHORT = {**SAME_WORK, "revisions": 5000, "digest": "fedcba9876543210"}
 REASON = "log: 6,000 revisions (f6) against 5,000 (f7)"
 ROUNDS_DIFFER = "did not all do the same: 6,000 revisions against 5,000"
@@ -110,7 +98,7 @@ def test_table_ignores_work_of_invalid_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("finding", "work", "verdict", "why"),
+    ("check", "work", "verdict", "why"),
     [
         (FINDING, cold_f7_is_short, "inconclusive", f"other work: {REASON}"),
         ({**FINDING, "where": HOT}, cold_f7_is_short, "reproduced", ""),
@@ -119,9 +107,9 @@ def test_table_ignores_work_of_invalid_run(tmp_path):
         (LEVEL, one_round_is_short, "not measured", "did not all do the same"),
     ],
 )
-def test_finding_leaves_out_other_work(tmp_path, finding, work, verdict, why):
+def test_finding_leaves_out_other_work(tmp_path, check, work, verdict, why):
     frame = work_frame(tmp_path, work)
-    (row,) = evaluate_findings([finding], list(AXES), None, frame).to_dict("records")
+    (row,) = evaluate_findings([check], list(AXES), None, frame).to_dict("records")
     assert row["verdict"] == verdict and why in row["why"] and bool(why) == bool(row["why"])
     assert math.isnan(row["measured"]) == (verdict == "not measured")
 

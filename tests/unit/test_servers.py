@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from project import CONFIG, wait_for
+from project import CONFIG, NOBODY, needs_root, wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.measure.server import HOST, SERVER_KINDS, server_environment
@@ -28,8 +28,6 @@ KINDS = [
     ),
 ]
 ODD = ["a b", "a%2Fb", "a@5", "gr\u00fcn", "q\"u'o", "d${PATH}$x", "b[3]{4}*?", "b\\s", "#h"]
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to be another user")
-NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
 
 
 @pytest.fixture

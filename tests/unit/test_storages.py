@@ -11,7 +11,17 @@ from contextlib import nullcontext
 
 import pytest
 
-from project import ODD_FILES, mounted, mounted_ext4, needs, open_folder, write_program
+from project import (
+    AS_USER,
+    NOBODY,
+    ODD_FILES,
+    mounted,
+    mounted_ext4,
+    needs,
+    needs_root,
+    open_folder,
+    write_program,
+)
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.files import write_json
@@ -32,7 +42,6 @@ from vcsbench.storages.workdir import (
 from vcsbench.subjects import fsfs
 
 needs_guest = needs("mkfs.ext4", "taskset", "setpriv")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
 
 
 def refused(act, pattern):
@@ -164,10 +173,6 @@ def test_remove_abandoned_keeps_staging_folders_with_a_record(tmp_path):
     assert not into.exists()
 
 
-def command_as(uid, gid):
-    return ["setpriv", "--reuid", str(uid), "--regid", str(gid), "--clear-groups", "--"]
-
-
 @pytest.fixture
 def storage():
     with open_folder("/tmp") as path:
@@ -196,9 +201,10 @@ def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(storage, u
     (source / "db" / "current").chmod(0o600)  # like a private repository
     copying = CopyJob(source, repositories / "one.f7.nopack.1", fsfs.list_files(source))
     copy_and_compare([copying], place.make("making"), 0, 1)
-    for user in (command_as(12345, 12345), command_as("nobody", "nogroup")):
+    for user in (AS_USER, NOBODY):
         assert can_read(user, place.path, repositories, copying.destination, source) == []
-    servers = command_as(*(processes.server_ids() or (0, 0)))
+    uid, gid = processes.server_ids() or (0, 0)
+    servers = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "--"]
     every = sorted([str(copying.destination), *map(str, copying.destination.rglob("*"))])
     assert sorted(can_read(servers, copying.destination)) == every
     place.check_protected()

@@ -1,6 +1,7 @@
 """Tables from measured numbers whose ratios are known."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -94,6 +95,31 @@ def test_make_table_ratio_is_of_geometric_means_of_times_and_medians_of_counts()
     counts = {"compare": FORMATS["compare"] | {"metric": "read_calls"}}
     frame = frame_with([0.0, 2.0, 4.0], [1.0, 1.0, 1.0], round=1)
     assert row_of(frame.assign(read_calls=frame["elapsed_s"]), counts)["ratio"] == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("metric", "call", "best", "worst"),
+    [("elapsed_s", "slower", min, max), ("throughput_mb_s", "higher", max, min)],
+)
+def test_make_table_call_and_reduction_follow_which_value_is_better(metric, call, best, worst):
+    """Both metrics have the same values, which are larger for f7."""
+    numbers = np.random.default_rng(1)
+    rows = [
+        {"cell": f"log/{fmt}/cold{twin}", "format": fmt, "round": n, "run": run}
+        | {"elapsed_s": value * numbers.normal(1, 0.001)}
+        for fmt, twin, value in (("f6", "", 1), ("f7", "", 2), ("f7", "~2", 2))
+        for n, run in product(range(1, 6), (1, 2, 3))
+    ]
+    frame = rows_frame(rows, command="log", cache="cold", carried_s=1.0)
+    frame["tree_bytes"] = frame["elapsed_s"] * 2**20
+    axes = {"command": ["log"], **FORMAT_ONLY, "cache": ["cold"]}
+    compare = {"compare": {**FORMATS["compare"], "metric": metric}}
+    (row,) = make_table(frame, "t", compare, axes, ["command", "cache"]).to_dict("records")
+    assert (row["call"], row["ratio"]) == (call, pytest.approx(0.5, rel=0.01))
+    of_f7 = frame[frame["cell"] == "log/f7/cold"]["elapsed_s"]
+    for reduce, value in (("best", best(of_f7)), ("worst", worst(of_f7))):
+        table = make_table(frame, "t", {"metric": metric, "reduce": reduce}, axes, [])
+        assert table.set_index("format")["value"]["f7"] == pytest.approx(value)
 
 
 def test_make_table_few_paired_rounds_are_low_n():

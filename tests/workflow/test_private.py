@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from project import STUDY, measurements_of, needs, write_program
+from project import AS_USER, NOBODY, STUDY, measurements_of, needs, write_program
 from vcsbench import isolation
 from vcsbench.programs import Programs
 
@@ -22,8 +22,6 @@ pytestmark = [
 ]
 
 SECRET = "the secret of this repository"
-AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
-NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
 CELLS = {"repo": "mine", "ra": ["file", "svn", "http"], "format": "f7", "packing": "nopack"}
 CELLS |= {"config": "slow", "cache": ["hot-os"], "command": ["log", "export"]}
 ODD = "we%2Fird [x] gr\u00fcn@5 q\"u'o $HOME{y}"
