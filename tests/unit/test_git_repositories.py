@@ -19,6 +19,7 @@ from git_histories import (
     SYMLINK,
     TEXT,
     Commit,
+    Graph,
     convert,
     digest,
     exported,
@@ -634,18 +635,28 @@ def test_git_source_without_git_names_the_package(merged, monkeypatch):
         git_source(merged).check()
 
 
+def make_loose(path, history):
+    """Create a repository with a file for each object."""
+    make_git(path, history)
+    if pack := next(path.glob("objects/pack/*.pack"), None):
+        moved = pack.rename(path.with_name("pack"))
+        shutil.rmtree(path / "objects/pack")
+        git(path, "unpack-objects", "-q", stdin=moved.read_bytes())
+    return path
+
+
+def object_file(path, name):
+    identity = resolve(path, name)
+    return path / "objects" / identity[:2] / identity[2:]
+
+
 @pytest.mark.parametrize("name", ["main", "main~1^{tree}", "main:big", "main~1:a/b"])
 @pytest.mark.parametrize("damage", ["missing", "short", "changed", "sizes"])
 def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
     big = bytes(number * number % 251 for number in range(300_000))
     commits = [Commit({b"a/b": (FILE, b"1"), b"big": (FILE, big)}), Commit({b"a/b": (FILE, b"2")})]
-    path = make_git(tmp_path / "git", commits)
-    if pack := next(path.glob("objects/pack/*.pack"), None):
-        moved = pack.rename(tmp_path / "pack")
-        shutil.rmtree(path / "objects/pack")
-        git(path, "unpack-objects", "-q", stdin=moved.read_bytes())
-    identity = resolve(path, name)
-    victim = path / "objects" / identity[:2] / identity[2:]
+    path = make_loose(tmp_path / "git", commits)
+    victim = object_file(path, name)
     content = victim.read_bytes()
     half = len(content) // 2
     kind, _, text = zlib.decompress(content).partition(b"\0")
@@ -678,31 +689,22 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
         ("side:new", None, True),
     ],
 )
-def test_plan_git_missing_or_damaged_object_is_named(work, name, content, is_found):
-    def commit(*words):
-        git(work, *words)
-        git(work, "commit", "-q", "-m", "more")
-
-    (work / "old").write_text("old")
-    commit("add", "old")
-    commit("rm", "-q", "old")
-    git(work, "checkout", "-q", "-b", "side", "main~2")
-    (work / "new").write_text("new")
-    commit("add", "new")
-    git(work, "checkout", "-q", "main")
-    whole = git_source(work, history="whole")
+def test_plan_git_missing_or_damaged_object_is_named(tmp_path, name, content, is_found):
+    nodes = [{b"f": (FILE, b"f"), b"old": (FILE, b"old")}, {b"old": None}, {b"new": (FILE, b"new")}]
+    commits = [Commit(of, parents=(0,) if n else ()) for n, of in enumerate(nodes)]
+    path = make_loose(tmp_path / "git", Graph(commits, {"main": 1, "side": 2}))
+    whole = git_source(path, history="whole")
     whole.check_history()
-    identity = resolve(work, name)
-    victim = work / ".git/objects" / identity[:2] / identity[2:]
+    victim = object_file(path, name)
     victim.unlink()
     if content:
         victim.write_bytes(content)
     if is_found:
-        assert identity in refusal(work, history="whole")
+        assert victim.parent.name + victim.name in refusal(path, history="whole")
     else:
         whole.check_history()
     if name.startswith("side"):
-        git_source(work).check_history()
+        git_source(path).check_history()
 
 
 def test_git_source_partial_clone_is_refused_and_fetches_nothing(merged, tmp_path):

@@ -87,6 +87,7 @@ with job_log(sys.argv[1]):
         (errno.EIO, [], "Fix that"),
         (errno.EMFILE, [], "Raise the limit on open files (ulimit -n)"),
         (errno.EACCES, ["/a\x1bb"], REMEDIES[errno.EROFS]),
+        (errno.ENOTDIR, ["/a"], "Move the file elsewhere that is in the way"),
         (errno.ENOSPC, ["/full"], "Free some space"),
         (errno.EDQUOT, ["/full"], "Free some space, or raise the quota"),
         (errno.EFBIG, [], "Raise the limit on the size of files (ulimit -f)"),
