@@ -12,14 +12,14 @@ rule history:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("make_tables"),
+        code=code_of("compute_statistics"),
         task="write_history",
         names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
         order=lambda wildcards: study_of(wildcards).order,
         block=lambda wildcards: study_of(wildcards).definition.block,
         limits=LIMITS,
     script:
-        "../scripts/make_tables.py"
+        "../scripts/compute_statistics.py"
 
 
 rule expectations:
@@ -40,7 +40,7 @@ rule expectations:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("judge_findings"),
+        code=code_of("compute_statistics"),
         task="judge_expectations",
         axes=lambda wildcards: study_of(wildcards).axes,
         block=lambda wildcards: study_of(wildcards).definition.block,
@@ -48,7 +48,7 @@ rule expectations:
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
     script:
-        "../scripts/judge_findings.py"
+        "../scripts/compute_statistics.py"
 
 
 rule checks:
@@ -61,11 +61,11 @@ rule checks:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("judge_findings"),
+        code=code_of("compute_statistics"),
         task="join_checks",
         of_other_studies=EXPECTATIONS.of_other_studies(),
     script:
-        "../scripts/judge_findings.py"
+        "../scripts/compute_statistics.py"
 
 
 # Fails if an expectation does not hold.

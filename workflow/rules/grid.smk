@@ -9,6 +9,7 @@ rule grid:
     conda:
         "../../envs/python.yaml"
     params:
+        task="write_grid",
         cells=lambda wildcards: PLAN.grid_rows(wildcards.study),
     script:
-        "../scripts/make_grid.py"
+        "../scripts/collect_measurements.py"

@@ -26,6 +26,7 @@ rule measurements:
         "../../envs/python.yaml"
     params:
         code=code_of("collect_measurements"),
+        task="write_measurements",
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
         # The results of nodes are no inputs, because no rule here makes them.
         of_nodes=lambda wildcards, input: PLAN.cell_files(wildcards.study) if CLUSTER else [],

@@ -22,7 +22,7 @@ rule tables:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("make_tables"),
+        code=code_of("compute_statistics"),
         task="compare_measured",
         definitions=lambda wildcards: study_of(wildcards).tables(),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
@@ -31,7 +31,7 @@ rule tables:
         block=lambda wildcards: study_of(wildcards).definition.block,
         limits=LIMITS,
     script:
-        "../scripts/make_tables.py"
+        "../scripts/compute_statistics.py"
 
 
 rule published_tables:
@@ -44,7 +44,7 @@ rule published_tables:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("make_tables"),
+        code=code_of("compute_statistics"),
         task="compare_published",
         definitions=lambda wildcards: study_of(wildcards).tables(published=True),
         order=lambda wildcards: study_of(wildcards).order,
@@ -53,7 +53,7 @@ rule published_tables:
         block=lambda wildcards: study_of(wildcards).definition.block,
         limits=LIMITS,
     script:
-        "../scripts/make_tables.py"
+        "../scripts/compute_statistics.py"
 
 
 rule published:
@@ -85,7 +85,7 @@ rule findings:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("judge_findings"),
+        code=code_of("compute_statistics"),
         task="judge_findings",
         axes=lambda wildcards: study_of(wildcards).axes,
         by=lambda wildcards: study_of(wildcards).group_columns,
@@ -95,7 +95,7 @@ rule findings:
         findings=lambda wildcards: study_of(wildcards).findings,
         conditions=lambda wildcards: study_of(wildcards).published_conditions,
     script:
-        "../scripts/judge_findings.py"
+        "../scripts/compute_statistics.py"
 
 
 rule advice:
@@ -111,7 +111,8 @@ rule advice:
     conda:
         "../../envs/python.yaml"
     params:
-        code=code_of("write_advice"),
+        code=code_of("write_report"),
+        task="write_advice",
         # By name: the definitions of the tables that compare.
         compared=lambda wildcards: study_of(wildcards).comparing_tables(exact=False),
         counted=lambda wildcards: study_of(wildcards).comparing_tables(exact=True),
@@ -126,4 +127,4 @@ rule advice:
             PLAN.config.settings.workload, study_of(wildcards).definition
         ),
     script:
-        "../scripts/write_advice.py"
+        "../scripts/write_report.py"

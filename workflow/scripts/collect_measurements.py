@@ -1,5 +1,7 @@
-"""Write the measurements and the failures of a study from its cells' exports and contexts."""
+"""Write the grid of a study, and its measurements and failures from its cells' exports and contexts."""
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import pandas as pd
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, read_grid, write_frame
 from vcsbench.evidence.run_columns import read_calls
-from vcsbench.files import write_json
+from vcsbench.files import write_json, write_text
 from vcsbench.plan.result_state import is_intact, is_up_to_date, read_context
 from vcsbench.records import Context
 from vcsbench.run.job import job_log
@@ -38,7 +40,13 @@ def of_builds(frame: pd.DataFrame, exports: list[str]) -> list[Context]:
     return [read_context(Path(path).with_suffix(".context.json")) for path in paths]
 
 
-with job_log(snakemake.log[0]):
+def write_grid() -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(snakemake.params.cells)
+    write_text(snakemake.output[0], text.getvalue())
+
+
+def write_measurements() -> None:
     given, params, output = snakemake.input, snakemake.params, snakemake.output
     axes, grid = read_grid(given.grid)
     exports = [path for path in (params.of_nodes or given.exports) if Path(path).exists()]
@@ -53,3 +61,7 @@ with job_log(snakemake.log[0]):
     # No rule depends on the configuration as a whole, so it is no param.
     builds = of_builds(collected.measurements, exports)
     write_json(output.provenance, provenance(Path.cwd(), snakemake.config, builds))
+
+
+with job_log(snakemake.log[0]):
+    {"write_grid": write_grid, "write_measurements": write_measurements}[snakemake.params.task]()

@@ -1,15 +1,41 @@
-"""Write the report of a study from its results, or the index of the reports in a folder."""
+"""Write the recommendations of a study, its report, or the index of the reports in a folder."""
 
 from pathlib import Path
 from typing import Any
 
+from vcsbench.advice.advise import AdviceSettings, advise, questions_of
+from vcsbench.advice.cards import ADVICE
 from vcsbench.config.study import load_study
+from vcsbench.evidence.measurements import read_frame, read_measurements
 from vcsbench.files import write_json, write_text
 from vcsbench.report.page import StudyFindings, build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.run.job import job_log
+from vcsbench.statistics.contract import NUMBERS, Limits
+from vcsbench.statistics.noise import run_scatter
 
 snakemake: Any
+
+
+def write_advice() -> None:
+    inputs, params = snakemake.input, snakemake.params
+    frame = read_measurements(inputs.measurements)
+    limits = Limits(**params.limits).on_machine(run_scatter(frame, params.block))
+    for axis, values in params.reference_commands.items():
+        frame = frame[~frame[axis].isin(values)]
+    questions = questions_of(params.questions, params.apply_commands)
+    settings = AdviceSettings(
+        params.order, params.scenario_axes, params.block, questions, params.workload, limits
+    )
+    tables = [
+        (definition, read_frame(Path(inputs.tables, f"{name}.csv"), NUMBERS).to_dict("records"))
+        for name, definition in {**params.compared, **params.counted}.items()
+    ]
+    grid, failures = (
+        read_frame(path).to_dict("records") for path in (inputs.grid, inputs.failures)
+    )
+    advice = advise(settings, frame, tables, grid, failures)
+    write_text(snakemake.output[0], ADVICE.dump_json(advice, indent=1).decode() + "\n")
 
 
 def write_page() -> None:
@@ -28,5 +54,7 @@ def write_index() -> None:
     write_text(path, build_index(read_entries(path.parent), studies))
 
 
+TASKS = {"write_advice": write_advice, "write_page": write_page, "write_index": write_index}
+
 with job_log(snakemake.log[0]):
-    {"write_page": write_page, "write_index": write_index}[snakemake.params.task]()
+    TASKS[snakemake.params.task]()
