@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import rows_frame
+from vcsbench.metrics import DEFAULT
 from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, Limits, is_difference
 from vcsbench.statistics.estimates import (
     ALPHA,
@@ -25,7 +26,7 @@ from vcsbench.statistics.estimates import (
     moderated,
     ratio_interval,
 )
-from vcsbench.statistics.noise import NO_NOISE, noise_of, run_scatter
+from vcsbench.statistics.noise import NO_NOISE, noise_by_metric, run_scatter
 
 
 def test_moderated_variances_of_model_have_its_degrees():
@@ -216,7 +217,7 @@ OWN = Estimate(1.2, 1.1, 1.3, 6, 0.04, 5)
 
 
 def test_with_error_pair_uses_variances_of_cells():
-    noise = noise_of(made_up(), AXES, BLOCK)
+    noise = noise_of(made_up())
     pair = [(key(number=0), key(number=1))]
     judged = noise.with_error(OWN, pair)
     assert judged.value == pytest.approx(OWN.value)
@@ -227,7 +228,7 @@ def test_with_error_pair_uses_variances_of_cells():
 
 
 def test_with_error_uses_own_rounds_of_two_blocks_and_of_exact_and_single_rounds():
-    noise = noise_of(made_up(), AXES, BLOCK)
+    noise = noise_of(made_up())
     blocks = [(key("c0"), key("c1"))]
     judged = noise.with_error(OWN, blocks)
     assert judged.error**2 == pytest.approx(OWN.error**2 + noise.duplicates.variance)
@@ -247,8 +248,8 @@ def mean_logs(runs_frame, axis, first, second):
 
 def test_with_error_shared_drift_does_not_average_out():
     runs_frame = made_up(formats=4, interaction=0.15, rounds=8, commands=6)
-    noise = noise_of(runs_frame, AXES, BLOCK)
-    assert noise.averages.variance * 2 > noise_of(made_up(), AXES, BLOCK).averages.variance
+    noise = noise_of(runs_frame)
+    assert noise.averages.variance * 2 > noise_of(made_up()).averages.variance
     pairs = [(key(ra=ra, number=0), key(ra=ra, number=1)) for ra in ("svn", "http")]
     logs = mean_logs(runs_frame, "format", "f0", "f1")
     judged = noise.with_error(ratio_interval(logs, 2), pairs)
@@ -256,31 +257,33 @@ def test_with_error_shared_drift_does_not_average_out():
     assert judged.error > 1.15 * independent
 
 
+def noise_of(frame):
+    return noise_by_metric(frame, AXES, BLOCK)(DEFAULT)
+
+
 def test_noise_duplicates_have_their_variance():
-    assert noise_of(made_up(seed=3), AXES, BLOCK).duplicates.variance < 0.006**2
-    found = [noise_of(made_up(twin_sd=0.1, seed=seed), AXES, BLOCK).duplicates for seed in range(6)]
+    assert noise_of(made_up(seed=3)).duplicates.variance < 0.006**2
+    found = [noise_of(made_up(twin_sd=0.1, seed=seed)).duplicates for seed in range(6)]
     assert np.mean([part.variance for part in found]) == pytest.approx(0.01, rel=0.2)
     assert all(10 < part.degrees < 64 for part in found)
 
 
 def test_noise_without_duplicates_is_unknown():
     runs_frame = made_up()
-    noise = noise_of(runs_frame[~runs_frame["cell"].str.endswith("~2")], AXES, BLOCK)
+    noise = noise_of(runs_frame[~runs_frame["cell"].str.endswith("~2")])
     assert not noise.has_duplicates
-    once = noise_of(runs_frame[runs_frame["round"] == 1], AXES, BLOCK)
+    once = noise_of(runs_frame[runs_frame["round"] == 1])
     assert not once.has_duplicates
     assert once.with_error(OWN, [(key(), key(number=1))]).error == pytest.approx(OWN.error)
     apart = frame_of(*ONE)
     apart["host"] = np.where(apart["cell"].str.endswith("~2"), "here", "there")
-    assert not noise_of(apart, AXES, BLOCK).has_duplicates
+    assert not noise_of(apart).has_duplicates
 
 
 def test_noise_excludes_invalid_runs():
     runs_frame = frame_of(*ONE)
     wrong = runs_frame.assign(elapsed_s=9.0, round=runs_frame["round"] + 5, flags="cache-not-cold")
-    duplicates = [
-        noise_of(f, AXES, BLOCK).duplicates for f in (pd.concat([runs_frame, wrong]), runs_frame)
-    ]
+    duplicates = [noise_of(f).duplicates for f in (pd.concat([runs_frame, wrong]), runs_frame)]
     assert duplicates[0] == duplicates[1]
 
 

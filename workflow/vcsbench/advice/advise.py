@@ -58,7 +58,7 @@ from vcsbench.statistics.estimates import (
     ratio_interval,
     sum_variances,
 )
-from vcsbench.statistics.noise import Noise, noise_of
+from vcsbench.statistics.noise import Noise, noise_by_metric
 from vcsbench.statistics.tables import make_table
 from vcsbench.words import is_number
 
@@ -169,7 +169,7 @@ def advise(
     """Return the advice. `tables` compare, `grid` and `failures` are rows of their files."""
     axes, effect = list(settings.order), settings.limits.min_effect_pct
     rounds = by_round(frame, axes, MEAN)
-    noise = noise_of(frame, axes, settings.block, metric_of(DEFAULT), rounds)
+    noise = noise_by_metric(frame, axes, settings.block, rounds)(DEFAULT)
     times = geometric_means(rounds, axes)
     cards = []
     for question in settings.questions:

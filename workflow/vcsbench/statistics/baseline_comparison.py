@@ -28,7 +28,7 @@ from vcsbench.statistics.estimates import (
     ratio_interval,
     unpaired_ratio,
 )
-from vcsbench.statistics.noise import Noise, noise_of, run_scatter
+from vcsbench.statistics.noise import Noise, noise_by_metric, run_scatter
 
 if TYPE_CHECKING:
     from vcsbench.statistics.baselines import CellSettings, Description
@@ -67,7 +67,7 @@ def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str])
     """
     frames = before.frame, runs_since(before.frame, now.frame), now.frame
     saved, since, current = (_cells(frame, axes) for frame in frames)
-    days = [noise_of(side.frame, axes, []).duplicates for side in (before, now)]
+    days = [noise_by_metric(side.frame, axes, [])(DEFAULT).duplicates for side in (before, now)]
     noise = Noise(duplicates=max(days, key=lambda day: np.nan_to_num(day.variance, nan=-1.0)))
     rows, ratios = [], []
     for key, cell in current.items():

@@ -50,7 +50,7 @@ from vcsbench.statistics.estimates import (
     ratio,
     ratio_interval,
 )
-from vcsbench.statistics.noise import Key, Noise, noise_of
+from vcsbench.statistics.noise import Key, Noise, noise_by_metric
 from vcsbench.statistics.possible_reasons import (
     Conditions,
     EvaluationContext,
@@ -86,7 +86,7 @@ def context_of(
     subject = same_work.subject_axis(axes)
     lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
     return EvaluationContext(
-        noise=cache(lambda metric: noise_of(measured, axes, block, metric_of(metric))),
+        noise=noise_by_metric(measured, axes, block),
         scales={str(value): float(scale) for value, scale in lowest.items()},
         versions=values("client_version", "server_version"),
         storages=values("storage_kind"),

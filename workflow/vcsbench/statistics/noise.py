@@ -14,15 +14,16 @@ Cells that were not measured in turns share no drift: each of them counts with i
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vcsbench.metrics import DEFAULT, Metric, metric_of
+from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics.aggregation import MEAN, by_round, duplicates_by_round, valid_runs
 from vcsbench.statistics.estimates import (
     EXACT,
@@ -39,19 +40,16 @@ from vcsbench.statistics.estimates import (
 
 UNKNOWN = Variance(math.nan)
 Key = tuple[str, ...]
-Pairs = Sequence[tuple[Key, Key]]
+Pair = tuple[Key, Key]
+Pairs = Sequence[Pair]
 
 
 class CellNoise(NamedTuple):
-    """A cell's block, as axis values, and the variance of one of its rounds, without and with drift.
-
-    `started` has the start of each round as text.
-    """
+    """A cell's block, as axis values, and the variance of one of its rounds, without and with drift."""
 
     block: Key
     variance: Variance
     drifting: Variance = UNKNOWN
-    started: Mapping[float, str] = {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,24 +57,18 @@ class Noise:
     """The noise of a study in a metric; all variances are of natural logarithms.
 
     `duplicates` is the variance of the ratio of two cells with the same settings (NaN if none was measured).
-    `averages` is the factor between the variance of an average and that by its cells.
+    `averages` is the factor between the variance of an average and that by its cells. `are_in_turns`
+    returns False for a pair if, in most rounds, other rounds of it ran between those of its two cells.
     """
 
     cells: Mapping[Key, CellNoise] = field(default_factory=dict)
     duplicates: Variance = UNKNOWN
     averages: Variance | None = None
+    are_in_turns: Callable[[Pair], bool] = lambda _pair: True
 
     @property
     def has_duplicates(self) -> bool:
         return not math.isnan(self.duplicates.variance)
-
-    def are_in_turns(self, pair: tuple[Key, Key]) -> bool:
-        """Return False if, in most rounds, other rounds of a pair ran between those of its two cells."""
-        starts = [self.cells[key].started for key in pair if key in self.cells]
-        rounds = set.intersection(*map(set, starts)) if len(starts) == 2 else set()
-        events = sorted((times[number], number) for times in starts for number in rounds)
-        together = sum(first == second for (_, first), (_, second) in pairwise(events))
-        return len(rounds) < 2 or 2 * together >= len(rounds)
 
     def with_error(self, estimate: Estimate, pairs: Pairs) -> Estimate:
         """Add the error of the call, and the interval, to a ratio.
@@ -146,8 +138,7 @@ NO_NOISE = Noise(duplicates=Variance(0.0))
 class LogTable:
     """Logarithms of a metric: a row per cell and host, a column per round (NaN if missing).
 
-    `block_places` are the places of the block's axes in a key. `started` has the start of each round of a
-    cell as text.
+    `block_places` are the places of the block's axes in a key.
     """
 
     keys: Sequence[Key]
@@ -155,42 +146,59 @@ class LogTable:
     is_duplicate: Sequence[bool]
     logs: np.ndarray
     block_places: Sequence[int]
-    started: Mapping[Key, Mapping[float, str]] = field(default_factory=dict)
 
     def block(self, row: int) -> Key:
         return tuple(self.keys[row][place] for place in self.block_places)
 
 
-def noise_of(
+def noise_by_metric(
     frame: pd.DataFrame,
     axes: Sequence[str],
     block: Sequence[str],
-    metric: Metric | None = None,
     rounds: pd.DataFrame | None = None,
-) -> Noise:
-    """Return the noise of measurements in a metric (default: elapsed time).
+) -> Callable[[str], Noise]:
+    """Return a function from the name of a metric to the noise of measurements in it.
 
     `axes` identify cells; cells that agree on `block` run next to each other. `rounds` saves
     by_round(frame, axes, MEAN) if the caller has it. Counts have no noise: most of them are exact.
     """
-    if metric and metric.exact:
-        return NO_NOISE
-    axes, name = list(axes), (metric or metric_of(DEFAULT)).name
+    axes = list(axes)
     rounds = by_round(frame, axes, MEAN) if rounds is None else rounds
     both = pd.concat([rounds.assign(cell=""), duplicates_by_round(frame, axes)])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        both = both.assign(log=np.log(both[name].astype(float)) if name in both else math.nan)
-    both = both.assign(log=both["log"].where(np.isfinite(both["log"])))
-    logs = both.set_index([*axes, "cell", "host", "round"])["log"].unstack("round")
-    keys = [tuple(map(str, row)) for row in logs.index.to_frame()[axes].to_numpy()]
     places = [axes.index(axis) for axis in block if axis in axes]
-    hosts, paths = (list(logs.index.get_level_values(level)) for level in ("host", "cell"))
-    is_duplicate = [bool(path) for path in paths]
+    are_in_turns = _turns_of(rounds, axes)
+
+    @cache
+    def noise(name: str) -> Noise:
+        if metric_of(name).exact:
+            return NO_NOISE
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = np.log(both[name].astype(float)) if name in both else math.nan
+        named = both.assign(log=log)
+        named = named.assign(log=named["log"].where(np.isfinite(named["log"])))
+        logs = named.set_index([*axes, "cell", "host", "round"])["log"].unstack("round")
+        keys = [tuple(map(str, row)) for row in logs.index.to_frame()[axes].to_numpy()]
+        hosts, paths = (list(logs.index.get_level_values(level)) for level in ("host", "cell"))
+        table = LogTable(keys, hosts, [bool(path) for path in paths], logs.to_numpy(float), places)
+        return replace(estimate_noise(table), are_in_turns=are_in_turns)
+
+    return noise
+
+
+def _turns_of(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[Pair], bool]:
     started: dict[Key, dict[float, str]] = {}
     for *key, number, at in zip(*(rounds[c] for c in [*axes, "round", "started_at"]), strict=True):
         started.setdefault(tuple(map(str, key)), {})[number] = at
-    table = LogTable(keys, hosts, is_duplicate, logs.to_numpy(float), places, started)
-    return estimate_noise(table)
+
+    @cache
+    def are_in_turns(pair: Pair) -> bool:
+        starts = [started[key] for key in pair if key in started]
+        numbers = set.intersection(*map(set, starts)) if len(starts) == 2 else set()
+        events = sorted((times[number], number) for times in starts for number in numbers)
+        together = sum(first == second for (_, first), (_, second) in pairwise(events))
+        return len(numbers) < 2 or 2 * together >= len(numbers)
+
+    return are_in_turns
 
 
 def estimate_noise(table: LogTable) -> Noise:
@@ -201,8 +209,7 @@ def estimate_noise(table: LogTable) -> Noise:
         key, logs = table.keys[row], table.logs[row][np.isfinite(table.logs[row])]
         n = len(logs)
         drifting = Variance(float(logs.var(ddof=1)), n - 1) if n > 1 else UNKNOWN
-        started = table.started.get(key, {})
-        cells[key] = CellNoise(table.block(row), variances[row], drifting, started)
+        cells[key] = CellNoise(table.block(row), variances[row], drifting)
     return Noise(cells, _duplicates(table, variances), _averages(table, variances, rows))
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.measurements import group_rows, in_order
-from vcsbench.metrics import COUNT, Metric, metric_in, metric_of
+from vcsbench.metrics import COUNT, Metric, metric_in
 from vcsbench.statistics import aggregation as rows
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
@@ -34,7 +34,7 @@ from vcsbench.statistics.estimates import (
     ratio_interval,
     without_time_flags,
 )
-from vcsbench.statistics.noise import NO_NOISE, noise_of
+from vcsbench.statistics.noise import NO_NOISE, Noise, noise_by_metric
 
 if TYPE_CHECKING:
     from vcsbench.config.study import ComparisonDefinition, TableDefinition
@@ -46,7 +46,7 @@ class Aggregation:
     """Rows of tables and their aggregates, each computed once.
 
     `order` maps the keys of cells (axes and others) to their values in order. `rounds` and `cells` are
-    functions of a statistic, `noise` is one of the name of a metric.
+    functions of a statistic.
     """
 
     def __init__(
@@ -56,13 +56,10 @@ class Aggregation:
         self.is_measured = rows.is_measured(frame)
         self.rounds = cache(lambda statistic: rows.by_round(frame, keys, statistic))
         self.cells = cache(lambda statistic: rows.by_cell(self.rounds(statistic), keys, statistic))
-        self.noise = cache(
-            lambda name: (
-                noise_of(frame, keys, block, metric_of(name), self.rounds(MEAN))
-                if self.is_measured
-                else NO_NOISE
-            )
-        )
+        self._noises = cache(lambda: noise_by_metric(frame, keys, block, self.rounds(MEAN)))
+
+    def noise(self, metric: str) -> Noise:
+        return self._noises()(metric) if self.is_measured else NO_NOISE
 
     def selected(self, definition: TableDefinition) -> Aggregation:
         frame = self.frame
