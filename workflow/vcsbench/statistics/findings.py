@@ -30,17 +30,7 @@ from vcsbench.statistics.aggregation import (
     rows_where,
 )
 from vcsbench.statistics.baseline_comparison import HOSTS
-from vcsbench.statistics.contract import (
-    DIFFERS,
-    INCONCLUSIVE,
-    MEDIAN,
-    NOT_MEASURED,
-    REPRODUCED,
-    STATISTIC,
-    Limits,
-    Reason,
-    matches_cell,
-)
+from vcsbench.statistics.contract import Limits, Reason
 from vcsbench.statistics.estimates import (
     CONFIDENCE,
     NO_ESTIMATE,
@@ -63,7 +53,7 @@ from vcsbench.statistics.tables import estimate_of
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
-REDUCTIONS = {MEDIAN: "median", "min": "least", "max": "greatest"}
+REDUCTIONS = {contract.MEDIAN: "median", "min": "least", "max": "greatest"}
 NO_ROWS = pd.DataFrame(columns=["not_counted"])
 HOLDS = "holds"
 # A value that needs more rounds than this lies on its bound.
@@ -102,7 +92,7 @@ class Evaluation:
     """A measured value, the verdict on it and its reasons; `over` is the reduction: `least of 12 cells`."""
 
     estimate: Estimate = NO_ESTIMATE
-    verdict: str = NOT_MEASURED
+    verdict: str = contract.NOT_MEASURED
     reasons: Sequence[Reason] = ()
     over: str = ""
 
@@ -163,7 +153,7 @@ def evaluate_expectations(
     context: EvaluationContext,
 ) -> pd.DataFrame:
     rows = evaluate_findings(expectations, axes, None, measured, context)
-    return _with_passes(expectations, rows.replace({"verdict": {REPRODUCED: HOLDS}}))
+    return _with_passes(expectations, rows.replace({"verdict": {contract.REPRODUCED: HOLDS}}))
 
 
 def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition]) -> pd.DataFrame:
@@ -172,7 +162,10 @@ def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition
 
 
 def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) -> pd.DataFrame:
-    allowing = {INCONCLUSIVE: "allow_inconclusive", NOT_MEASURED: "allow_not_measured"}
+    allowing = {
+        contract.INCONCLUSIVE: "allow_inconclusive",
+        contract.NOT_MEASURED: "allow_not_measured",
+    }
     pairs = zip(expectations, rows["verdict"], strict=True)
     passes = [verdict == HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs]
     columns = contract.OF_EXPECTATIONS
@@ -194,7 +187,7 @@ class FindingCheck:
 
     def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:
         self.finding, self.axes, self.where = finding, axes, {**finding["where"]}
-        self.statistic = str(self.where.pop(STATISTIC, MEAN))
+        self.statistic = str(self.where.pop(contract.STATISTIC, MEAN))
         self.compare: dict[str, Any] = {**finding.get("compare", {})}
         self.metric = name_in(finding)
         sides = ("baseline", "candidate")
@@ -235,9 +228,9 @@ class FindingCheck:
         over = self._over(group_rows(rows, self.keys).ngroups)
         others = [*self._partial(rounds, rows, context.grid), *small]
         if refused:
-            return Evaluation(value, INCONCLUSIVE, [*refused, *others], over)
+            return Evaluation(value, contract.INCONCLUSIVE, [*refused, *others], over)
         verdict, reasons = self._verdict(value, noise.has_duplicates, context.limits)
-        if verdict == DIFFERS:
+        if verdict == contract.DIFFERS:
             levels = [self.estimate(part).value for _, part in group_rows(rows, self.keys)]
             # A condition that all cells share does not explain a level that only some of them lack.
             is_mixed = not self.sides and any(contract.is_expected(self.finding, v) for v in levels)
@@ -254,7 +247,7 @@ class FindingCheck:
         and cells are averaged over their rounds first, and the least or greatest of them is taken then.
         """
         over, parts = self.finding["expect"]["over"], group_rows(rows, self.keys)
-        if over != MEDIAN and parts.ngroups > 1:
+        if over != contract.MEDIAN and parts.ngroups > 1:
             estimates = [self._with_error(part, noise) for _, part in parts]
             return _reduce([e for e in estimates if e.n], over, bool(self.sides))
         value = self.estimate(rows)
@@ -266,7 +259,7 @@ class FindingCheck:
         self, value: Estimate, has_duplicates: bool, limits: Limits
     ) -> tuple[str, list[Reason]]:
         verdict, reasons = verdict_of(self.finding, value, limits)
-        if has_duplicates or verdict == INCONCLUSIVE:
+        if has_duplicates or verdict == contract.INCONCLUSIVE:
             return verdict, reasons
         return verdict, [*reasons, Reason("no-duplicates")]
 
@@ -288,7 +281,7 @@ class FindingCheck:
         if len(reduced) == 1:
             return Estimate(float(reduced.iloc[0]), math.nan, math.nan, 1)
         # The median of `count` values has the error of an average of fewer.
-        averaged = max(min(count, 2.0), 2 / math.pi * count) if over == MEDIAN else 1.0
+        averaged = max(min(count, 2.0), 2 / math.pi * count) if over == contract.MEDIAN else 1.0
         if self.compare:
             return ratio_interval(np.log(reduced), averaged)
         return replace(mean_interval(reduced), pairs=averaged)
@@ -334,7 +327,7 @@ class FindingCheck:
                 return Reason("not-counted", {"reason": reason})
         for side in [{self.compare["axis"]: side} for side in self.sides] or [{}]:
             where = {**self.where, **side}
-            cells = [cell for cell in grid if matches_cell(cell, where)]
+            cells = [cell for cell in grid if contract.matches_cell(cell, where)]
             if not cells:
                 named = [f"{a} {' or '.join(contract.axis_values(v))}" for a, v in where.items()]
                 return Reason("not-in-grid", {"cells": ", ".join(named) or "any"})
@@ -395,7 +388,9 @@ class FindingCheck:
         text = f"{words.significant(theirs.value)}{unit}"
         reasons = [Reason("all-published", {"published": count, "value": text})]
         side = contract.side_of(self.finding, same.value)
-        if ours.verdict == DIFFERS and side == contract.side_of(self.finding, ours.estimate.value):
+        if ours.verdict == contract.DIFFERS and side == contract.side_of(
+            self.finding, ours.estimate.value
+        ):
             values = {"measured": both, "published": count, "value": same.value}
             reasons.append(Reason("fewer-cells", values))
         return same, reasons
@@ -422,23 +417,23 @@ class FindingCheck:
         ]
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
-            return Evaluation(verdict=INCONCLUSIVE, reasons=excluded)
+            return Evaluation(verdict=contract.INCONCLUSIVE, reasons=excluded)
         ratios = [estimate_of(row) for row in compared.to_dict("records")]
         value = _reduce(ratios, self.finding["expect"]["over"])
         has_duplicates = bool(compared["twin_sd"].notna().all())
         verdict, reasons = self._verdict(value, has_duplicates, context.limits)
-        verdict = INCONCLUSIVE if excluded and verdict == REPRODUCED else verdict
+        verdict = contract.INCONCLUSIVE if excluded and verdict == contract.REPRODUCED else verdict
         return Evaluation(value, verdict, [*reasons, *excluded], self._over(len(compared)))
 
 
 def _of_several_hosts(hosts: Iterable[str]) -> Evaluation:
     reason = Reason("hosts-differ", {"hosts": ", ".join(sorted(hosts))})
-    return Evaluation(verdict=INCONCLUSIVE, reasons=[reason])
+    return Evaluation(verdict=contract.INCONCLUSIVE, reasons=[reason])
 
 
 def _reduce(estimates: Sequence[Estimate], over: str, are_ratios: bool = True) -> Estimate:
     """Intervals of the least or greatest hold together (Bonferroni)."""
-    level = CONFIDENCE if over == MEDIAN else 1 - (1 - CONFIDENCE) / len(estimates)
+    level = CONFIDENCE if over == contract.MEDIAN else 1 - (1 - CONFIDENCE) / len(estimates)
     wide = [
         ratio(math.log(e.value), e.error, e.degrees, e.n, level=level)
         if are_ratios
@@ -456,20 +451,22 @@ def verdict_of(
     finding: FindingDefinition, measured: Estimate, limits: Limits
 ) -> tuple[str, list[Reason]]:
     if not measured.n:
-        return NOT_MEASURED, []
+        return contract.NOT_MEASURED, []
     if measured.n < limits.min_rounds:
         values = {"n": measured.n, "needed": limits.min_rounds}
-        return INCONCLUSIVE, [Reason("low-n", values)]
+        return contract.INCONCLUSIVE, [Reason("low-n", values)]
     if contract.is_expected(finding, measured.low) and contract.is_expected(finding, measured.high):
-        return REPRODUCED, []
+        return contract.REPRODUCED, []
     low, high = contract.expected_bounds(finding)
     if measured.high < low or measured.low > high:
         is_reversed = measured.high < 1 < low or high < 1 < measured.low
-        return DIFFERS, [Reason("reversed")] if "compare" in finding and is_reversed else []
+        return contract.DIFFERS, [
+            Reason("reversed")
+        ] if "compare" in finding and is_reversed else []
     if not measured.error > 0:
-        return INCONCLUSIVE, [Reason("crosses-bound")]
+        return contract.INCONCLUSIVE, [Reason("crosses-bound")]
     if "to" in finding.get("compare", {}):
-        return INCONCLUSIVE, [Reason("saved-rounds")]
+        return contract.INCONCLUSIVE, [Reason("saved-rounds")]
     # Intervals of ratios are symmetric as logarithms.
     on: Callable[[float], float] = math.log if "compare" in finding else float
     bounds = [on(bound) for bound in (low, high) if math.isfinite(bound) and bound > 0]
@@ -477,5 +474,5 @@ def verdict_of(
     half = (on(measured.high) - on(measured.low)) / 2
     needed = math.ceil(measured.n * (half / room) ** 2) if room else math.inf
     if needed > MAX_ROUNDS:
-        return INCONCLUSIVE, [Reason("on-bound")]
-    return INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]
+        return contract.INCONCLUSIVE, [Reason("on-bound")]
+    return contract.INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]

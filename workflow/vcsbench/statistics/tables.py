@@ -17,14 +17,7 @@ from vcsbench.metrics import COUNT, Metric, metric_in
 from vcsbench.statistics import aggregation as rows
 from vcsbench.statistics import contract
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
-from vcsbench.statistics.contract import (
-    DEFAULT_LIMITS,
-    MEDIAN,
-    SIDES,
-    STATISTIC,
-    STATISTICS,
-    Limits,
-)
+from vcsbench.statistics.contract import DEFAULT_LIMITS, MEDIAN, SIDES, STATISTIC, Limits
 from vcsbench.statistics.estimates import (
     NO_ESTIMATE,
     Estimate,
@@ -131,7 +124,7 @@ def _table(
     else:
         cells = _with_metric(aggregation.cells(definition.get("reduce", MEDIAN)), metric)
         table = in_order(_levels(cells, keys, metric, limits), order, keys)
-    empty = [] if aggregation.is_measured else [*STATISTICS]
+    empty = [] if aggregation.is_measured else [*contract.STATISTICS]
     empty += contract.CALL if "call" not in table else []
     table = table.assign(**dict.fromkeys(empty, ""))
     return finish_table(without_time_flags(table, metric), name, keys)
@@ -148,7 +141,7 @@ def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.Data
 def rows_frame(
     records: Sequence[Mapping[str, object]], keys: Sequence[str], others: Sequence[str] = ()
 ) -> pd.DataFrame:
-    columns = [*keys, *SIDES, "value", *STATISTICS, *contract.ERROR, *others]
+    columns = [*keys, *SIDES, "value", *contract.STATISTICS, *contract.ERROR, *others]
     return pd.DataFrame(records, columns=columns)
 
 
