@@ -7,12 +7,13 @@ import pytest
 
 from unit.test_advice import card, row
 from vcsbench.advice.cards import ADVICE, Advice, CardQuestion
+from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.plan.result_state import OUTDATED
+from vcsbench.report.results import Results
 from vcsbench.report.terminal import (
     COLUMNS,
     HEADER,
-    StudySummary,
     command_of,
     lines,
     read_summaries,
@@ -24,9 +25,17 @@ OUTLOOK = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 10), (720, 2), (360
 ACCOUNT = {"tables": {"t": COUNTS}, "outlook": OUTLOOK, "minutes": 14, "studies": 1, "taken_s": 840}
 
 
+def study(name):
+    return Study(name, title="", source="", axes={}, tables={})
+
+
+def findings(*verdicts):
+    return [{"verdict": verdict, "why": ""} for verdict in verdicts]
+
+
 def summary(*cards, **changes):
     made = {"advice": Advice(cards), "account": ACCOUNT}
-    return StudySummary("fsfs", **{**made, **changes})
+    return Results(study("fsfs"), {}, **{**made, **changes})
 
 
 def packing():
@@ -37,7 +46,7 @@ def packing():
 
 def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command():
     found = lines(
-        [summary(packing(), verdicts=["reproduced", "differs", "differs", "not measured"])]
+        [summary(packing(), findings=findings("reproduced", "differs", "differs", "not measured"))]
     )
     found = found[len(HEADER) :]
     text = "cold log 2.4x to 6.9x faster (of 2 cases 2 faster, 0"
@@ -95,7 +104,9 @@ def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
     ]
     config = {"repositories": {"ruby": {"scale": 0.12}, "kde": {"scale": 0.1}}}
     grid = [{"repo": "ruby", "skip": ""}]
-    found = " ".join(lines([summary(account=account, config=config, grid=grid)])[1:])
+    found = " ".join(
+        lines([summary(account=account, provenance={"config": config}, grid=grid)])[1:]
+    )
     larger = "echo 'repositories: {ruby: {scale: 0.48}}' >larger.yaml && make report STUDY=fsfs"
     command = f"{larger} ARGS='--configfile larger.yaml'"
     assert " ".join(found.split()).startswith(f"Next {command}: runs 4 times as long")
@@ -104,12 +115,16 @@ def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
     build = card(*flagged, question=CardQuestion("format", "Build?", aggregate=True))
     answered = {**account, "tables": {"t": {"equal": 1}}}
     for cards, effect in (([build], "show smaller differences"), ([packing()], "")):
-        of = summary(*cards, account=answered, config=config, grid=grid)
+        of = summary(*cards, account=answered, provenance={"config": config}, grid=grid)
         text = " ".join(" ".join(lines([of])).split())
         assert (command in text) == bool(effect) and effect in text
     # More rounds come first where they decide.
     account |= {"tables": {"t": COUNTS}, "outlook": OUTLOOK}
-    found = " ".join(" ".join(lines([summary(account=account, config=config, grid=grid)])).split())
+    found = " ".join(
+        " ".join(
+            lines([summary(account=account, provenance={"config": config}, grid=grid)])
+        ).split()
+    )
     assert found.index("MINUTES=") < found.index(command)
 
 
@@ -163,10 +178,10 @@ def test_command_of_a_run_continues_it(program, typed, expected):
 
 def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path):
     (tmp_path / "advice").mkdir()
-    for study in ("one", "of-an-earlier-run"):
-        (tmp_path / "advice" / f"{study}.json").write_bytes(ADVICE.dump_json(Advice([packing()])))
-    (found,) = read_summaries(tmp_path, ["one", "without-results"])
-    assert found.study == "one" and lines([found])[len(HEADER)].startswith("Format?")
+    for name in ("one", "of-an-earlier-run"):
+        (tmp_path / "advice" / f"{name}.json").write_bytes(ADVICE.dump_json(Advice([packing()])))
+    (found,) = read_summaries(tmp_path, map(study, ["one", "without-results"]))
+    assert found.study.name == "one" and lines([found])[len(HEADER)].startswith("Format?")
 
 
 def test_read_summaries_with_advice_of_another_version_names_the_file(tmp_path):
@@ -174,4 +189,4 @@ def test_read_summaries_with_advice_of_another_version_names_the_file(tmp_path):
     path.parent.mkdir()
     path.write_text('{"cards": [{"answer": "yes"}]}')
     with pytest.raises(UserError, match=str(path)):
-        read_summaries(tmp_path, ["own-repository"])
+        read_summaries(tmp_path, [study("own-repository")])

@@ -21,6 +21,7 @@ from vcsbench.external import is_url
 from vcsbench.records import Recipe
 
 if TYPE_CHECKING:
+    from vcsbench.config.study import Study
     from vcsbench.plan.plan import Plan
     from vcsbench.run.project import Project
 
@@ -317,12 +318,12 @@ def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[
     return {**config, **keys}, files
 
 
-def _studies_of_run(options: argparse.Namespace, keys: Keys) -> list[str]:
+def _studies_of_run(options: argparse.Namespace, keys: Keys) -> list[Study]:
     from vcsbench.config.configuration import load_config
 
     try:
         config, files = _configuration(options, {**keys, **_snakemake_keys(options.config)})
-        return [*load_config(config, ROOT, files).studies]
+        return [*load_config(config, ROOT, files).studies.values()]
     except UserError:
         return []
 
@@ -346,8 +347,8 @@ def _snakemake_keys(pairs: Sequence[str]) -> Keys:
     return keys
 
 
-def _print_report(status: int, began: float, studies: Sequence[str]) -> None:
-    reports = [Path("reports", f"{study}.html") for study in studies]
+def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
+    reports = [Path("reports", f"{study.name}.html") for study in studies]
     reports = [report for report in reports if report.exists()]
     if not reports:
         return

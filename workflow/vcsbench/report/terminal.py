@@ -6,14 +6,14 @@ import math
 import shlex
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import dropwhile
 from pathlib import Path
 
 from vcsbench import words
-from vcsbench.advice.cards import Advice
 from vcsbench.advice.decision import NOT_MEASURED, Row
+from vcsbench.config.study import Study
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.plan.result_state import NOTHING, OUTDATED
@@ -41,19 +41,6 @@ _VERDICTS = {
     contract.INCONCLUSIVE: "inconclusive",
     contract.TOO_SMALL: contract.TOO_SMALL,
 }
-
-
-@dataclass(frozen=True)
-class StudySummary:
-    """The results of a study that the terminal shows."""
-
-    study: str
-    advice: Advice = field(default_factory=Advice)
-    account: Row = field(default_factory=dict)
-    verdicts: Sequence[str] = ()
-    grid: Sequence[Row] = ()
-    failures: Sequence[Row] = ()
-    config: Row = field(default_factory=dict)
 
 
 def count_results(account: Row) -> Counter[str]:
@@ -109,16 +96,17 @@ def next_step(account: Row, given: Mapping[str, str]) -> tuple[str, str] | None:
     return command, effect
 
 
-def larger_step(study: StudySummary, given: Mapping[str, str]) -> tuple[str, str] | None:
+def larger_step(study: Results, given: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the command that measures at a larger scale, and its effect.
 
     None if it would show nothing more, or if no repository of the grid has a smaller scale.
     """
     counts, values = count_results(study.account), {v for row in study.grid for v in row.values()}
+    config = study.provenance.get("config") or {}
     scales = ", ".join(
         f"{name}: {{scale: {min(1, contract.LARGER * of['scale']):.3g}}}"
-        for name, of in (study.config.get("repositories") or {}).items()
-        if name in values and of.get("scale", 1) < 1 and not study.config.get("repository")
+        for name, of in (config.get("repositories") or {}).items()
+        if name in values and of.get("scale", 1) < 1 and not config.get("repository")
     )
     builds = [card for card in study.advice.cards if card.question.aggregate]
     flags = [pair.flags for card in builds for case in card.cases for pair in case.pairs]
@@ -144,13 +132,9 @@ def next_steps(
     if measured == "0":
         return
     account = {**results.account, "studies": 1}
-    config = results.provenance.get("config") or {}
     if step := next_step(account, given):
         yield "More rounds", f"{step[1]}:", step[0]
-    summary = StudySummary(
-        results.study.name, results.advice, account, grid=results.grid, config=config
-    )
-    if step := larger_step(summary, given):
+    if step := larger_step(replace(results, account=account), given):
         yield "Longer runs", f"{step[1].capitalize()}:", step[0]
     if own_command:
         yield "Your own repository", "Measure it (it is only read):", own_command
@@ -188,13 +172,13 @@ def uncertain_sentences(
     return sentences
 
 
-def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = None) -> list[str]:
+def lines(studies: Sequence[Results], given: Mapping[str, str] | None = None) -> list[str]:
     printed, given = [], given or {}
     for study in studies:
         # The command of the page: of this study alone.
         study = replace(study, account={**study.account, "studies": 1})
-        given = {**dict.fromkeys(FLAGS.values(), ""), **given, "STUDY": study.study}
-        printed += [study.study] if len(studies) > 1 else []
+        given = {**dict.fromkeys(FLAGS.values(), ""), **given, "STUDY": study.study.name}
+        printed += [study.study.name] if len(studies) > 1 else []
         has_cases = any(not card.question.aggregate for card in study.advice.cards)
         printed += HEADER if has_cases else ()
         rows = list(_rows(study, given))
@@ -209,7 +193,7 @@ def lines(studies: Sequence[StudySummary], given: Mapping[str, str] | None = Non
     return printed
 
 
-def _rows(study: StudySummary, given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _rows(study: Results, given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     missing = []
     for card in study.advice.cards:
         short, answer = card.question.short, card.answer
@@ -243,14 +227,14 @@ def _rows(study: StudySummary, given: Mapping[str, str]) -> Iterator[tuple[str, 
         yield "Next", "", "measure a larger repository: some runs are mostly start-up"
 
 
-def _counts(study: StudySummary) -> Iterator[str]:
+def _counts(study: Results) -> Iterator[str]:
     results = count_results(study.account)
     yield results_text(results) if results.total() else "no comparison was measured"
-    counts = Counter(study.verdicts)
+    counts = Counter(map(contract.verdict_for_reader, study.findings))
     if verdicts := [f"{counts[v]} {text}" for v, text in _VERDICTS.items() if counts[v]]:
-        if rest := len(study.verdicts) - sum(counts[v] for v in _VERDICTS):
+        if rest := len(study.findings) - sum(counts[v] for v in _VERDICTS):
             verdicts.append(f"{rest} not measured")
-        yield f"{len(study.verdicts)} findings: {', '.join(verdicts)}"
+        yield f"{len(study.findings)} findings: {', '.join(verdicts)}"
 
 
 def variables_of(command: str, study: str = "") -> dict[str, str]:
@@ -294,21 +278,22 @@ def command_with(given: Mapping[str, str], arguments: str, target: str = "report
     return command_of({**given, "ARGS": f"{given.get('ARGS', '')} {arguments}".strip()}, target)
 
 
-def read_summaries(results: Path, studies: Sequence[str]) -> list[StudySummary]:
-    """Return a summary of each study with advice below the folder `results`.
+def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
+    """Return the results that the terminal shows, of each study with advice below the folder `results`.
 
     Raise UserError if another version of vcsbench wrote the advice.
     """
     summaries = []
-    for path in (results / "advice" / f"{study}.json" for study in studies):
-        if (advice := read_advice(path)) is None:
+    for study in studies:
+        name = study.name
+        if (advice := read_advice(folder / "advice" / f"{name}.json")) is None:
             continue
         findings, grid, failures = (
-            read_records(results / name / f"{path.stem}.csv")
-            for name in ("findings", "grid", "failures")
+            read_records(folder / kind / f"{name}.csv") for kind in ("findings", "grid", "failures")
         )
-        account = read_json(results / "budget" / path.name)
-        config = read_json(results / "provenance" / path.name).get("config") or {}
-        verdicts = [contract.verdict_for_reader(row) for row in findings]
-        summaries.append(StudySummary(path.stem, advice, account, verdicts, grid, failures, config))
+        account, provenance = (
+            read_json(folder / kind / f"{name}.json") for kind in ("budget", "provenance")
+        )
+        summary = Results(study, {}, grid, failures=failures, findings=findings, advice=advice)
+        summaries.append(replace(summary, account=account, provenance=provenance))
     return summaries
