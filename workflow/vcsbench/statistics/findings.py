@@ -48,7 +48,6 @@ from vcsbench.statistics.possible_reasons import (
     larger_scale,
     possible_reasons,
 )
-from vcsbench.statistics.tables import estimate_of
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -418,7 +417,8 @@ class FindingCheck:
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
             return Evaluation(verdict=contract.INCONCLUSIVE, reasons=excluded)
-        ratios = [estimate_of(row) for row in compared.to_dict("records")]
+        columns = compared[["ratio", "low", "high", "n", "error", "degrees"]]
+        ratios = [Estimate(*row) for row in columns.itertuples(index=False)]
         value = _reduce(ratios, self.finding["expect"]["over"])
         has_duplicates = bool(compared["twin_sd"].notna().all())
         verdict, reasons = self._verdict(value, has_duplicates, context.limits)

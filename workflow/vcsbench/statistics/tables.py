@@ -253,11 +253,6 @@ def ratio_columns(estimate: Estimate) -> dict[str, float]:
     return {"ratio": estimate.value} | {name: getattr(estimate, name) for name in names}
 
 
-def estimate_of(row: Row) -> Estimate:
-    low, high, n, error, degrees = (row[n] for n in ("low", "high", "n", "error", "degrees"))
-    return Estimate(row["ratio"], low, high, int(n), error, degrees)
-
-
 def _withheld(sides: Sequence[Row], metric: Metric) -> tuple[list[str], str]:
     flag = "hosts-differ"
     if len({host for side in sides for host in side["hosts"].split()}) > 1:
