@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from browser.driver import browse, drive, needs_chromium, visit
-from unit.report_files import CONFIG, default_grid, make_files, results_of, write_page
+from unit.report_files import CONFIG, results_of, write_page
 from unit.study_grid import study_grid
 from vcsbench.config.validation import read_yaml
 
@@ -33,11 +33,10 @@ setInterval(() => {
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def page(whole_study, tmp_path_factory):
     """The report of a completely measured study with duplicates."""
     load = {"seconds": 22.0, "pack_seconds": 0.4, "revisions": 5500, "path": "/dev/shm/x"}
-    made = make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1)
-    return write_page(made, loads={"ruby": load})
+    return write_page(whole_study, tmp_path_factory.mktemp("page"), loads={"ruby": load})
 
 
 @pytest.fixture(scope="module")
@@ -331,11 +330,10 @@ def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
     assert without is None
 
 
-def test_page_with_one_answer_over_all_cells_has_no_picks(tmp_path):
-    made = make_files(tmp_path / "study", skip=default_grid, twins=1)
-    advice = results_of(made).advice
+def test_page_with_one_answer_over_all_cells_has_no_picks(whole_study, tmp_path):
+    advice = results_of(whole_study).advice
     cards = [replace(c, question=replace(c.question, aggregate=True)) for c in advice.cards]
-    page = write_page(made, advice=replace(advice, cards=cards))
+    page = write_page(whole_study, tmp_path, advice=replace(advice, cards=cards))
     steps = """
     const cells = grids.filter((g) => g.measured && g.section.id === "table-elapsed")
       .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell));

@@ -18,7 +18,7 @@ from vcsbench.statistics import findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import DEFAULT_LIMITS
 from vcsbench.statistics.possible_reasons import Conditions
-from vcsbench.statistics.tables import make_table
+from vcsbench.statistics.tables import make_tables
 
 DEFINITIONS = CONFIG / "published" / "findings.yaml"
 SLOW_AND_FAST = [("slow", "cold"), ("slow", "hot-os"), ("fast", "hot-svn")]
@@ -87,14 +87,13 @@ def _values(study: Study, frame: Any) -> dict[str, list[str]]:
 
 
 def _write_tables(study: Study, frame: Any, folder: Path) -> list[Any]:
-    compared = []
+    """Write all tables of measurements and return those that compare, with their definitions."""
     folder.mkdir(parents=True, exist_ok=True)
-    order = _values(study, frame)
-    for name, definition in study.tables.items():
-        write_frame(make_table(frame, name, definition, order, study.block), folder / f"{name}.csv")
-        if definition.get("compare"):
-            compared.append((definition, read_records(folder / f"{name}.csv")))
-    return compared
+    tables = make_tables(frame, study.tables, _values(study, frame), study.block)
+    for name, table in tables.items():
+        write_frame(table, folder / f"{name}.csv")
+    compared = ((name, of) for name, of in study.tables.items() if of.get("compare"))
+    return [(definition, read_records(folder / f"{name}.csv")) for name, definition in compared]
 
 
 def order_of(study: Study, axes: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -107,9 +106,8 @@ def results_of(made: SyntheticStudy) -> Results:
     return read_results(study, made.results, DEFINITIONS, order_of(study, made.axes))
 
 
-def write_page(made: SyntheticStudy, **changes: Any) -> Path:
-    """Write the page of a study to `reports` next to its results. `changes` replace fields of Results."""
-    path = made.results.parent / "reports" / f"{made.name}.html"
-    path.parent.mkdir(exist_ok=True)
+def write_page(made: SyntheticStudy, folder: Path, **changes: Any) -> Path:
+    """Write the page of a study into a folder. `changes` replace fields of Results."""
+    path = folder / f"{made.name}.html"
     path.write_text(build_page(replace(results_of(made), **changes)), encoding="utf-8")
     return path

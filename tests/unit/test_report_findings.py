@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from unit.report_files import default_grid, make_files, results_of
+from unit.report_files import results_of
 from vcsbench.config.validation import read_yaml
 from vcsbench.report.finding_steps import NO_REASON, share_commands
 from vcsbench.report.findings_section import (
@@ -22,9 +22,8 @@ from vcsbench.report.table_sections import table_sections
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """Return results in which f7 takes half of f6, packed 0.8, svn 0.8 of http."""
-    return results_of(make_files(tmp_path_factory.mktemp("page"), skip=default_grid, twins=1))
+def results(whole_study):
+    return results_of(whole_study)
 
 
 NAME = "hot-log-packing-penalty"

@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from unit.report_files import default_grid, make_files, results_of
+from unit.report_files import make_files, results_of
 from vcsbench.report.grids import (
     Layout,
     Point,
@@ -125,8 +125,8 @@ def test_expected_rows_pair_cells_with_skips_failures_and_flags():
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return results_of(make_files(tmp_path_factory.mktemp("study"), skip=default_grid, twins=1))
+def results(whole_study):
+    return results_of(whole_study)
 
 
 @pytest.fixture(scope="module")
