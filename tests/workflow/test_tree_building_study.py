@@ -5,7 +5,6 @@ import os
 import random
 
 import pytest
-import yaml
 
 from project import ROOT, invalid_flags, needs
 from vcsbench.machine import can_drop_caches
@@ -95,25 +94,6 @@ def assert_tables_and_page(project):
     index = (project.path / "reports/index.html").read_text()
     assert f"{STUDY}.html#finding-rename-vs-naive" in index
     assert "make report STUDY=working-copy-2012" in index
-
-
-@needs("strace")
-def test_strategy_added_as_documented_is_measured(project, tree):
-    file = project.path / f"config/studies/{STUDY}.yaml"
-    study = yaml.safe_load(file.read_text())
-    commands = study["commands"]
-    commands["links"] = {**commands["cp"], "argv": "cp -al {source} {target}"}
-    file.write_text(yaml.safe_dump(study, sort_keys=False))
-    part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os"}
-    configure(
-        project,
-        {**part, "strategy": ["links", "naive"]},
-        repositories={"mine": {"source": "directory", "path": str(tree)}},
-    )
-    project.succeed("measured")
-    runs = project.rows(f"measurements/{STUDY}.csv")
-    assert {run["strategy"] for run in runs} == {"links", "naive"}
-    assert len({run["work"] for run in runs}) == 1
 
 
 def test_strategy_building_another_tree_fails_its_cell(project, tree):
