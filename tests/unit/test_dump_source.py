@@ -18,7 +18,13 @@ from project import ODD_FILES, needs
 from unit.study_grid import study_environment
 from vcsbench import sources
 from vcsbench.errors import UserError, printable
-from vcsbench.files import IMPOSSIBLE_PATHS, MAX_DEPTH, why_not_on_disk
+from vcsbench.files import (
+    IMPOSSIBLE_PATHS,
+    MAX_DEPTH,
+    RESERVED_PATHS,
+    OddPaths,
+    why_not_on_disk,
+)
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
@@ -111,7 +117,7 @@ def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_pat
     assert (estimate.revisions, estimate.repository_bytes) == (2, path.stat().st_size // 4)
 
 
-METHODS = ("identity", "check_history", "describe", "long_names", "coming", "head", "stored")
+METHODS = ("identity", "check_history", "describe", "odd_paths", "coming", "head", "stored")
 
 
 @pytest.mark.parametrize("odd", ["pipe", "socket", "device", "folder", "missing"])
@@ -155,7 +161,7 @@ def test_dump_write_corrupt_compressed_file_is_refused(dumps, tmp_path, how):
         assert refused(tmp_path / "corrupt").startswith(f"{tmp_path}/corrupt: ")
         source = dump_source(tmp_path / "corrupt")
         assert source.estimate().revisions >= 1
-        assert source.long_names() == 0
+        assert source.odd_paths() == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +251,7 @@ def test_dump_tree_that_is_gone_is_refused_before_loading_if_known(
 LONG = b"x" * 256
 EXPORT = {"command": "export", "ra": "file", "packing": "nopack", "cache": "hot-os"}
 REASON = f"{IMPOSSIBLE_PATHS}, so its tree cannot be written"
+NO_CHECKOUT = f"{RESERVED_PATHS}, so its tree cannot be checked out"
 LINK = {b"svn:special": b"*"}
 AS_LINK = lengths(block(LINK), b"link a") + b"\n" + block(LINK) + b"link a\n\n"
 AS_FILE = lengths(block({})) + b"\n" + block({}) + b"\n\n"
@@ -356,24 +363,67 @@ def test_dump_link_with_an_impossible_target_is_counted(tmp_path, target, is_imp
 
 
 @pytest.mark.parametrize(
-    ("subjects", "argv", "is_refused"),
+    ("subjects", "argv", "writes", "checks_out"),
     [
-        (("repository", "target"), "svn export {url}/{tree} {target}", True),
-        (("repository", "targets"), "svn checkout {url}/{tree} {target}", True),
-        (("repository", "target"), "svnadmin hotcopy {repository} {target}", False),
-        (("repository", "working_copy"), "svn update {working_copy}", True),
-        (("working_copy", ""), "svn status {working_copy}", True),
-        (("tree", "built_tree"), "cp -R {source} {target}", True),
-        (("repository", ""), "svn log {url}", False),
+        (("repository", "target"), "svn export {url}/{tree} {target}", True, False),
+        (("repository", "targets"), "svn checkout {url}/{tree} {target}", True, True),
+        (("repository", "target"), "svnadmin hotcopy {repository} {target}", False, False),
+        (("repository", "working_copy"), "svn update {working_copy}", True, True),
+        (("working_copy", ""), "svn status {working_copy}", True, True),
+        (("tree", "built_tree"), "cp -R {source} {target}", True, False),
+        (("tree", "built_tree"), "svn checkout file://{store_url} {target}", True, False),
+        (("repository", ""), "svn log {url}", False, False),
     ],
 )
-def test_cell_that_writes_long_names_is_refused(subjects, argv, is_refused):
+def test_cell_that_writes_odd_paths_is_refused(subjects, argv, writes, checks_out):
     recipe = dict(zip(("input", "output"), subjects, strict=True), argv=argv)
     recipe["repository"] = {"name": "it"}
-    assert (
-        why_not_on_disk(recipe, lambda: 3) == f"it has {count_of(3, 'path')} {REASON}" * is_refused
+    impossible, reserved = f"it has 3 paths {REASON}", f"it has 1 path {NO_CHECKOUT}"
+    assert why_not_on_disk(recipe, lambda: OddPaths(3, 1)) == impossible * writes
+    assert why_not_on_disk(recipe, lambda: OddPaths(0, 1)) == reserved * checks_out
+    assert why_not_on_disk(recipe, OddPaths) == ""
+
+
+SVN = b"trunk/a/.svn"
+# Records, and the number of reserved paths in the history and in its last tree.
+RESERVED = {
+    "folder": (folder(b"trunk/a") + folder(SVN) + file(SVN + b"/f"), 1, 1),
+    "file": (file(b"trunk/.svn"), 1, 1),
+    "nested": (folder(b"trunk/.svn") + folder(b"trunk/.svn/.svn"), 2, 2),
+    "elsewhere": (folder(b".svn") + folder(b"a") + file(b"a/.svn"), 2, 0),
+    "deleted": (folder(b"trunk/a") + folder(SVN) + revision(2) + deleted(b"trunk/a"), 1, 0),
+    "changed": (file(b"trunk/.svn") + revision(2) + changed(b"trunk/.svn", AS_FILE), 1, 1),
+    "similar": (b"".join(folder(b"trunk/" + name) for name in (b".SVN", b"a.svn", b".git")), 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_svn_folder_in_a_history_skips_checkouts_but_no_exports(tmp_path, name):
+    records, in_history, in_tree = RESERVED[name]
+    path = tmp_path / "mine"
+    path.write_bytes(BASE + records)
+    facts = load_source(dump_source(path), [("f8", "nopack")], tmp_path)
+    notes = [f"Paths {RESERVED_PATHS}: {in_history}, first"] * bool(in_history)
+    assert [note[: len(notes[0])] for note in facts["notes"]] == notes
+    loaded = tmp_path / "f8.nopack"
+    for code, command in ((0, "export"), (bool(in_tree), "checkout")):
+        url = f"file://{loaded}/trunk"
+        assert bool(run_code("svn", command, "-q", url, tmp_path / command)) == code
+    own = load_source(
+        sources.open_source("mine", {"source": "svn", "path": str(loaded)}),
+        [("as-is", "nopack")],
+        tmp_path,
     )
-    assert why_not_on_disk(recipe, lambda: 0) == ""
+    for counted in (facts, own):
+        assert (counted["long_names"], counted["reserved_names"]) == (0, in_tree)
+
+    study = "server-prototype-2010"
+    commands = {"command": ["export", "checkout"], "ra": "file", "build": "trunk"}
+    for source in (path, loaded):
+        plan = Plan(study_environment(study, commands, repository=str(source)))
+        skips = {cell.axes["command"]: cell.skip for cell in plan.grids[study]}
+        reason = f"has {count_of(in_tree, 'path')} {NO_CHECKOUT}" if in_tree else ""
+        assert (skips["export"], skips["checkout"].partition(" ")[2]) == ("", reason)
 
 
 # Damage anywhere

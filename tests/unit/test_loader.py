@@ -118,8 +118,8 @@ def test_summarize_tree_names_the_folder_with_most_entries(tmp_path, monkeypatch
     environment = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
     subprocess.run(argv, check=True, env=environment)
     monkeypatch.setenv("LC_ALL", "C")
-    summaries = {tree: summarize_tree(path, tree) for tree in ("trunk", "", "odd")}
-    assert summaries == {"trunk": ("trunk/größer", 0), "": ("trunk", 0), "odd": ("odd", 0)}
+    folders = {tree: summarize_tree(path, tree)[0] for tree in ("trunk", "", "odd")}
+    assert folders == {"trunk": "trunk/größer", "": "trunk", "odd": "odd"}
 
 
 def test_make_dump_has_first_revisions_and_detects_changes(tmp_path):

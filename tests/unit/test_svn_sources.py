@@ -176,7 +176,9 @@ def test_svn_long_names_of_files_and_links_are_counted(tmp_path):
         tmp_path / "it", stream + folder(b"a@5") + file(b"a@5/" + b"e" * 254, b"link x", special)
     )
     expected = {None: 5, "trunk/d": 1, "tags": 0, "a@5": 1, "/": 6}
-    assert {tree: svn_source(path, tree=tree).long_names() for tree in expected} == expected
+    assert {
+        tree: svn_source(path, tree=tree).odd_paths().impossible for tree in expected
+    } == expected
     for tree, number in expected.items():
         url = f"file://{path}/{tree or 'trunk'}@"
         done = subprocess.run(["svn", "export", "-q", "--force", url, tmp_path / "tree"])
@@ -185,9 +187,9 @@ def test_svn_long_names_of_files_and_links_are_counted(tmp_path):
 
 def test_svn_tree_with_too_many_entries_is_refused(repository, monkeypatch):
     monkeypatch.setattr(svn_source_module, "MAX_ENTRIES", 3)
-    assert svn_source(repository).long_names() == 0
+    assert svn_source(repository).odd_paths() == (0, 0)
     with pytest.raises(UserError, match=r" 3 files.*TREE="):
-        svn_source(repository, tree="").long_names()
+        svn_source(repository, tree="").odd_paths()
 
 
 def test_svn_source_wrong_definitions_name_the_key(repository, tmp_path):

@@ -11,7 +11,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable, read_bytes
@@ -32,10 +32,18 @@ IMPOSSIBLE_PATHS = (
     f"that no disk can hold (a name over {NAME_BYTES} bytes, of a link over {LINK_NAME_BYTES}; a path over "
     f"{PATH_BYTES:,} bytes; over {MAX_DEPTH} folders; a link with an impossible target)"
 )
+RESERVED_PATHS = "named .svn, which a working copy cannot hold"
 CONFIGURATION_BYTES = 1 << 20
 CSV_BYTES = 1 << 30
 DEFAULTS = "default"
 SEAL = "seal"
+
+
+class OddPaths(NamedTuple):
+    """The numbers of a tree's IMPOSSIBLE_PATHS, and of its other RESERVED_PATHS."""
+
+    impossible: int = 0
+    reserved: int = 0
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:
@@ -214,16 +222,19 @@ def _digest(files: Sequence[tuple[str, Path]]) -> str:
     return total.hexdigest()[:16]
 
 
-def why_not_on_disk(recipe: Recipe, count_long_names: Callable[[], int]) -> str:
-    """Return in a clause why a cell cannot write the tree of its repository to a disk; "" if it can.
+def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths]) -> str:
+    """Return in a clause why a cell cannot write the tree of its repository; "" if it can.
 
-    `count_long_names` returns the number of IMPOSSIBLE_PATHS, only if that matters.
+    `count` is called only if the cell writes it. An export writes RESERVED_PATHS.
     """
     subjects = {recipe["input"], recipe["output"]}
     exports = subjects & {"target", "targets"} and "{tree}" in recipe["argv"]
     if not exports and not subjects & {"working_copy", "tree", "built_tree"}:
         return ""
-    if not (long_names := count_long_names()):
-        return ""
-    paths = "1 path" if long_names == 1 else f"{long_names:,} paths"
-    return f"{recipe['repository']['name']} has {paths} {IMPOSSIBLE_PATHS}, so its tree cannot be written"
+    (number, reserved), kind, done = count(), IMPOSSIBLE_PATHS, "written"
+    checks_out = exports and {"checkout", "co"} & {*recipe["argv"].split()}
+    if not number and ("working_copy" in subjects or checks_out):
+        number, kind, done = reserved, RESERVED_PATHS, "checked out"
+    paths = "1 path" if number == 1 else f"{number:,} paths"
+    name = recipe["repository"]["name"]
+    return f"{name} has {paths} {kind}, so its tree cannot be {done}" if number else ""

@@ -416,6 +416,7 @@ class LoadRecord(TypedDict, total=False):
     tree: str
     folder: str
     long_names: int
+    reserved_names: int
     seconds: float
     pack_seconds: float
     dump: DumpRecord
@@ -426,6 +427,7 @@ class CopyMetadata(RepositoryFacts, total=False):
 
     copy: int
     long_names: int
+    reserved_names: int
     state: dict[str, str]
     digest: str
     seal: str

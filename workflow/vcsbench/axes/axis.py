@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.config.configuration import EMPTY, Build, Config
 from vcsbench.config.study import Study
 from vcsbench.external import hide_url
-from vcsbench.files import read_json
+from vcsbench.files import OddPaths, read_json
 from vcsbench.machine import Machine
 from vcsbench.records import Head, Recipe
 
@@ -40,16 +40,15 @@ class Environment:
         return hide_url(self.repositories[repo])
 
     @cache  # noqa: B019 - there is one of it
-    def long_names(self, repo: str) -> int:
-        """Return the number of IMPOSSIBLE_PATHS in the exported tree, as last loaded or in the
-        source."""
+    def odd_paths(self, repo: str) -> OddPaths:
+        """Return the numbers of odd paths in the exported tree, as last loaded or in the source."""
         source = self.sources[repo]
-        if not source.keeps_long_names:
-            return 0
+        if not source.keeps_odd_paths:
+            return OddPaths()
         record = read_json(self.root / "results" / "loaded" / f"{repo}.json")
         if record.get("identity") == source.identity():
-            return int(record.get("long_names", 0))
-        return source.long_names()
+            return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
+        return source.odd_paths()
 
     @cache  # noqa: B019 - there is one of it
     def head(self, repo: str) -> Head:

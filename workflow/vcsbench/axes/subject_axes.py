@@ -291,7 +291,7 @@ AXES = (
         ),
         part=_repository_part,
         why_not=lambda value, parts, env: (
-            why_not_on_disk(parts, lambda: env.long_names(value)) if value else ""
+            why_not_on_disk(parts, lambda: env.odd_paths(value)) if value else ""
         ),
     ),
     Axis(

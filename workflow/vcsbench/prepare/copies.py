@@ -330,6 +330,7 @@ def _make_batch(
                     "tree": record.get("tree", ""),
                     "folder": record.get("folder", ""),
                     "long_names": record.get("long_names", 0),
+                    "reserved_names": record.get("reserved_names", 0),
                     "notes": record.get("notes", []),
                     "load_options": record.get("load_options", []),
                     "digest": content.digest,

@@ -109,7 +109,7 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
 
     The user's own repository is copied first, and the others are loaded from that copy: all have the
     same revisions, although commits arrive. Return revisions, notes, load_options, tree, folder and
-    long_names (summarize_tree), seconds, and pack_seconds of the slowest `svnadmin pack`.
+    odd paths (summarize_tree), seconds, and pack_seconds of the slowest `svnadmin pack`.
     """
     begun = time.monotonic()
     created = {parse_format(fmt).loaded_as for fmt, _ in pairs}
@@ -138,14 +138,15 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
             raise UserError(f"{path} was loaded, but {mismatch}: check svnadmin")
     first = staging / ".".join(pairs[0])
     tree = source.tree(first)
-    folder, long_names = summarize_tree(first, tree, source.keeps_long_names)
+    folder, odd_paths = summarize_tree(first, tree, source.keeps_odd_paths)
     return {
         "revisions": facts.revisions,
         "notes": list(facts.notes),
         "load_options": list(facts.load_options),
         "tree": tree,
         "folder": folder,
-        "long_names": long_names,
+        "long_names": odd_paths.impossible,
+        "reserved_names": odd_paths.reserved,
         "seconds": round(time.monotonic() - begun, 1),
         "pack_seconds": round(max(packing_s, default=0.0), 2),
     }

@@ -25,6 +25,7 @@ from typing import IO, Any, BinaryIO, Protocol, cast
 from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.external import hide_password, is_url, one_line, open_regular
+from vcsbench.files import OddPaths
 from vcsbench.processes import how_it_ended
 from vcsbench.records import Head
 from vcsbench.storages.filesystems import free_bytes
@@ -94,7 +95,7 @@ class Source(Protocol):
     """
 
     kind: str
-    keeps_long_names: bool = False
+    keeps_odd_paths: bool = False
     doing: str = "loading"
 
     def identity(self) -> str:
@@ -122,9 +123,9 @@ class Source(Protocol):
     @cached_property
     def _estimate(self) -> SizeEstimate: ...
 
-    def long_names(self) -> int:
-        """Return the number of IMPOSSIBLE_PATHS in the exported tree; 0 if unknown."""
-        return 0
+    def odd_paths(self) -> OddPaths:
+        """Return the numbers of odd paths in the exported tree; 0 if unknown."""
+        return OddPaths()
 
     def coming(self) -> int:
         """Return the number of revisions that write() writes, as far as that is known yet."""

@@ -222,6 +222,11 @@ def is_impossible(path: bytes, is_link: bool = False) -> bool:
     return is_long or len(path) > PATH_BYTES or path.count(b"/") > MAX_DEPTH
 
 
+def is_reserved(path: bytes) -> bool:
+    """Return True for one of RESERVED_PATHS. The last name decides."""
+    return path.rpartition(b"/")[2] == b".svn"
+
+
 def quoted(text: bytes) -> str:
     return repr(text[:60].decode("utf-8", "replace").rstrip("\n"))
 

@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal
 
 from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.files import IMPOSSIBLE_PATHS
+from vcsbench.files import IMPOSSIBLE_PATHS, RESERVED_PATHS
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import DAMAGED, Facts
 from vcsbench.sources.dump_format import (
@@ -53,6 +53,8 @@ NOTES = {
     "copies have other numbers.",
     "names": f"Paths {IMPOSSIBLE_PATHS}: {{number}}, first {{first}}. A tree with them is not exported, "
     "checked out or updated.",
+    "reserved": f"Paths {RESERVED_PATHS}: {{number}}, first {{first}}. A tree with them is not checked out "
+    "or updated.",
     "targets": "Links with an impossible target: {number}, first {first}. A tree with them is not exported, "
     "checked out or updated.",
 }
@@ -69,8 +71,8 @@ class DumpReader:
     - `is_at_end`: True after the last byte. `is_whole`: True after the last record.
     - `has_tree`: True if the history ends with a folder at `tree`, None if that depends on the content of a
       copied folder.
-    - `long_names`: IMPOSSIBLE_PATHS at its end, but none in copied folders. They are sorted, with NUL for
-      each slash.
+    - `odd_paths`: IMPOSSIBLE_PATHS and RESERVED_PATHS at its end, but none in copied folders. They are
+      sorted, with NUL for each slash.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class DumpReader:
         self.offset = 0
         self.is_at_end = False
         self.is_whole = False
-        self.long_names: list[bytes] = []
+        self.odd_paths: list[bytes] = []
         self._long_bytes = 0
         self.has_tree: bool | None = not self._tree
         self._size = sys.maxsize
@@ -317,11 +319,13 @@ class DumpReader:
         # A folder sorts directly before its content.
         key = path.replace(b"/", b"\0")
         if action != b"add":
-            del self.long_names[
-                bisect_left(self.long_names, key) : bisect_left(self.long_names, key + b"\1")
+            del self.odd_paths[
+                bisect_left(self.odd_paths, key) : bisect_left(self.odd_paths, key + b"\1")
             ]
         if action != b"delete" and self._is_impossible(path):
-            self._add_long_name(path)
+            self._add_odd_path(path)
+        elif action != b"delete" and dump_format.is_reserved(path):
+            self._add_odd_path(path, "reserved")
         if path == self._tree:
             kind = headers.get(KIND)
             self.has_tree = action != b"delete" and (kind == b"dir" if kind else None)
@@ -331,23 +335,23 @@ class DumpReader:
     def _is_impossible(self, path: bytes, is_link: bool = False) -> bool:
         return dump_format.is_impossible(path.removeprefix(self._tree + b"/"), is_link)
 
-    def _add_long_name(self, path: bytes) -> None:
-        self._count("names", f"{quoted(path)} in revision {self._revision}")
+    def _add_odd_path(self, path: bytes, kind: str = "names") -> None:
+        self._count(kind, f"{quoted(path)} in revision {self._revision}")
         self._long_bytes += len(path)
         if self._long_bytes <= LONGEST_HELD:
-            insort(self.long_names, path.replace(b"/", b"\0"))
+            insort(self.odd_paths, path.replace(b"/", b"\0"))
 
     def _follow_link(self, headers: Mapping[bytes, bytes]) -> None:
         path = self._path
         if headers[ACTION] == b"delete" or self._is_impossible(path):
             return
         key = path.replace(b"/", b"\0")
-        at = bisect_left(self.long_names, key)
-        was_link = self.long_names[at : at + 1] == [key]
+        at = bisect_left(self.odd_paths, key)
+        was_link = self.odd_paths[at : at + 1] == [key]
         if self._is_link and not was_link:
-            self._add_long_name(path)
+            self._add_odd_path(path)
         elif self._is_link is False and was_link:
-            del self.long_names[at]
+            del self.odd_paths[at]
 
     def _count(self, what: str, first: str) -> None:
         self.oddities[what] += 1

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import printable
+from vcsbench.files import OddPaths
 from vcsbench.sources.base import (
     CHUNK,
     DAMAGED,
@@ -23,7 +24,7 @@ from vcsbench.sources.base import (
     digest_of_file,
     opened,
 )
-from vcsbench.sources.dump_format import FORMAT
+from vcsbench.sources.dump_format import FORMAT, is_impossible, is_reserved
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.svn_source import TRUNK, exported_tree
 
@@ -86,7 +87,7 @@ class DumpSource(LocalSource):
     """A dump file, plain or compressed, of format 1 to 3, with or without deltas."""
 
     kind = "dump"
-    keeps_long_names = True
+    keeps_odd_paths = True
     keys = ("path", "tree")
     _checked: DumpReader | None = None
 
@@ -126,17 +127,18 @@ class DumpSource(LocalSource):
             revisions = revisions * max(size, sample.offset) // sample.offset
         return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 
-    def long_names(self) -> int:
-        """Return the number of long names if the first records are all of the file, otherwise 0."""
+    def odd_paths(self) -> OddPaths:
+        """Return the numbers of odd paths if the first records are all of the file, otherwise 0."""
         sample, tree = self._sample, self._tree
-        if not sample or not sample.is_whole:
-            return 0
-        if tree is None and sample.has_tree is None:
-            return 0
+        if not sample or not sample.is_whole or (tree is None and sample.has_tree is None):
+            return OddPaths()
         if tree is None:
             tree = TRUNK if sample.has_tree else ""
-        above = f"{tree}/".lstrip("/").replace("/", "\0").encode(errors="surrogateescape")
-        return sum(path.startswith(above) for path in sample.long_names)
+        above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
+        paths = [path.replace(b"\0", b"/") for path in sample.odd_paths]
+        below = [path.removeprefix(above) for path in paths if path.startswith(above)]
+        reserved = sum(is_reserved(path) and not is_impossible(path) for path in below)
+        return OddPaths(len(below) - reserved, reserved)
 
     def write(self, out: BinaryIO) -> Facts:
         """Write the file's content. Raise UserError with the place where it is truncated or corrupt.

@@ -30,6 +30,7 @@ from vcsbench.external import (
     read_number,
     split_credentials,
 )
+from vcsbench.files import OddPaths
 from vcsbench.formats import CONFIGURATION_LIMIT, count_packed, effective_settings, read_format
 from vcsbench.records import Head
 from vcsbench.sources import dump_format
@@ -169,15 +170,15 @@ def exported_tree(options: Options, path: Path, tree: str | None, repository: Pa
     return tree
 
 
-def summarize_tree(repository: Path, tree: str, reads_links: bool = True) -> tuple[str, int]:
-    """Return the folder for `log`, and the number of IMPOSSIBLE_PATHS below `tree`.
+def summarize_tree(repository: Path, tree: str, reads_links: bool = True) -> tuple[str, OddPaths]:
+    """Return the folder for `log`, and the numbers of odd paths below `tree`.
 
     The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
     Without `reads_links`, all links of the tree are possible.
     """
     above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
     entries: Counter[bytes] = Counter()
-    long_names = 0
+    impossible = reserved = 0
     argv = ["svnlook", "tree", "--full-paths", "--", os.path.abspath(repository), tree]
     with Program(argv, f"{repository}: svnlook tree failed") as program:
         for number, line in enumerate(program.stdout):
@@ -189,14 +190,16 @@ def summarize_tree(repository: Path, tree: str, reads_links: bool = True) -> tup
             path = line.rstrip(b"\n").lstrip(b"/").removeprefix(above).rstrip(b"/")
             top, slash, _ = path.partition(b"/")
             entries[top] += bool(slash)
-            long_names += dump_format.is_impossible(path)
+            impossible += dump_format.is_impossible(path)
+            reserved += dump_format.is_reserved(path)
         program.finish()
     if reads_links:
-        long_names += _count_impossible_links(repository, tree)
+        impossible += _count_impossible_links(repository, tree)
+    odd_paths = OddPaths(impossible, reserved)
     if not (+entries):
-        return tree, long_names
+        return tree, odd_paths
     largest = min(entries, key=lambda name: (-entries[name], name))
-    return (above + largest).decode(errors="surrogateescape"), long_names
+    return (above + largest).decode(errors="surrogateescape"), odd_paths
 
 
 def _count_impossible_links(repository: Path, tree: str) -> int:
@@ -244,7 +247,7 @@ class SvnSource(LocalSource):
     """A local repository."""
 
     kind = "svn"
-    keeps_long_names = True
+    keeps_odd_paths = True
     keys = ("path", "tree")
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
@@ -367,7 +370,7 @@ class SvnSource(LocalSource):
     def _estimate(self) -> SizeEstimate:
         return SizeEstimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
 
-    def long_names(self) -> int:
+    def odd_paths(self) -> OddPaths:
         return summarize_tree(self._path, self.tree())[1]
 
     def write(self, out: BinaryIO) -> Facts:
@@ -402,7 +405,7 @@ class SvnUrlSource(Source):
     """A repository behind a server, which is loaded once. Only write() needs the server."""
 
     kind = "svn"
-    keeps_long_names = True
+    keeps_odd_paths = True
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where, "url", "tree")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
-from vcsbench.files import SEAL, read_json, read_record, why_not_on_disk, write_record
+from vcsbench.files import SEAL, OddPaths, read_json, read_record, why_not_on_disk, write_record
 from vcsbench.subjects import Subject, Target, Words, fsfs
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 REPOSITORIES = "repositories"
 EMPTY = "empty"
-_INTERNAL = ("variant", "copy", "path", "long_names", "state", "digest", SEAL)
+_INTERNAL = ("variant", "copy", "path", "long_names", "reserved_names", "state", "digest", SEAL)
 SAMPLED_SHARDS = 2
 
 
@@ -165,7 +165,8 @@ class Repository(Subject):
             if self.recipe.get("looked_at")
             else check_copy(self.workdir, self.variant, self.copy)
         )
-        if reason := why_not_on_disk(self.recipe, lambda: self.metadata.get("long_names", 0)):
+        named = OddPaths(self.metadata.get("long_names", 0), self.metadata.get("reserved_names", 0))
+        if reason := why_not_on_disk(self.recipe, lambda: named):
             raise UserError(f"{reason}.")
         self.size = self.metadata["bytes"]
 
