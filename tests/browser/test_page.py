@@ -216,6 +216,34 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     assert drive(page, tmp_path, OVERVIEW, anchor="#ra=file")["chips"]["card-ra"] == []
 
 
+def test_disturbed_comparisons_are_marked_and_named_for_the_picks(page, tmp_path):
+    steps = """
+    const rows = all("#card-format .forest tbody tr").filter((row) => keysOf(row).packing === "nopack");
+    rows.filter((row) => DISTURBED).forEach((row) => { row.dataset.disturbed = "yes"; });
+    update();
+    return { line: document.getElementById("disturbed")?.textContent,
+             marks: all(".overview [data-card=card-format] .chip i").map((mark) => mark.textContent) };
+    """
+    of = ('keysOf(row).command === "log" && keysOf(row).cache === "cold"', "true")
+    paragraph = '<p id="disturbed" hidden></p>'
+    made = tmp_path / "disturbed.html"
+    text = page.read_text()
+    made.write_text(
+        text
+        if paragraph in text
+        else text.replace('<div id="cards">', paragraph + '<div id="cards">')
+    )
+    some, every = (
+        drive(made, tmp_path, steps.replace("DISTURBED", one), anchor=MINE) for one in of
+    )
+    assert some["marks"] == ["!"] and len(every["marks"]) == 4
+    assert re.findall(r"(\d+) of (\d+)", some["line"]) == [("1", "12")]
+    assert some["line"].count(" over http") == 1 and "cold log over http" in some["line"]
+    assert re.findall(r"(\d+) of (\d+)", every["line"]) == [("4", "12")]
+    everywhere = drive(made, tmp_path, steps.replace("DISTURBED", of[0]))
+    assert everywhere["marks"] == ["! 3"]
+
+
 def test_changes_name_no_command_that_only_benchmarks_run(page, tmp_path):
     steps = """
     for (const row of document.querySelectorAll("[data-of*='command=log']")) {

@@ -29,6 +29,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.flags import flag_message
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
+from vcsbench.report import charts
 from vcsbench.report.answers import card_views, choice, combinations_of, pairs_outside
 from vcsbench.report.page import (
     StudyFindings,
@@ -168,7 +169,12 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     cards = [replace(card, cases=[*card.cases[:2], Case({}, (pair,))])]
     made = page_of(replace(results, advice=replace(results.advice, cards=cards)))
     (view,) = made["cards"]
-    assert sorted(row.note.count(",") for row in view.rows) == [0, 0, 2]
+    # The row names its disturbance in words, and the key of the plot each flag.
+    notes = [row.note for row in view.rows if row.note]
+    assert notes == ["! disturbed; flags: apart, saturated"]
+    assert [row.is_disturbed for row in view.rows].count(True) == 1
+    meanings = dict(charts.row_key(view.rows))
+    assert meanings.keys() == {"! disturbed", "apart", "saturated"} and all(meanings.values())
     # One answer over few cases names outliers, and its runs.
     asked = replace(cards[0].question, aggregate=True)
     build = replace(results.advice, cards=[replace(cards[0], question=asked)])
@@ -184,7 +190,10 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     made = page_of(replace(results, advice=replace(results.advice, cards=cards)))
     conclusion, heading, flags = made["flagged"]
     assert conclusion.startswith("1 of 1 comparison were") and len(flags) == 3
-    assert not any("-busy" in text for text in [*flags, *(r.note for r in made["cards"][0].rows)])
+    assert not any("-busy" in text for text in flags)
+    # The row of the comparison names it all the same, with the disturbed runs of both sides.
+    (row,) = made["cards"][0].rows
+    assert row.is_disturbed and row.note.startswith("! disturbed")
     pairs = [pair for case in card.cases for pair in case.pairs]
     flags = [row["flags"] for row in results.tables["nopack-vs-pack"]]
     assert sorted(pair.flags for pair in pairs) == sorted(flags) and any(flags)

@@ -54,6 +54,11 @@ function comparisonsOf(card, values) {
 
 const OUTCOMES = { equal: "equal", undecided: "undecided", small: "too small" };
 
+// A comparison with runs during which other programs took time of the machine.
+function isDisturbed({ dataset }) {
+  return dataset.disturbed === "yes";
+}
+
 // The results of some comparisons: a chip for each faster value, then for equal and undecided ones.
 function chipsOf(rows, axis, current) {
   const groups = new Map();
@@ -67,6 +72,8 @@ function chipsOf(rows, axis, current) {
     const gain = winner && ` ${factorsOf(members.map(({ dataset }) => Number(dataset.gain)))} faster`;
     const chip = made("span", `${isKept ? "keep " : ""}${name}${gain}${rows.length > 1 ? ` in ${members.length}` : ""}`);
     chip.className = `chip ${className}`;
+    const disturbed = members.filter(isDisturbed).length;
+    if (disturbed) chip.append(" ", made("i", `!${rows.length > 1 ? ` ${disturbed}` : ""}`));
     if (rows.length > 1) return chip;
     const [slower, faster] = className === "reference" ? times.split("|").reverse() : times.split("|");
     const change = isKept ? `${faster} against ${slower}` : `${slower} → ${faster}`;
@@ -180,7 +187,7 @@ function applyEstimate(given) {
   const load = `${durationOf(seconds * scale)}${isInMemory ? ` in memory, up to ${durationOf(LONGER_ON_DISK * seconds * scale)} on a disk` : ""}`;
   const names = { nopack: "loaded", pack: "packed" };
   const sizes = Object.entries(bytes).filter(([format]) => [undefined, format].includes(picked().format) || !bytes[picked().format])
-    .map(([format, of]) => `${labelOf("format", format)} ${Object.entries(of).map(([name, size]) => `${sizeOf(size * scale)} ${names[name] ?? name}`).join(" and ")}`);
+    .map(([format, of]) => `${labelOf("format", format)} ${Object.entries(of).sort().map(([name, size]) => `${sizeOf(size * scale)} ${names[name] ?? name}`).join(" and ")}`);
   const parts = [`load ${load}`, packing && `pack ${durationOf(packing * scale)}${isInMemory ? " in memory, longer on a disk" : ""}`,
                  sizes.length && `disk space ${sizes.join(", ")}`].filter(Boolean);
   const basis = `scaled from the ${written(revisions, "revisions")} of this run, all formats loaded at the same time; larger revisions need more`;
@@ -312,6 +319,20 @@ function applyCounts(values) {
   line.textContent = Object.keys(values).length ? `With what you have, answered: ${rows.length - small - open} of ${written(rows.length, "comparisons")}${others.join("")}. ` : "";
 }
 
+// The disturbed comparisons that fit the picks, by question.
+function applyDisturbed(values) {
+  const line = document.getElementById("disturbed");
+  if (!line) return;
+  line.hidden = !Object.keys(values).length;
+  const cards = allCards.filter((card) => card.querySelector(".forest")).map((card) => [card, comparisonsOf(card, values)]);
+  const all = cards.flatMap(([, rows]) => rows);
+  const number = all.filter(isDisturbed).length;
+  const named = cards.map(([card, rows]) => [card, rows.filter(isDisturbed)]).filter(([, rows]) => rows.length)
+    .map(([card, rows]) => `${card.querySelector("h3").textContent} ${rows.map((row) => row.cells[0].textContent).join("; ")}.`);
+  const names = number && number < all.length ? ` (!): ${named.join(" ")}` : ".";
+  line.textContent = `Disturbed with what you have: ${number} of ${written(all.length, "comparisons")}${names}`;
+}
+
 // Overview, cards, their cases and the situations that fit the picks.
 function applyCase() {
   // The filter of the tables has other axes, which answers do not follow.
@@ -351,12 +372,15 @@ function applyCase() {
     const rows = [...details.querySelectorAll("tbody tr")];
     const shown = new Set(comparisonsOf(details.closest(".card"), values));
     rows.forEach((row) => { row.hidden = !shown.has(row); });
+    const text = [...shown].map((row) => row.textContent).join();
+    for (const line of details.querySelectorAll("[data-mark]")) line.hidden = !text.includes(line.dataset.mark);
     // Answers count cases. One with three values has two comparisons.
     const number = new Set([...shown].map(({ dataset }) => dataset.of)).size;
     details.querySelector("summary").textContent = `${shown.size} of ${rows.length} comparisons${number < shown.size ? ` (${written(number, "cases")})` : ""}`;
   }
   applyFirst(values, applyOverview(values));
   applyCounts(values);
+  applyDisturbed(values);
 }
 
 function makeCase() {

@@ -121,9 +121,8 @@ def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     ranked = sorted(cards, key=lambda card: card.answer.kind == rule.NOT_MEASURED)
     found = flags_of(cards)
     counts = Counter(flag for of in found for flag in of)
-    # The page has one conclusion for a busy machine.
-    most = BUSY if count_busy(found)[1] else set()
-    rare_flags = {f for f, number in counts.items() if number <= NEARLY_ALL * len(found)} - most
+    # A row has its disturbed runs in other words.
+    rare_flags = {f for f, number in counts.items() if number <= NEARLY_ALL * len(found)} - BUSY
     return [_card_view(card, results, rare_flags) for card in ranked]
 
 

@@ -19,15 +19,32 @@ from vcsbench.advice.labels import (
     seconds,
     value_label,
 )
-from vcsbench.evidence.flags import FLAGGED_SHARE
+from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, flag_message
 from vcsbench.metrics import metric_in
-from vcsbench.report.results import Results, Rows, grouped_by, values_label, varying
+from vcsbench.report.results import (
+    Results,
+    Rows,
+    contradicts_medians,
+    grouped_by,
+    median_seconds,
+    unique_values,
+    values_label,
+    varying,
+)
 
 STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small"}
 WIDTH, HEIGHT, MARGIN = 190, 18, 8
 FINDING_HEIGHT = 48
 MAX_FACTOR = 30.0
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
+
+# Words in the notes of a card's rows.
+ROW_KEY = {
+    "! disturbed": "other programs took time of the machine during these runs",
+    "detectable from": "a true difference of this size would be called in 9 of 10 sessions",
+    "medians, as in tables": "their quotient is more than 5 % from the factor, which uses every run",
+    "fixed cost": "process start, connection, and waits of 40 ms for delayed acknowledgements",
+}
 
 
 @dataclass(frozen=True)
@@ -74,7 +91,8 @@ class ForestRow(NamedTuple):
     """A comparison in a forest plot; `where` and `sides` are for the filter.
 
     `winner` is the label of the faster value and `gain` its factor, "" and 1 without a difference. `times`
-    are of the baseline and the candidate, `range` is the 95 % interval in words.
+    are of the baseline and the candidate, `range` is the 95 % interval in words, `flags` are those in
+    `note`.
     """
 
     where: Where
@@ -88,6 +106,8 @@ class ForestRow(NamedTuple):
     range: str
     note: str
     style: str
+    flags: Sequence[str]
+    is_disturbed: bool
 
 
 def forest_row(
@@ -115,23 +135,52 @@ def forest_row(
         notes.append(f"detectable from {factor(pair.detectable)}")
     if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
         notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
-    if flags := [
-        _flag_of(flag, card, case, pair, runs) for flag in pair.flags.split() if flag in rare_flags
-    ]:
-        notes.append(f"flags: {', '.join(flags)}")
+    medians = [median_seconds(of) for of in runs]
+    if contradicts_medians(pair.ratio, medians):
+        both = " → ".join(map(seconds, medians))
+        notes.append(
+            f"medians, as in tables: {both} ({factor(_at_least_1(medians[0] / medians[1]))})"
+        )
+    pair_flags = pair.flags.split()
+    if is_disturbed := not BUSY.isdisjoint(pair_flags):
+        of_both = [run for of in runs for run in of]
+        number = sum(not BUSY.isdisjoint(run["flags"].split()) for run in of_both)
+        share = f" in {number} of {words.count_of(len(of_both), 'run')}" if number else ""
+        notes.append(f"! disturbed{share}")
+    if flags := [flag for flag in pair_flags if flag in rare_flags]:
+        texts = (_flag_of(flag, card, case, pair, runs) for flag in flags)
+        notes.append(f"flags: {', '.join(texts)}")
     if name == ACCESS and not is_for_work(case):
         notes.append("decides nothing: over svn, its client does less work")
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
         winner = value_label(name, sides[pair.ratio >= 1])
-        gain = max(pair.ratio, 1 / pair.ratio)
+        gain = _at_least_1(pair.ratio)
     has_interval = 0 < pair.low < pair.high
     interval = change_between(pair.low, pair.high) if has_interval else pair.outcome
     range_ = f"{value_label(name, pair.candidate)} {interval}"
     where = {axis: value for axis, value in case.where.items() if value}
+    note = "; ".join(notes)
     return ForestRow(
-        where, sides, label, drawing, text, winner, gain, times, range_, "; ".join(notes), style
+        *(where, sides, label, drawing, text, winner, gain, times, range_, note, style),
+        *(flags, is_disturbed),
     )
+
+
+def _at_least_1(ratio: float) -> float:
+    return max(ratio, 1 / ratio)
+
+
+def meaning_of(flag: str) -> str:
+    return flag_message(flag).partition(" (")[0].replace("`", "") if flag in FLAGS else ""
+
+
+def row_key(rows: Sequence[ForestRow]) -> list[tuple[str, str]]:
+    """Return the marks and flags in the rows of a card, with their meanings."""
+    key = [(mark, text) for mark, text in ROW_KEY.items() if any(mark in row.note for row in rows)]
+    return key + [
+        (flag, meaning_of(flag)) for flag in unique_values(f for r in rows for f in r.flags)
+    ]
 
 
 def _flag_of(flag: str, card: Card, case: Case, pair: Pair, runs: Sequence[Rows]) -> str:

@@ -75,6 +75,7 @@ class Point:
     bar: float | None = None
     cells: tuple[str, ...] = ()
     row: Row | None = None
+    note: str = ""
 
 
 class Heading(NamedTuple):

@@ -20,7 +20,7 @@ from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import PICTOGRAMS, axis_label, factor, seconds, value_label
 from vcsbench.axes import axis_of
-from vcsbench.evidence.flags import BUSY, FLAGS, flag_message
+from vcsbench.evidence.flags import BUSY
 from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
@@ -123,6 +123,7 @@ def render(template: str, model: Mapping[str, object]) -> str:
         words=words,
         used=used_words,
         style=style,
+        row_key=charts.row_key,
         script="\n".join(scripts),
     )
 
@@ -348,7 +349,7 @@ def _flagged(
     others = [[flag for flag in of if not (is_busy and flag in BUSY)] for of in found]
     lines = []
     for flag, number in Counter(flag for of in others for flag in of).most_common():
-        meaning = flag_message(flag).partition(" (")[0].replace("`", "") if flag in FLAGS else ""
+        meaning = charts.meaning_of(flag)
         lines.append(f"{flag}, {number}{f': {meaning}' if meaning else ''}.")
     apart, tables_ = apart_cells(results), [t for t in tables if t.compared not in ("", "cache")]
     points = (p for t in tables_ for pair in t.pairs if pair.measured for p in pair.measured.points)

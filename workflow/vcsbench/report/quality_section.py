@@ -371,7 +371,10 @@ def _numbers_of(section: TableSection, definition: Row) -> Row:
                     "cells": point.cells,
                     # A change in words has its unit.
                     "text": point.text if point.text[-1:].isalpha() else f"{point.text} {unit}",
-                    "sentences": grids.number_sentences(point.row, definition),
+                    "sentences": [
+                        *grids.number_sentences(point.row, definition),
+                        *filter(None, [point.note]),
+                    ],
                     "published": published.get(tuple(point.keys.items()), ""),
                 }
     return {

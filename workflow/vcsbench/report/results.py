@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
@@ -21,6 +22,7 @@ from vcsbench.config.definitions import FindingDefinition, Glossary, load_glossa
 from vcsbench.config.study import Study
 from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
+from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
 from vcsbench.files import read_rows
 from vcsbench.metrics import metric_of, names
@@ -40,6 +42,8 @@ NUMBERS = frozenset(
         *(column for name in names() for column in metric_of(name).needs),
     ]
 )
+# A comparison and the quotient of medians that are further apart need an explanation.
+NOTABLE_GAP = 1.05
 CSV_FILES = ("grid", "failures", "findings", "expectations")
 JSON_FILES = {"account": "budget", "provenance": "provenance", "history": "history"}
 
@@ -252,6 +256,23 @@ def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
             text += f", not {words.group_digits(expected)}: the repository {why}"
         texts.setdefault(name, []).append(f"{text}.")
     return {name: unique_values(of) for name, of in texts.items()}
+
+
+def median_seconds(runs: Rows) -> float:
+    """Return the median of a cell's rounds, as in tables; nan without a valid run."""
+    valid = [
+        run for run in runs if words.is_number(run["elapsed_s"]) and not is_invalid(run["flags"])
+    ]
+    rounds = grouped_by(valid, lambda run: run["round"]).values()
+    of_rounds = [median(float(run["elapsed_s"]) for run in of) for of in rounds]
+    return median(of_rounds) if of_rounds else math.nan
+
+
+def contradicts_medians(ratio: float, medians: Sequence[float]) -> bool:
+    """Return True if the ratio of two cells' medians is more than 5 % from that of a comparison."""
+    return all(time > 0 for time in medians) and (
+        abs(math.log(medians[0] / medians[1] / ratio)) > math.log(NOTABLE_GAP)
+    )
 
 
 def loads_of(results: Results) -> list[Row]:

@@ -5,17 +5,24 @@ from __future__ import annotations
 import base64
 import gzip
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.decision import Row, compares_times
-from vcsbench.advice.labels import factor
+from vcsbench.advice.labels import factor, seconds
 from vcsbench.config.study import Study
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.report import grids
 from vcsbench.report.grids import Grid, Layout, Point, sides_of
-from vcsbench.report.results import Results, grouped_by, unique_values, values_in
+from vcsbench.report.results import (
+    Results,
+    contradicts_medians,
+    grouped_by,
+    median_seconds,
+    unique_values,
+    values_in,
+)
 
 KEY = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
@@ -23,6 +30,7 @@ KEY = {
     "s": "too small to compare: mostly start-up (hatched)",
     "=": "the same binaries under two names (A/A test)",
     "?": "undecided: too few rounds",
+    "m": "the medians of both sides differ by another factor: click the number for both",
 }
 PER_CENT = ("+150", "per cent, as published: cards print it as the factor 2.5x")
 # From here on, cards print a factor in place of per cent.
@@ -125,12 +133,19 @@ class TableSection:
 def table_sections(results: Results, distances: Mapping[str, Sequence[str]]) -> list[TableSection]:
     """Return a section per table, featured ones first, without tables that have no cell in the grid."""
     tables = unique_values([*results.study.featured_tables, *results.study.tables])
-    sections = [_section(results, name, distances) for name in tables]
+    runs = grouped_by(results.measurements, lambda run: run["cell"])
+    medians = {cell: median_seconds(of) for cell, of in runs.items()}
+    sections = [_section(results, name, distances, medians) for name in tables]
     measured = [s for s in sections if s.not_measured or any(pair.measured for pair in s.pairs)]
     return measured if results.grid else sections
 
 
-def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]) -> TableSection:
+def _section(
+    results: Results,
+    name: str,
+    distances: Mapping[str, Sequence[str]],
+    medians: Mapping[str, float],
+) -> TableSection:
     study, definition = results.study, results.study.tables[name]
     layout, rows = grids.layout_of(definition, results.order), results.tables.get(name, [])
     metric, compare = metric_in(definition), definition.get("compare")
@@ -139,6 +154,8 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
     )
     has_published = prints_as_published(results, name)
     points = grids.measured_points(definition, rows, expected, in_words=not has_published)
+    if compare and metric.name == DEFAULT and not definition.get("by"):
+        points = [_with_medians(point, medians) for point in points]
     published = [
         grids.numbered_point(definition, row, "published", True)
         for row in results.published.get(name, [])
@@ -181,6 +198,21 @@ def _section(results: Results, name: str, distances: Mapping[str, Sequence[str]]
         baseline=compare["baseline"] if compare else "",
         key=_key(points, bool(compare), has_cards and has_published),
     )
+
+
+def _with_medians(point: Point, medians: Mapping[str, float]) -> Point:
+    """Return a comparison with a sentence and a mark if its cells' medians differ by another factor."""
+    times = [medians[cell] for cell in point.cells if cell in medians]
+    if not point.row or len(times) != 2 or point.value is None:
+        return point
+    ratio = grids.ratio_of(point.row)
+    if not contradicts_medians(ratio, times):
+        return point
+    note = (
+        f"The medians, {seconds(times[0])} and {seconds(times[1])}, differ by the factor "
+        f"{times[0] / times[1]:.2f}. The geometric mean of the rounds' ratios, {ratio:.2f}, uses every run."
+    )
+    return replace(point, mark=f"{point.mark}m", title=f"{point.title} {note}", note=note)
 
 
 def _pairs(
