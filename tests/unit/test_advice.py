@@ -253,21 +253,21 @@ def test_missing_values_have_their_main_reason_and_their_number():
     ("ratios", "text"),
     [
         ([1.057], "5.7 %"),
-        ([1.0997], "10 %"),
-        ([1.19], "19 %"),
+        ([1.0997], "1.10x"),
+        ([1.19], "1.19x"),
         ([1.2], "1.2x"),
         ([12.3], "12x"),
         ([1e40], "9999x"),
         ([6.91, 2.4], "2.4x to 6.9x"),
         ([1.05, 1.08], "5.0 to 8.0 %"),
-        ([1.14, 1.6], "1.1x to 1.6x"),
+        ([1.08, 1.6], "1.08x to 1.6x"),
         ([1.03, 1.6], "3.0 % to 1.6x"),
         ([1.3, 1.3], "1.3x"),
-        ([1.16, 1.21], "1.2x"),
+        ([1.16, 1.21], "1.16x to 1.2x"),
         ([1.08, 1.0801], "8.0 %"),
     ],
 )
-def test_factors_below_1_2_are_percentages(ratios, text):
+def test_factors_below_10_percent_are_percentages(ratios, text):
     assert factors(ratios) == text
 
 
@@ -283,7 +283,7 @@ def on_builds(*rows, average=NO_ESTIMATE):
 @pytest.mark.parametrize(
     ("ratios", "short", "kind"),
     [
-        ([0.8, 0.9, 0.98, 0.97], "f7: 1.1x to 1.2x slower in 2 of 4", rule.DEPENDS),
+        ([0.8, 0.9, 0.98, 0.97], "f7: 1.11x to 1.2x slower in 2 of 4", rule.DEPENDS),
         ([1.5, 0.946, 1.0], "f7: 5.7 % slower in 1, 1.5x faster in 1 of 3", rule.DEPENDS),
         ([1.5, 1.01], "f7: 1.5x faster in 1 of 2", rule.VALUE),
         ([1.01, 0.98], "f7: equal within 10 % in 2 of 2", rule.EQUAL),

@@ -538,7 +538,7 @@ def test_noise_of_duplicates_is_that_of_elapsed_time_now(results, name, metric):
         for run in results.measurements
     ]
     noise = quality_of(replace(changed, measurements=runs))[1][2]
-    assert re.findall(r"[+-]\d+ %", noise) == ["-20 %", "+17 %"]
+    assert re.findall(r"[\d.]+x", noise) == ["0.80x", "1.17x"]
 
 
 def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(results):
@@ -549,7 +549,7 @@ def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(resu
         for table in quality_of(replace(results, tables={"f6-vs-f7": rows}))[0]
         if table.title == "Smallest detectable differences"
     )
-    assert table.rows == [("log, cold, svn", "3", "8.0 %"), ("dump, cold", "1", "20 %")]
+    assert table.rows == [("log, cold, svn", "3", "8.0 %"), ("dump, cold", "1", "1.2x")]
 
 
 def test_links_of_the_page_to_documents_and_to_anchors_exist(tree):

@@ -194,7 +194,8 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections,
     assert number["cells"][1] == CELL.replace("nopack", "pack")
     ratio, call, _ = number["sentences"]
     assert "= 1.2" in ratio and "interval 1.2" in ratio
-    assert call == "packed is faster." and number["published"] == "+306 %"
+    assert call == "packed is faster." and number["published"] == "4.1x faster"
+    assert number["text"] == "1.3x faster"
     # An interval without 1 that is called noisy needs an explanation.
     section = next(s for s in sections if s.name == "nopack-vs-pack")
     point = next(p for p in section.pairs[0].measured.points if p.value is not None)

@@ -31,9 +31,9 @@ function labelOf(axis, value) {
   return answers?.labels?.[axis]?.[value] ?? value;
 }
 
-// A factor of at least 1 in the words of the cards. In a range with "2.4x", 8.0 % is 1.1x, and 3.0 % stays.
-function factorOf(gain, isPercent = gain < 1.195) {
-  return isPercent ? `${(100 * (gain - 1)).toFixed(gain < 1.0995 ? 1 : 0)} %` : `${gain.toFixed(gain < 9.95 ? 1 : 0)}x`;
+// A factor of at least 1 in the words of the cards. In a range with "2.4x", 8.0 % is 1.08x, and 3.0 % stays.
+function factorOf(gain, isPercent = gain < 1.0995) {
+  return isPercent ? `${(100 * (gain - 1)).toFixed(1)} %` : `${gain.toFixed(gain < 1.195 ? 2 : gain < 9.95 ? 1 : 0)}x`;
 }
 
 function factorsOf(gains) {

@@ -51,8 +51,8 @@ VALUES = {
 }
 # A square is a cache: empty, half full (the OS cache), full (the server's cache, too).
 PICTOGRAMS = {"cold": "□", "hot": "■", "hot-os": "◧", "hot-svn": "■"}
-_PERCENT_BELOW = 1.195
-# In a range that ends with a factor: `1.1x to 1.6x`, `3.0 % to 1.6x`.
+_PERCENT_BELOW = 1.0995
+# In a range that ends with a factor: `1.08x to 1.6x`, `3.0 % to 1.6x`.
 _TIMES_FROM = 1.05
 # The interval of two rounds can end beyond.
 _LARGEST = 9999.0
@@ -96,11 +96,14 @@ def group_label(where: Where) -> str:
 
 
 def factor(ratio: float) -> str:
-    """Return a factor of at least 1 as `5.7 %`, `12 %`, `2.9x`, `12x`, at most `9999x`, like in tables."""
-    percent = 100 * (ratio - 1)
+    """Return a factor of at least 1 as `5.7 %`, `1.12x`, `2.9x`, `12x`, at most `9999x`."""
     if ratio < _PERCENT_BELOW:
-        return f"{percent:.{1 if percent < 9.95 else 0}f} %"
-    return f"{min(ratio, _LARGEST):.{1 if ratio < 9.95 else 0}f}x"
+        return f"{100 * (ratio - 1):.1f} %"
+    return _times(min(ratio, _LARGEST))
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.{2 if ratio < 1.195 else 1 if ratio < 9.95 else 0}f}x"
 
 
 def factors(ratios: Sequence[float]) -> str:
@@ -108,7 +111,7 @@ def factors(ratios: Sequence[float]) -> str:
     if high.endswith("%"):
         low = low.removesuffix(" %") if low != high else low
     elif low.endswith("%") and min(ratios) >= _TIMES_FROM:
-        low = f"{min(ratios):.1f}x"
+        low = _times(min(ratios))
     return high if low == high else f"{low} to {high}"
 
 

@@ -10,7 +10,7 @@ from statistics import geometric_mean, mean, median
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import case_label, seconds
+from vcsbench.advice.labels import case_label, change, factor, seconds
 from vcsbench.axes import STATES
 from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
@@ -173,13 +173,13 @@ def _noise_sentence(results: Results) -> str:
         (times_of(runs.get(cell, [])) for cell in (t, t.removesuffix(DUPLICATE))) for t in twins
     ]
     known_pairs = [(copy[1], cell[1]) for copy, cell in pairs if copy and cell]
-    changes = sorted(100 * (copy / cell - 1) for copy, cell in known_pairs if copy and cell)
-    ends = [f"{change:+.0f} %" for change in (*changes[:1], *changes[-1:])]
-    have = f"{words.count_of(len(twins), 'cell')} have a duplicate. Its mean differs by {' to '.join(ends)}"
+    ratios = sorted(copy / cell for copy, cell in known_pairs if copy and cell)
+    ends = [f"{ratio:.2f}x" for ratio in (*ratios[:1], *ratios[-1:])]
+    have = f"{words.count_of(len(twins), 'cell')} have a duplicate. Ratio of their means: {' to '.join(ends)}"
     if not max(known):
-        return f"{have}, by no more than the rounds scatter."
+        return f"{have}, no more than the rounds scatter."
     return (
-        f"{have}. Beyond the scatter of the rounds it differs by "
+        f"{have}. Beyond the scatter of the rounds they differ by "
         f"{words.significant(100 * math.expm1(max(known)), 2)} % (standard deviation). The error of every "
         "comparison includes that."
     )
@@ -228,8 +228,8 @@ def _detectable_rows(results: Results) -> list[tuple[str, str, str]]:
     classes = grouped_by(known, lambda row: values_label(row, results.study.variance_group))
     rows = []
     for name, of in classes.items():
-        percent = 100 * (median(row["detectable"] for row in of) - 1)
-        rows.append((name or "all cells", str(len(of)), f"{words.significant(percent, 2)} %"))
+        detectable = factor(median(row["detectable"] for row in of))
+        rows.append((name or "all cells", str(len(of)), detectable))
     return rows
 
 
@@ -358,10 +358,15 @@ def _short(value: float | None) -> float | None:
 
 def _numbers_of(section: TableSection, definition: Row) -> Row:
     metric, numbers = metric_in(definition), {}
-    unit = "%" if section.compares else metric.unit
+
+    def text_of(point: grids.Point) -> str:
+        if point.value is None or not section.compares:
+            return f"{point.text} {metric.unit}"
+        return change(1 + point.value / 100, grids.change_words(metric))
+
     for pair in section.pairs:
         published = {
-            tuple(point.keys.items()): f"{point.text} {unit}"
+            tuple(point.keys.items()): text_of(point)
             for point in (pair.published.points if pair.published else [])
             if point.kind == "published"
         }
@@ -369,8 +374,7 @@ def _numbers_of(section: TableSection, definition: Row) -> Row:
             if point.row is not None and point.cells and not definition.get("by"):
                 numbers["/".join(map(str, values_in(point.keys, section.axes)))] = {
                     "cells": point.cells,
-                    # A change in words has its unit.
-                    "text": point.text if point.text[-1:].isalpha() else f"{point.text} {unit}",
+                    "text": text_of(point),
                     "sentences": [
                         *grids.number_sentences(point.row, definition),
                         *filter(None, [point.note]),

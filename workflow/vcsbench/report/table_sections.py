@@ -34,7 +34,7 @@ KEY = {
 }
 PER_CENT = ("+150", "per cent, as published: cards print it as the factor 2.5x")
 # From here on, cards print a factor in place of per cent.
-LARGE_PCT = 19.5
+LARGE_PCT = 9.95
 BAR = ("▁", "its length is the number's share of the largest one in the table")
 GREY = ("grey", "equal or undecided; colours: the scale above, for differences")
 NOTHING = ("·", "not in the grid, or not published")
