@@ -64,7 +64,7 @@ def read_frame(made):
 def sides_of(before, now):
     """Return `before`, saved as `old`, and `now`."""
     if not Path("baselines/old").exists():
-        baselines.save("old", [STUDY], before.results)
+        baseline_comparison.save_baseline("old", [STUDY], before.results)
     saved = baseline_comparison.load_baseline("old", STUDY)
     return saved, baseline_comparison.load_current(STUDY, now.results)
 
@@ -185,7 +185,7 @@ def test_baseline_table_excludes_saved_runs(here):
     made = measure(here, "a", rounds=7, noise=0.0, drift=0.0, factors={})
     path, frame = made.measurements, read_frame(made)
     write_frame(frame[frame["round"] < 5], path)
-    baselines.save("old", [], made.results)
+    baseline_comparison.save_baseline("old", [], made.results)
     table, notes = compare(made, made)
     assert table["flags"].str.contains("same-runs").all()
     assert table["value"].isna().all()
@@ -202,7 +202,7 @@ def test_baseline_table_excludes_saved_runs(here):
 
 def test_save_never_overwrites_baseline(here):
     made = measure(here, "a")
-    (line,) = baselines.save("old", [], made.results)
+    (line,) = baseline_comparison.save_baseline("old", [], made.results)
     path = Path(f"baselines/old/{STUDY}.csv")
     assert str(path) in line and re.findall(r"\b\d\b", line) == ["8", "5"]
     content = made.measurements.read_bytes()
@@ -212,7 +212,7 @@ def test_save_never_overwrites_baseline(here):
     assert about["hosts"][HOST]["memory_bytes"] == 4 << 30
     assert {c["repository"]["scale"] for c in about["cells"].values()} == {0.1304}
     with pytest.raises(UserError, match="never overwritten"):
-        baselines.save("old", [], measure(here, "b").results)
+        baseline_comparison.save_baseline("old", [], measure(here, "b").results)
     assert path.read_bytes() == content
 
 
@@ -228,10 +228,10 @@ def test_save_never_overwrites_baseline(here):
 def test_save_impossible_is_user_error(here, name, studies, expected):
     made = measure(here, "a")
     with pytest.raises(UserError, match=expected):
-        baselines.save(name, studies, made.results)
+        baseline_comparison.save_baseline(name, studies, made.results)
     edit(made, lambda c: c.update(started_at="2027-01-01T00:00:00Z"), part="pack/slow/cold/round3")
     with pytest.raises(UserError, match=r"round3\.context\.json: .* newer"):
-        baselines.save("old", [], made.results)
+        baseline_comparison.save_baseline("old", [], made.results)
     assert not Path("baselines").exists()
 
 
@@ -249,8 +249,8 @@ def test_save_damaged_measurements_is_user_error(here, change):
     made = measure(here, "a")
     path = made.results / "measurements" / f"{STUDY}.csv"
     path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(UserError, match=rf"{STUDY}\.csv: [^\n]*`make report`|context\.json"):
-        baselines.save("old", [], made.results)
+    with pytest.raises(UserError, match=rf"{STUDY}\.csv: [^\n]*make it again|context\.json"):
+        baseline_comparison.save_baseline("old", [], made.results)
     assert not Path("baselines").exists()
 
 
@@ -295,7 +295,7 @@ def history_of(now, *names):
 
 
 def save(name, made):
-    baselines.save(name, [STUDY], made.results)
+    baseline_comparison.save_baseline(name, [STUDY], made.results)
 
 
 def test_history_has_times_by_date_and_calls_of_table(here):

@@ -130,7 +130,7 @@ def test_table_has_each_pair_of_published_times(tmp_path, name):
         ("command,elapsed_s\nlog,1\n", "the column `ra`"),
         ("command,ra,elapsed_s\nlog,svn,fast\n", "`elapsed_s`: 'fast' is not a number"),
         ("command,ra,elapsed_s\ndump,,1\ndump,,2\n", "dump/- is there twice"),
-        ("", "the column `command`"),
+        ("", "is not a CSV file with a heading"),
     ],
 )
 def test_read_published_invalid_is_refused(tmp_path, text, error):

@@ -238,9 +238,9 @@ def measure(options: argparse.Namespace, keys: Keys) -> int:
 
 def baseline(options: argparse.Namespace, keys: Keys) -> int:
     """Save the results as a baseline."""
-    from vcsbench.statistics.baselines import save
+    from vcsbench.statistics.baseline_comparison import save_baseline
 
-    print("\n".join(save(options.name, options.studies, Path("results"))))
+    print("\n".join(save_baseline(options.name, options.studies, Path("results"))))
     print(
         f"To compare with it: `baselines: [{options.name}]` in the configuration, then make report"
     )

@@ -53,6 +53,12 @@ class Config:
         return None if self.settings.rounds else sum(minutes or 0.0 for minutes in each)
 
     @property
+    def folders(self) -> dict[tuple[str, ...], str]:
+        """Return the configured folders of `scratch` and the storages by their keys."""
+        storages = self.settings.storages.items()
+        return {("scratch",): self.settings.scratch} | {("storages", n): f for n, f in storages}
+
+    @property
     def thresholds(self) -> dict[str, float]:
         return self.settings.thresholds.model_dump()
 
@@ -147,9 +153,7 @@ def _check_folders(config: Config) -> None:
     if settings.storage not in settings.storages:
         known = ", ".join(settings.storages)
         raise config.error(["storage"], f"{settings.storage!r} is not defined. Use one of {known}.")
-    folders: dict[tuple[str, ...], str] = {("scratch",): settings.scratch}
-    folders |= {("storages", name): folder for name, folder in settings.storages.items()}
-    for keys, folder in folders.items():
+    for keys, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
         if reason := _why_no_path(path):
             raise config.error(keys, f"{path!a} {reason}. Use another folder.")

@@ -5,7 +5,6 @@ Frames are CSV files. Axis values stay text, even if they look like numbers.
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,7 +20,7 @@ from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, judgement, run_columns, same_work
 from vcsbench.external import open_regular
-from vcsbench.files import read_json, write_text
+from vcsbench.files import read_json, read_rows, write_text
 from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
@@ -41,15 +40,19 @@ NUMBERS = (
 OUTLIERS = {"outlier-10": 0.1, "outlier-20": 0.2}
 # Cell-rounds with a longer gap belong to different sessions, unless one waited for another measurement.
 PAUSE_S = 60.0
+RESTORE = "Restore the file, or make it again."
 EPOCH = pd.Timestamp(0, tz="UTC")
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
-def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.DataFrame:
+def read_frame(
+    path: str | Path | TextIO, numbers: Collection[str] = (), texts: Collection[str] | None = None
+) -> pd.DataFrame:
     """Return a CSV file: the columns `numbers` as floats (NaN if empty), all others as text.
 
-    Raise UserError if the file is missing, is no CSV, or has text in a column of numbers.
+    With `texts`, all columns but these are numbers. Raise UserError if the file is missing, is no CSV, or
+    has text in a column of numbers.
     """
     try:
         file = open_regular(path) if isinstance(path, str | Path) else path
@@ -57,14 +60,18 @@ def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.D
             # A repository may have the name `NA` or `007`.
             frame = pd.read_csv(csv_file, dtype=str, keep_default_na=False, encoding="utf-8")
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file") from None
+        raise UserError(f"{path}: no such file. {RESTORE}") from None
     except (ValueError, pd.errors.ParserError) as error:
-        raise UserError(f"{path}: is not a CSV file with a heading: {error}") from None
-    for name in frame.columns.intersection(list(numbers)):
+        reason = f"is not a CSV file with a heading: {error}"
+        raise UserError(f"{path}: {reason}. {RESTORE}") from None
+    names = frame.columns
+    for name in (
+        names.difference(list(texts), sort=False) if texts else names.intersection(list(numbers))
+    ):
         column = frame[name]
         frame[name] = pd.to_numeric(column, errors="coerce").astype(float)
         for text in column[frame[name].isna() & (column != "")]:
-            raise UserError(f"{path}: `{name}`: {text!r} is not a number")
+            raise UserError(f"{path}: `{name}`: {text!r} is not a number. {RESTORE}")
     return frame
 
 
@@ -100,12 +107,9 @@ class Collected(NamedTuple):
 
 
 def read_grid(path: str | Path) -> tuple[list[str], list[dict[str, str]]]:
-    with Path(path).open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    cell, *axes, skip = rows[0] if rows else ("", "")
-    if (cell, skip) != ("cell", "skip"):
-        raise UserError(f"{path}: is not a grid with the columns cell, axes, skip. Delete it.")
-    return axes, rows
+    """Return the axes of a grid and its rows. Raise UserError if it is damaged."""
+    rows = read_rows(path, "Delete the file, and run again.", columns=("cell", "skip"))
+    return [name for row in rows[:1] for name in row if name not in ("cell", "skip")], rows
 
 
 def collect(
@@ -189,7 +193,7 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     frame = read_frame(path, NUMBERS)
     for name in ("cell", "host", "round", "run", "started_at"):
         if name not in frame or (name in NUMBERS and not np.isfinite(frame[name]).all()):
-            raise UserError(f"{path}: `{name}` is missing. Restore the file, or make it again.")
+            raise UserError(f"{path}: `{name}` is missing. {RESTORE}")
     return frame
 
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from statistics import median
 from typing import IO, NamedTuple
 
-from vcsbench import progress
+from vcsbench import progress, words
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.formats import AS_IS, read_format
@@ -221,8 +221,8 @@ def judge_layout(positions: Sequence[Position]) -> CopyLayout:
     same = median([distance for kind in comparable for distance in kind.same_step()])
     other = median([distance for kind in comparable for distance in kind.other_step.values()])
     evidence = (
-        f"the same revision or shard of the nearest other copy is {_size(same)} away, another one of the "
-        f"same copy {_size(other)} (medians of {count} sampled files, by FIEMAP)"
+        f"the same revision or shard of the nearest other copy is {words.size(same)} away, another one of "
+        f"the same copy {words.size(other)} (medians of {count} sampled files, by FIEMAP)"
     )
     groups = [kind.groups() for kind in comparable]
     are_all_apart = [len(of_kind) > 1 and len(of_kind[0]) == 1 for of_kind in groups]
@@ -278,10 +278,6 @@ class _CopiesOfKind:
             return False
         same = median([abs(self.starts[a][step] - self.starts[b][step]) for step in shared])
         return same <= MAX_RATIO * min(self.other_step[a], self.other_step[b])
-
-
-def _size(size: float) -> str:
-    return f"{size / 2**20:,.0f} MiB" if size >= 10 << 20 else f"{size / 2**10:,.0f} KiB"
 
 
 def _layout(

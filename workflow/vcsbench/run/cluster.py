@@ -200,9 +200,7 @@ class Cluster:
     def __init__(self, plan: Plan, raw: Mapping[str, Any]) -> None:
         self.plan, self.raw, self.root = plan, raw, plan.root
         self.settings = plan.config.settings.cluster
-        folders: dict[tuple[str, ...], str] = {("scratch",): plan.config.settings.scratch}
-        folders |= {("storages", n): f for n, f in plan.config.settings.storages.items()}
-        for keys, folder in folders.items():
+        for keys, folder in plan.config.folders.items():
             if not os.path.isabs(folder):
                 raise plan.config.error(
                     keys,

@@ -37,6 +37,7 @@ from vcsbench.run.provenance import store_command
 from vcsbench.run.workflow import (
     FAILED,
     OPTIONS,
+    RUN_ROOT,
     check_records,
     checkout_lock,
     end_processes,
@@ -107,11 +108,10 @@ class Project:
 
     def check_folders(self) -> None:
         """Raise a UserError if `scratch`, or a storage of this run, is no folder that can be written."""
-        settings = self.config.settings
-        storages = {self.plan.parts(cell)["storage"]["shelf"] for cell in self.plan.cells}
-        folders: dict[tuple[str, ...], str] = {("scratch",): settings.scratch}
-        folders |= {("storages", name): settings.storages[name] for name in sorted(storages)}
-        for keys, configured in folders.items():
+        used = {self.plan.parts(cell)["storage"]["shelf"] for cell in self.plan.cells}
+        for keys, configured in self.config.folders.items():
+            if keys[1:] and keys[1] not in used:
+                continue
             folder = workdir.resolve(configured, self.root)
             if not os.path.isdir(folder):  # is_dir() raises for long names
                 raise self.config.error(keys, f"{folder}: no such folder. Make it, or use another.")
@@ -222,7 +222,8 @@ def open_project(
 
     Snakemake writes the configuration into the scripts of jobs, so `raw` loses the passwords of URLs.
     """
-    check_records(root)
+    if RUN_ROOT not in os.environ:  # `vcsbench run` has checked them
+        check_records(root)
     paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
     # A node measures its job as a workstation does.
     is_node = BLOCKS in os.environ

@@ -6,7 +6,6 @@ geometric mean of the runs of a round: it scatters by a tenth to a sixth less th
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -55,7 +54,7 @@ def read_published(
     number, or a file has a cell twice.
     """
     keys, fixed, inapplicable = [*axes, *by], fixed or {}, inapplicable or {}
-    frames = {str(path): _read(Path(path), keys) for path in paths}
+    frames = {str(path): read_frame(path, texts=keys) for path in paths}
     for axis in axes:
         if not any(axis in names for names in (*frames.values(), *fixed.values())):
             raise UserError(
@@ -78,16 +77,6 @@ def read_published(
     if frame.duplicated(keys).any():
         frame = frame.groupby(keys, sort=False, as_index=False)[metrics].first()
     return frame[[*keys, *metrics]].reset_index(drop=True)
-
-
-def _read(path: Path, keys: Sequence[str]) -> pd.DataFrame:
-    with path.open(newline="", encoding="utf-8") as file:
-        columns = next(csv.reader(file), [])
-    if not columns:
-        raise UserError(
-            f"{path}: the column `{keys[0]}`, an axis of the study, is missing. Add it."
-        )
-    return read_frame(path, [name for name in columns if name not in keys])
 
 
 def is_measured(frame: pd.DataFrame) -> bool:

@@ -1,7 +1,8 @@
-"""Compare current measurements with saved baselines: a table, and the history of all baselines."""
+"""Save measurements as baselines, and compare later ones with them: a table, and the history of all."""
 
 from __future__ import annotations
 
+import datetime
 import math
 import sys
 from collections import Counter
@@ -14,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.measurements import group_rows, in_order, read_measurements
+from vcsbench.external import one_line
+from vcsbench.files import write_bytes, write_json
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import baselines, tables
 from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
@@ -57,6 +61,49 @@ def load_current(study: str, results: Path) -> MeasurementSet:
     frame = read_measurements(results / "measurements" / f"{study}.csv")
     rounds = zip(frame["cell"], frame["round"].astype(int), frame["started_at"], strict=True)
     return MeasurementSet(baselines.NOW, frame, baselines.describe_baseline(study, rounds, results))
+
+
+def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]:
+    """Save measured studies, by default all, and return a sentence for each.
+
+    Raise UserError, and save nothing, if a study was not measured or is saved already.
+    """
+    if not baselines.NAME.fullmatch(name):
+        raise UserError(
+            f"NAME={one_line(name)}: a name has only letters, digits, `.`, `_` and `-`, and begins with a "
+            f"letter or a digit. Use another name, such as before-upgrade."
+        )
+    folder = results / "measurements"
+    studies = list(studies) or sorted(path.stem for path in folder.glob("*.csv"))
+    if not studies:
+        raise UserError(f"{folder}: nothing has been measured. Run `make report` first.")
+    descriptions = {}
+    for study in studies:
+        if not baselines.NAME.fullmatch(study):
+            raise UserError(
+                f"STUDY={one_line(study)}: no such study. Use a name in results/measurements."
+            )
+        path, saved = folder / f"{study}.csv", baselines.csv_path(name, study)
+        if saved.exists() or baselines.description_path(name, study).exists():
+            raise UserError(
+                f"{saved}: the file exists, and a baseline is never overwritten. Use another NAME, or remove "
+                f"the file."
+            )
+        current = load_current(study, results) if path.is_file() else None
+        if current is None or current.frame.empty:
+            raise UserError(f"{path}: the study has not been measured. Run `make report` first.")
+        descriptions[study] = current.description
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    sentences = []
+    for study, about in descriptions.items():
+        saved = baselines.csv_path(name, study)
+        saved.parent.mkdir(parents=True, exist_ok=True)
+        write_json(baselines.description_path(name, study), {"saved_at": now, **about})
+        write_bytes(saved, (folder / saved.name).read_bytes())
+        cells = words.count_of(len(about["cells"]), "cell")
+        size = f"{cells} in {words.count_of(about['rounds'], 'round')}"
+        sentences.append(f"saved {saved}: {size}, measured on {', '.join(about['hosts'])}")
+    return sentences
 
 
 def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> pd.DataFrame:

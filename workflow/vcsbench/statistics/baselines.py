@@ -1,19 +1,17 @@
-"""Save measured studies as named baselines in baselines/<name>, to compare later runs with."""
+"""Describe measured studies, and the named baselines of them in baselines/<name>."""
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
-from vcsbench import __version__, words
+from vcsbench import __version__
 from vcsbench.errors import UserError
-from vcsbench.external import one_line
-from vcsbench.files import is_altered, read_rows, write_bytes, write_json
+from vcsbench.files import is_altered
 from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT
 from vcsbench.plan.result_state import read_context
@@ -26,7 +24,6 @@ Item = TypeVar("Item")
 FOLDER = Path("baselines")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 NOW, SINCE = "now", "(when)"
-AGAIN = "Run `make report` to write it again."
 
 
 class CellSettings(TypedDict):
@@ -90,55 +87,6 @@ def saved_baselines() -> dict[str, list[str]]:
         for folder in sorted(FOLDER.glob("*"))
         if folder.is_dir()
     }
-
-
-def save(name: str, studies: Sequence[str], results: Path) -> list[str]:
-    """Save measured studies, by default all, and return a sentence for each.
-
-    Raise UserError, and save nothing, if a study was not measured or is saved already.
-    """
-    if not NAME.fullmatch(name):
-        raise UserError(
-            f"NAME={one_line(name)}: a name has only letters, digits, `.`, `_` and `-`, and begins with a "
-            f"letter or a digit. Use another name, such as before-upgrade."
-        )
-    folder = results / "measurements"
-    studies = list(studies) or sorted(path.stem for path in folder.glob("*.csv"))
-    if not studies:
-        raise UserError(f"{folder}: nothing has been measured. Run `make report` first.")
-    measured = []
-    for study in studies:
-        if not NAME.fullmatch(study):
-            raise UserError(
-                f"STUDY={one_line(study)}: no such study. Use a name in results/measurements."
-            )
-        if csv_path(name, study).exists() or description_path(name, study).exists():
-            raise UserError(
-                f"{csv_path(name, study)}: the file exists, and a baseline is never overwritten. "
-                f"Use another NAME, or remove the file."
-            )
-        path = folder / f"{study}.csv"
-        content = path.read_bytes() if path.is_file() else b""
-        columns = ("cell", "round", "started_at")
-        rows = read_rows(path, AGAIN, columns=columns) if content else []
-        if not rows:
-            raise UserError(f"{path}: the study has not been measured. Run `make report` first.")
-        try:
-            rounds = [(row["cell"], int(float(row["round"])), row["started_at"]) for row in rows]
-        except (ValueError, OverflowError) as error:
-            raise UserError(f"{path}: the file is damaged: {one_line(error)}. {AGAIN}") from None
-        measured.append((study, content, describe_baseline(study, rounds, results)))
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    sentences = []
-    for study, content, about in measured:
-        path = csv_path(name, study)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(description_path(name, study), {"saved_at": now, **about})
-        write_bytes(path, content)
-        cells = words.count_of(len(about["cells"]), "cell")
-        size = f"{cells} in {words.count_of(about['rounds'], 'round')}"
-        sentences.append(f"saved {path}: {size}, measured on {', '.join(about['hosts'])}")
-    return sentences
 
 
 def describe_baseline(
