@@ -148,17 +148,11 @@ class Project:
 
     def cell_arguments(self, study: str, cell: str, number: int) -> str:
         """Return the arguments of run/cell.py for a round; all but the export."""
-        position, seed = self.plan.position(study, cell, number), self.config.settings.seed
-        recipe = self._quoted_recipe(study, cell)
-        return f"{recipe} {number} {position} {seed} {self._quoted_thresholds}"
-
-    @cache  # noqa: B019 - one instance; called for each round
-    def _quoted_recipe(self, study: str, cell: str) -> str:
-        return shlex.quote(self.plan.recipe_json(study, cell))
-
-    @cached_property
-    def _quoted_thresholds(self) -> str:
-        return shlex.quote(json.dumps(self.config.thresholds, sort_keys=True))
+        recipe, order = self.plan.recipe_json(study, cell), self.plan.position(study, cell, number)
+        thresholds = json.dumps(self.config.thresholds, sort_keys=True)
+        return shlex.join(
+            [recipe, *map(str, (number, order, self.config.settings.seed)), thresholds]
+        )
 
     def results(self, decide: Decide) -> list[str]:
         files: list[str] = []
