@@ -7,10 +7,11 @@ import subprocess
 from dataclasses import replace
 
 import pytest
+import yaml
 
 from unit.report_files import results_of
 from vcsbench.config.validation import read_yaml
-from vcsbench.report.finding_steps import NO_REASON, share_commands
+from vcsbench.report.finding_steps import NO_REASON, Step, share_commands
 from vcsbench.report.findings_section import (
     MEANINGS,
     finding_views,
@@ -177,6 +178,48 @@ def test_findings_that_lack_cells_share_a_command_that_adds_all_of_them(results)
     assert shared.text.startswith("2 findings; ") and " up to " in shared.text
     alone, none = share_commands([views[0].steps])
     assert (alone, none) == ([[*views[0].steps]], [])
+
+
+def older(cells):
+    content = (
+        f"{{builds: {{old: {{prefix: /x}}, new: {{}}}}, grid: {{builds: {{include: [{cells}]}}}}}}"
+    )
+    return Step(
+        "newer Subversion", "1; support", "install it", f"echo '{content}' >old.yaml && run"
+    )
+
+
+def rounds(number):
+    return Step(
+        "more rounds", f"{number} in all", "", f"make report ARGS='--config rounds={number}'"
+    )
+
+
+def test_findings_share_one_command_with_the_cells_or_the_rounds_of_all():
+    log, export = "{command: [log], ra: [svn]}", "{command: [export], ra: [http]}"
+    findings = [[older(log), rounds(7)], [older(export)], [older(log), rounds(60)], [rounds(15)]]
+    steps, (version, more) = share_commands(findings)
+    assert not any(step.command for of in steps for step in of)
+    assert [step.text for step in steps[0]] == ["1 (command above)", "7 in all (command above)"]
+    content, file = shlex.split(version.command)[1:3]
+    assert yaml.safe_load(content)["grid"]["builds"]["include"] == [
+        {"command": ["log"], "ra": ["svn"]},
+        {"command": ["export"], "ra": ["http"]},
+    ]
+    assert (file, version.before) == (">old.yaml", "install it")
+    assert version.text == "3 findings; support" and more.text.startswith("3 findings; ")
+    assert more.command == rounds(60).command
+
+
+def test_reasons_with_the_same_command_share_it():
+    scale, cost = (Step(label, "x", "", LARGER) for label in ("smaller scale", "mostly fixed cost"))
+    _, (shared,) = share_commands([[scale], [cost]])
+    assert shared == Step("smaller scale and mostly fixed cost", "2 findings", "", LARGER)
+
+
+def test_bound_of_a_statement_without_a_number_is_ours(results):
+    ours = {view.id: view.is_ours for view in views_of(results)}
+    assert ours["cache-size-no-help-cold"] and not ours["cold-log-packing-f6"]
 
 
 def test_summary_has_the_number_and_the_reasons_of_each_verdict(results):

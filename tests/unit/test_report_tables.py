@@ -1,5 +1,6 @@
 """The tables of a page: rows laid out as grids, and the details behind each number."""
 
+import math
 from dataclasses import replace
 from itertools import product
 from statistics import median
@@ -7,6 +8,7 @@ from statistics import median
 import pytest
 
 from unit.report_files import make_files, results_of
+from vcsbench.report.answers import card_views
 from vcsbench.report.grids import (
     Layout,
     Point,
@@ -207,6 +209,40 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections,
     sentences = [number_sentences(r, definition) for r in noisy]
     assert [len(of) for of in sentences] == [4, 3]
     assert {of[1] for of in sentences} == {"Undecided: too noisy."}
+
+
+@pytest.mark.parametrize(
+    ("factor", "differs"), [(1.02, False), (1.04, True), (0.94, False), (0.92, True)]
+)
+def test_medians_with_another_factor_than_their_comparison_are_printed(results, factor, differs):
+    """The packed side's runs are slower by a factor than those of its table and card."""
+    packed = CELL.replace("nopack", "pack")
+    runs = [
+        {**run, "elapsed_s": run["elapsed_s"] * factor} if run["cell"] == packed else run
+        for run in results.measurements
+    ]
+    of = [[run for run in runs if run["cell"] == cell] for cell in (CELL, packed)]
+    axes = ("command", "ra", "format", "config", "cache")
+    keys = {axis: of[0][0][axis] for axis in axes}
+    (ratio,) = (
+        row["ratio"] for row in results.tables["nopack-vs-pack"] if keys.items() <= row.items()
+    )
+    # Per round there is one run, so the median of the runs is that of the rounds.
+    before, after = (median(run["elapsed_s"] for run in side) for side in of)
+    assert (abs(math.log(before / after / ratio)) > math.log(1.05)) is differs
+    changed = replace(results, measurements=runs)
+    section = next(s for s in table_sections(changed, {}) if s.name == "nopack-vs-pack")
+    points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
+    (point,) = (point for point in points if point.cells[:1] == (CELL,))
+    assert ("m" in point.mark, "m" in dict(section.key)) == (differs, differs)
+    known = details(changed, [section])["tables"][section.anchor]["numbers"].values()
+    (number,) = (number for number in known if number["cells"][0] == CELL)
+    shown = f"{before:.2f} s and {after:.2f} s, differ by the factor {before / after:.2f}"
+    assert any(shown in text for text in number["sentences"]) is differs
+    (card,) = (card for card in changed.advice.cards if card.question.axis == "packing")
+    (view,) = card_views([card], changed)
+    (note,) = (row.note for row in view.rows if keys.items() <= row.where.items())
+    assert (f"{before:.2f} s → {after:.2f} s" in note) is differs
 
 
 @pytest.mark.slow

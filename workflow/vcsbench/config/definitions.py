@@ -50,6 +50,8 @@ class Expected(Model):
     """The lower bound."""
     at_most: float | None = key(None, ge=-1e12, le=1e12)
     """The upper bound."""
+    ours: bool | None = None
+    """A published statement has no number, so vcsbench chose the bounds. The page shows it."""
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> Self:
@@ -97,6 +99,7 @@ class BoundsDefinition(TypedDict, total=False):
     over: Required[Literal["median", "min", "max"]]
     at_least: float
     at_most: float
+    ours: bool
 
 
 class FindingDefinition(TypedDict, total=False):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
-from vcsbench.report.results import Results, Rows
+from vcsbench.report.results import Results, Rows, grouped_by, unique_values
 from vcsbench.report.terminal import command_with, seconds_of_rounds, variables_of
 from vcsbench.statistics import contract
 
@@ -31,6 +30,9 @@ OUTCOMES = {
 }
 LONGER = "longer than this run (make plan estimates it)"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
+_MANY_ROUNDS = re.compile(r"\brounds=(\d+)")
+# The cells that an older build measures, too.
+_INCLUDED = re.compile(r"\binclude: \[(\{.*\})\](?=\}\}\})")
 _ROUNDS = re.compile(r"`rounds: (\d+)`")
 _RUN = re.compile(r"make report STUDY=(\S+)(?: ARGS='([^']*)')?$")
 # A part of the grid: the values of axes.
@@ -138,20 +140,48 @@ def cell_seconds(results: Results) -> float:
 def share_commands(
     findings: Sequence[Sequence[Step]],
 ) -> tuple[list[list[Step]], list[Step]]:
-    """Return the steps of findings without the commands of several findings, and a step for each of those."""
-    steps = [step for of in findings for step in of if step.command]
-    counts = Counter((step.label, step.command) for step in steps)
-    shared, others = dict[tuple[str, str], Step](), list[list[Step]]()
-    for step in steps:
-        if (number := counts[step.label, step.command]) > 1:
-            effect = step.text.partition("; ")[2]
-            text = "; ".join(filter(None, [words.count_of(number, "finding"), effect]))
-            shared.setdefault((step.label, step.command), step._replace(text=text))
-    for of in findings:
-        others.append([])
-        for step in of:
-            if (step.label, step.command) in shared:
-                text = f"{step.text.partition('; ')[0]} (command above)"
-                step = step._replace(text=text, before="", command="")
-            others[-1].append(step)
-    return others, [*shared.values()]
+    """Return the steps of findings without the commands of several findings, and a step for each of those.
+
+    A reason has one command for all of its findings: with the cells of all of them, or the most rounds.
+    """
+    with_command = [step for of in findings for step in of if step.command]
+    groups = grouped_by(with_command, _form_of)
+    several = {form: steps for form, steps in groups.items() if len(steps) > 1}
+    shared = [_shared_step(steps) for steps in several.values()]
+    others = [
+        [
+            step._replace(
+                text=f"{step.text.partition('; ')[0]} (command above)", before="", command=""
+            )
+            if _form_of(step) in several
+            else step
+            for step in of
+        ]
+        for of in findings
+    ]
+    return others, shared
+
+
+def _form_of(step: Step) -> str:
+    """Return the command without what differs between findings: their cells and rounds."""
+    return _MANY_ROUNDS.sub("rounds=", _INCLUDED.sub("include: []", step.command))
+
+
+def _shared_step(steps: Sequence[Step]) -> Step:
+    first, label = steps[0], " and ".join(unique_values(step.label for step in steps))
+    effects = [step.text.partition("; ")[2] for step in steps]
+    parts = [words.count_of(len(steps), "finding"), next(filter(None, effects), "")]
+    command = first.command
+    if _MANY_ROUNDS.search(command):
+        command = max((step.command for step in steps), key=_rounds_in)
+        if len({step.command for step in steps}) > 1:
+            parts.append("the most rounds that one of them needs, fewer decide the others")
+    cells = unique_values(found[1] for step in steps if (found := _INCLUDED.search(step.command)))
+    if cells:
+        command = _INCLUDED.sub(lambda _: f"include: [{', '.join(cells)}]", command)
+    return Step(label, "; ".join(filter(None, parts)), first.before, command)
+
+
+def _rounds_in(command: str) -> int:
+    found = _MANY_ROUNDS.search(command)
+    return int(found[1]) if found else 0

@@ -50,6 +50,7 @@ _PARTS = ("CPU time of the client", "CPU time of the server", "waiting (for stor
 class FindingView:
     """A finding or an expectation as the page shows it.
 
+    `is_ours` is True if vcsbench chose the expected range, because the statement has no number.
     `steps` are its reasons (of a finding that differs, the possible ones), `notes` other remarks. `news`
     is what changed since it was published, `picture` SVG, `ratio` the value in words, `of` its pairs or
     cells, and `anchor` the row of its table.
@@ -59,6 +60,7 @@ class FindingView:
     statement: str
     verdict: str
     expected: str
+    is_ours: bool
     published: str
     measured: str
     interval: str
@@ -139,6 +141,7 @@ def finding_views(
             statement=row["statement"],
             verdict=verdict,
             expected=expected,
+            is_ours=bool((definition.get("expect") or {}).get("ours")),
             published=published,
             measured=measured,
             interval=_range(interval, unit) if interval else "",
