@@ -17,7 +17,7 @@ from vcsbench.advice.advise import (
     same_as_baseline,
     with_candidates,
 )
-from vcsbench.advice.cards import CardQuestion, card_of, find_rule
+from vcsbench.advice.cards import CardQuestion, Effect, card_of, find_rule, pair_text
 from vcsbench.advice.decision import BETTER, SMALL, cases_of, outcome_of
 from vcsbench.advice.labels import factors
 from vcsbench.statistics.estimates import NO_ESTIMATE
@@ -88,6 +88,25 @@ def test_action_of_settings_has_optional_ones_apart(server, text, commands, memo
 def test_decide_with_losses_on_both_sides_depends_above_the_smallest_effect(loss, effect, kind):
     found = cases(row(2.0), row(1 / loss, cache="hot-os"))
     assert rule.recommend(found, "f6", effect).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("ratios", "wins", "losses"),
+    [
+        ([2.0, 1.05], "cold log 2.0x, warm log 5.0 % faster (sure but small)", "nowhere"),
+        ([1.06, 1.05], "cold log 6.0 %, warm log 5.0 % faster (sure but small)", "nowhere"),
+        ([2.0, 0.95], "cold log 2.0x faster", "warm log 5.3 % slower (sure but small)"),
+        ([2.0, 0.87], "cold log 2.0x faster", "warm log 1.15x slower"),
+    ],
+)
+def test_effect_below_the_smallest_is_sure_but_small(ratios, wins, losses):
+    rows = [row(r, cache=cache) for r, cache in zip(ratios, ("cold", "hot-os"), strict=True)]
+    effect = Effect.of("f7", cases(*rows), "f6", "f6", 10)
+    assert effect.wins == wins
+    assert effect.losses == losses if effect.regrets else losses == "nowhere"
+    for ratio, case in zip(ratios, cases(*rows), strict=True):
+        text = pair_text("format", case.pairs[0], 10)
+        assert text.endswith(" (sure but small)") == (0.91 < ratio < 1.1)
 
 
 def test_decide_that_depends_returns_the_simplest_rule():
@@ -229,7 +248,11 @@ def on_builds(*rows, average=NO_ESTIMATE):
     ("ratios", "short", "kind"),
     [
         ([0.8, 0.9, 0.98, 0.97], "f7: 1.11x to 1.2x slower in 2 of 4", rule.DEPENDS),
-        ([1.5, 0.946, 1.0], "f7: 5.7 % slower in 1, 1.5x faster in 1 of 3", rule.DEPENDS),
+        (
+            [1.5, 0.946, 1.0],
+            "f7: 5.7 % slower (sure but small) in 1, 1.5x faster in 1 of 3",
+            rule.DEPENDS,
+        ),
         ([1.5, 1.01], "f7: 1.5x faster in 1 of 2", rule.VALUE),
         ([1.01, 0.98], "f7: equal within 10 % in 2 of 2", rule.EQUAL),
         ([], "f7: undecided (too noisy in 1 of 1)", rule.UNDECIDED),

@@ -21,7 +21,7 @@ from unit.report_files import (
     results_of,
 )
 from unit.synthetic import AXES
-from vcsbench.advice.cards import Advice, Choice, Situation
+from vcsbench.advice.cards import Advice
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import factor
 from vcsbench.config.definitions import read_expectations
@@ -30,8 +30,10 @@ from vcsbench.evidence.flags import flag_message
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import charts
-from vcsbench.report.answers import card_views, choice, combinations_of, pairs_outside
+from vcsbench.report.answers import card_views, choice, pairs_outside
 from vcsbench.report.page import (
+    ASSETS,
+    SCRIPTS,
     StudyFindings,
     build_index,
     build_page,
@@ -251,76 +253,21 @@ def test_packed_answers_equal_the_rule_on_the_fitting_cases(page, picks):
     assert card["answers"][number] == texts
 
 
-def combinations(results, situations, **advice):
-    """Return the combinations of situations: command, ratios of formats, those called slower, and equal."""
-    where = {"ra": "http", "repo": "ruby", "cache": "cold"}
-    made = [
-        Situation(
-            {**where, "command": command},
-            [Choice({"format": f"f{f}"}, r, r, f in slower, f in equal) for f, r in ratios.items()],
-        )
-        for command, ratios, slower, *equal in situations
+def test_scripts_of_the_page_define_each_name_once():
+    texts = [(ASSETS / "script" / f"{name}.js").read_text() for name in SCRIPTS]
+    names = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", "".join(texts), re.MULTILINE)
+    assert len(names) > 50 and len({*names}) == len(names)
+
+
+def test_packed_actions_have_cost_way_back_and_condition(page):
+    actions = unpacked(page["packed_answers"])["actions"]
+    assert {*actions} == {"format", "packing", "config", "ra"}
+    assert {*actions["packing"]["pack"]} == {"cost", "undo"}
+    interrupting = [
+        (axis, v) for axis, of in actions.items() for v, a in of.items() if "condition" in a
     ]
-    # Another access has a combination of its own, and a situation without an answer none.
-    made.append(Situation({**where, "command": "log", "ra": "svn"}, [Choice({"format": "f6"}, 1)]))
-    made.append(Situation({**where, "command": "load"}, why_not="one choice only"))
-    changed = replace(results.advice, situations=made, **advice)
-    found, other = combinations_of(replace(results, advice=changed))
-    assert (found.where["ra"], other.where["ra"]) == ("http", "svn")
-    return found
-
-
-# f6 is the best of two commands and lacks the third; f7 loses less than f8 at worst.
-THREE = [
-    ("log", {6: 1, 7: 1.2, 8: 1.04}, {7}),
-    ("export", {6: 1, 7: 1.1, 8: 1.4}, {7, 8}),
-    ("dump", {8: 1, 7: 1.01}, set()),
-]
-NOT_CALLED = ("log", {6: 1, 7: 1.2}, set())
-EQUAL = ("export", {6: 1, 7: 1}, set())
-
-
-@pytest.mark.parametrize(
-    ("situations", "best", "start", "end"),
-    [
-        (THREE, "f7", "at most 1.2x slower", "1.0 % slower)"),
-        ([*THREE, ("check", {5: 1}, set())], "f7", "at most 1.2x slower", "1.0 % slower)"),
-        ([("log", {6: 1, 7: 1.2}, {7})], "f6", "not called slower than the best of", "below"),
-        ([NOT_CALLED], "f6", "not called slower than the best of", "below"),
-        ([NOT_CALLED, ("export", {7: 1}, set())], "f7", "not called slower", "1.2x slower)"),
-        # An undecided choice counts with its measured ratio, also below the smallest effect.
-        ([("log", {8: 1, 6: 1.3, 7: 1.03}, {7}), EQUAL], "f7", "at most 3.0 % slower", "below"),
-        ([("log", {8: 1, 6: 1.3, 7: 1.4}, {7}), EQUAL], "f6", "not called slower", "1.3x slower)"),
-        (
-            [("log", {8: 1, 6: 1.04, 7: 1.4}, {7}), EQUAL],
-            "f6",
-            "not called slower",
-            "4.0 % slower)",
-        ),
-        # "As fast as" needs the call "equal".
-        ([("log", {8: 1, 6: 1.04, 7: 1.4}, {7}, 6), EQUAL], "f6", "as fast as the best", "below"),
-    ],
-)
-def test_combination_has_most_commands_then_the_smallest_worst_loss(
-    results, situations, best, start, end
-):
-    made = combinations(results, situations)
-    assert (made.where, made.label) == ({"ra": "http", "repo": "ruby"}, "http")
-    assert (made.values, made.name) == ({"format": best}, best)
-    assert made.text.startswith(start) and made.text.endswith(end), made.text
-    assert ("3 of 4" in made.text) == (len(situations) == 4)
-
-
-@pytest.mark.parametrize(("log", "best"), [(0, "f7"), (60, "f7"), (70, "f6")])
-def test_combination_with_a_workload_has_the_smallest_weighted_mean_of_log_loss(results, log, best):
-    ratios = {"log": {6: 1, 7: 1.4, 8: 1.3}, "export": {6: 2, 7: 1, 8: 1.5}}
-    situations = [(c, of, {f for f in of if of[f] > 1}) for c, of in ratios.items()]
-    parts = {"log": log, "export": 100 - log}
-    workload = [{"name": n, "weight": w, "where": {"command": n}} for n, w in parts.items()]
-    made = combinations(results, situations, workload=workload)
-    assert made.name == best and made.text.endswith(", weighted by your workload")
-    # Without one, f7 has the smallest worst loss.
-    assert combinations(results, situations).name == "f7"
+    assert {*interrupting} >= {("format", "f7"), ("packing", "nopack"), ("ra", "svn")}
+    assert "`" not in str(actions)
 
 
 def test_overview_and_situations_have_all_commands_and_their_best_combination(page):

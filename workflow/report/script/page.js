@@ -6,6 +6,7 @@ const allCards = [...document.querySelectorAll("#cards .card")];
 let answers = null;
 // Each commit of a load waits for the disk. Measured once: 143 s on ext4, 17 s in memory.
 const LONGER_ON_DISK = 8;
+const SHARD = 1000;
 
 window.addEventListener("error", (event) => { document.documentElement.dataset.error = event.message; });
 
@@ -70,8 +71,9 @@ function chipsOf(rows, axis, current) {
     const [{ className, dataset: { winner, times, range } }] = members;
     const isKept = current && winner === labelOf(axis, current);
     const gain = winner && ` ${factorsOf(members.map(({ dataset }) => Number(dataset.gain)))} faster`;
-    const chip = made("span", `${isKept ? "keep " : ""}${name}${gain}${rows.length > 1 ? ` in ${members.length}` : ""}`);
-    chip.className = `chip ${className}`;
+    const isSlight = winner && !members.some(({ dataset }) => isNotable(Number(dataset.gain)));
+    const chip = made("span", `${isKept ? "keep " : ""}${name}${gain}${rows.length > 1 ? ` in ${members.length}` : ""}${isSlight ? `, ${answers.slight}` : ""}`);
+    chip.className = `chip ${className}${isSlight ? " slight" : ""}`;
     const disturbed = members.filter(isDisturbed).length;
     if (disturbed) chip.append(" ", made("i", `!${rows.length > 1 ? ` ${disturbed}` : ""}`));
     if (rows.length > 1) return chip;
@@ -107,63 +109,6 @@ function isForWork({ command }) {
   return !command?.startsWith("null-");
 }
 
-// The result of one change over the cases that fit, and its text, with or without the names of commands.
-function effectOf(axis, value, values, isNamed = false) {
-  const card = allCards.find((one) => one.querySelector(".forest")?.dataset.compares === axis);
-  const rows = (card ? comparisonsOf(card, values) : []).filter((row) => isForWork(keysOf(row)) && row.dataset.sides.split("|").includes(value));
-  const [kinds, texts] = [[], []];
-  for (const word of ["faster", "slower"]) {
-    const won = rows.filter(({ dataset: { winner } }) => winner && (winner === labelOf(axis, value)) === (word === "faster"));
-    if (!won.length) continue;
-    const gains = won.map(({ dataset }) => Number(dataset.gain));
-    kinds.push(word);
-    texts.push(`${isNamed ? won.map((row, n) => `${operationOf(row)} ${factorOf(gains[n])}`).join(", ") : factorsOf(gains)} ${word}`
-      + (isNamed || rows.length === 1 ? "" : ` in ${won.length} of ${rows.length}`));
-  }
-  for (const [kind, word] of isNamed || !texts.length ? [] : Object.entries(OUTCOMES)) {
-    const number = rows.filter(({ className }) => className === kind).length;
-    if (number) texts.push(`${word} in ${number}`);
-  }
-  const others = [...new Set(rows.map(({ className }) => OUTCOMES[className]))];
-  const other = others.length > 1 ? "undecided" : others[0] ?? "not measured";
-  return { kind: kinds.length > 1 ? "mixed" : kinds[0] ?? other, text: texts.join(", ") || other };
-}
-
-// The changes of a recommended combination by certainty: "Certain for you: packed. Perhaps: f7." And the result of each.
-function certaintyOf(apart, advised, values, isComplete) {
-  const groups = { faster: [], mixed: [], slower: [], equal: [], undecided: [] };
-  const texts = new Map();
-  for (const axis of apart) {
-    const alone = effectOf(axis, advised[axis], values, isComplete);
-    // Over file, settings of servers are no choice.
-    if (alone.kind === "not measured" && !values[axis]) continue;
-    const together = effectOf(axis, advised[axis], { ...values, ...advised, [axis]: values[axis] ?? "" }, isComplete);
-    const more = alone.kind !== "faster" && together.kind === "faster" ? `; with the others ${together.text}` : "";
-    texts.set(axis, `${alone.text} alone${more}`);
-    const text = isComplete ? alone.kind === "faster" ? "" : ` (${alone.kind === "mixed" ? alone.text : `${alone.kind} alone`})` : ` (${alone.text})`;
-    (groups[alone.kind] ?? groups.undecided).push(`${labelOf(axis, advised[axis])}${text}`);
-  }
-  const names = { faster: isComplete ? "Certain for you" : "Certain", mixed: "Faster and slower", slower: "Slower", equal: "Equal", undecided: "Perhaps" };
-  const parts = Object.entries(groups).filter(([, list]) => list.length).map(([kind, list]) => `${names[kind]}: ${list.join(", ")}.`);
-  return [parts.join(" "), texts];
-}
-
-// The single changes from the reader's choice to another, in the order of applying them, with their calls.
-function stepsOf(choices, now, last) {
-  const steps = new Map();
-  for (const axis of answers.changes.filter((name) => axesApart(now, last).includes(name))) {
-    const next = choices.find((choice) => axesApart(choice, now).join() === axis && choice[0][axis] === last[0][axis]);
-    if (!next) return new Map();
-    steps.set(axis, `${now[1]} → ${next[1]} (${effectOf(axis, next[0][axis], now[0]).text})`);
-    now = next;
-  }
-  return steps;
-}
-
-function axesApart([one], [other]) {
-  return Object.keys(one).filter((axis) => one[axis] !== other[axis]);
-}
-
 function durationOf(seconds) {
   if (seconds < 1) return "less than 1 s";
   const minutes = Math.round(seconds / 60);
@@ -176,19 +121,27 @@ function sizeOf(bytes) {
   return `${written(Number((bytes / 1024 ** power).toPrecision(2)), ["bytes", "KiB", "MiB", "GiB", "TiB"][power])}`;
 }
 
+// The times of a load and of packing for a number of revisions.
+function workOf(count) {
+  const { revisions, seconds, pack_seconds: packing, in_memory: isInMemory } = answers.estimate;
+  const scale = count / revisions;
+  return { load: `${durationOf(seconds * scale)}${isInMemory ? ` in memory, up to ${durationOf(LONGER_ON_DISK * seconds * scale)} on a disk` : ""}`,
+           pack: packing && `${durationOf(packing * scale)}${isInMemory ? " in memory, longer on a disk" : ""}` };
+}
+
 // The times of a load and of packing, and the disk space, for the reader's number of revisions.
 function applyEstimate(given) {
   const input = document.getElementById("revisions");
   if (!input) return;
   const count = Number(given.get("revisions")) || 0;
   input.value = count || "";
-  const { revisions, seconds, pack_seconds: packing, in_memory: isInMemory, bytes } = answers.estimate;
+  const { revisions, bytes } = answers.estimate;
   const scale = count / revisions;
-  const load = `${durationOf(seconds * scale)}${isInMemory ? ` in memory, up to ${durationOf(LONGER_ON_DISK * seconds * scale)} on a disk` : ""}`;
+  const { load, pack } = workOf(count);
   const names = { nopack: "loaded", pack: "packed" };
   const sizes = Object.entries(bytes).filter(([format]) => [undefined, format].includes(picked().format) || !bytes[picked().format])
     .map(([format, of]) => `${labelOf("format", format)} ${Object.entries(of).sort().map(([name, size]) => `${sizeOf(size * scale)} ${names[name] ?? name}`).join(" and ")}`);
-  const parts = [`load ${load}`, packing && `pack ${durationOf(packing * scale)}${isInMemory ? " in memory, longer on a disk" : ""}`,
+  const parts = [`load ${load}`, pack && `pack ${pack}`,
                  sizes.length && `disk space ${sizes.join(", ")}`].filter(Boolean);
   const basis = `scaled from the ${written(revisions, "revisions")} of this run, all formats loaded at the same time; larger revisions need more`;
   input.closest("p").querySelector("output").textContent = count
@@ -211,16 +164,16 @@ function countOf(cells) {
   return new Set(lacking.map((cell) => Object.entries(cell).sort().join())).size;
 }
 
-// The overview. Returns the largest gain of each card that has any, and the cells that lack a result.
+// The overview. Returns the result of each place ("" without any), and the cells that lack one.
 function applyOverview(values) {
   let isMine = false;
-  const gains = new Map();
+  const places = [];
   const lacking = [];
   const isComplete = mine && [...mine.elements].every(({ name, value }) => !name || value);
   for (const row of document.querySelectorAll(".overview tbody tr")) {
     const keys = keysOf(row);
     const now = new Set();
-    const missing = [];
+    const [missing, results] = [[], []];
     let [shown, isLacking] = [0, false];
     for (const square of row.querySelectorAll(".square")) {
       const card = document.getElementById(square.dataset.card);
@@ -229,10 +182,8 @@ function applyOverview(values) {
       square.replaceChildren(...rows.length ? chipsOf(rows, axis, values[axis]) : ["–"]);
       const sides = [...card.querySelectorAll(".forest tbody tr")].flatMap((one) => one.dataset.sides.split("|"));
       if (!rows.length && isComplete) missing.push({ ...keys, ...values, [axis]: [...new Set([values[axis], ...sides])] });
-      for (const { dataset: { winner, gain } } of rows) {
-        const isChange = winner && winner !== labelOf(axis, values[axis]) && isForWork(keys);
-        if (isChange && gain > (gains.get(card)?.gain ?? 1)) gains.set(card, { gain: Number(gain), winner, operation: nameOf(row), axis });
-      }
+      const kinds = rows.map(({ className }) => className);
+      results.push(kinds.find((kind) => !["undecided", "small"].includes(kind)) ?? kinds[0] ?? "");
       shown += rows.length;
     }
     for (const { where, choices } of answers.situations) {
@@ -244,79 +195,14 @@ function applyOverview(values) {
     }
     row.hidden = !shown;
     if (shown) lacking.push(...missing);
+    if (shown) places.push(...results);
     row.querySelector(".now").textContent = [...now].join(", ") || (isLacking ? "not measured" : "");
     isMine ||= now.size > 0;
   }
   document.querySelectorAll(".overview .now").forEach((cell) => { cell.hidden = !isMine; });
   const signs = [...document.querySelectorAll(".overview tbody tr:not([hidden])")].map((row) => row.innerHTML).join("");
   for (const line of document.querySelectorAll("#overview-key [data-show]")) line.hidden = !new RegExp(line.dataset.show).test(signs);
-  return { gains: [...gains.values()], lacking };
-}
-
-// The recommended combination against the reader's own: what is certain, the effect by command, and the steps in order.
-function recommendationOf({ where, label, values: advised, name, text }, values, isComplete) {
-  const results = { faster: [], slower: [], equal: [], undecided: [], "not measured": [] };
-  let [most, best, steps] = [1, "", new Map()];
-  for (const { where: of, name: command, choices } of answers.situations) {
-    if (!choices.length || !isPicked(of, { ...values, ...where })) continue;
-    const now = choiceIn(choices, values);
-    const next = choices.find(([axes]) => isPicked(axes, advised));
-    const gain = now && next && now[3] / next[3];
-    const [before, after] = [now?.[2], next?.[2]];
-    // A choice that is measured slower than the best by more than the smallest effect, and not called.
-    const isOpen = [now, next].some((choice) => choice?.[2] === "undecided" && choice[3] > answers.notable);
-    const isCalled = !isOpen && gain && isNotable(gain) && [before, after].includes("slower");
-    const kind = !gain ? "not measured" : isCalled ? (gain > 1 ? "faster" : "slower")
-      : now === next || (before === "equal" && after === "equal") ? "equal" : "undecided";
-    results[kind].push(isCalled ? `${command} ${factorOf(Math.max(gain, 1 / gain))}` : command);
-    if (isCalled && gain > most && isForWork(of)) [most, best, steps] = [gain, command, stepsOf(choices, now, next)];
-  }
-  const phrases = { faster: (list) => `${list} faster than what you have`, slower: (list) => `${list} slower`,
-                    equal: (list) => `equal for ${list}`, undecided: (list) => `undecided for ${list}`,
-                    "not measured": (list) => `not measured for ${list}` };
-  const parts = Object.entries(results).filter(([, list]) => list.length).map(([kind, list]) => phrases[kind](list.join(", ")));
-  const apart = answers.changes.filter((axis) => advised[axis] && advised[axis] !== values[axis]);
-  const effect = !isComplete ? `, ${text}` : apart.length ? `: ${parts.join("; ")}` : ": you have it";
-  const [certainty, texts] = certaintyOf(apart, advised, { ...values, ...where }, isComplete);
-  const line = made("p", isComplete && apart.length ? "All together" : "Recommended", ` ${label && `for ${label}`}`.trimEnd(), ": ", made("b", name), `${effect}.`);
-  if (!isComplete) line.append(` ${certainty}`);
-  if (!isComplete || !apart.length) return [line];
-  const why = apart.includes("format") && apart.includes("packing") ? ", because a load undoes a pack" : "";
-  const order = `${apart.length > 1 ? `In this order${why}` : "The change"}${steps.size ? `, with the times of ${best}` : ""}:`;
-  const items = apart.map((axis) => made("li", `${labelOf(axis, advised[axis])}: ${texts.get(axis)}${steps.has(axis) ? `. ${steps.get(axis)}` : ""}`));
-  return [made("p", "", made("b", certainty)), line, made("p", order), made("ol", "", ...items)];
-}
-
-// What the reader has, and the recommended combinations.
-function applyFirst(values, { gains, lacking }) {
-  const has = Object.entries(values).map(([axis, value]) => labelOf(axis, value));
-  const first = document.getElementById("first");
-  if (!first) return;
-  const open = [...mine?.elements ?? []].filter(({ name, value }) => name && !value).map(({ name }) => labelOf(name, ""));
-  const text = !has.length ? " For your own numbers, pick what you have above." : open.length ? ` Pick ${open.join(", ")} as well for your times.` : "";
-  const lines = [made("p", "", made("b", has.length ? `You have: ${has.join(", ")}.` : "All cases measured."), mine ? text : "")];
-  const fitting = answers.combinations.filter(({ where }) => isPicked(where, values));
-  for (const one of fitting) lines.push(...recommendationOf(one, values, has.length && !open.length));
-  const changes = gains.filter(({ axis, winner }) => values[axis] && !fitting.some(({ values: of }) => labelOf(axis, of[axis]) === winner))
-    .map(({ winner, gain, operation }) => `${winner}, ${operation} ${factorOf(gain)} faster`);
-  if (changes.length) lines.push(made("p", `Another change alone: ${changes.join("; ")}.`));
-  if (lacking.length && answers.include.length) {
-    const number = countOf(lacking);
-    const time = answers.cell_s ? ` (${number} cells, about ${durationOf(number * answers.cell_s)})` : "";
-    lines.push(made("details", "", made("summary", `Measure the cells marked –, too${time}`), commandOf(commandToAdd(lacking))));
-  }
-  first.replaceChildren(...lines);
-  makeCommandsCopyable(first);
-}
-
-// The number of comparisons that fit the picks, by result.
-function applyCounts(values) {
-  const line = document.getElementById("counts");
-  if (!line) return;
-  const rows = allCards.filter((card) => card.querySelector(".forest")).flatMap((card) => comparisonsOf(card, values));
-  const [small, open] = ["small", "undecided"].map((kind) => rows.filter(({ className }) => className === kind).length);
-  const others = [[small, "too small to compare"], [open, "undecided"]].filter(([n]) => n).map(([n, kind]) => `, ${n} ${kind}`);
-  line.textContent = Object.keys(values).length ? `With what you have, answered: ${rows.length - small - open} of ${written(rows.length, "comparisons")}${others.join("")}. ` : "";
+  return { places, lacking };
 }
 
 // The disturbed comparisons that fit the picks, by question.
@@ -339,6 +225,8 @@ function applyCase() {
   const values = Object.fromEntries(Object.entries(picked()).filter(([axis]) => mine?.elements[axis]));
   for (const control of mine?.elements ?? []) if (control.name) control.value = values[control.name] ?? "";
   const key = (answers?.picks ?? []).map((axis) => values[axis] ?? "").join("|");
+  const { steps, others } = answers ? actionsOf(values) : { steps: [], others: [] };
+  const changes = [...steps, ...others.filter(({ kind }) => kind === "do")];
   for (const [anchor, { by, answers: list }] of Object.entries(answers?.cards ?? {})) {
     const card = document.getElementById(anchor);
     const [kind, short, sentence, value] = list[by[key] ?? 0];
@@ -347,10 +235,9 @@ function applyCase() {
     const [, overall, , , effect] = list[0];
     const isOther = key in by && by[key] && overall !== short;
     const axis = card.querySelector(".forest")?.dataset.compares;
-    // A value to keep if nothing else changes can differ from that of the recommended combination.
-    const together = answers.combinations.filter(({ where, values: advised }) => value && value === values[axis]
-      && isPicked(where, values) && (advised[axis] ?? value) !== value).map(({ label, name }) => `${name}${label && ` (${label})`}`);
-    const other = together.length ? ` Recommended together: ${together.join("; ")}.` : "";
+    // A value to keep if nothing else changes can be worth it after other changes.
+    const later = changes.find((change) => change.axis === axis && value && value === values[axis]);
+    const other = later ? ` With the other steps at the head: ${labelOf(axis, later.value)}.` : "";
     card.querySelector(".sentence").textContent = `${sentence}${other}${isOther ? ` Over all cases: ${overall}: ${effect}.` : ""}`;
     const scope = Object.keys(values).length ? "With what you have" : "Over all cases measured";
     card.querySelector(".scope").textContent = `${scope}, if you change only this:`;
@@ -359,9 +246,9 @@ function applyCase() {
       action.hidden = Boolean(action.dataset.value) && action.dataset.value === values[axis];
       action.open = action.dataset.value === value;
     }
-    const other = { http: "svnserve", svn: "httpd" }[values.ra];
+    const otherServer = { http: "svnserve", svn: "httpd" }[values.ra];
     for (const step of card.querySelectorAll("[data-server]")) {
-      step.hidden = step.dataset.server === other || step.dataset.useless.split(" ").includes(values.format);
+      step.hidden = step.dataset.server === otherServer || step.dataset.useless.split(" ").includes(values.format);
     }
   }
   const situations = [...document.querySelectorAll(".situations tbody tr")];
@@ -379,7 +266,6 @@ function applyCase() {
     details.querySelector("summary").textContent = `${shown.size} of ${rows.length} comparisons${number < shown.size ? ` (${written(number, "cases")})` : ""}`;
   }
   applyFirst(values, applyOverview(values));
-  applyCounts(values);
   applyDisturbed(values);
 }
 

@@ -32,6 +32,7 @@ from vcsbench.advice.labels import (
     factor,
     factors,
     group_label,
+    slight,
     value_label,
 )
 from vcsbench.words import enumeration
@@ -258,7 +259,7 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
         return Answer(kind, decision.value, kind, f"{text}.".capitalize(), text)
     label = value_label(axis, decision.value)
     against = current if current and current != decision.value else card.reference
-    effect = Effect.of(decision.value, cases, against, card.reference)
+    effect = Effect.of(decision.value, cases, against, card.reference, card.min_effect_pct)
     if kind == DEPENDS:
         most = factor(effect.most)
         single = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
@@ -299,9 +300,17 @@ class Effect:
     regrets: Sequence[tuple[Case, float]]
     slower: int
     equal: int
+    min_effect_pct: float
 
     @classmethod
-    def of(cls, value: str, cases: Sequence[Case], against: str, reference: str) -> Effect:
+    def of(
+        cls,
+        value: str,
+        cases: Sequence[Case],
+        against: str,
+        reference: str,
+        min_effect_pct: float,
+    ) -> Effect:
         gains, regrets, slower, equal = [], [], 0, 0
         for case in cases:
             costs = case.costs
@@ -317,7 +326,7 @@ class Effect:
                 slower += 1
             else:
                 equal += 1
-        return cls(gains, regrets, slower, equal)
+        return cls(gains, regrets, slower, equal, min_effect_pct)
 
     @property
     def common_gains(self) -> Sequence[tuple[Case, float]]:
@@ -337,10 +346,12 @@ class Effect:
         rest = [(case, gain) for case, gain in self.gains if group_label(case.where) != group]
         first, all_ = f"{group} {factors(gains)}".strip(), factors([gain for _, gain in self.gains])
         if not rest or all_ == factor(gains[0]):
-            return f"{all_ if rest else first} faster"
+            return f"{all_ if rest else first} faster{slight(gains, self.min_effect_pct)}"
         second, of_second = _largest_group(rest)
         name = second if len(of_second) == len(rest) else "others"
-        return f"{first}, {name} {factors([gain for _, gain in rest])} faster"
+        others = [gain for _, gain in rest]
+        text = f"{first}, {name} {factors(others)} faster"
+        return text + slight(others, self.min_effect_pct)
 
     @property
     def losses(self) -> str:
@@ -348,9 +359,10 @@ class Effect:
         if not self.regrets:
             return "slower in no case measured"
         group, regrets = _largest_group(self.regrets)
+        note = slight(regrets, self.min_effect_pct)
         if group and len(regrets) == len(self.regrets):
-            return f"{group} {factors(regrets)} slower"
-        return f"at most {factor(max(regret for _, regret in self.regrets))} slower"
+            return f"{group} {factors(regrets)} slower{note}"
+        return f"at most {factor(max(regret for _, regret in self.regrets))} slower{note}"
 
 
 def is_for_work(case: Case) -> bool:
@@ -422,13 +434,14 @@ def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: s
     return ""
 
 
-def pair_text(axis: str, pair: Pair, of_candidate: bool = False) -> str:
+def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool = False) -> str:
     """Return `f6 1.3x faster`, or with `of_candidate` always the candidate: `f7 1.3x slower`."""
     is_same = pair.outcome == EQUAL or not pair.is_decided
+    note = slight([pair.ratio], min_effect_pct)
     if of_candidate:
         text = f"{value_label(axis, pair.candidate)} {change(pair.ratio)}"
-        return f"{pair.outcome} ({text})" if is_same else text
+        return f"{pair.outcome} ({text})" if is_same else text + note
     if is_same:
         return pair.outcome
     won = pair.candidate if pair.ratio >= 1 else pair.baseline
-    return f"{value_label(axis, won)} {factor(max(pair.ratio, 1 / pair.ratio))} faster"
+    return f"{value_label(axis, won)} {factor(max(pair.ratio, 1 / pair.ratio))} faster{note}"

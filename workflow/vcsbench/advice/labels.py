@@ -51,6 +51,8 @@ VALUES = {
 }
 # A square is a cache: empty, half full (the OS cache), full (the server's cache, too).
 PICTOGRAMS = {"cold": "□", "hot": "■", "hot-os": "◧", "hot-svn": "■"}
+# A difference that is called, and smaller than the smallest effect worth noting.
+SLIGHT = "sure but small"
 _PERCENT_BELOW = 1.0995
 # In a range that ends with a factor: `1.08x to 1.6x`, `3.0 % to 1.6x`.
 _TIMES_FROM = 1.05
@@ -113,6 +115,12 @@ def factors(ratios: Sequence[float]) -> str:
     elif low.endswith("%") and min(ratios) >= _TIMES_FROM:
         low = _times(min(ratios))
     return high if low == high else f"{low} to {high}"
+
+
+def slight(ratios: Sequence[float], min_effect_pct: float) -> str:
+    """Return ` (sure but small)` if all ratios of called differences are below the smallest effect."""
+    is_slight = all(max(ratio, 1 / ratio) < 1 + min_effect_pct / 100 for ratio in ratios)
+    return f" ({SLIGHT})" if is_slight else ""
 
 
 def change(ratio: float, words: tuple[str, str] = ("faster", "slower")) -> str:

@@ -17,11 +17,8 @@ from vcsbench.advice.cards import (
     CardAction,
     Situation,
     fits,
-    share_weights,
 )
 from vcsbench.advice.decision import (
-    EQUAL,
-    UNDECIDED,
     Case,
     Pair,
     Row,
@@ -32,7 +29,6 @@ from vcsbench.advice.labels import (
     axis_label,
     case_label,
     factor,
-    factors,
     seconds,
     value_label,
 )
@@ -48,7 +44,6 @@ from vcsbench.report.results import (
     loads_of,
     unique_values,
     values_in,
-    values_label,
     varying,
 )
 from vcsbench.report.terminal import command_with, variables_of
@@ -101,19 +96,6 @@ class Operation(NamedTuple):
     where: Where
     label: str
     pictogram: str
-
-
-class Combination(NamedTuple):
-    """The combination that loses least over all commands of a scenario such as an access.
-
-    `where` has the scenario, `text` the largest loss against the best of each command.
-    """
-
-    where: Where
-    label: str
-    values: Where
-    name: str
-    text: str
 
 
 def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
@@ -329,6 +311,18 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
     return by_card
 
 
+def actions_of(cards: Sequence[CardView]) -> dict[str, dict[str, Row]]:
+    """Return by axis and value the cost of an action, the way back, and the condition."""
+    keys = ("cost", "undo", "condition")
+    return {
+        view.card.question.axis: {
+            value: {key: text.replace("`", "") for key in keys if (text := getattr(action, key))}
+            for value, action in view.card.question.actions.items()
+        }
+        for view in cards
+    }
+
+
 def operations_of(results: Results, cards: Sequence[CardView]) -> list[Operation]:
     axes = [axis for axis in results.order if axis in (results.study.command_axis, "cache")]
     usable = [view for view in cards if not view.card.question.aggregate]
@@ -347,56 +341,6 @@ def situations_of(results: Results) -> list[tuple[str, Where, Situation]]:
     situations = results.advice.situations
     shown = varying([situation.where for situation in situations], results.order)
     return [(case_label(s.where, shown), _present(s.where), s) for s in situations]
-
-
-def combinations_of(results: Results) -> list[Combination]:
-    """Return the recommended combination of each scenario.
-
-    Of the combinations that most commands have, it has the smallest worst regret. With a workload, it
-    has the most weight and the smallest weighted mean of log regret. A ratio above the smallest effect
-    worth noting counts as measured, even if it is undecided.
-    """
-    operation, made = (results.study.command_axis, "cache"), []
-    notable = 1 + results.advice.min_effect_pct / 100
-    answered = [s for s in results.advice.situations if s.choices]
-    wheres = [{a: v for a, v in s.where.items() if a not in operation and v} for s in answered]
-    shown = varying(wheres, results.order)
-    for _, members in grouped_by(range(len(answered)), lambda n: tuple(wheres[n].items())).items():
-        # By combination, a weight and a regret for each command; without a workload weights are 0.
-        regrets: dict[tuple[tuple[str, str], ...], list[tuple[float, float]]] = {}
-        of_members = [answered[n].where for n in members]
-        weights = share_weights(results.advice.workload, of_members)
-        for weight, n in zip(weights, members, strict=True):
-            for choice_ in answered[n].choices:
-                key = tuple(choice_.values.items())
-                is_regret = choice_.is_slower or choice_.ratio > notable
-                regret = choice_.ratio if is_regret else 1.0
-                regrets.setdefault(key, []).append((weight, regret))
-        best = min(regrets, key=lambda combination: _rank(regrets[combination]))
-        of_best = [c for n in members for c in answered[n].choices if c.values == dict(best)]
-        known, worst = len(of_best), max((c.ratio for c in of_best if c.is_slower), default=1.0)
-        undecided, equal = (
-            [c.ratio for c in of_best if c.call == call and c.ratio > 1]
-            for call in (UNDECIDED, EQUAL)
-        )
-        text = "as fast as" if equal and not undecided else "not called slower than"
-        text = f"at most {factor(worst)} slower than" if worst > 1 else text
-        text += " the best of each row below"
-        text += f" (measured in {known} of {len(members)})" if known < len(members) else ""
-        if undecided:
-            text += f", undecided in {len(undecided)} (measured {factors(undecided)} slower)"
-        text += ", weighted by your workload" if any(weights) else ""
-        where = wheres[members[0]]
-        label, values = values_label(where, shown), dict(best)
-        made.append(Combination(where, label, values, choice(values), text))
-    return made
-
-
-def _rank(regrets: Sequence[tuple[float, float]]) -> tuple[float, ...]:
-    plain = [regret for _, regret in regrets]
-    weight = math.fsum(weight for weight, _ in regrets)
-    loss = math.fsum(weight * math.log(regret) for weight, regret in regrets)
-    return round(-weight, 6), round(loss, 6), -len(plain), round(max(plain), 6), math.prod(plain)
 
 
 def packed_situations(results: Results) -> list[Row]:

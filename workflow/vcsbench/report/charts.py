@@ -123,7 +123,7 @@ def forest_row(
     if has_several:
         label = f"{value_label(name, pair.candidate)}: {label}"
     style = STYLES.get(pair.outcome, "undecided")
-    text = pair_text(name, pair, of_candidate=card.question.aggregate)
+    text = pair_text(name, pair, card.min_effect_pct, of_candidate=card.question.aggregate)
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
     drawing = _forest_drawing(axis, pair.ratio, pair.low, pair.high, style, band, title)
     times = [seconds(time) for time in case.pair_times(pair) or ()]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import PICTOGRAMS, axis_label, factor, seconds, value_label
+from vcsbench.advice.labels import PICTOGRAMS, SLIGHT, axis_label, factor, seconds, value_label
 from vcsbench.axes import axis_of
 from vcsbench.evidence.flags import BUSY
 from vcsbench.external import open_regular
@@ -80,7 +80,7 @@ from vcsbench.statistics.contract import (
 
 ASSETS = Path(__file__).parents[2] / "report"
 # In this order: each part uses the parts before it.
-SCRIPTS = ("state", "tables", "detail", "page")
+SCRIPTS = ("state", "tables", "detail", "actions", "page")
 FINDING_KEYS = (
     *("id", "statement", "verdict", "expected", "published", "measured", "interval", "of"),
 )
@@ -122,6 +122,7 @@ def render(template: str, model: Mapping[str, object]) -> str:
         pictograms=PICTOGRAMS,
         words=words,
         used=used_words,
+        slight=SLIGHT,
         style=style,
         row_key=charts.row_key,
         script="\n".join(scripts),
@@ -171,12 +172,11 @@ def page_of(results: Results) -> dict[str, Any]:
         for axis, values in results.order.items()
     }
     packed: dict[str, Any] = {"picks": [pick.axis for pick in picks], "labels": labels}
-    # In this order a reader applies changes: a load into another format loses a pack.
-    packed["changes"] = unique_values([*study.questions, *results.order])
     packed["cards"] = answers.answers_by_picks(cards, picks)
     packed["situations"] = answers.packed_situations(results)
-    combinations = answers.combinations_of(results)
-    packed["combinations"] = [combination._asdict() for combination in combinations]
+    packed["actions"] = answers.actions_of(cards)
+    packed["slight"] = SLIGHT
+    packed["workload"] = results.advice.workload
     packed["cell_s"] = cell_seconds(results)
     packed["estimate"] = estimate_of(results)
     packed["notable"] = 1 + results.advice.min_effect_pct / 100
@@ -208,7 +208,6 @@ def page_of(results: Results) -> dict[str, Any]:
         "cards": cards,
         "packed_answers": packed_json(packed),
         "operations": answers.operations_of(results, cards),
-        "combinations": combinations,
         "findings": findings,
         "verdicts": summary_of(findings),
         "shared_steps": shared,

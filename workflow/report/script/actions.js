@@ -1,0 +1,229 @@
+// The head of the answers: what to change, in order of worth, with evidence, cost and the way back.
+
+// The results of a value against the present one. Each command has the latest of the states with a decided result:
+// the picks, then these after each step. A result has its factor, times, and the number of steps before it.
+function resultsOf(card, axis, value, states) {
+  const found = new Map();
+  states.forEach((state, taken) => {
+    const byName = new Map();
+    for (const row of state[axis] === value ? [] : comparisonsOf(card, state)) {
+      const { sides, winner, gain, times } = row.dataset;
+      if (!sides.split("|").includes(value)) continue;
+      const isLast = sides.endsWith(`|${value}`);
+      const kind = !winner ? row.className : winner === labelOf(axis, value) ? "faster" : "slower";
+      const both = times ? times.split("|") : [];
+      const keys = keysOf(row);
+      const result = { name: operationOf(row), keys, kind, gain: Number(gain), taken, times: isLast ? both : both.reverse() };
+      byName.set(result.name, [...byName.get(result.name) ?? [], result]);
+    }
+    for (const [name, list] of byName) {
+      if (!found.has(name) || list.some(({ kind }) => !["undecided", "small"].includes(kind))) found.set(name, list);
+    }
+  });
+  // Commands of svnbench decide only where the question has no others.
+  const hasWork = states.some((state) => comparisonsOf(card, state).some((row) => isForWork(keysOf(row))));
+  return [...found.values()].flat().filter(({ keys }) => !hasWork || isForWork(keys));
+}
+
+// A change to a value and its verdict, by regret: "do" if it loses nowhere more than the smallest effect worth noting.
+// Its worth is the sum over commands of ln(factor), weighted by a workload.
+function changeTo(card, axis, value, states) {
+  const results = resultsOf(card, axis, value, states);
+  const [gain, loss] = ["faster", "slower"].map((word) => Math.max(1, ...results.filter(({ kind }) => kind === word).map((one) => one.gain)));
+  const number = (name) => results.filter((one) => one.name === name).length;
+  const worth = results.reduce((sum, { name, keys, kind, gain: factor }) => sum
+    + weightOf(keys) / number(name) * Math.log(factor) * (kind === "slower" ? -1 : 1), 0);
+  const isGood = answers.workload.length ? worth > 0 : !isNotable(loss);
+  const open = results.every(({ kind }) => kind === "small") ? "too small" : "undecided";
+  const kind = !results.length ? "not measured"
+    : gain === 1 && loss === 1 ? (results.some((one) => one.kind === "equal") ? "equal" : open)
+      : isNotable(gain) ? (isGood ? "do" : "depends") : isNotable(loss) ? "keep" : "slight";
+  return { card, axis, value, results, kind, worth, ...answers.actions[axis]?.[value] };
+}
+
+function weightOf(keys) {
+  const parts = answers.workload.filter(({ where }) => isPicked(keys, where));
+  return answers.workload.length ? parts.reduce((sum, { weight }) => sum + weight, 0) : 1;
+}
+
+const VERDICTS = ["do", "depends", "slight", "equal", "undecided", "too small", "keep", "not measured"];
+
+// The best change of a card. Without a pick, the first value of its comparisons is the present one.
+function bestChange(card, states) {
+  const { tBodies: [{ rows }], dataset: { compares: axis } } = card.querySelector(".forest");
+  const sides = [...new Set([...rows].flatMap(({ dataset }) => dataset.sides.split("|")))];
+  const present = states[0][axis] ?? sides[0];
+  const changes = sides.filter((value) => value !== present).map((value) => ({ ...changeTo(card, axis, value, states), present }));
+  const rank = ({ kind, worth }) => 1000 * VERDICTS.indexOf(kind) - worth;
+  return changes.sort((one, other) => rank(one) - rank(other))[0];
+}
+
+// The steps without a condition, the largest worth first, each after those before it; then all other changes.
+function actionsOf(values) {
+  const [steps, states] = [[], [values]];
+  let open = allCards.filter((card) => answers.cards[card.id] && card.querySelector(".forest"));
+  for (;;) {
+    const changes = open.map((card) => bestChange(card, states)).filter(Boolean).sort((one, other) => other.worth - one.worth);
+    const next = changes.find(({ kind, condition }) => kind === "do" && !condition);
+    if (!next) return { steps, states, others: changes };
+    steps.push(next);
+    states.push({ ...states.at(-1), [next.axis]: next.value });
+    open = open.filter((card) => card !== next.card);
+  }
+}
+
+// "cold log 1.7x faster (0.81 s → 0.49 s), cold export 5.9 % faster (sure but small)". After two commands: others.
+function phraseOf(results, word) {
+  const names = [...new Set(results.map(({ name }) => name))].map((name) => {
+    const all = results.filter((one) => one.name === name);
+    const won = all.filter(({ kind }) => kind === word);
+    return { name, won, gains: won.map(({ gain }) => gain), number: won.length < all.length ? ` in ${won.length} of ${all.length}` : "" };
+  }).filter(({ won }) => won.length).sort((one, other) => Math.max(...other.gains) - Math.max(...one.gains));
+  const most = names.length > 3 ? 2 : 3;
+  const rest = names.slice(most).flatMap(({ gains }) => gains);
+  const texts = names.slice(0, most).map(({ name, won: [{ times: [before, after] }], gains, number }, n) => {
+    const times = !n && gains.length === 1 && !number && after;
+    return `${name} ${factorsOf(gains)} ${word}${number}${times ? ` (${before} → ${after})` : ""}${slightOf(gains)}`;
+  });
+  return [...texts, ...rest.length ? [`others ${factorsOf(rest)} ${word}${slightOf(rest)}`] : []].join(", ");
+}
+
+function slightOf(gains) {
+  return gains.some(isNotable) ? "" : ` (${answers.slight})`;
+}
+
+function stepsText(numbers) {
+  return numbers.length === 1 ? `step ${numbers[0]}` : `steps ${numbers.length > 2 ? `${numbers[0]} to` : `${numbers[0]} and`} ${numbers.at(-1)}`;
+}
+
+function countUp(number) {
+  return Array.from({ length: number }, (_, place) => place + 1);
+}
+
+// The evidence for a change, by the steps before it: "after step 1: cold log 2.2x faster; slower nowhere measured".
+function proofOf({ card, axis, value, results }, [values], before) {
+  const of = (kind) => results.filter((one) => one.kind === kind);
+  const decided = [...of("faster"), ...of("slower")];
+  const clauses = [...new Set(decided.map(({ taken }) => taken))].sort((one, other) => other - one).map((taken) => {
+    const phrases = ["faster", "slower"].map((word) => phraseOf(results.filter((one) => one.taken === taken), word));
+    return `${taken ? `after ${stepsText(countUp(taken))}: ` : before ? "alone: " : ""}${phrases.filter(Boolean).join("; ")}`;
+  });
+  const later = of("faster").length ? results.filter(({ taken }) => taken).map(({ name }) => name) : [];
+  const alone = phraseOf(resultsOf(card, axis, value, [values]).filter(({ name, gain }) => later.includes(name) && isNotable(gain)), "slower");
+  if (alone) clauses.push(`alone: ${alone}`);
+  if (of("faster").length && !of("slower").length && !alone) clauses.push("slower nowhere measured");
+  for (const [kind, word] of Object.entries(OUTCOMES)) {
+    const names = [...new Set(of(kind).map(({ name }) => name))].filter((name) => !decided.some((one) => one.name === name));
+    if (names.length) clauses.push(`${word}: ${names.length > 2 ? `${names.length} commands` : names.join(", ")}`);
+  }
+  const text = clauses.join("; ");
+  return text && `${text[0].toUpperCase()}${text.slice(1)}.`;
+}
+
+// The measured effect of several steps together on the reader's own combination, if it differs.
+function togetherText(values, target, numbers) {
+  const found = [];
+  let isKnown = false;
+  for (const { where, name, choices } of answers.situations) {
+    if (!choices.length || !isPicked(where, values) || !isForWork(where)) continue;
+    const [now, next] = [choiceIn(choices, values), choiceIn(choices, target)];
+    const gain = now && next && now[3] / next[3];
+    isKnown ||= Boolean(gain);
+    if (!gain || !isNotable(gain)) continue;
+    // Calls are against the best choice. One that is not called, and slower by more than the smallest effect, is open.
+    const isOpen = ![now[2], next[2]].includes("slower") || [now, next].some(([, , call, ratio]) => call === "undecided" && isNotable(ratio));
+    const kind = `${gain > 1 ? "faster" : "slower"} than now${isOpen ? " but undecided" : ""}`;
+    found.push({ name, kind, gain: Math.max(gain, 1 / gain), times: [now[1], next[1]] });
+  }
+  const texts = [...new Set(found.map(({ kind }) => kind))].sort().map((kind) => phraseOf(found.filter((one) => one.kind === kind), kind));
+  const steps = stepsText(numbers);
+  return ` ${steps[0].toUpperCase()}${steps.slice(1)} together: ${texts.join(", ") || (isKnown ? "equal" : "not measured")}.`;
+}
+
+// The time and the disk space of a change for the reader's number of revisions.
+function effortOf({ axis, value }, values) {
+  const count = Number(state().given.get("revisions")) || 0;
+  const { revisions, bytes } = answers.estimate;
+  if (!count || !revisions) return "";
+  const size = (format, number) => bytes[format]?.nopack && sizeOf(bytes[format].nopack / revisions * number);
+  const { load, pack } = workOf(count);
+  const [time, disk] = axis === "format" ? [load, size(value, count)]
+    : axis === "packing" && value === "pack" ? [pack, size(values.format, Math.min(count, SHARD))] : [];
+  return time ? ` For ${written(count, "revisions")}: ${time}${disk ? `, ${disk} of free disk` : ""}.` : "";
+}
+
+function stepOf(change, number, before, lead, states, together = "") {
+  const { axis, value, card, cost, undo } = change;
+  const packs = before.findIndex((step) => step.axis === "packing") + 1;
+  const order = axis === "format" && packs ? `, before step ${packs} (the new repository is not packed)` : "";
+  const price = [cost && `Cost: ${cost}`, effortOf(change, states[0]).trim(), undo && `Undo: ${undo}`].filter(Boolean).join(" ");
+  const link = Object.assign(made("a", "Commands"), { href: `#${card.id}` });
+  return made("li", "", made("b", `${lead}: ${labelOf(axis, value)}${order}.`), ` ${proofOf(change, states, before.length)}${together}`,
+    made("small", `${price} `, link));
+}
+
+// The list of actions, then what to keep, what depends, and what is open.
+function actionLines(values, isComplete) {
+  const { steps, states, others } = actionsOf(values);
+  const target = states.at(-1);
+  const items = steps.map((step, n) => stepOf(step, n + 1, steps.slice(0, n), n ? "Then" : "Do first", states.slice(0, n + 1),
+    isComplete && n && n === steps.length - 1 ? togetherText(values, target, countUp(n + 1)) : ""));
+  for (const change of others.filter(({ kind }) => kind === "do")) {
+    const number = items.length + 1;
+    // Combinations are compared within an access.
+    const isWithin = !answers.situations.some(({ where }) => where[change.axis]);
+    const together = isComplete && steps.length && isWithin ? togetherText(values, { ...target, [change.axis]: change.value }, [...countUp(steps.length), number]) : "";
+    items.push(stepOf(change, number, steps, `Only if ${change.condition}`, states, together));
+  }
+  const lines = items.length ? [made("ol", "", ...items)] : [made("p", "", made("b", "Nothing to change: no change is shown to be worth it."))];
+  lines[0].className = "actions";
+  const of = (kinds) => others.filter(({ kind }) => kinds.includes(kind));
+  const textOf = (change, value) => {
+    const evidence = proofOf(change, states, steps.length).replace(/\.$/, "");
+    return `${value} (${value === labelOf(change.axis, change.value) ? "" : `${labelOf(change.axis, change.value)}: `}${evidence[0].toLowerCase()}${evidence.slice(1)})`;
+  };
+  const groups = {
+    "No reason to change": of(["keep", "equal", "slight"]).map((change) => textOf(change, labelOf(change.axis, change.present))),
+    "Depends on what you run": of(["depends"]).map((change) => textOf(change, labelOf(change.axis, change.value))),
+    "Undecided, too noisy or too few rounds": of(["undecided"]).map(({ axis, value }) => labelOf(axis, value)),
+    "Too small to compare": of(["too small"]).map(({ axis, value }) => labelOf(axis, value)),
+    // Over file, settings of servers are no choice.
+    "Not measured for what you have": of(["not measured"]).filter(({ card }) => comparisonsOf(card, values.ra ? { ra: values.ra } : {}).length)
+      .map(({ card }) => card.querySelector("h3").textContent),
+  };
+  for (const [title, texts] of Object.entries(groups)) {
+    if (texts.length) lines.push(made("p", "", made("b", `${title}: `), `${texts.join("; ").replace(/\?$/, "")}.`));
+  }
+  return lines;
+}
+
+// How many places of the overview have a result, and the command that measures the others.
+function coverageLines({ places, lacking }, hasPicks) {
+  const count = (kind) => places.filter((one) => one === kind).length;
+  const measured = places.length - count("");
+  const open = Object.entries({ undecided: "undecided", small: "too small to compare" }).filter(([kind]) => count(kind))
+    .map(([kind, word]) => `${count(kind)} ${word}`);
+  const answered = !open.length ? ", all answered" : `: ${[`${measured - count("undecided") - count("small")} answered`, ...open].join(", ")}`;
+  const text = `${measured} of ${written(places.length, "places")} of this table were measured${measured ? answered : ""}`;
+  const lines = hasPicks ? [made("p", `${text}${count("") ? `; ${count("")} (–) were not` : ""}.`)] : [];
+  if (lacking.length && answers.include.length) {
+    const number = countOf(lacking);
+    const time = answers.cell_s ? `, about ${durationOf(number * answers.cell_s)}` : "";
+    lines.push(made("details", "", made("summary", `Measure the places marked –, too (${written(number, "cells")}${time})`), commandOf(commandToAdd(lacking))));
+  }
+  return lines;
+}
+
+// What the reader has, and what to do.
+function applyFirst(values, overview) {
+  const first = document.getElementById("first");
+  if (!first) return;
+  const has = Object.entries(values).map(([axis, value]) => labelOf(axis, value));
+  const open = [...mine?.elements ?? []].filter(({ name, value }) => name && !value).map(({ name }) => labelOf(name, ""));
+  const text = !has.length ? " For your own numbers, pick what you have above." : open.length ? ` Pick ${open.join(", ")} as well for your times.` : "";
+  const head = made("p", "", made("b", has.length ? `You have: ${has.join(", ")}.` : "All cases measured."), mine ? text : "");
+  first.replaceChildren(head, ...actionLines(values, has.length && !open.length), ...coverageLines(overview, has.length));
+  makeCommandsCopyable(first);
+  const uncertain = document.getElementById("uncertain");
+  if (uncertain) uncertain.hidden = Boolean(has.length);
+}
