@@ -198,14 +198,12 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
 
 
 def _read_cell_round(export: Path, thresholds: Mapping[str, float]) -> list[Columns]:
-    try:
-        context = read_context(export.with_name(f"{export.stem}.context.json"))
-        is_empty = not export.stat().st_size
-    except (OSError, ValueError):
+    context = read_context(export.with_suffix(".context.json"))
+    if not (context and export.is_file()):
         raise _Failure(
             f"{export.name} or its context is missing or damaged; delete both and run again"
-        ) from None
-    if is_empty:
+        )
+    if not export.stat().st_size:
         raise _Failure(f"{export.name} is empty; delete it and run again")
     runs = read_export(export)
     if codes := {run.exit_code for run in runs} - {0}:

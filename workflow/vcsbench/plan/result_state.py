@@ -15,8 +15,9 @@ from itertools import chain
 from pathlib import Path
 from typing import cast
 
-from vcsbench.external import printable
-from vcsbench.files import is_altered, read_json, write_json
+from vcsbench.errors import UserError
+from vcsbench.external import open_regular, printable
+from vcsbench.files import read_json, write_json
 from vcsbench.records import Context
 from vcsbench.storages.workdir import remove_path
 
@@ -102,9 +103,9 @@ def is_up_to_date(export: str, digest: str) -> bool:
     a parser. Each is written atomically, so a check of the export's content can wait.
     """
     try:
-        with open(context_path(export), "rb", opener=_open_no_pipe) as file:
+        with open(open_regular(context_path(export)), "rb") as file:
             context = file.read()
-    except OSError:
+    except (OSError, UserError):
         return False
     is_whole = context.endswith(b"}") and os.path.exists(export)
     return is_whole and f'"recipe_digest": "{digest}"'.encode() in context
@@ -112,36 +113,23 @@ def is_up_to_date(export: str, digest: str) -> bool:
 
 def is_intact(export: str | Path) -> bool:
     """Return True if an export has the digest that its context records, and the context is not altered."""
+    context = read_context(Path(context_path(str(export))))
     try:
-        context = read_context(Path(context_path(str(export))))
-        with open(export, "rb", opener=_open_no_pipe) as file:
+        with open(open_regular(export), "rb") as file:
             digest = hashlib.sha256(file.read()).hexdigest()
-    except (OSError, ValueError):
+    except (OSError, UserError):
         return False
     has_recipe = {"study", "cell", "recipe_digest"} <= context.keys()
-    is_same = has_recipe and context.get("export_sha256") == digest
-    return is_same and not is_altered(context)
+    return has_recipe and context.get("export_sha256") == digest
 
 
 def read_context(path: Path) -> Context:
-    """Raise OSError, or ValueError if the file is no JSON object."""
-    with open(path, "rb", opener=_open_no_pipe) as file:
-        try:
-            content: object = json.load(file)
-        except RecursionError as error:
-            raise ValueError(f"{path}: {error}") from None
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: is no JSON object")
-    return cast("Context", content)
+    """Return a context; {} if it is missing, damaged or altered."""
+    return cast("Context", read_json(path))
 
 
 def context_path(export: str) -> str:
     return f"{export.removesuffix('.json')}.context.json"
-
-
-def _open_no_pipe(path: str, flags: int) -> int:
-    """Open a file. Reading a pipe gives no bytes then, and does not wait."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def remove_damaged(root: Path) -> str:

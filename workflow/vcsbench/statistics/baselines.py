@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
-from vcsbench.files import is_altered
+from vcsbench.files import read_json
 from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT
 from vcsbench.plan.result_state import read_context
@@ -132,14 +131,10 @@ def describe_baseline(
 
 
 def _context(path: Path, started_at: str) -> Context:
-    try:
-        context = read_context(path)
-        if is_altered(context):
-            raise ValueError
-    except (OSError, ValueError):
+    if not (context := read_context(path)):
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to measure it again."
-        ) from None
+        )
     if context.get("started_at", "") != started_at:
         raise UserError(
             f"{path}: the file is newer than the measurements. Run `make report` to write them again."
@@ -193,13 +188,9 @@ def changes(before: Description, now: Description) -> list[str]:
 
 def read_description(name: str, study: str) -> Description:
     path = description_path(name, study)
-    try:
-        description: Description = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(description, dict) or not isinstance(description.get("cells"), dict):
-            raise ValueError
-    except (OSError, ValueError, RecursionError) as error:
-        state = "damaged" if isinstance(error, ValueError) else "missing"
+    description = read_json(path)
+    if not isinstance(description.get("cells"), dict):
         raise UserError(
-            f"{path}: the file is {state}. Save the baseline again under another name."
-        ) from None
-    return description
+            f"{path}: the file is missing or damaged. Save the baseline again under another name."
+        )
+    return cast(Description, description)
