@@ -1,19 +1,27 @@
 """Studies of the default configuration: their grids, or parts of them, and their published numbers."""
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
+from snakemake.utils import update_config
 
 from project import DEFAULT, ROOT
 from vcsbench.axes.axis import Environment
-from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.plan.grid import CellSpec, make_grid
 from vcsbench.run.inputs import StudyParams
 from vcsbench.run.project import open_environment
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.tables import make_table
+
+
+def merge(base: Any, over: Mapping[str, Any]) -> Any:
+    """Return the configuration `base` with the keys of `over`, like Snakemake."""
+    merged = copy.deepcopy(base)
+    update_config(merged, over)
+    return merged
 
 
 def study_environment(study: str, *include: dict[str, Any], **over: Any) -> Environment:

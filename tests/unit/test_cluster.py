@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from fakes import Fakes
 from project import DEFAULT, ROOT
+from unit.study_grid import merge
 from vcsbench import sources
-from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.external import HIDDEN

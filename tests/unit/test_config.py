@@ -9,9 +9,9 @@ import yaml
 
 from config_tables import README, with_tables
 from project import CONFIG, DEFAULT, ROOT, needs
-from unit.study_grid import study_grid
+from unit.study_grid import merge, study_grid
 from vcsbench.config import validation
-from vcsbench.config.configuration import load_config, merge
+from vcsbench.config.configuration import load_config
 from vcsbench.config.definitions import load_glossary
 from vcsbench.config.models import Settings
 from vcsbench.config.study import StudyFile, load_study

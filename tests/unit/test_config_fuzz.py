@@ -14,7 +14,7 @@ import yaml
 
 from fuzz import limits
 from project import DEFAULT, ROOT
-from vcsbench.config.configuration import merge
+from unit.study_grid import merge
 from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.study import load_study
 from vcsbench.config.validation import read_yaml

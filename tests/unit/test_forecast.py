@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from project import DEFAULT, ROOT, open_folder, wait_for
-from vcsbench.config.configuration import merge
+from unit.study_grid import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.forecast import plan_report
 from vcsbench.forecast.doctor import LIMITED, MISSING, checks, examine_machine

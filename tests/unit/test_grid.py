@@ -3,9 +3,8 @@
 import pandas as pd
 import pytest
 
-from unit.study_grid import DEFAULT, ROOT, study_environment, study_grid
+from unit.study_grid import DEFAULT, ROOT, merge, study_environment, study_grid
 from unit.test_tables import ELAPSED, FORMATS, frame_of, table_of
-from vcsbench.config.configuration import merge
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.plan.grid import DUPLICATE, is_duplicate, is_fixed_cost, variance_class

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from project import CONFIG, DEFAULT, ODD_FILES, ROOT
+from unit.study_grid import merge
 from vcsbench.config import study as study_file
-from vcsbench.config.configuration import merge
 from vcsbench.config.definitions import read_definitions
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError

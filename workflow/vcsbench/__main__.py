@@ -308,13 +308,14 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
 
 
 def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:
-    from vcsbench.config.configuration import merge
+    from snakemake.utils import update_config
+
     from vcsbench.config.validation import read_mapping
 
     files = [ROOT / "config" / "config.yaml", *map(Path, options.configfiles)]
     config: Keys = {}
     for file in files:
-        config = merge(config, read_mapping(file))
+        update_config(config, read_mapping(file))
     return {**config, **keys}, files
 
 

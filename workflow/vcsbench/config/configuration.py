@@ -120,18 +120,6 @@ def load_config(
     return config
 
 
-def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
-    """Merge two configurations like Snakemake: mappings key by key, everything else replaced."""
-    merged = dict(base)
-    for key, value in over.items():
-        before = merged.get(key)
-        if isinstance(value, Mapping) and isinstance(before, Mapping):
-            merged[key] = merge(before, value)
-        else:
-            merged[key] = value
-    return merged
-
-
 def where(files: Sequence[Path], keys: Keys) -> str:
     """Return the last file that has a path of keys; `--config` if none has it."""
     if not keys:
