@@ -1,7 +1,6 @@
 """Means, intervals, variances and their noise on known data, and the calls that follow from them."""
 
 import math
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -19,27 +18,13 @@ from vcsbench.statistics.estimates import (
     PRIOR_SCALE,
     TABLE_ALPHA,
     Estimate,
-    Variance,
     add_calls,
     calls_of,
     duplicate_variance,
     moderated,
     ratio_interval,
 )
-from vcsbench.statistics.noise import NO_NOISE, noise_by_metric, run_scatter
-
-
-def test_moderated_variances_of_model_have_its_degrees():
-    """Draw variances from the model: around a common variance with 8 degrees of freedom."""
-    random = np.random.default_rng(2)
-    truth = 0.02 * 8 / random.chisquare(8, 20_000)
-    seen = truth * random.chisquare(4, 20_000) / 4
-    made, degrees = moderated(seen, np.full(20_000, 4.0))
-    included = degrees != 4
-    assert included.mean() > 0.98
-    assert degrees[included][0] == pytest.approx(4 + 8, rel=0.15)  # because outliers are excluded
-    errors = [np.log(variances[included] / truth[included]).std() for variances in (made, seen)]
-    assert errors[0] < 0.8 * errors[1]
+from vcsbench.statistics.noise import noise_by_metric, run_scatter
 
 
 def test_moderated_outlier_is_excluded():
@@ -227,19 +212,6 @@ def test_with_error_pair_uses_variances_of_cells():
     assert (wild.low, wild.error) == (judged.low, judged.error)
 
 
-def test_with_error_uses_own_rounds_of_two_blocks_and_of_exact_and_single_rounds():
-    noise = noise_of(made_up())
-    blocks = [(key("c0"), key("c1"))]
-    judged = noise.with_error(OWN, blocks)
-    assert judged.error**2 == pytest.approx(OWN.error**2 + noise.duplicates.variance)
-    assert NO_NOISE.with_error(OWN, blocks).error == pytest.approx(OWN.error)
-    equal, pair = replace(noise, duplicates=Variance(0.0)), [(key(number=0), key(number=1))]
-    exact = equal.with_error(ratio_interval([math.log(2)] * 5), pair)
-    assert (exact.low, exact.high, exact.error) == (pytest.approx(2), pytest.approx(2), 0)
-    one = equal.with_error(ratio_interval([math.log(2)]), pair)
-    assert (one.value, math.isnan(one.error)) == (pytest.approx(2), True)
-
-
 def mean_logs(runs_frame, axis, first, second):
     logs = runs_frame[~runs_frame["cell"].str.endswith("~2") & (runs_frame["command"] == "c0")]
     logs = np.log(logs.set_index(["ra", "format", "round"])["elapsed_s"]).unstack(axis)
@@ -266,18 +238,6 @@ def test_noise_duplicates_have_their_variance():
     found = [noise_of(made_up(twin_sd=0.1, seed=seed)).duplicates for seed in range(6)]
     assert np.mean([part.variance for part in found]) == pytest.approx(0.01, rel=0.2)
     assert all(10 < part.degrees < 64 for part in found)
-
-
-def test_noise_without_duplicates_is_unknown():
-    runs_frame = made_up()
-    noise = noise_of(runs_frame[~runs_frame["cell"].str.endswith("~2")])
-    assert not noise.has_duplicates
-    once = noise_of(runs_frame[runs_frame["round"] == 1])
-    assert not once.has_duplicates
-    assert once.with_error(OWN, [(key(), key(number=1))]).error == pytest.approx(OWN.error)
-    apart = frame_of(*ONE)
-    apart["host"] = np.where(apart["cell"].str.endswith("~2"), "here", "there")
-    assert not noise_of(apart).has_duplicates
 
 
 def test_noise_excludes_invalid_runs():
