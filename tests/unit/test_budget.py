@@ -203,6 +203,16 @@ def cell_rounds(*rounds):
     return pd.DataFrame(rows)
 
 
+@pytest.mark.parametrize(
+    ("scatter", "of", "noisy"), [(0.3, 35.0, True), (0.02, 2.0, False), (math.nan, 0.0, False)]
+)
+def test_budget_report_has_the_scatter_and_the_usual_limit_of_a_noisy_machine(scatter, of, noisy):
+    account = budget_report([], TimeBreakdown(), 1, LIMITS, scatter)
+    assert account["scatter_pct"] == of
+    known = {"scatter_pct": 100 * math.expm1(0.3), "usual_pct": 10} if noisy else None
+    assert account["noisy"] == (known and pytest.approx(known))
+
+
 def test_time_breakdown_has_cell_rounds_and_waiting():
     rows = cell_rounds((0, "log", 1, 10, 0), (10.5, "dump", 1, 4, 0), (15, "log", 2, 12, 0))
     breakdown = time_breakdown(rows, ["command"], [])

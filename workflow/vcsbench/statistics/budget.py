@@ -198,7 +198,7 @@ def budget_report(
     limits: Limits,
     scatter: float,
 ) -> dict[str, object]:
-    here = limits.on_machine(scatter)
+    here, scatter_pct = limits.on_machine(scatter), contract.scatter_pct(scatter)
     steps = {
         "preparation": spent.preparation_s,
         "measuring": spent.measuring_s,
@@ -212,12 +212,10 @@ def budget_report(
         "spent_s": {step: round(seconds, 1) for step, seconds in steps.items()},
         "timed_s": round(spent.timed_s, 1),
         "min_effect_pct": here.min_effect_pct,
+        "scatter_pct": round(scatter_pct, 1),
         "noisy": None
         if here == limits
-        else {
-            "contract.scatter_pct": contract.scatter_pct(scatter),
-            "usual_pct": limits.min_effect_pct,
-        },
+        else {"scatter_pct": scatter_pct, "usual_pct": limits.min_effect_pct},
         "blocks": [
             {"block": name, "rounds": block.rounds, "seconds": round(block.seconds, 1)}
             for name, block in spent.blocks.items()
