@@ -41,7 +41,7 @@ from vcsbench.report.page import (
     read_entries,
     used_words,
 )
-from vcsbench.report.quality_section import details, quality_of
+from vcsbench.report.quality_section import details, noise_verdict, quality_of
 from vcsbench.report.results import Results, estimate_of, read_records
 
 STUDY = default_study()
@@ -469,22 +469,42 @@ def test_page_has_the_results_of_each_table_and_the_time_of_each_step(results):
     assert parts == [60, 700, 21, 59] and sum(parts) == 840 and timed == 357
 
 
+@pytest.mark.parametrize(
+    ("account", "numbers"),
+    [
+        ({"scatter_pct": 4.2}, ["4", "6"]),
+        (
+            {"scatter_pct": 30, "noisy": {"scatter_pct": 30, "usual_pct": 10}},
+            ["30", "6", "15", "10"],
+        ),
+        # The limit is larger than that of a noisy machine.
+        ({"scatter_pct": 30, "noisy": None}, ["30", "6", "15"]),
+        ({"noisy": None}, []),
+        ({}, []),
+    ],
+)
+def test_noise_of_a_run_is_acceptable_up_to_a_scatter(account, numbers):
+    text = noise_verdict({"min_effect_pct": 15, **account})
+    assert re.findall(r"\d+", text) == numbers
+    assert ("acceptable: runs" in text, "high" in text) == (len(numbers) == 2, len(numbers) > 2)
+
+
 @pytest.mark.parametrize(("name", "metric"), [("cpu", "client_cpu_pct"), ("saved", "elapsed_s")])
 def test_noise_of_duplicates_is_that_of_elapsed_time_now(results, name, metric):
     compare = {**results.study.tables["f6-vs-f7"]["compare"], "metric": metric}
     study = replace(results.study, tables={**results.study.tables, name: {"compare": compare}})
     tables = {"f6-vs-f7": [{"twin_sd": 0.004}], name: [{"twin_sd": 0.09}]}
     changed = replace(results, study=study, tables=tables, notes={"saved": []})
-    assert " 0.40 % (" in quality_of(changed)[1][2]
+    assert " 0.40 % (" in quality_of(changed)[1][1]
     unknown = quality_of(replace(changed, tables={name: tables[name]}))
-    assert "noise is unknown" in unknown[1][2]
+    assert "noise is unknown" in unknown[1][1]
     copies = sorted({run["cell"] for run in results.measurements if is_duplicate(run["cell"])})
     factors = {copies[0]: 0.8, copies[-1]: 1.17}
     runs = [
         {**run, "elapsed_s": factors.get(run["cell"], 1.0), "flags": ""}
         for run in results.measurements
     ]
-    noise = quality_of(replace(changed, measurements=runs))[1][2]
+    noise = quality_of(replace(changed, measurements=runs))[1][1]
     assert re.findall(r"[\d.]+x", noise) == ["0.80x", "1.17x"]
 
 

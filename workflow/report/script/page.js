@@ -146,7 +146,7 @@ function applyEstimate(given) {
   const basis = `scaled from the ${written(revisions, "revisions")} of this run, all formats loaded at the same time; larger revisions need more`;
   input.closest("p").querySelector("output").textContent = count
     ? `Estimate for ${written(count, "revisions")}: ${parts.join("; ")} (${basis}).`
-    : "Type it for an estimate of the time of svnadmin load and pack, and of the disk space.";
+    : "Estimates the time of svnadmin load and pack, and the disk space.";
 }
 
 // The command that adds cells to the grid of this run.

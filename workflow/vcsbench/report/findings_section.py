@@ -192,7 +192,12 @@ def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainT
     some = f" ({MAX_REVERSED} of {len(rows)})" if len(rows) > MAX_REVERSED else ""
     title = f"Reversed in the tables, without a finding{some}"
     texts_ = [texts for _, texts in rows[:MAX_REVERSED]]
-    heads = ["Times", "Published", "Measured", "95 % interval"]
+    heads = [
+        "Ratio of times: above 1x, the second value is faster",
+        "Published",
+        "Measured",
+        "95 % interval",
+    ]
     return PlainTable(title, heads, texts_, 1) if rows else None
 
 

@@ -38,6 +38,7 @@ from vcsbench.report.quality_section import (
     apart_cells,
     details,
     is_one_sided,
+    noise_verdict,
     others_sentence,
     quality_of,
 )
@@ -213,6 +214,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "shared_steps": shared,
         "reversed": reversed_table(results, tables) if findings else None,
         "expectations": expectations,
+        "noise": noise_verdict(results.account),
         "compared": compared_setup(setup, study),
         "situations": answers.situations_of(results),
         "less_work": results.advice.less_work,

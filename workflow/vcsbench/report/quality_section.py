@@ -63,8 +63,7 @@ MADE = {
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
-    runs, account = results.measurements, results.account
-    noisy = account.get("noisy")
+    runs = results.measurements
     axes = same_work.work_axes(results.study.axes)
     flags, remarks = _flag_table(runs, results.thresholds)
     work = [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"]
@@ -103,14 +102,25 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
     of += f" and {words.count_of(copies, 'duplicate')}" if copies else ""
     validity = f": {invalid} invalid and not in the tables" if invalid else ", all valid"
     valid = f"{of}{validity}. {VALID}"
-    noise = [_noise_sentence(results)]
-    if noisy:
-        scatter = f"{noisy['scatter_pct']:.0f} % within and between rounds (over {NOISY_PCT:g} %)"
-        usual = f", not {noisy['usual_pct']:g} %" if "usual_pct" in noisy else ""
-        effect = f"equal means within {account['min_effect_pct']:g} %{usual}"
-        noise += [f"Runs of a cell scatter by {scatter}, so {effect}."]
-    remarks = [valid, CALLS, *noise, *remarks]
+    noise = [noise_verdict(results.account), _noise_sentence(results)]
+    remarks = [*filter(None, [valid, *noise]), CALLS, *remarks]
     return [table for table in tables if table.rows], remarks
+
+
+def noise_verdict(account: Row) -> str:
+    """Return a sentence on the noise of a run: acceptable or high, "" if it is unknown."""
+    noisy = account.get("noisy") or {}
+    scatter, limit = noisy.get("scatter_pct") or account.get("scatter_pct"), f"{NOISY_PCT:g} %"
+    if not scatter:
+        return ""
+    text = f"runs of a typical cell scatter by {scatter:.0f} % within and between rounds"
+    if scatter <= NOISY_PCT:
+        return f"Noise is acceptable: {text} (acceptable: up to {limit})."
+    usual = f", not {noisy['usual_pct']:g} %" if "usual_pct" in noisy else ""
+    return (
+        f"Noise is high: {text} (acceptable: up to {limit}), so equal means within "
+        f"{account['min_effect_pct']:g} %{usual}, and intervals are wide. Measure again on a quiet machine."
+    )
 
 
 def _reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
