@@ -288,6 +288,42 @@ def test_value_that_wins_only_after_another_step_is_after_it_with_its_loss_alone
 
 
 @pytest.mark.parametrize(
+    ("kind", "order"), [("candidate", ["f7", "packed"]), ("reference", ["packed", "f7"])]
+)
+def test_first_step_loses_nowhere_also_after_another_one(page, tmp_path, kind, order):
+    steps = f"""
+    delete answers.actions.format.f7.condition;
+    set("format", {{ ...cold, packing: "pack" }}, "{kind}", 1.05);
+    return seenSteps();
+    """
+    seen = drive(page, tmp_path, SET + steps, anchor=MINE)
+    assert [re.split(r": |\.|,", step)[1] for step in seen[:2]] == order
+    assert [step.split(":")[0] for step in seen[:2]] == ["Do first", "Then"]
+    # A step before another one that undoes it is named.
+    assert ("f7, before step 1 " in seen[1]) == (order[0] == "packed")
+    loss = re.search(r"cold log 5\.0 % slower \([\d.]+ s → [\d.]+ s; sure but small\)", seen[1])
+    assert bool(loss) == (kind == "reference")
+
+
+def test_better_value_with_a_condition_is_named_instead_of_the_step(page, tmp_path):
+    steps = """
+    delete answers.actions.format.f7.condition;
+    for (const row of all("#card-format .forest tbody tr")) {
+      const other = row.cloneNode(true);
+      Object.assign(other.dataset, { sides: "f6|f8", winner: "f8", gain: 3 });
+      row.after(other);
+    }
+    return seenSteps();
+    """
+    f7, packed, f8, svn, *_ = drive(page, tmp_path, SET + steps, anchor=MINE)
+    assert f7.startswith("Do first: f7. ") and packed.startswith("Then: packed. ")
+    assert f8.startswith(
+        "Only if you can stop commits for a load, instead of step 1: f8, before step 2 "
+    )
+    assert ": svn." in svn
+
+
+@pytest.mark.parametrize(
     ("gain", "loss", "group"),
     [
         # A loss below the smallest effect worth noting is no reason against a change.

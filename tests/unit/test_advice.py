@@ -74,7 +74,8 @@ def test_action_of_settings_has_optional_ones_apart(server, text, commands, memo
         {"config": {"question": "Which?"}}, {"config": {"fast": {server: text}}}
     )
     action = question[0].actions["fast"]
-    assert [step.command for step in action.steps] == commands
+    reload = ["apachectl configtest && apachectl graceful"] * (server == "httpd")
+    assert [step.command for step in action.steps] == [*commands, *reload]
     useless = {step.command for step in action.steps if "f6" in step.useless_formats}
     assert useless == {command for command in commands if "lock" in command}
     assert action.cost.startswith(f"Up to {memory} of memory in")
@@ -104,6 +105,7 @@ def test_effect_below_the_smallest_is_sure_but_small(ratios, wins, losses):
     effect = Effect.of("f7", cases(*rows), "f6", "f6", 10)
     assert effect.wins == wins
     assert effect.losses == losses if effect.regrets else losses == "nowhere"
+    assert ") (" not in card(*rows).answer.effect
     for ratio, case in zip(ratios, cases(*rows), strict=True):
         text = pair_text("format", case.pairs[0], 10)
         assert text.endswith(" (sure but small)") == (0.91 < ratio < 1.1)

@@ -1,10 +1,10 @@
 // The head of the answers: what to change, in order of worth, with evidence, cost and the way back.
 
-// The results of a value against the present one. Each command has the latest of the states with a decided result:
-// the picks, then these after each step. A result has its factor, times, and the number of steps before it.
+// The results of a value against the present one. Each command has the last of the states with a decided result:
+// the picks, then these after some steps, then after all. A result has its factor, times, and the steps before it.
 function resultsOf(card, axis, value, states) {
   const found = new Map();
-  states.forEach((state, taken) => {
+  states.forEach(({ picks: state, steps: taken }) => {
     const byName = new Map();
     for (const row of state[axis] === value ? [] : comparisonsOf(card, state)) {
       const { sides, winner, gain, times } = row.dataset;
@@ -21,7 +21,7 @@ function resultsOf(card, axis, value, states) {
     }
   });
   // Commands of svnbench decide only where the question has no others.
-  const hasWork = states.some((state) => comparisonsOf(card, state).some((row) => isForWork(keysOf(row))));
+  const hasWork = states.some(({ picks }) => comparisonsOf(card, picks).some((row) => isForWork(keysOf(row))));
   return [...found.values()].flat().filter(({ keys }) => !hasWork || isForWork(keys));
 }
 
@@ -48,73 +48,93 @@ function weightOf(keys) {
 
 const VERDICTS = ["do", "depends", "slight", "equal", "undecided", "too small", "keep", "not measured"];
 
-// The best change of a card. Without a pick, the first value of its comparisons is the present one.
-function bestChange(card, states) {
+// The changes of a card, the best first. Without a pick, they are changes to any value from the others.
+function changesOf(card, states) {
   const { tBodies: [{ rows }], dataset: { compares: axis } } = card.querySelector(".forest");
   const sides = [...new Set([...rows].flatMap(({ dataset }) => dataset.sides.split("|")))];
-  const present = states[0][axis] ?? sides[0];
+  const present = states[0].picks[axis] ?? "";
   const changes = sides.filter((value) => value !== present).map((value) => ({ ...changeTo(card, axis, value, states), present }));
   const rank = ({ kind, worth }) => 1000 * VERDICTS.indexOf(kind) - worth;
-  return changes.sort((one, other) => rank(one) - rank(other))[0];
+  return changes.sort((one, other) => rank(one) - rank(other));
 }
 
-// The steps without a condition, the largest worth first, each after those before it; then all other changes.
+// The steps without a condition, then all other changes. Of the next steps these come first that lose nowhere, also
+// after one of the others; of these the largest worth.
 function actionsOf(values) {
-  const [steps, states] = [[], [values]];
-  let open = allCards.filter((card) => answers.cards[card.id] && card.querySelector(".forest"));
+  const cards = allCards.filter((card) => answers.cards[card.id] && card.querySelector(".forest"));
+  const steps = [];
+  let states = [{ picks: values, steps: [] }];
   for (;;) {
-    const changes = open.map((card) => bestChange(card, states)).filter(Boolean).sort((one, other) => other.worth - one.worth);
-    const next = changes.find(({ kind, condition }) => kind === "do" && !condition);
-    if (!next) return { steps, states, others: changes };
+    const open = cards.filter((card) => !steps.some((step) => step.card === card)).map((card) => changesOf(card, states));
+    const free = open.map((changes) => changes.find(({ kind, condition }) => kind === "do" && !condition)).filter(Boolean)
+      .sort((one, other) => other.worth - one.worth);
+    const loses = (change) => change.results.some(({ kind }) => kind === "slower") || free.some(({ axis, value }) => axis !== change.axis
+      && resultsOf(change.card, change.axis, change.value, [after(states.at(-1), { axis, value })]).some(({ kind }) => kind === "slower"));
+    const next = free.find((change) => !loses(change)) ?? free[0];
+    if (!next) {
+      // A better value of the same card that has a condition.
+      const instead = steps.map(({ card, worth }, n) => changesOf(card, states.slice(0, 1))
+        .filter((change) => change.kind === "do" && change.condition && change.worth > worth).slice(0, 1).map((change) => ({ ...change, instead: n + 1 })));
+      const others = [...open.map(([best]) => best), ...instead.flat()].filter(Boolean);
+      return { steps, states, others: others.sort((one, other) => other.worth - one.worth) };
+    }
     steps.push(next);
-    states.push({ ...states.at(-1), [next.axis]: next.value });
-    open = open.filter((card) => card !== next.card);
+    states = [...states, ...states.map((state) => after(state, next, steps.length))].sort((one, other) => one.steps.length - other.steps.length);
   }
 }
 
+function after({ picks, steps }, { axis, value }, number) {
+  return { picks: { ...picks, [axis]: value }, steps: [...steps, number] };
+}
+
 // "cold log 1.7x faster (0.81 s → 0.49 s), cold export 5.9 % faster (sure but small)". After two commands: others.
-function phraseOf(results, word) {
+function phraseOf(results, word, of = results) {
   const names = [...new Set(results.map(({ name }) => name))].map((name) => {
-    const all = results.filter((one) => one.name === name);
-    const won = all.filter(({ kind }) => kind === word);
+    const all = of.filter((one) => one.name === name);
+    const won = results.filter((one) => one.name === name && one.kind === word);
     return { name, won, gains: won.map(({ gain }) => gain), number: won.length < all.length ? ` in ${won.length} of ${all.length}` : "" };
   }).filter(({ won }) => won.length).sort((one, other) => Math.max(...other.gains) - Math.max(...one.gains));
   const most = names.length > 3 ? 2 : 3;
   const rest = names.slice(most).flatMap(({ gains }) => gains);
   const texts = names.slice(0, most).map(({ name, won: [{ times: [before, after] }], gains, number }, n) => {
     const times = !n && gains.length === 1 && !number && after;
-    return `${name} ${factorsOf(gains)} ${word}${number}${times ? ` (${before} → ${after})` : ""}${slightOf(gains)}`;
+    return `${name} ${factorsOf(gains)} ${word}${number}${notesOf(times && `${before} → ${after}`, gains)}`;
   });
-  return [...texts, ...rest.length ? [`others ${factorsOf(rest)} ${word}${slightOf(rest)}`] : []].join(", ");
+  return [...texts, ...rest.length ? [`others ${factorsOf(rest)} ${word}${notesOf("", rest)}`] : []].join(", ");
 }
 
-function slightOf(gains) {
-  return gains.some(isNotable) ? "" : ` (${answers.slight})`;
+function notesOf(times, gains) {
+  const notes = [times, !gains.some(isNotable) && answers.slight].filter(Boolean);
+  return notes.length ? ` (${notes.join("; ")})` : "";
 }
 
 function stepsText(numbers) {
-  return numbers.length === 1 ? `step ${numbers[0]}` : `steps ${numbers.length > 2 ? `${numbers[0]} to` : `${numbers[0]} and`} ${numbers.at(-1)}`;
-}
-
-function countUp(number) {
-  return Array.from({ length: number }, (_, place) => place + 1);
+  const isRange = numbers.length > 2 && numbers.at(-1) - numbers[0] === numbers.length - 1;
+  if (numbers.length === 1) return `step ${numbers[0]}`;
+  return `steps ${isRange ? `${numbers[0]} to` : `${numbers.slice(0, -1).join(", ")} and`} ${numbers.at(-1)}`;
 }
 
 // The evidence for a change, by the steps before it: "after step 1: cold log 2.2x faster; slower nowhere measured".
-function proofOf({ card, axis, value, results }, [values], before) {
+function proofOf({ card, axis, value, results }, [first], isStep) {
   const of = (kind) => results.filter((one) => one.kind === kind);
   const decided = [...of("faster"), ...of("slower")];
-  const clauses = [...new Set(decided.map(({ taken }) => taken))].sort((one, other) => other - one).map((taken) => {
-    const phrases = ["faster", "slower"].map((word) => phraseOf(results.filter((one) => one.taken === taken), word));
-    return `${taken ? `after ${stepsText(countUp(taken))}: ` : before ? "alone: " : ""}${phrases.filter(Boolean).join("; ")}`;
+  const groups = new Map(decided.map(({ taken }) => [taken.join(), taken]));
+  // Gains come first.
+  const isGain = (taken) => of("faster").some((one) => one.taken.join() === taken.join());
+  const clauses = [...groups.values()].sort((one, other) => isGain(other) - isGain(one) || other.length - one.length).map((taken) => {
+    const phrases = ["faster", "slower"].map((word) => phraseOf(decided.filter((one) => one.taken.join() === taken.join()), word, results));
+    const alone = isStep || groups.size > 1 ? "alone: " : "";
+    return `${taken.length ? `after ${stepsText(taken)}: ` : alone}${phrases.filter(Boolean).join("; ")}`;
   });
-  const later = of("faster").length ? results.filter(({ taken }) => taken).map(({ name }) => name) : [];
-  const alone = phraseOf(resultsOf(card, axis, value, [values]).filter(({ name, gain }) => later.includes(name) && isNotable(gain)), "slower");
+  const later = of("faster").length ? results.filter(({ taken }) => taken.length).map(({ name }) => name) : [];
+  const before = resultsOf(card, axis, value, [first]);
+  const alone = phraseOf(before.filter(({ name, gain }) => later.includes(name) && isNotable(gain)), "slower", before);
   if (alone) clauses.push(`alone: ${alone}`);
   if (of("faster").length && !of("slower").length && !alone) clauses.push("slower nowhere measured");
   for (const [kind, word] of Object.entries(OUTCOMES)) {
     const names = [...new Set(of(kind).map(({ name }) => name))].filter((name) => !decided.some((one) => one.name === name));
-    if (names.length) clauses.push(`${word}: ${names.length > 2 ? `${names.length} commands` : names.join(", ")}`);
+    const [{ taken }] = [...of(kind), { taken: [] }];
+    if (names.length) clauses.push(`${word}${alone && taken.length ? ` after ${stepsText(taken)}` : ""}: ${names.length > 2 ? `${names.length} commands` : names.join(", ")}`);
   }
   const text = clauses.join("; ");
   return text && `${text[0].toUpperCase()}${text.slice(1)}.`;
@@ -152,34 +172,36 @@ function effortOf({ axis, value }, values) {
   return time ? ` For ${written(count, "revisions")}: ${time}${disk ? `, ${disk} of free disk` : ""}.` : "";
 }
 
-function stepOf(change, number, before, lead, states, together = "") {
+function stepOf(change, before, lead, states, together = "") {
   const { axis, value, card, cost, undo } = change;
   const packs = before.findIndex((step) => step.axis === "packing") + 1;
   const order = axis === "format" && packs ? `, before step ${packs} (the new repository is not packed)` : "";
-  const price = [cost && `Cost: ${cost}`, effortOf(change, states[0]).trim(), undo && `Undo: ${undo}`].filter(Boolean).join(" ");
+  const texts = { Cost: `${cost ?? ""}${effortOf(change, states[0].picks)}`, Undo: undo };
+  const price = Object.entries(texts).filter(([, text]) => text).flatMap(([name, text]) => [made("b", `${name}:`), ` ${text} `]);
   const link = Object.assign(made("a", "Commands"), { href: `#${card.id}` });
-  return made("li", "", made("b", `${lead}: ${labelOf(axis, value)}${order}.`), ` ${proofOf(change, states, before.length)}${together}`,
-    made("small", `${price} `, link));
+  return made("li", "", made("b", `${lead}: ${labelOf(axis, value)}${order}.`), ` ${proofOf(change, states, before.length > 0)}${together}`,
+    made("small", "", ...price, link));
 }
 
 // The list of actions, then what to keep, what depends, and what is open.
 function actionLines(values, isComplete) {
   const { steps, states, others } = actionsOf(values);
-  const target = states.at(-1);
-  const items = steps.map((step, n) => stepOf(step, n + 1, steps.slice(0, n), n ? "Then" : "Do first", states.slice(0, n + 1),
-    isComplete && n && n === steps.length - 1 ? togetherText(values, target, countUp(n + 1)) : ""));
+  const { picks: target, steps: numbers } = states.at(-1);
+  const items = steps.map((step, n) => stepOf(step, steps.slice(0, n), n ? "Then" : "Do first", states,
+    isComplete && n && n === steps.length - 1 ? togetherText(values, target, numbers) : ""));
   for (const change of others.filter(({ kind }) => kind === "do")) {
     const number = items.length + 1;
     // Combinations are compared within an access.
     const isWithin = !answers.situations.some(({ where }) => where[change.axis]);
-    const together = isComplete && steps.length && isWithin ? togetherText(values, { ...target, [change.axis]: change.value }, [...countUp(steps.length), number]) : "";
-    items.push(stepOf(change, number, steps, `Only if ${change.condition}`, states, together));
+    const together = isComplete && steps.length && isWithin && !change.instead ? togetherText(values, { ...target, [change.axis]: change.value }, [...numbers, number]) : "";
+    const instead = change.instead ? `, instead of step ${change.instead}` : "";
+    items.push(stepOf(change, steps, `Only if ${change.condition}${instead}`, states, together));
   }
   const lines = items.length ? [made("ol", "", ...items)] : [made("p", "", made("b", "Nothing to change: no change is shown to be worth it."))];
   lines[0].className = "actions";
   const of = (kinds) => others.filter(({ kind }) => kinds.includes(kind));
   const textOf = (change, value) => {
-    const evidence = proofOf(change, states, steps.length).replace(/\.$/, "");
+    const evidence = proofOf(change, states).replace(/\.$/, "");
     return `${value} (${value === labelOf(change.axis, change.value) ? "" : `${labelOf(change.axis, change.value)}: `}${evidence[0].toLowerCase()}${evidence.slice(1)})`;
   };
   const groups = {

@@ -63,7 +63,7 @@ from vcsbench.statistics.tables import make_table
 from vcsbench.words import is_number
 
 SVNSERVE = "Start it with these options (cache in MB), also in its service file. Connections end."
-HTTPD_SERVER = "In httpd.conf, outside of any <Location> (cache in KB):"
+HTTPD_SERVER = "In httpd.conf, outside of any <Location>:"
 HTTPD_LOCATION = "In httpd.conf, in the <Location> of the repository:"
 # httpd refuses these directives in a <Location>.
 SERVER_LEVEL = re.compile(r"SVN(InMemoryCacheSize|CompressionLevel)\b", re.I)
@@ -79,10 +79,9 @@ OPTIONAL = {
     ),
 }
 NOTE = "Measured with all of these lines, over loopback."
-RESTARTS = {
-    "httpd": "Check httpd.conf with `apachectl configtest`, then `apachectl graceful`.",
-    "svnserve": "Restart svnserve.",
-}
+RESTART = ActionStep(
+    "apachectl configtest && apachectl graceful", "httpd", "Then check and reload:"
+)
 UNDO = "Remove the lines and restart."
 PROCESSES = "MaxRequestWorkers / ThreadsPerChild"
 DEFAULT_CACHE = 16 << 20
@@ -114,8 +113,7 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
             texts = {name: text for name, text in servers.items() if text}
             steps = [step for name, text in texts.items() for step in _setting_steps(name, text)]
             if steps:
-                note = " ".join([*(RESTARTS[name] for name in texts), NOTE])
-                actions[value] = CardAction(steps, note, _cost_of_settings(texts), UNDO)
+                actions[value] = CardAction(steps, NOTE, _cost_of_settings(texts), UNDO)
         asked = {"": question.get("how_to_measure", {}), **question.get("actions", {})}
         for value, action in asked.items():
             command, *texts_ = (
@@ -147,7 +145,7 @@ def _setting_steps(server: str, settings: str) -> list[ActionStep]:
         place = HTTPD_SERVER if SERVER_LEVEL.match(setting) else HTTPD_LOCATION
         place = place if server == "httpd" else "Add to it:"
         steps.append(ActionStep(setting, server, f"{reason} {place}", formats))
-    return steps
+    return [*steps, RESTART] if server == "httpd" else steps
 
 
 def _cost_of_settings(servers: Mapping[str, str]) -> str:

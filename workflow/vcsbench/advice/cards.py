@@ -271,7 +271,8 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
         short = "yes" if decision.value == card.question.yes_value else "no"
     text = ", ".join(filter(None, [effect.wins, effect.losses if effect.regrets else ""]))
     if len(cases) > 1:
-        text += f" ({outcomes_text(effect, cases)})"
+        head, note = (text[:-1], "; ") if text.endswith(")") else (text, " (")
+        text = f"{head}{note}{outcomes_text(effect, cases)})"
     sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}."
     if current == decision.value:
         sentence = f"You have {label}: keep it if you change only this."
