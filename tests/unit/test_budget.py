@@ -170,19 +170,6 @@ def test_comparison_that_is_mostly_start_up_is_offered_no_rounds(share, call, re
     assert (len(report["outlook"]), len(report["more_rounds"])) == (1 + is_open, is_open)
 
 
-def test_comparisons_have_the_level_of_their_table_without_rejected_rows_of_fixed_cost():
-    each = 15
-    open_rows, small = ([f"{kind}{n}" for n in range(each)] for kind in ("open", "small"))
-    change = {
-        "ratio": [1.0] * each + [3.0] * each,
-        "call": [TOO_NOISY] * each + [""] * each,
-        "fixed_share": [0.1] * each + [0.6] * each,
-    }
-    both = table_comparisons(0.06, *open_rows, *small, **change)
-    alone = table_comparisons(0.06, *open_rows)
-    assert [c.more for c in both[:each]] == [c.more for c in alone]
-
-
 BEGAN = datetime(2026, 11, 22, 4, 0, 0)
 
 

@@ -240,6 +240,16 @@ def test_noise_duplicates_have_their_variance():
     assert all(10 < part.degrees < 64 for part in found)
 
 
+def test_with_error_of_two_blocks_or_one_round_uses_own_rounds():
+    frame, pair = made_up(), [(key(), key(number=1))]
+    noise, once = noise_of(frame), noise_of(frame[frame["round"] == 1])
+    judged = noise.with_error(OWN, [(key("c0"), key("c1"))])
+    assert judged.error**2 == pytest.approx(OWN.error**2 + noise.duplicates.variance)
+    assert once.with_error(OWN, pair).error == pytest.approx(OWN.error)
+    alone = noise_of(frame[~frame["cell"].str.endswith("~2")])
+    assert not once.has_duplicates and not alone.has_duplicates
+
+
 def test_noise_excludes_invalid_runs():
     runs_frame = frame_of(*ONE)
     wrong = runs_frame.assign(elapsed_s=9.0, round=runs_frame["round"] + 5, flags="cache-not-cold")

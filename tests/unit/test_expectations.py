@@ -10,11 +10,11 @@ import pytest
 from project import CONFIG
 from unit.synthetic import rows_frame
 from vcsbench.__main__ import main
-from vcsbench.config.definitions import read_definitions, read_expectations, read_findings
+from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.statistics import check
-from vcsbench.statistics.contract import OF_EXPECTATIONS, is_expected
+from vcsbench.statistics.contract import OF_EXPECTATIONS
 from vcsbench.statistics.findings import (
     EvaluationContext,
     evaluate_expectations,
@@ -151,22 +151,6 @@ def test_read_expectations_invalid_is_user_error(tmp_path, keys, expected):
     with pytest.raises(UserError, match=str(second)) as error:
         read_expectations([first, second], "a", AXES)
     assert expected in str(error.value)
-
-
-def test_read_expectations_null_keys_are_missing(tmp_path):
-    path = tmp_path / "expectations.yaml"
-    bounds = "{over: max, at_least: null, at_most: 2}"
-    compare = "{axis: cache, baseline: cold, candidate: hot, metric: null}"
-    path.write_text(
-        f"a: [{{id: x, statement: y, where: null, compare: {compare}, expect: {bounds}}}]"
-    )
-    (read,) = read_expectations([path], "a", AXES)
-    assert (read["where"], read["expect"]) == ({}, {"over": "max", "at_most": 2})
-    assert "metric" not in read["compare"] and is_expected(read, 1.0)
-    path.write_text(path.read_text().replace("at_most: 2", "at_most: null"))
-    read_definitions.cache_clear()
-    with pytest.raises(UserError, match=r"`a.0..expect`: has no bound"):
-        read_expectations([path], "a", AXES)
 
 
 def test_read_expectations_default_examples_are_valid(tmp_path):

@@ -122,20 +122,6 @@ def test_evaluate_findings_inconclusive_has_needed_rounds():
     assert (verdict, why.code) == ("inconclusive", "saved-rounds")
 
 
-@pytest.mark.parametrize(
-    ("ratio", "bounds", "why"),
-    [
-        (1.2, {"at_least": 0.5, "at_most": 0.9}, Reason("reversed").text),
-        (0.8, {"at_least": 1.05, "at_most": 1.25}, Reason("reversed").text),
-        (0.95, {"at_least": 0.5, "at_most": 0.9}, ""),
-        (1.5, {"at_least": 1.05, "at_most": 1.25}, ""),
-        (1.2, {"at_most": 1.1}, ""),  # a bound without a direction
-    ],
-)
-def test_evaluate_findings_reversed_has_reason(ratio, bounds, why):
-    assert verdict_on(scaled(ratio), expect={"over": "median", **bounds}) == ("differs", why)
-
-
 @pytest.mark.parametrize(("sd", "verdict"), [(0.01, "reproduced"), (0.06, "inconclusive")])
 def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
     frame = measured([2.0, 2.02, 1.98, 2.0, 2.01])
@@ -381,34 +367,3 @@ def test_read_findings_invalid_is_user_error(tmp_path, keys, expected):
         read_findings(path, "a", AXES)
     assert expected in str(error.value)
     assert read_findings(FINDINGS, "of-my-own", AXES) == []
-
-
-def test_evaluate_findings_average_has_error_of_average():
-    """Over 12 pairs, the variances of duplicates and pairs count a twelfth each."""
-    commands = [f"c{i}" for i in range(12)]
-    noisy = measured([2.0] * 8, commands)
-    noisy["elapsed_s"] *= np.exp(np.random.default_rng(4).normal(0, 0.05, len(noisy)))
-
-    def width(commands, variance):
-        check = finding(where={"command": commands})
-        row = row_of(check, noisy, with_duplicates(variance, 30))
-        return math.log(row["high"] / row["low"])
-
-    for variance in (0.0, 0.04):
-        assert width(commands, variance) < 0.6 * width(commands[:1], variance)
-    assert width(commands, 0.04) > width(commands, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("other", "codes"), [(5.0, ["newer-version"]), (1.1, ["scale", "newer-version"])]
-)
-def test_possible_reasons_of_a_level_lack_the_scale_if_some_cells_reach_it(other, codes):
-    frame = pd.concat([scaled(1.2), scaled(1.2).assign(command="export")])
-    noise = 1 + frame["round"] / 1000
-    frame["elapsed_s"] = noise.where(frame["command"] == "log", other * noise)
-    published = Conditions(1, "1.9", "spinning disk")
-    context = EvaluationContext(scales={"ruby": 0.1}, published=published, versions=["1.14.2"])
-    rounds = rounds_of(frame.assign(repo="ruby"), [*AXES, "repo"], [])
-    check = level("elapsed_s", "median", {}, at_least=4)
-    evaluation = FindingCheck(check, [*AXES, "repo"]).evaluate(rounds, context)
-    assert [r.code for r in evaluation.reasons if r.code != "no-duplicates"] == codes

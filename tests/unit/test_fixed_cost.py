@@ -10,9 +10,8 @@ from unit.synthetic import finding
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import split_fixed_cost, with_fixed_cost
 from vcsbench.plan.grid import is_fixed_cost
-from vcsbench.statistics.contract import DIFFERS, REPRODUCED, TOO_SMALL
+from vcsbench.statistics.contract import REPRODUCED, TOO_SMALL
 from vcsbench.statistics.findings import evaluate_findings
-from vcsbench.statistics.tables import make_table
 
 STUDY = "fsfs-san-2014"
 AXES = ["command", "ra", "repo", "format", "cache"]
@@ -115,27 +114,3 @@ def test_value_of_small_pairs_is_greatest_of_means_over_rounds():
     check = finding(expect={"over": "max", "at_least": 1.8})
     (row,) = evaluate_findings([check], AXES, None, measured(*rows)).to_dict("records")
     assert (row["verdict"], row["measured"]) == (TOO_SMALL, pytest.approx(1.0))
-
-
-def test_verdicts_leave_out_small_pairs_only():
-    frame = measured(
-        *(runs("ruby", 0.03, ra="svn", format="f6"), runs("ruby", 0.03, ra="svn", format="f7")),
-        *(runs("ruby", 1.0, ra="file", format="f6"), runs("ruby", 1 / 1.1, ra="file", format="f7")),
-        runs("empty", 0.02),
-        runs("empty", 0.02, ra="file"),
-    )
-    (row,) = evaluate_findings([FINDING], AXES, None, frame).to_dict("records")
-    assert row["verdict"] == DIFFERS
-    assert row["measured"] == pytest.approx(1.1)
-    assert "1 of 2" in row["why"]
-
-
-def test_make_table_has_the_larger_fixed_share_of_both_sides():
-    frame = measured(runs("ruby", 0.1), runs("ruby", 0.05, format="f7"), runs("empty", 0.02))
-    compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
-    order = {axis: list(dict.fromkeys(frame[axis])) for axis in AXES}
-    table = make_table(frame, "t", {"compare": compare}, order, ["command", "cache"])
-    assert table["fixed_share"].tolist() == pytest.approx([0.4])
-    exact = {"compare": {**compare, "metric": "read_calls"}}
-    frame = frame.assign(read_calls=10.0, not_counted="")
-    assert make_table(frame, "t", exact, order, ["command"])["fixed_share"].isna().all()

@@ -1,17 +1,14 @@
 """The grid: its cells with their duplicates, their order, and the recipes that a larger grid keeps."""
 
-import pandas as pd
 import pytest
 
 from unit.study_grid import DEFAULT, ROOT, merge, study_environment, study_grid
-from unit.test_tables import ELAPSED, FORMATS, frame_of, table_of
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.plan.grid import DUPLICATE, is_duplicate, is_fixed_cost, variance_class
 from vcsbench.plan.plan import run_order
 from vcsbench.plan.recipe import parts_of
 from vcsbench.run.project import Project
-from vcsbench.statistics.contract import TOO_NOISY
 
 STUDY = "fsfs-san-2014"
 BLOCKS = {STUDY: ["command", "repo", "cache"]}
@@ -114,24 +111,6 @@ def test_make_grid_skipped_cell_has_no_duplicate():
     grid = cells(LOG, duplicates=1, why_skip=lambda axes: "no" if axes["ra"] == "http" else "")
     assert len(duplicates_of(grid)) == 4
     assert not any(cell.skip for cell in grid if is_duplicate(cell.path))
-
-
-def test_tables_have_no_duplicates(tmp_path):
-    plain = frame_of(tmp_path / "plain", noise=0.01)
-    frame = frame_of(tmp_path / "twins", noise=0.01, twins=1)
-    is_twin = frame["cell"].map(is_duplicate)
-    assert is_twin.sum() == 5 * 18
-    for definition in (FORMATS, ELAPSED):
-        table = table_of(frame, definition)
-        assert len(table) == len(table_of(plain, definition))
-        assert set(table["n"]) == {5}
-    # The time of a duplicate changes no number but errors.
-    slow = frame.assign(elapsed_s=frame["elapsed_s"].mask(is_twin, 100.0))
-    pd.testing.assert_frame_equal(table_of(slow, ELAPSED), table_of(frame, ELAPSED))
-    numbers = ["value", "ratio", "n"]
-    changed = table_of(slow, FORMATS)
-    pd.testing.assert_frame_equal(changed[numbers], table_of(frame, FORMATS)[numbers])
-    assert set(changed["call"]) == {TOO_NOISY}
 
 
 # Order

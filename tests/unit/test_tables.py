@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import AXES, make_study, rows_frame
-from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, Limits
-from vcsbench.statistics.tables import make_table, make_tables
+from vcsbench.statistics.tables import make_table
 
 FORMATS = {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
 ACCESS = {"compare": {"axis": "ra", "baseline": "http", "candidates": ["svn", "file"]}}
@@ -179,15 +178,3 @@ def test_make_table_rounds_of_one_host_have_ratio():
     assert row["flags"] == "hosts-differ no-duplicates" and math.isnan(row["value"])
     levels = table_of(frame, ELAPSED, FORMAT_ONLY)
     assert levels["value"].isna().all() and set(levels["flags"]) == {"hosts-differ"}
-
-
-def test_make_tables_noisy_machine_has_larger_limit(tmp_path):
-    frame = frame_of(tmp_path, noise=0.04, twins=1, factors={})
-    cases = ((DEFAULT_LIMITS, 0.05), (DEFAULT_LIMITS, 0.07), (Limits(min_effect_pct=15), 0.07))
-    quiet, noisy, wide = (
-        make_tables(frame, {"t": FORMATS}, AXES, BLOCK, limits, scatter)["t"]
-        for limits, scatter in cases
-    )
-    more = noisy[(noisy["call"] == NOT_SHOWN) & (quiet["call"] == TOO_NOISY)]
-    assert len(more) and more["within"].between(1.10, 1.15).all()
-    assert list(noisy["call"]) == list(wide["call"])

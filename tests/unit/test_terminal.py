@@ -9,7 +9,6 @@ from unit.test_advice import card, row
 from vcsbench.advice.cards import ADVICE, Advice, CardQuestion
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
-from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.results import Results
 from vcsbench.report.terminal import (
     COLUMNS,
@@ -126,17 +125,6 @@ def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
         ).split()
     )
     assert found.index("MINUTES=") < found.index(command)
-
-
-def test_outdated_results_are_counted_apart_and_measured_by_the_next_command():
-    failures = [{"cell": str(n), "reason": OUTDATED if n < 3 else "timeout"} for n in range(4)]
-    empty = summary(account={}, failures=failures)
-    found = lines([empty], {"ARGS": "--configfile my.yaml"})
-    starts = {line.split()[0]: line for line in found if not line.startswith(" ")}
-    assert (
-        starts["Failed"].endswith("1 cell: timeout") and "3 cells: outdated" in starts["Outdated"]
-    )
-    assert starts["Next"].split()[1:4] == ["make", "report", "STUDY=fsfs"]
 
 
 @pytest.mark.parametrize("length", [10, 200, 1000])
