@@ -482,17 +482,6 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
         assert text in opened["text"], text
 
 
-def test_command_quotes_the_repository_for_a_shell(page, tmp_path):
-    cell = "log/http/ruby/f6/nopack/slow/cold"
-    steps = f"""
-    Object.assign(known.of, {{ own: `/srv/it's mine`, files: "--configfile '$a'" }});
-    return commandsOf(['{cell}'])[0][1];
-    """
-    words = shlex.split(drive(page, tmp_path, steps))
-    repository = ["REPO=/srv/it's mine", "STUDY=fsfs-san-2014", "ARGS=--configfile '$$a'"]
-    assert words == ["make", "show", f"CELL={cell}", *repository]
-
-
 def test_keys_move_in_a_grid_and_open_a_number(page, tmp_path):
     seen = drive(
         page,

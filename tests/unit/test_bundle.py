@@ -334,7 +334,7 @@ def fuzzed(dice, packed, path):
     return (write_archive if name == bundle.MANIFEST else pack_again)(members, path)
 
 
-@pytest.mark.parametrize("cases", [40, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cases", [20, pytest.param(2000, marks=pytest.mark.slow)])
 def test_import_damaged_bundles_are_read_or_refused(packed, tmp_path, cases):
     dice, read, errors = random.Random(cases), 0, []
     home = tmp_path / "home"
