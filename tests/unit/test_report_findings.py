@@ -208,7 +208,7 @@ def test_findings_share_one_command_with_the_cells_or_the_rounds_of_all():
     ]
     assert (file, version.before) == (">old.yaml", "install it")
     assert version.text == "3 findings; support" and more.text.startswith("3 findings; ")
-    assert more.command == rounds(60).command
+    assert more.command == rounds(7).command
 
 
 def test_reasons_with_the_same_command_share_it():

@@ -75,7 +75,7 @@ function chipsOf(rows, axis, current) {
     const chip = made("span", `${isKept ? "keep " : ""}${name}${gain}${rows.length > 1 ? ` in ${members.length}` : ""}${isSlight ? `, ${answers.slight}` : ""}`);
     chip.className = `chip ${className}${isSlight ? " slight" : ""}`;
     const disturbed = members.filter(isDisturbed).length;
-    if (disturbed) chip.append(" ", made("i", `!${rows.length > 1 ? ` ${disturbed}` : ""}`));
+    if (disturbed) chip.append(" ", made("i", disturbed < members.length ? `! ${disturbed}` : "!"));
     if (rows.length > 1) return chip;
     const [slower, faster] = className === "reference" ? times.split("|").reverse() : times.split("|");
     const change = isKept ? `${faster} against ${slower}` : `${slower} → ${faster}`;

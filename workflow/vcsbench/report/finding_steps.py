@@ -142,7 +142,7 @@ def share_commands(
 ) -> tuple[list[list[Step]], list[Step]]:
     """Return the steps of findings without the commands of several findings, and a step for each of those.
 
-    A reason has one command for all of its findings: with the cells of all of them, or the most rounds.
+    A reason has one command for all of its findings: with the cells of all of them, or the fewest rounds.
     """
     with_command = [step for of in findings for step in of if step.command]
     groups = grouped_by(with_command, _form_of)
@@ -173,9 +173,9 @@ def _shared_step(steps: Sequence[Step]) -> Step:
     parts = [words.count_of(len(steps), "finding"), next(filter(None, effects), "")]
     command = first.command
     if _MANY_ROUNDS.search(command):
-        command = max((step.command for step in steps), key=_rounds_in)
+        command = min((step.command for step in steps), key=_rounds_in)
         if len({step.command for step in steps}) > 1:
-            parts.append("the most rounds that one of them needs, fewer decide the others")
+            parts.append("enough for one of them, put in the number of another for it")
     cells = unique_values(found[1] for step in steps if (found := _INCLUDED.search(step.command)))
     if cells:
         command = _INCLUDED.sub(lambda _: f"include: [{', '.join(cells)}]", command)

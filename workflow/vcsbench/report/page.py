@@ -205,7 +205,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "cells": defaultdict(str, cell_names(results)),
         "header": _header(results, setup, facts["measured"]),
         "picks": picks,
-        "has_estimate": bool(packed["estimate"]),
+        "has_estimate": bool(packed["estimate"]) and any(view.costs for view in cards),
         "cards": cards,
         "packed_answers": packed_json(packed),
         "operations": answers.operations_of(results, cards),
