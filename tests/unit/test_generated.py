@@ -25,13 +25,13 @@ needs_svn = needs("svnadmin")
 SCALE = 0.006
 # After a new digest, no earlier result of the profile can be compared.
 DIGESTS = {
-    "ruby": (0.002, "4793fc588456e519bcb0e7f255ba7f37a74386d1b6628de3c76c467973bba40e"),
-    "bsd": (0.0001, "c3a7c3eed86bef3b1689dad546b5256f58f6e11225de9f73e672f834d4d4e719"),
-    "tsvn": (0.002, "d0207cfd6f8a9020b581bce3a7fd98f558b041aad245d094c199228f7dd48b8a"),
-    "apache": (0.0003, "0a8dd35d78187c3c0908d4f93f2a4943f9a865d350d6e40038ec0f24bb59890e"),
-    "kde": (0.00001, "7aaba0365b5060f2613350b2530e6e4c6e6e4abcb56360f9e03bd6267a89a424"),
-    "large-tree": (0.01, "25676199ce7a9c5cf485a9e5e5e9c55fa4b975f78accb222b3fea4f418a65292"),
-    "linux-tree": (0.01, "88f5c2f67d41a651032236892e89776874a508543bc91e24619120ad882bcb44"),
+    "ruby": (0.002, "fff4836f2604b24f2f4739f2d4f526f605f5dff5aa70c666e64b3333c7839741"),
+    "bsd": (0.0001, "7d2025c39011811f44cb7f2a2d8733bd16c178ef6b8894ac1ef840039ad07734"),
+    "tsvn": (0.002, "1afe8912e398144e1313e8e7d8f6dc8ef10bab36d17f361a7a167412be5877be"),
+    "apache": (0.0003, "9155f7f80030bc13db6a625020253ac1d5fc834d80e345c8d358ea625701814e"),
+    "kde": (0.00001, "a331a51038ee3104929f414750d052ba6050dcc2b47436c83ce0b999fcbd17ac"),
+    "large-tree": (0.01, "a75c14d2884b648aca5d735db9c97bc9216e8184adb0183943459bdeaff4992e"),
+    "linux-tree": (0.01, "632b392d4d5e92203320309758c911f5b6b02df7b9617bb5e1b847d71c908840"),
 }
 
 
@@ -114,7 +114,7 @@ def test_generated_wrong_definitions_name_the_key(definition, message):
 def ruby(tmp_path_factory):
     """The first 276 revisions of ruby, with a seed whose first tag comes early."""
     repository = tmp_path_factory.mktemp("generated") / "repository"
-    source = generated(profile="ruby", scale=SCALE, seed=2)
+    source = generated(profile="ruby", scale=SCALE, seed=7)
     assert write_and_load(source, repository).revisions == source.estimate().revisions == 276
     run("svnadmin", "verify", "-q", repository)
     return repository
@@ -184,7 +184,7 @@ def test_generated_estimate_has_the_published_totals(profile):
 @pytest.mark.parametrize("profile", PROFILES)
 def test_generated_trees_grow_to_the_published_totals(profile, monkeypatch):
     # Sizes are known without the texts.
-    monkeypatch.setattr(generated_text.Editor, "text", lambda self, pool, pieces: b"")
+    monkeypatch.setattr(generated_text.Text, "content", lambda self: b"")
     scale = 1 if os.environ.get("VCSBENCH_FULL_SCALE") else SCALES[profile]
     within = 0.04 if scale == 1 else 0.1
     _, items, tree_bytes, _ = PUBLISHED[profile]

@@ -20,7 +20,14 @@ from vcsbench.files import files_digest
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import Definition, Facts, Options, SizeEstimate, Source
 from vcsbench.sources.generated_profiles import GAPS, PROFILES, Profile, ProjectLayout
-from vcsbench.sources.generated_text import Editor, invented_word, log_message, noun, pick, ranked
+from vcsbench.sources.generated_text import (
+    invented_word,
+    log_message,
+    make_pools,
+    noun,
+    pick,
+    ranked,
+)
 from vcsbench.sources.generated_tree import GeneratedProject, growth
 
 CHUNK = 1 << 18
@@ -39,7 +46,7 @@ class History:
         name = f"{profile.name} {seed}"
         # random.Random with a text as its seed gives the same numbers on every Python 3.
         self._rng, self._people = Random(name), Random(f"{name} people")
-        self._editor = Editor(self._rng, name)
+        self._pools = make_pools(name)
         self._authors = [
             invented_word(self._people, 2 + i % 2).encode("ascii") for i in range(profile.authors)
         ]
@@ -85,7 +92,7 @@ class History:
 
     def _new_project(self, layout: ProjectLayout, number: int) -> GeneratedProject:
         self.projects.append(
-            GeneratedProject(self._profile, layout, self._editor, self._rng, number)
+            GeneratedProject(self._profile, layout, self._pools, self._rng, number)
         )
         return self.projects[-1]
 

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 from random import Random
 
 from vcsbench.sources import dump_format
 from vcsbench.sources.generated_profiles import FileKind, Profile, ProjectLayout
-from vcsbench.sources.generated_text import (
-    NOUNS,
-    VERBS,
-    Editor,
-    Pieces,
-    noun,
-    pick,
-    ranked,
-    text_size,
-)
+from vcsbench.sources.generated_text import NOUNS, VERBS, Pool, Text, noun, pick, ranked
 
 LIVE_BRANCHES = 5
 BRANCH_FILES = 48
@@ -27,50 +18,28 @@ HEAT_BY_SIZE = 0.3
 # Share of a tree, and bytes, because texts take memory.
 LARGEST_SHARE = 0.04
 LARGEST_FILE = 4 << 20
-IMPORT_BEHIND = 30
-IMPORT_AT_MOST = 400
-IMPORT_SHARE = 0.05
+# An import adds the missing files; this share of the commits is one if so many are missing.
+IMPORT_SHARE, IMPORT_BEHIND, IMPORT_AT_MOST = 0.05, 30, 400
 JOURNAL = FileKind(0, b"", "prose")
 
 
 @dataclass(slots=True, eq=False)
-class Directory:
-    """A directory. A move is cheap, because its path follows from its parents."""
-
-    name: bytes
-    parent: Directory | None = None
-    directories: dict[bytes, Directory] = field(default_factory=dict)
-    files: dict[bytes, GeneratedFile] = field(default_factory=dict)
-
-    def path(self) -> bytes:
-        return self.name if self.parent is None else self.parent.path() + b"/" + self.name
-
-    def depth(self) -> int:
-        return 0 if self.parent is None else self.parent.depth() + 1
-
-    def count(self) -> int:
-        return len(self.files) + sum(child.count() for child in self.directories.values())
-
-    def new_name(self, rng: Random, extension: bytes = b"") -> bytes:
-        stem = noun(rng)
-        while (name := stem + extension) in self.files or name in self.directories:
-            words = NOUNS if rng.random() < 0.6 else VERBS
-            stem += b"_" + pick(rng, words).encode("ascii")
-        return name
-
-
-@dataclass(slots=True, eq=False)
 class GeneratedFile:
-    """A file with its text; `index` is its position in the project's list."""
+    """A file of a trunk or branch."""
 
-    name: bytes
-    directory: Directory
+    path: bytes
     kind: FileKind
-    pieces: Pieces
-    index: int = -1
+    text: Text
 
-    def path(self) -> bytes:
-        return self.directory.path() + b"/" + self.name
+    def directory(self) -> bytes:
+        return self.path.rpartition(b"/")[0]
+
+    def add(self, properties: dict[bytes, bytes]) -> bytes:
+        text = self.text.content()
+        return dump_format.file(self.path, b"add", properties=properties, text=text)
+
+    def change(self) -> bytes:
+        return dump_format.file(self.path, b"change", text=self.text.content())
 
 
 @dataclass(frozen=True)
@@ -97,22 +66,27 @@ class GeneratedProject:
     """A trunk with its branches and tags; changes of trunk steer towards the size of the law of growth.
 
     `first` is the revision in which it begins. `files`, `directories` and `size` (bytes) are trunk's; the
-    first files change most often.
+    first files change most often. The journal is not one of them.
     """
 
     def __init__(
-        self, profile: Profile, layout: ProjectLayout, editor: Editor, rng: Random, first: int
+        self,
+        profile: Profile,
+        layout: ProjectLayout,
+        pools: dict[str, Pool],
+        rng: Random,
+        first: int,
     ) -> None:
         self._profile = profile
         self._layout = layout
-        self._editor = editor
+        self._pools = pools
         self._rng = rng
         self._first = first
         self._kinds = profile.kinds if first == 1 else profile.other_kinds
-        self._root = Directory(layout.trunk)
-        self.directories = [self._root]
+        self.directories = [layout.trunk]
         self.files: list[GeneratedFile] = []
         self.size = 0
+        self._paths: set[bytes] = set()
         self._journal: GeneratedFile | None = None
         self._branches: list[Branch] = []
         self._names = 0
@@ -130,10 +104,13 @@ class GeneratedProject:
 
     def start(self, number: int) -> Iterator[bytes]:
         self._grown = growth(self._profile, number - self._first)
-        if self._profile.journal:
-            pieces = self._editor.create(JOURNAL.pool, self._journal_limit() // 2)
-            self._journal = GeneratedFile(self._profile.journal, self._root, JOURNAL, pieces)
-            yield self._add(self._journal, 0.0, {b"svn:eol-style": b"native"})
+        if name := self._profile.journal:
+            path = self._layout.trunk + b"/" + name
+            text = Text.create(self._rng, self._pools["prose"], self._journal_limit() // 2)
+            self._journal = GeneratedFile(path, JOURNAL, text)
+            self._paths.add(path)
+            self.size += text.size
+            yield self._journal.add({b"svn:eol-style": b"native"})
         while self._missing() >= 1:
             yield from self._new_file()
 
@@ -141,52 +118,51 @@ class GeneratedProject:
         shares, rng, layout = self._profile.shares, self._rng, self._layout
         kind = rng.random()
         if kind < shares.new_branch or not self._branches:
-            path = self._new_path(layout.branches)
+            path = self._new_copy(layout.branches)
             self._branches.append(self._branch(path))
             del self._branches[:-LIVE_BRANCHES]
             yield dump_format.directory(path, dump_format.copyfrom(layout.trunk, number - 1))
         elif kind < shares.new_branch + shares.new_tag:
-            path = self._new_path(layout.tags)
             origin = dump_format.copyfrom(pick(rng, self._branches).path, number - 1)
-            yield dump_format.directory(path, origin)
+            yield dump_format.directory(self._new_copy(layout.tags), origin)
         elif kind < shares.new_branch + shares.new_tag + shares.branch:
             yield from self._change_branch()
         else:
             self._grown, self._number = growth(self._profile, number - self._first), number
             yield from self._change_trunk()
 
-    def _new_path(self, folders: tuple[bytes, ...]) -> bytes:
+    def _new_copy(self, folders: tuple[bytes, ...]) -> bytes:
         self._names += 1
         return b"%s/%s_%d" % (folders[self._names % len(folders)], noun(self._rng), self._names)
 
     def _branch(self, path: bytes) -> Branch:
-        files = dict.fromkeys(self._hot_file() for _ in range(BRANCH_FILES))
-        root, below = Directory(path), len(self._root.name) + 1
-
         def copy(file: GeneratedFile) -> GeneratedFile:
-            return GeneratedFile(file.path()[below:], root, file.kind, file.pieces)
+            below = file.path.removeprefix(self._layout.trunk)
+            return GeneratedFile(path + below, file.kind, file.text.copy())
 
-        journal = copy(self._journal) if self._journal else None
-        return Branch(path, [copy(file) for file in files if file is not self._journal], journal)
+        files = dict.fromkeys(self._hot_file() for _ in range(BRANCH_FILES))
+        return Branch(path, [*map(copy, files)], copy(self._journal) if self._journal else None)
 
     def _change_branch(self) -> Iterator[bytes]:
-        rng, editor = self._rng, self._editor
+        rng = self._rng
         branch = pick(rng, self._branches)
-        if (journal := branch.journal) and rng.random() < self._profile.shares.journal:
-            journal.pieces = editor.add_entry(journal.pieces, self._journal_limit())
-            yield self._record(journal)
+        if branch.journal and rng.random() < self._profile.shares.journal:
+            branch.journal.text.add_entry(rng, self._journal_limit())
+            yield branch.journal.change()
         count = min(self._profile.paths.draw(rng), len(branch.files))
         for i in sorted({ranked(rng, len(branch.files), 2) for _ in range(count)}):
             file = branch.files[i]
-            file.pieces = editor.edit(file.kind, file.pieces)
-            yield self._record(file)
+            file.text.edit(rng, file.kind.churn)
+            yield file.change()
 
     def _change_trunk(self) -> Iterator[bytes]:
         shares, rng, journal = self._profile.shares, self._rng, self._journal
-        self._touched = {journal} if journal else set()
+        self._touched = set()
         if journal and rng.random() < shares.journal:
-            pieces = self._editor.add_entry(journal.pieces, self._journal_limit())
-            yield self._replace_text(journal, pieces)
+            before = journal.text.size
+            journal.text.add_entry(rng, self._journal_limit())
+            self.size += journal.text.size - before
+            yield journal.change()
         kind = rng.random()
         if kind < shares.directory:
             yield from self._change_directory()
@@ -207,74 +183,83 @@ class GeneratedProject:
         if kind < 0 and self._missing() >= 1:
             yield from self._new_file()
             return
+        is_edit = kind < 0 or kind > shares.delete + shares.move + shares.copy
         file = self._hot_file()
+        if not is_edit and file not in self._touched:
+            file = pick(rng, self.files)
         if file in self._touched:
             return
-        if kind < 0 or kind > shares.delete + shares.move + shares.copy:
-            self._touched.add(file)
+        self._touched.add(file)
+        if is_edit:
             yield self._edit(file)
-        elif (file := pick(rng, self.files)) not in self._touched:
-            self._touched.add(file)
-            if kind >= shares.delete:
-                yield self._copy(file)
-            if kind < shares.delete + shares.move:
-                yield dump_format.deletion(file.path())
-                self._remove(file)
+            return
+        if kind >= shares.delete:
+            origin = dump_format.copyfrom(file.path, self._number - 1)
+            path = self._new_path(file.directory(), file.kind.extension)
+            copy = GeneratedFile(path, file.kind, file.text.copy())
+            self._insert(copy, rng.random())
+            yield dump_format.file(path, b"add", origin=origin)
+        if kind < shares.delete + shares.move:
+            self.files.remove(file)
+            self.size -= file.text.size
+            yield dump_format.deletion(file.path)
 
     def _change_directory(self) -> Iterator[bytes]:
-        rng = self._rng
-        directory = pick(rng, self.directories)
-        parent = directory.parent
-        if parent is None or directory.count() > len(self.files) // 50:
+        """Delete or move a directory with few files, but not trunk."""
+        old = pick(self._rng, self.directories)
+        files = [file for file in self.files if file.path.startswith(old + b"/")]
+        if old == self._layout.trunk or len(files) > len(self.files) // 50:
             return
-        before = directory.path()
-        is_deletion = rng.random() < 0.5
-        name = directory.name if is_deletion else parent.new_name(rng)
-        del parent.directories[directory.name]
-        if is_deletion:
-            self._forget_directory(directory)
+        folders = [path for path in self.directories if (path + b"/").startswith(old + b"/")]
+        self.directories = [path for path in self.directories if path not in folders]
+        if self._rng.random() < 0.5:
+            self.files = [file for file in self.files if file not in files]
+            self.size -= sum(file.text.size for file in files)
         else:
-            directory.name = name
-            parent.directories[name] = directory
-            origin = dump_format.copyfrom(before, self._number - 1)
-            yield dump_format.directory(directory.path(), origin)
-        yield dump_format.deletion(before)
-
-    def _forget_directory(self, directory: Directory) -> None:
-        for file in list(directory.files.values()):
-            self._remove(file)
-        for child in directory.directories.values():
-            self._forget_directory(child)
-        self.directories.remove(directory)
+            new = self._new_path(old.rpartition(b"/")[0])
+            yield dump_format.directory(new, dump_format.copyfrom(old, self._number - 1))
+            self.directories += [new + path.removeprefix(old) for path in folders]
+            for file in files:
+                file.path = new + file.path.removeprefix(old)
+            self._paths.update(self.directories, (file.path for file in files))
+        yield dump_format.deletion(old)
 
     def _new_file(self) -> Iterator[bytes]:
         rng, profile = self._rng, self._profile
         directory = pick(rng, self.directories)
         if self.files and rng.random() < 0.5:
-            directory = pick(rng, self.files).directory
-        if rng.random() < profile.new_directories and directory.depth() < profile.deepest:
-            new = Directory(directory.new_name(rng), directory)
-            directory.directories[new.name] = new
-            self.directories.append(new)
-            directory = new
-            yield dump_format.directory(directory.path())
+            directory = pick(rng, self.files).directory()
+        depth = directory.count(b"/") - self._layout.trunk.count(b"/")
+        if rng.random() < profile.new_directories and depth < profile.deepest:
+            directory = self._new_path(directory)
+            self.directories.append(directory)
+            yield dump_format.directory(directory)
         kind = self._random_kind()
         share = rng.random()
         size = self._size_factor * kind.size * profile.file_bytes.at(share)
         largest = min(LARGEST_FILE, LARGEST_SHARE * self._grown * profile.tree_bytes)
         size = min(size * (1 - 0.6 * self._excess()), largest)
-        pieces = self._editor.create(kind.pool, int(size))
-        file = GeneratedFile(directory.new_name(rng, kind.extension), directory, kind, pieces)
-        self._touched.add(file)
+        text = Text.create(rng, self._pools[kind.pool], int(size))
+        file = GeneratedFile(self._new_path(directory, kind.extension), kind, text)
         heat = kind.heat
         if heat is None:
             heat = share if rng.random() < HEAT_BY_SIZE else rng.random()
+        self._insert(file, heat)
         properties = {b"svn:eol-style": profile.eol_style} if profile.eol_style else {}
         if kind.pool == "bytes":
             properties = {b"svn:mime-type": b"application/octet-stream"}
         elif rng.random() < kind.executable:
             properties[b"svn:executable"] = b"*"
-        yield self._add(file, heat, properties)
+        yield file.add(properties)
+
+    def _new_path(self, directory: bytes, extension: bytes = b"") -> bytes:
+        rng = self._rng
+        stem = directory + b"/" + noun(rng)
+        while (path := stem + extension) in self._paths:
+            words = NOUNS if rng.random() < 0.6 else VERBS
+            stem += b"_" + pick(rng, words).encode("ascii")
+        self._paths.add(path)
+        return path
 
     def _random_kind(self) -> FileKind:
         share = self._rng.random()
@@ -288,48 +273,15 @@ class GeneratedProject:
         return self.files[int(self._profile.heat.value(self._rng) * len(self.files))]
 
     def _edit(self, file: GeneratedFile) -> bytes:
-        pieces = self._editor.edit(file.kind, file.pieces, self._excess())
-        return self._replace_text(file, pieces)
-
-    def _replace_text(self, file: GeneratedFile, pieces: Pieces) -> bytes:
-        self.size += text_size(pieces) - text_size(file.pieces)
-        file.pieces = pieces
-        return self._record(file)
-
-    def _record(self, file: GeneratedFile) -> bytes:
-        text = self._editor.text(file.kind.pool, file.pieces)
-        return dump_format.file(file.path(), b"change", text=text)
-
-    def _add(self, file: GeneratedFile, heat: float, properties: dict[bytes, bytes]) -> bytes:
-        self._insert(file, heat)
-        text = self._editor.text(file.kind.pool, file.pieces)
-        return dump_format.file(file.path(), b"add", properties=properties, text=text)
-
-    def _copy(self, file: GeneratedFile) -> bytes:
-        origin = dump_format.copyfrom(file.path(), self._number - 1)
-        name = file.directory.new_name(self._rng, file.kind.extension)
-        copy = GeneratedFile(name, file.directory, file.kind, file.pieces)
-        self._insert(copy, self._rng.random())
-        self._touched.add(copy)
-        return dump_format.file(copy.path(), b"add", origin=origin)
+        before = file.text.size
+        file.text.edit(self._rng, file.kind.churn, self._excess())
+        self.size += file.text.size - before
+        return file.change()
 
     def _insert(self, file: GeneratedFile, heat: float) -> None:
-        file.directory.files[file.name] = file
-        self.files.append(file)
-        file.index = int((1 - heat) * (len(self.files) - 1))
-        moved = self.files[file.index]
-        moved.index = len(self.files) - 1
-        self.files[moved.index] = moved
-        self.files[file.index] = file
-        self.size += text_size(file.pieces)
-
-    def _remove(self, file: GeneratedFile) -> None:
-        del file.directory.files[file.name]
-        last = self.files.pop()
-        if last is not file:
-            last.index = file.index
-            self.files[file.index] = last
-        self.size -= text_size(file.pieces)
+        self.files.insert(int((1 - heat) * len(self.files)), file)
+        self._touched.add(file)
+        self.size += file.text.size
 
     def _journal_limit(self) -> int:
         return 2000 + int(self._profile.journal_bytes * self._grown * 4 / 3)
