@@ -291,10 +291,15 @@ def escape(text: bytes) -> bytes:
     return _REFUSED.sub(escaped, text.decode("utf-8", "surrogateescape")).encode("utf-8")
 
 
-def link_target(target: bytes) -> bytes | None:
-    """Return the target that a link can have, or None if no link can have one like it."""
+def link_target(target: bytes) -> tuple[bytes, set[str]]:
+    """Return the target that a link can have, and the reason for a change.
+
+    With the reason IMPOSSIBLE, no link can have the target, which is returned unchanged.
+    """
     escaped = escape(target)
-    return escaped if 0 < len(escaped) <= LONGEST_TARGET else None
+    if not 0 < len(escaped) <= LONGEST_TARGET:
+        return target, {IMPOSSIBLE}
+    return escaped, {TARGETS} if escaped != target else set()
 
 
 def subversion_path(path: bytes) -> bytes:

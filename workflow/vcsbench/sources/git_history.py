@@ -208,9 +208,12 @@ class NodeWriter:
 
     def _path(self, line: bytes, path: bytes) -> bytes:
         name, reasons = dump_format.renamed_path(path)
+        self._note(reasons, path)
+        return line + b"/" + name
+
+    def _note(self, reasons: set[str], path: bytes) -> None:
         for reason in reasons:
             self.noted[reason].add(path)
-        return line + b"/" + name
 
     def _copyfrom(self, change: Change, origin: Origin) -> bytes:
         return dump_format.copyfrom(self._path(origin.path, change.source), origin.revision)
@@ -255,7 +258,12 @@ class NodeWriter:
             blob = next(blobs)
             text = blob.read_all() if blob.size <= LARGE_BLOB else None
             if change.new_mode == SYMLINK:
-                properties, text = self._link(change.path, text, properties)
+                target, reasons = link_target(text or b"")
+                self._note(reasons, change.path)
+                if IMPOSSIBLE in reasons:
+                    properties = {}
+                else:
+                    text = b"link " + target
             if text is not None:
                 self._out.write(dump_format.file(path, action, copyfrom, properties, text))
             else:
@@ -265,18 +273,6 @@ class NodeWriter:
                 self._out.write(b"\n\n")
         for _ in blobs:
             pass
-
-    def _link(
-        self, path: bytes, target: bytes | None, properties: dict[bytes, bytes] | None
-    ) -> tuple[dict[bytes, bytes] | None, bytes | None]:
-        """Return the properties and the text of a link; those of a plain file if no export can write it."""
-        escaped = link_target(target) if target is not None else None
-        if escaped is None:
-            self.noted[IMPOSSIBLE].add(path)
-            return {}, target
-        if escaped != target:
-            self.noted[TARGETS].add(path)
-        return properties, b"link " + escaped
 
 
 def _new_properties(change: Change) -> dict[bytes, bytes] | None:

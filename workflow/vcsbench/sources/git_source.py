@@ -33,7 +33,7 @@ from vcsbench.sources.base import (
     check_space,
     notes_of,
 )
-from vcsbench.sources.dump_format import IMPOSSIBLE, LONGEST_TARGET, TARGETS, link_target
+from vcsbench.sources.dump_format import IMPOSSIBLE, LONGEST_TARGET, link_target
 from vcsbench.sources.git_history import SUBMODULES, ConversionPlan, RevisionWriter
 from vcsbench.sources.git_objects import (
     BLOBS,
@@ -330,15 +330,14 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
 
 def _write_file(mode: bytes, blob: Blob, path: bytes, counts: Counter[str]) -> None:
     chunks: Iterable[bytes] = blob.chunks
-    if mode == SYMLINK and blob.size <= LONGEST_TARGET:
-        target = blob.read_all()
-        escaped = link_target(target)
-        if escaped is not None:
-            counts[TARGETS] += escaped != target
-            os.symlink(escaped, path)
+    if mode == SYMLINK:
+        text = blob.read_all() if blob.size <= LONGEST_TARGET else b""
+        target, reasons = link_target(text)
+        counts.update(reasons)
+        if IMPOSSIBLE not in reasons:
+            os.symlink(target, path)
             return
-        chunks = [target]
-    counts[IMPOSSIBLE] += mode == SYMLINK
+        chunks = chain([text], blob.chunks)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:
         file.writelines(chunks)

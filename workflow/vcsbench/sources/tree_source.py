@@ -105,13 +105,9 @@ def has_closed_entry(root: Path) -> bool:
 
 def _read_target(path: str, counts: Counter[str]) -> tuple[bytes, bool]:
     """Return the target of a link as Subversion can have it, and False if it must become a plain file."""
-    target = os.readlink(os.fsencode(path))
-    escaped = dump_format.link_target(target)
-    if escaped is None:
-        counts[dump_format.IMPOSSIBLE] += 1
-        return target, False
-    counts[dump_format.TARGETS] += escaped != target
-    return escaped, True
+    target, reasons = dump_format.link_target(os.readlink(os.fsencode(path)))
+    counts.update(reasons)
+    return target, dump_format.IMPOSSIBLE not in reasons
 
 
 def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
