@@ -239,8 +239,12 @@ def test_possible_reasons_have_commands_that_write_their_configuration(
 
 def test_possible_reasons_of_cells_that_the_study_builds_lacks_have_no_command():
     published = Conditions(1, "1.9", "")
-    (reason,) = reasons_of(1.2, published, repo="bsd", cache="hot", versions=["1.14.2"])
-    assert (reason.code, reason.test) == ("newer-version", "")
+    tests = []
+    for cache in ("series", "hot"):
+        (reason,) = reasons_of(1.2, published, repo="bsd", cache=cache, versions=["1.14.2"])
+        assert reason.code == "newer-version"
+        tests.append(reason.test)
+    assert tests[0] == "" and "cache: [hot-svn]}" in tests[1]
 
 
 @pytest.mark.parametrize(

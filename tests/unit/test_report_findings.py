@@ -60,6 +60,7 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert all("<svg" in view.picture for view in views if view.measured)
     assert [view.rank for view in views] == sorted(view.rank for view in views)
     view = view_of(views_of(results, "newer Subversion: 1"))
+    assert [step.command for step in view.steps] == [""] and "; " in view.steps[0].text
     assert (view.verdict, view.news) == ("differs", "")
 
 

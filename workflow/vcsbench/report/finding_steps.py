@@ -84,6 +84,8 @@ def reason_steps(
                 larger = f"up to {words.duration(contract.LARGER * taken)}" if taken else LONGER
                 if outcome := OUTCOMES.get(label):
                     text = f"{text}; {outcome.format(larger=larger, longer=LONGER)}"
+            if label == "newer Subversion" and not command:
+                text = f"{text}; the study builds has no such cells, so no command tests it"
             steps.append(Step(label, text, before.strip(" ,"), command))
     if verdict in DIFFERENT and not steps:
         steps.append(Step(NO_REASON, NOTHING_EXPLAINS))

@@ -20,6 +20,7 @@ from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, name_in, nam
 from vcsbench.plan.grid import DUPLICATE, is_duplicate, originals
 from vcsbench.report import grids
 from vcsbench.report.answers import NEARLY_ALL
+from vcsbench.report.charts import ROW_KEY
 from vcsbench.report.results import (
     Results,
     Rows,
@@ -90,6 +91,7 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
             ["Cells", "Comparisons", "Detectable from (median)"],
             _detectable_rows(results),
             1,
+            f"Detectable: {ROW_KEY['detectable from']}.",
             is_folded=True,
         ),
     ]

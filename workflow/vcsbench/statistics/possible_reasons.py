@@ -26,6 +26,8 @@ BUILD_VALUES = {
     "command": {"log", "null-log", "export", "null-export", "dump"},
     "cache": {"cold", "hot-os", "hot-svn"},
 }
+# States with the same promises.
+BUILD_NAMES = {"hot": "hot-svn"}
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,11 @@ def _run_with(content: str, file: str, study: str) -> str:
 
 def _older_build(rows: pd.DataFrame, version: str) -> str:
     """Return the steps that measure the cells of `rows` with an older build too, or ""."""
-    part = {a: [*dict.fromkeys(filter(None, rows[a]))] for a in BUILD_AXES if a in rows}
+    part = {
+        axis: [BUILD_NAMES.get(value, value) for value in dict.fromkeys(filter(None, rows[axis]))]
+        for axis in BUILD_AXES
+        if axis in rows
+    }
     if not all(values.issuperset(part.get(axis, [""])) for axis, values in BUILD_VALUES.items()):
         return ""
     cells = ", ".join(f"{axis}: [{', '.join(values)}]" for axis, values in part.items() if values)
