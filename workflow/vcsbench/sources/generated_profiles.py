@@ -1,7 +1,4 @@
-"""Describe the published repositories that generated histories resemble.
-
-docs/sources.md explains the model and names the origin of each figure.
-"""
+"""Describe the published repositories that generated histories resemble."""
 
 from __future__ import annotations
 

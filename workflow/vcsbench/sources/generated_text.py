@@ -15,13 +15,7 @@ from itertools import accumulate
 from random import Random
 from typing import NamedTuple, TypeVar
 
-from vcsbench.sources.generated_profiles import (
-    HUNK_BYTES,
-    HUNKS,
-    JOURNAL_ENTRIES,
-    PURE_ADDITIONS,
-    PURE_REMOVALS,
-)
+from vcsbench.sources import generated_profiles as profiles
 
 Item = TypeVar("Item")
 
@@ -252,19 +246,19 @@ class Text:
 
     def add_entry(self, rng: Random, limit: int) -> None:
         """Put an entry of a journal in front. Beyond `limit` bytes, remove the older half."""
-        self.replace(rng, 0, 0, JOURNAL_ENTRIES.draw(rng))
+        self.replace(rng, 0, 0, profiles.JOURNAL_ENTRIES.draw(rng))
         if self.size > limit:
             del self.lines[len(self.lines) // 2 :]
             self.size = self.pool.size(self.lines)
 
 
 def _hunks(rng: Random, size: int, excess: float) -> list[tuple[int, int]]:
-    additions, removals = PURE_ADDITIONS, PURE_REMOVALS
+    additions, removals = profiles.PURE_ADDITIONS, profiles.PURE_REMOVALS
     if excess > 0:
         additions, removals = removals, additions
     hunks = []
-    for _ in range(HUNKS.draw(rng)):
-        changed = HUNK_BYTES.draw(rng)
+    for _ in range(profiles.HUNKS.draw(rng)):
+        changed = profiles.HUNK_BYTES.draw(rng)
         share = rng.random()
         if share < additions:
             hunks.append((0, changed))

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -400,14 +401,9 @@ class Git:
         ]
 
     def packed_bytes(self) -> int:
-        """Return the size of a repository's own objects, without those that it borrows."""
-        return sum(
-            file.stat().st_size
-            for file in self._objects.glob("*/*")
-            if file.is_file()
-            and file.parent.name != "info"
-            and file.suffix not in (".idx", ".rev", ".bitmap")
-        )
+        """Return the size of a repository's own packs and loose objects, without those that it borrows."""
+        files = chain(self._objects.glob("pack/*.pack"), self._objects.glob("??/*"))
+        return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _quoted(value: str) -> str:
