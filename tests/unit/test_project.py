@@ -16,7 +16,8 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
-from vcsbench.run.project import Project, clean_checkout
+from vcsbench.run.project import Project, clean_checkout, open_project
+from vcsbench.sources import URLS
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.strategies import STRATEGIES
 from vcsbench.subjects.tree_stores import STORES
@@ -103,16 +104,19 @@ def test_names_in_studies_are_those_of_their_table(names, table):
 
 @pytest.mark.parametrize("key", ["scratch", "storages"])
 @pytest.mark.parametrize("kind", ["file", "pipe", "missing", "long"])
-def test_project_folder_that_is_none_is_refused(tmp_path, key, kind):
+def test_project_folder_that_is_none_is_refused_before_jobs(tmp_path, monkeypatch, key, kind):
+    monkeypatch.setenv(URLS, "{}")
     path = tmp_path / {"missing": "x/y", "long": "x" * 300}.get(kind, "x")
     if kind in ("file", "pipe"):
         os.mkfifo(path) if kind == "pipe" else path.touch()
     keys = {"scratch": str(path)} if key == "scratch" else {"storages": {"disk": str(path)}}
-    project = Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT])
-    assert "nothing" in clean_checkout(project.raw, tmp_path, [DEFAULT])[0]
+    raw = merge(read_yaml(DEFAULT), keys)
+    assert "nothing" in clean_checkout(raw, tmp_path, [DEFAULT])[0]
     name = "scratch" if key == "scratch" else "storages.disk"
     with pytest.raises(UserError, match=f"`{name}`: {path}: "):
-        project.check_folders()
+        open_project(raw, ROOT, [DEFAULT], deployed=False)
+    # A report of the results that exist needs no storage.
+    open_project({**raw, "measure": "nothing"}, ROOT, [DEFAULT], deployed=False)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
 from vcsbench.plan.grid import REPOSITORY_AXIS
 from vcsbench.plan.plan import Plan
-from vcsbench.plan.result_state import ALL, store_digests
+from vcsbench.plan.result_state import ALL, NOTHING, store_digests
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState, StudyParams
@@ -225,6 +225,9 @@ def open_project(
         sources.restore_urls(raw["repositories"])
     is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(copy.deepcopy(raw), root, paths, deployed, is_cluster)
+    # Once here, not in each job. The storages of a cluster are those of its nodes.
+    if not is_cluster and project.config.settings.measure != NOTHING:
+        project.check_folders()
     os.environ[sources.URLS] = json.dumps(sources.hide_urls(raw))
     return project
 
