@@ -1,12 +1,15 @@
 """Subversion repositories as sources, local and at URLs, and the detection of sources, on real Subversion."""
 
+import contextlib
 import io
 import json
 import os
 import re
 import shutil
 import socket
+import socketserver
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -488,6 +491,54 @@ def test_svn_url_wrong_definitions_name_the_key(wrong):
     (key,) = wrong
     with pytest.raises(UserError, match=rf"config/config\.yaml: repositories\.far\.{key}: "):
         sources.open_source("far", {"source": "svn", "url": "https://example.org/x", **wrong})
+
+
+class Forwarder(socketserver.ThreadingTCPServer):
+    """Forward connections to a server. Answers stop after `most` bytes, until the connection ends."""
+
+    daemon_threads = True
+    most = longest = 0
+
+    def __init__(self, address):
+        self.behind = address
+        super().__init__(("127.0.0.1", 0), None)
+
+    def finish_request(self, request, client_address):
+        with socket.create_connection(self.behind) as behind:
+            for number, (source, target) in enumerate(((request, behind), (behind, request))):
+                forward = threading.Thread(target=self.forward, args=(source, target, number))
+                forward.start()
+            forward.join()
+
+    def forward(self, source, target, is_answer):
+        size = 0
+        with contextlib.suppress(OSError):
+            while data := source.recv(100):
+                size += len(data)
+                if not is_answer or size <= self.most:
+                    target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        self.longest = max(self.longest, size * is_answer)
+
+
+def test_svn_url_of_a_server_that_stalls_is_refused(server, monkeypatch):
+    monkeypatch.setattr(svn_source_module, "PAUSE_S", 0.5)
+    host, port = server.split(":")
+    with Forwarder((host, int(port))) as forwarder:
+        threading.Thread(target=forwarder.serve_forever, args=(0.1,), daemon=True).start()
+        url = f"svn://{USER}:{QUOTED}@127.0.0.1:{forwarder.server_address[1]}/repository"
+        forwarder.most = 10**9
+        whole = io.BytesIO()
+        assert url_source(url).write(whole).revisions == 4
+        forwarder.most = forwarder.longest - 300
+        out = io.BytesIO()
+        with pytest.raises(
+            UserError, match=r"svnrdump dump failed: no answer within 0\.5 s"
+        ) as caught:
+            url_source(url).write(out)
+        assert PASSWORD not in str(caught.value)
+        assert 0 < len(out.getvalue()) < len(whole.getvalue())
+        forwarder.shutdown()
 
 
 def test_svn_url_of_a_silent_server_is_refused(monkeypatch):

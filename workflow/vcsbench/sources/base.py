@@ -6,6 +6,7 @@ import contextlib
 import errno
 import gzip
 import hashlib
+import io
 import lzma
 import os
 import select
@@ -18,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol, cast
 
@@ -316,6 +316,23 @@ class LocalSource(Source):
             return self._estimate
 
 
+class _Output(io.RawIOBase):
+    """The output of a program from a server. Raise UserError if no byte comes within a limit."""
+
+    def __init__(self, pipe: IO[bytes], limit_s: float, failure: str) -> None:
+        self._pipe, self._limit_s, self._failure = pipe, limit_s, failure
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not select.select([self._pipe], [], [], self._limit_s)[0]:
+            raise UserError(
+                f"{self._failure}: no answer within {self._limit_s:g} s. Check the address and the server."
+            )
+        return os.readv(self._pipe.fileno(), [buffer])
+
+
 class Program:
     """A running program with its output as a pipe. Leaving the `with` block ends it."""
 
@@ -326,9 +343,11 @@ class Program:
         env: Mapping[str, str] | None = None,
         stdin: int | IO[Any] = subprocess.DEVNULL,
         secret: str = "",
+        limit_s: float | None = None,
     ) -> None:
         """`failure` begins the error, for example "/srv/x: svnadmin dump failed". `secret` is a line for the
-        program's standard input. Without `env`, it prints paths unchanged and English messages.
+        program's standard input. Without `env`, it prints paths unchanged and English messages. `limit_s` is
+        the longest time without output.
         """
         self._failure = failure
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
@@ -345,7 +364,9 @@ class Program:
             self._errors.close()
             reason = getattr(error, "strerror", None) or error
             raise UserError(f"{failure}: {argv[0]} cannot be run: {reason}") from error
-        self.stdout = cast(BufferedReader, self.process.stdout)
+        self._pipe = self.stdout = cast(io.BufferedReader, self.process.stdout)
+        if limit_s:
+            self.stdout = io.BufferedReader(_Output(self._pipe, limit_s, failure))
         if secret and self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.write(secret.encode(errors="surrogateescape") + b"\n")
@@ -360,7 +381,7 @@ class Program:
         if self.process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self.process.stdin.close()
-        self.stdout.close()
+        self._pipe.close()
         self.process.wait()
         self._errors.close()
 
@@ -389,10 +410,8 @@ class Program:
 def output(
     argv: Sequence[str], failure: str, secret: str = "", limit_s: float | None = None
 ) -> bytes:
-    """Return the output of a program. Raise UserError if it fails, or begins after the limit."""
-    with Program(argv, failure, secret=secret) as program:
-        if not select.select([program.stdout], [], [], limit_s)[0]:
-            raise UserError(f"{failure}: no answer within {limit_s:g} s. Check the address.")
+    """Return the output of a program. Raise UserError if it fails, or pauses for longer than the limit."""
+    with Program(argv, failure, secret=secret, limit_s=limit_s) as program:
         return program.read_all()
 
 

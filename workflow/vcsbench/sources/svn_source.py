@@ -56,8 +56,8 @@ _TARGET = re.compile(rb'\s*path="([^"]*)">?$')
 MAX_ENTRIES = 10_000_000
 # Public histories have 4 to 60 KB per revision in the repository.
 REVISION_BYTES = 20_000
-# svn:// has no limit of its own.
-ANSWER_S = 60
+# svn:// has no limit of its own. A server may need minutes for a large revision.
+ANSWER_S, PAUSE_S = 60, 600
 UNKNOWN_REVISIONS = 1000
 
 SAMPLE = 8
@@ -385,10 +385,15 @@ class SvnSource(LocalSource):
 
 
 def _pass_on(
-    argv: Sequence[str], out: BinaryIO, name: str, failure: str, secret: str = ""
+    argv: Sequence[str],
+    out: BinaryIO,
+    name: str,
+    failure: str,
+    secret: str = "",
+    limit_s: float | None = None,
 ) -> Facts:
     remedy = "check it with svnadmin verify"
-    with Program(argv, failure, secret=secret) as program:
+    with Program(argv, failure, secret=secret, limit_s=limit_s) as program:
         reader = DumpReader(name, program.stdout, out=out, texts="read", remedy=remedy)
         try:
             reader.run()
@@ -471,7 +476,8 @@ class SvnUrlSource(Source):
         self._tree = self._tree_at(youngest)
         # svnrdump takes no @ behind its URL.
         argv = ["svnrdump", "dump", "-q", *self._login(), "-r", f"0:{youngest}", self._url]
-        return _pass_on(argv, out, self._url, f"{self._url}: svnrdump dump failed", self._password)
+        failure = f"{self._url}: svnrdump dump failed"
+        return _pass_on(argv, out, self._url, failure, self._password, PAUSE_S)
 
     def _tree_at(self, revision: int) -> str:
         if self._tree is None:
