@@ -384,6 +384,36 @@ def test_run_odd_entry_of_snakemake_or_in_place_of_the_lock_is_refused(checkout,
         path.rmdir() if kind == "folder" else path.unlink()
 
 
+@pytest.mark.parametrize("name", ["metadata", "locks", "log"])
+def test_run_file_in_place_of_a_folder_of_snakemake_is_refused(checkout, name):
+    path = checkout.folder / ".snakemake" / name
+    path.parent.mkdir()
+    path.touch()
+    done = checkout.run("-n")
+    assert (done.returncode, checkout.calls()) == (1, [])
+    assert done.stderr.startswith(f"{path}: ") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (("--resources", "memory=2", "a=1"), ("--resources", "memory=2", "a")),
+        (("--res=a=1", "x"), ("--res=a", "x")),
+        (("--default-resources", "a=min(2, 3)"), ("--default-resources", "a:1")),
+        (("--set-threads", "cell=2", "-p", "x"), ("--set-threads", "cell=x", "-p", "x")),
+        (("--set-resources", "cell:a=b"), ("--set-resources", "cell=b")),
+        (("--set-scatter=a=2",), ("--set-scatter=a=",)),
+        (("--groups", "cell=a", "load=a"), ("--groups", "cell=a", "load")),
+        (("--group-components", "a=5"), ("--group-components", "a=5x")),
+    ],
+)
+def test_run_option_with_a_malformed_pair_is_refused(checkout, good, bad):
+    assert (checkout.run(*good).returncode, len(checkout.calls())) == (0, 1)
+    done = checkout.run(*bad)
+    assert (done.returncode, checkout.calls()) == (1, [])
+    assert done.stderr.startswith("--") and done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("words", [(), ("-n",)])
 def test_run_file_in_place_of_a_folder_is_refused(checkout, name, words):

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import pwd
+import re
 import resource
 import signal
 import subprocess
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,17 @@ PR_SET_PDEATHSIG = 1
 LEAST_FILE_BYTES = 1 << 20
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report"}
+# Options of Snakemake that take a list, and the form of each entry.
+PAIRS = {
+    **dict.fromkeys(("--resources", "--res"), "NAME=VALUE"),
+    **dict.fromkeys(("--default-resources", "--default-res"), "NAME=VALUE"),
+    "--set-resources": "RULE:NAME=VALUE",
+    "--set-threads": "RULE=NUMBER",
+    "--set-scatter": "NAME=NUMBER",
+    "--groups": "RULE=GROUP",
+    "--group-components": "GROUP=NUMBER",
+}
+_WORDS = {"NUMBER": r"\d+", "VALUE": ".+"}
 VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
 
 
@@ -76,6 +88,7 @@ def run_workflow(
                 f"{path}: this is no folder, and vcsbench writes there. Move it elsewhere."
             )
     check_records(root)
+    check_pairs(arguments)
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if 0 <= limit < LEAST_FILE_BYTES:
         raise UserError(
@@ -112,12 +125,30 @@ def run_workflow(
 
 
 def check_records(root: Path) -> None:
-    """Raise UserError for a pipe or another odd entry below .snakemake, which Snakemake would wait for."""
-    for folder, folders, files in os.walk(root / ".snakemake"):
+    """Raise UserError for an entry below .snakemake that Snakemake would wait for, or cannot use.
+
+    Such are pipes, and files with the name of a folder of Snakemake's.
+    """
+    for folder, folders, files in os.walk(top := os.fspath(root / ".snakemake")):
         folders[:] = [name for name in folders if name not in DEPLOYED]
         for path in (os.path.join(folder, name) for name in files):
-            if not os.path.isfile(path):
+            if not os.path.isfile(path) or (folder == top and "." not in path[len(top) :]):
                 raise UserError(f"{path}: Snakemake cannot use this. Remove it, and run again.")
+
+
+def check_pairs(arguments: Iterable[str]) -> None:
+    """Raise UserError for an entry of an option of Snakemake that would be a traceback there."""
+    option = form = ""
+    for argument in arguments:
+        value, is_option = argument, argument.startswith("-")
+        if is_option:
+            option, _, value = argument.partition("=")
+            form = PAIRS.get(option, "")
+        pattern = re.sub("[A-Z]+", lambda word: _WORDS.get(word[0], "[^:=]+"), form)
+        if form and value and not re.fullmatch(pattern, value):
+            raise UserError(f"{option}: {value!r} is not of the form {form}. Correct it.")
+        if is_option and value:  # what follows is a target
+            form = ""
 
 
 def _check_file(path: Path) -> dict[str, object]:
