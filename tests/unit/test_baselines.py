@@ -272,6 +272,20 @@ def verdict(before, now, over="min"):
     return evaluate_expectations([check], list(AXES), sides[1].frame, context).iloc[0]
 
 
+@pytest.mark.parametrize(
+    ("factor", "expected"), [(1.0, ("holds", "yes")), (1.1, ("differs", "no"))]
+)
+def test_evaluate_expectations_baseline_has_verdict(here, factor, expected):
+    sides = (
+        measure(here, name, seed=seed, factors={"cache": {"cold": cold}}, **QUIET)
+        for name, seed, cold in (("a", 1, 3.0), ("b", 2, 3.0 * factor))
+    )
+    row = verdict(*sides)
+    assert (row["verdict"], row["passes"]) == expected
+    assert row["low"] < row["measured"] < row["high"]
+    assert row["measured"] == pytest.approx(1 / factor, rel=0.02)
+
+
 DUPLICATES = {"noise": 0.01, "drift": 0.0, "twins": 1}
 SLOWER = {**FACTORS, "cache": {"cold": 3.0 * 1.3, "hot-os": 1.0}}
 

@@ -135,21 +135,6 @@ def test_read_calls_of_other_recipe_has_reason(tmp_path):
 # Tables, findings and advice
 
 
-def test_table_constant_counts_called_by_ratio(tmp_path):
-    made = table(frame(tmp_path, rounds=2), DEVICE)
-    assert set(made["cache"]) == {"cold"}
-    ratios = made.groupby("format")["ratio"].unique().map(list).to_dict()
-    assert ratios == {"f6": [2.0], "f7": [4.0]}
-    assert (made["low"] == made["ratio"]).all() and (made["high"] == made["ratio"]).all()
-    assert (made["value"] == 100 * (made["ratio"] - 1)).all()
-    # Two rounds without duplicates are enough.
-    assert set(made["call"]) == {"reads less"} and set(made["flags"]) == {""}
-    times = table(frame(tmp_path).assign(elapsed_s=1.0), {**DEVICE, "compare": BY_PACKING})
-    assert all("no-duplicates" in flags for flags in times["flags"])
-    once = table(frame(tmp_path / "once", rounds=1), DEVICE)
-    assert once["low"].isna().all() and all("low-n" in flags for flags in once["flags"])
-
-
 def test_table_varying_counts_have_interval(tmp_path):
     made = table(frame(tmp_path, twins=1), CALLS).set_index("ra")
     assert (made.loc["file", "low"] == made.loc["file", "high"]).all()

@@ -15,7 +15,6 @@ from vcsbench.report.finding_steps import NO_REASON, Step, share_commands
 from vcsbench.report.findings_section import (
     MEANINGS,
     finding_views,
-    reversed_table,
     summary_of,
 )
 from vcsbench.report.quality_section import APART_NOTE
@@ -268,58 +267,6 @@ def test_median_of_pairs_that_disagree_is_mixed_and_has_their_range(results, sid
 
 
 @pytest.mark.parametrize(
-    ("published", "measured", "start", "end"),
-    [
-        (1.0, 1.8, "Reproduced, and more:", "1.00x, measured 1.8x in favour of packed"),
-        (1.5, 1.8, "Reproduced, and more:", "1.50x, measured 1.8x in favour of packed"),
-        (1.5, 0.8, "Inside the range, but", "1.50x, measured 1.2x in favour of not packed"),
-        (2.8, 2.2, "", ""),
-        (1.1, 1.15, "", ""),
-    ],
-)
-@pytest.mark.parametrize(
-    ("call", "open_"), [("faster", ""), ("too noisy to say", " (6 pairs undecided)")]
-)
-def test_reproduced_finding_unlike_the_published_value_has_both(
-    results, published, measured, start, end, call, open_
-):
-    change = {"published": published, "measured": measured, "low": measured - 0.04}
-    change |= {"high": measured + 0.04, "verdict": "reproduced"}
-    rows = [{**row, "call": call} for row in results.tables["nopack-vs-pack"]]
-    changed = replace(results, tables={**results.tables, "nopack-vs-pack": rows})
-    notes = view_of(views_of(changed, "", table_sections(changed, {}), **change)).notes
-    assert len(notes) == bool(start)
-    assert all(n.startswith(start) and n.endswith(f"{end}{open_}.") for n in notes)
-
-
-@pytest.mark.parametrize(
-    ("published", "call", "has_finding", "expected"),
-    [
-        (-50.0, "faster", False, [["0.50x", "1.25x", "1.20x to 1.30x"]]),
-        (-50.0, "too noisy to say", False, []),
-        (-5.0, "faster", False, []),
-        (50.0, "faster", False, []),
-        (-50.0, "faster", True, []),
-    ],
-)
-def test_reversed_table_has_called_comparisons_of_no_finding(
-    results, published, call, has_finding, expected
-):
-    name = "nopack-vs-pack"
-    called, other = results.tables[name][0], {"ratio": 1.25, "low": 1.2, "high": 1.3}
-    rows = [{**r, **other, "call": call if r is called else ""} for r in results.tables[name]]
-    theirs = [{**row, "low": None, "value": published} for row in rows]
-    changed = replace(
-        results,
-        tables={**results.tables, name: rows},
-        published={name: theirs},
-        definitions=results.definitions if has_finding else {},
-    )
-    table = reversed_table(changed, table_sections(changed, {}))
-    assert [[*texts] for _, *texts in (table.rows if table else [])] == expected
-
-
-@pytest.mark.parametrize(
     ("cache", "apart", "is_noted"),
     [
         ("cold", {"pack": 9}, True),
@@ -342,17 +289,3 @@ def test_finding_has_a_note_if_the_copies_of_one_side_lie_apart(results, cache, 
     (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed, {}))
     assert view.of
     assert (APART_NOTE in view.notes) == is_noted
-
-
-def test_level_of_cells_in_two_groups_is_mixed_and_names_them(results):
-    user = {"nopack": 0.4, "pack": 0.8}
-    runs = [
-        {**r, "elapsed_s": 1.0, "user_s": user[r["packing"]], "system_s": 0.05}
-        for r in results.measurements
-    ]
-    level = {"where": {"command": "log"}, "level": "client_cpu_pct"}
-    level["expect"] = {"over": "median", "at_least": 80}
-    found = [{**results.findings[0], "id": "x", "why": "", "verdict": "differs"}]
-    changed = replace(results, measurements=runs)
-    (view,) = finding_views(changed, found, {"x": level}, [])
-    assert view.of.endswith("mixed: packed 85.0% to 85.0%, not packed 45.0% to 45.0%")

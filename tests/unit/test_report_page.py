@@ -27,7 +27,6 @@ from vcsbench.advice.labels import factor
 from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import flag_message
-from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import charts
 from vcsbench.report.answers import card_views, choice, pairs_outside
@@ -358,26 +357,6 @@ def test_page_without_a_result_up_to_date_has_the_command_that_measures(results)
     assert shown["failed"] == 1 and shown["outdated"] == shown.total() - 1
 
 
-def test_next_steps_have_the_arguments_of_the_run(results):
-    made = {
-        "command": "vcsbench run --repository=/r --cores=2 --configfile 'my b.yaml' --config seed=2"
-    }
-    page = page_of(replace(results, provenance=made, account={"blocks": [], "taken_s": 0.0}))
-    commands = [shlex.split(command) for _, _, command in page["next_steps"]]
-    files = "--configfile 'my b.yaml'"
-    variables = ["REPO=/r", "STUDY=fsfs-san-2014"]
-    given = [*variables, f"ARGS={files} --config seed=2"]
-    assert commands == [
-        ["make", "report", "REPO=/path/to/repository"],
-        ["make", "report", *given],
-        ["make", "baseline", *variables, f"ARGS={files}", "NAME=before"],
-        ["make", "check", *given],
-    ]
-    own = page_of(replace(results, own_repository="/r"))
-    assert "Your own repository" not in [name for name, *_ in own["next_steps"]]
-    assert (own["own_command"], own["condition"]) == ("", "")
-
-
 @pytest.mark.parametrize(
     ("storage", "scale", "expected"),
     [
@@ -487,25 +466,6 @@ def test_noise_of_a_run_is_acceptable_up_to_a_scatter(account, numbers):
     text = noise_verdict({"min_effect_pct": 15, **account})
     assert re.findall(r"\d+", text) == numbers
     assert ("acceptable: runs" in text, "high" in text) == (len(numbers) == 2, len(numbers) > 2)
-
-
-@pytest.mark.parametrize(("name", "metric"), [("cpu", "client_cpu_pct"), ("saved", "elapsed_s")])
-def test_noise_of_duplicates_is_that_of_elapsed_time_now(results, name, metric):
-    compare = {**results.study.tables["f6-vs-f7"]["compare"], "metric": metric}
-    study = replace(results.study, tables={**results.study.tables, name: {"compare": compare}})
-    tables = {"f6-vs-f7": [{"twin_sd": 0.004}], name: [{"twin_sd": 0.09}]}
-    changed = replace(results, study=study, tables=tables, notes={"saved": []})
-    assert " 0.40 % (" in quality_of(changed)[1][1]
-    unknown = quality_of(replace(changed, tables={name: tables[name]}))
-    assert "noise is unknown" in unknown[1][1]
-    copies = sorted({run["cell"] for run in results.measurements if is_duplicate(run["cell"])})
-    factors = {copies[0]: 0.8, copies[-1]: 1.17}
-    runs = [
-        {**run, "elapsed_s": factors.get(run["cell"], 1.0), "flags": ""}
-        for run in results.measurements
-    ]
-    noise = quality_of(replace(changed, measurements=runs))[1][1]
-    assert re.findall(r"[\d.]+x", noise) == ["0.80x", "1.17x"]
 
 
 def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(results):

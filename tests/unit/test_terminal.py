@@ -75,25 +75,6 @@ def test_next_command_takes_at_most_a_day(seconds, shown):
     assert (f"decide {shown}" in " ".join(text.split())) if shown else "more decide" not in text
 
 
-@pytest.mark.parametrize(
-    ("more", "arguments", "command"),
-    [
-        # 100 s for each round of all cells; 7 of 10 can be decided within a day.
-        ([1, 3, 3, 4, 7, 7, 395, 895], "", "'--config rounds=12': 12 min more decide 6"),
-        ([1, 895], "-n", "'-n --config rounds=6': 2 min more decide 1 of 10"),
-        ([895], "", ""),
-        ([], "", ""),
-        ([1], "--config a=2", "'--config a=2 --config rounds=6': 2 min"),
-    ],
-)
-def test_next_command_of_a_session_with_rounds_has_more_rounds(more, arguments, command):
-    blocks = [{"rounds": 5, "seconds": 400.0}, {"rounds": 5, "seconds": 100.0}]
-    account = {**ACCOUNT, "minutes": None, "more_rounds": more, "blocks": blocks}
-    text = " ".join(" ".join(lines([summary(account=account)], {"ARGS": arguments})).split())
-    command = f"make report STUDY=fsfs ARGS={command}" if command else ""
-    assert (command in text) if command else "more decide" not in text
-
-
 def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
     counts = {"different": 1, "equal": 0, "too small to compare": 3, "undecided": 0}
     account = {**ACCOUNT, "tables": {"t": counts}, "outlook": [{"seconds": 0, "left": {}}]}
