@@ -305,6 +305,26 @@ def test_first_step_loses_nowhere_also_after_another_one(page, tmp_path, kind, o
     assert bool(loss) == (kind == "reference")
 
 
+def test_change_without_a_pick_is_to_the_value_of_the_card(page, tmp_path):
+    steps = """
+    answers.cards["card-format"].answers.forEach((answer) => { answer[3] = "f6"; });
+    return seenSteps();
+    """
+    seen = drive(page, tmp_path, SET + steps)
+    assert not any("f7," in step for step in seen)
+    assert any(step.startswith("No reason to change: format (f6: ") for step in seen)
+
+
+def test_page_without_an_overview_has_the_answers_of_the_picks(page, tmp_path):
+    steps = """
+    document.getElementById("first").remove();
+    document.querySelector(".overview").remove();
+    update();
+    return document.querySelector("#card-packing .answer").textContent;
+    """
+    assert drive(page, tmp_path, steps, anchor=MINE) == "yes"
+
+
 def test_better_value_with_a_condition_is_named_instead_of_the_step(page, tmp_path):
     steps = """
     delete answers.actions.format.f7.condition;

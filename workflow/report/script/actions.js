@@ -48,12 +48,14 @@ function weightOf(keys) {
 
 const VERDICTS = ["do", "depends", "slight", "equal", "undecided", "too small", "keep", "not measured"];
 
-// The changes of a card, the best first. Without a pick, they are changes to any value from the others.
+// The changes of a card, the best first. Without a pick, they are changes to the recommended value from the others.
 function changesOf(card, states) {
   const { tBodies: [{ rows }], dataset: { compares: axis } } = card.querySelector(".forest");
   const sides = [...new Set([...rows].flatMap(({ dataset }) => dataset.sides.split("|")))];
   const present = states[0].picks[axis] ?? "";
-  const changes = sides.filter((value) => value !== present).map((value) => ({ ...changeTo(card, axis, value, states), present }));
+  const advised = present ? [] : states.map(({ picks }) => answerOf(card.id, picks)).filter(([kind]) => ["value", "depends"].includes(kind));
+  const values = advised.length ? [advised.at(-1)[3]] : sides.filter((value) => value !== present);
+  const changes = values.map((value) => ({ ...changeTo(card, axis, value, states), present }));
   const rank = ({ kind, worth }) => 1000 * VERDICTS.indexOf(kind) - worth;
   return changes.sort((one, other) => rank(one) - rank(other));
 }

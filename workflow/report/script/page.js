@@ -101,7 +101,13 @@ function nameOf(row) {
 }
 
 function operationOf(row) {
-  return nameOf([...document.querySelectorAll(".overview tbody tr")].find((one) => isPicked(keysOf(row), keysOf(one))));
+  return nameOf([...document.querySelectorAll(".overview tbody tr")].find((one) => isPicked(keysOf(row), keysOf(one))) ?? row);
+}
+
+// The answer of a card: its kind, short text, sentence, value and effect.
+function answerOf(id, values) {
+  const { by, answers: list } = answers.cards[id];
+  return list[by[answers.picks.map((axis) => values[axis] ?? "").join("|")] ?? 0];
 }
 
 // Nobody runs the commands of svnbench at work.
@@ -224,16 +230,16 @@ function applyCase() {
   // The filter of the tables has other axes, which answers do not follow.
   const values = Object.fromEntries(Object.entries(picked()).filter(([axis]) => mine?.elements[axis]));
   for (const control of mine?.elements ?? []) if (control.name) control.value = values[control.name] ?? "";
-  const key = (answers?.picks ?? []).map((axis) => values[axis] ?? "").join("|");
   const { steps, others } = answers ? actionsOf(values) : { steps: [], others: [] };
   const changes = [...steps, ...others.filter(({ kind }) => kind === "do")];
-  for (const [anchor, { by, answers: list }] of Object.entries(answers?.cards ?? {})) {
+  for (const [anchor, { answers: [all] }] of Object.entries(answers?.cards ?? {})) {
     const card = document.getElementById(anchor);
-    const [kind, short, sentence, value] = list[by[key] ?? 0];
+    const answer = answerOf(anchor, values);
+    const [kind, short, sentence, value] = answer;
     card.className = `card ${kind.replaceAll(" ", "-")}`;
     card.querySelector(".answer").textContent = short;
-    const [, overall, , , effect] = list[0];
-    const isOther = key in by && by[key] && overall !== short;
+    const [, overall, , , effect] = all;
+    const isOther = answer !== all && overall !== short;
     const axis = card.querySelector(".forest")?.dataset.compares;
     // A value to keep if nothing else changes can be worth it after other changes.
     const later = changes.find((change) => change.axis === axis && value && value === values[axis]);
