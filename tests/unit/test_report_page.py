@@ -29,7 +29,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.flags import flag_message
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import charts
-from vcsbench.report.answers import card_views, choice, pairs_outside
+from vcsbench.report.answers import card_views, pairs_outside
 from vcsbench.report.page import (
     ASSETS,
     SCRIPTS,
@@ -269,25 +269,6 @@ def test_packed_actions_have_cost_way_back_and_condition(page):
     assert "`" not in str(actions)
 
 
-def test_overview_and_situations_have_all_commands_and_their_best_combination(page):
-    labels = [operation.label for operation in page["operations"]]
-    assert labels[0] == "cold log" and len(labels) == 6
-    where = {"command": "log", "ra": "svn", "repo": "ruby", "cache": "cold"}
-    label, row = next((label, row) for label, of, row in page["situations"] if of == where)
-    assert label.endswith(" over svn") and row.gain == pytest.approx(2.5, rel=0.02)
-    assert choice(row.best.values).split(", ")[:2] == ["f7", "packed"]
-    packed = unpacked(page["packed_answers"])["situations"]
-    (of,) = (situation for situation in packed if situation["where"] == where)
-    assert of["name"] == "cold log" and of["choices"][0][2:] == ["equal", 1]
-    axes, time, called, ratio = next(
-        c for c in of["choices"] if (c[0]["format"], c[0]["packing"]) == ("f6", "nopack")
-    )
-    assert axes == {**where, "format": "f6", "packing": "nopack", "config": "slow"}
-    assert (called, ratio) == ("slower", pytest.approx(2.5, rel=0.02))
-    first = float(of["choices"][0][1].removesuffix(" s"))
-    assert float(time.removesuffix(" s")) == pytest.approx(2.5 * first, rel=0.02)
-
-
 @pytest.mark.parametrize("scatter", [None, 21.0])
 def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(results, scatter):
     counts = {"different": 20, "equal": 4, "too small to compare": 3, "undecided": 55}
@@ -377,19 +358,6 @@ def test_condition_names_storage_and_scale_that_differ_from_the_published(
     changes = re.findall(r"\. (.*) changes", condition)
     assert [text[0].lower() + text[1:] for text in changes] == expected
     assert (" 5 526 revisions" in condition) == bool(expected)
-
-
-@pytest.mark.parametrize(
-    ("config", "value"),
-    [({}, "0.2"), ({"thresholds": {"min_run_s": 0.5}}, "0.5"), ({"thresholds": None}, "0.2")],
-)
-def test_flag_with_a_threshold_has_its_value(results, config, value):
-    runs = [{**row, "flags": "too-short" * (n < 2)} for n, row in enumerate(results.measurements)]
-    found = page_of(replace(results, measurements=runs, provenance={"config": config}))
-    (table,) = (table for table in found["quality"] if table.title == "Flags")
-    assert f"min_run_s ({value})" in table.rows[0][1]
-    evidence = unpacked(found["packed_details"])["cells"][runs[0]["cell"]]["evidence"]
-    assert f"min_run_s ({value})" in evidence[-1]
 
 
 @pytest.mark.parametrize(("share", "expected"), [("60", ["60"]), ("9", []), ("", [])])

@@ -174,22 +174,6 @@ def test_details_have_the_cells_of_every_number(sections, known):
             assert {*number["cells"]} <= known["cells"].keys()
 
 
-def test_key_of_a_table_has_every_mark_of_its_numbers(results, sections):
-    flags, name = ("low-n outlier-10", "outlier-10"), "f6-vs-f7"
-    noisy = [
-        {**row, "call": "too noisy to say", "flags": flags[n % 2]}
-        for n, row in enumerate(results.tables[name])
-    ]
-    changed = replace(results, tables={**results.tables, name: noisy})
-    found = {section.name: {mark for mark, _ in section.key} for section in sections}
-    assert found["elapsed"] == {*"□◧■▁·", "† ‡"}
-    (section,) = (s for s in table_sections(changed, {}) if s.name == name)
-    assert {mark for mark, _ in section.key} >= {*"□◧■~?·", "grey", "† ‡", "+150"}
-    marks = {p.mark for pair in section.pairs if pair.measured for p in pair.measured.points}
-    # Too few rounds are no noise.
-    assert marks == {"~", "?"}
-
-
 def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections, known):
     table = known["tables"]["table-nopack-vs-pack"]
     number = next(n for n in table["numbers"].values() if n["cells"][0] == CELL)
