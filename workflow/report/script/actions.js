@@ -116,7 +116,7 @@ function stepsText(numbers) {
   return `steps ${isRange ? `${numbers[0]} to` : `${numbers.slice(0, -1).join(", ")} and`} ${numbers.at(-1)}`;
 }
 
-// The evidence for a change, by the steps before it: "after step 1: cold log 2.2x faster; slower nowhere measured".
+// The evidence for a change, by the steps before it: "after step 1: cold log 2.2x faster; slower in no case measured".
 function proofOf({ card, axis, value, results }, [first], isStep) {
   const of = (kind) => results.filter((one) => one.kind === kind);
   const decided = [...of("faster"), ...of("slower")];
@@ -132,7 +132,7 @@ function proofOf({ card, axis, value, results }, [first], isStep) {
   const before = resultsOf(card, axis, value, [first]);
   const alone = phraseOf(before.filter(({ name, gain }) => later.includes(name) && isNotable(gain)), "slower", before);
   if (alone) clauses.push(`alone: ${alone}`);
-  if (of("faster").length && !of("slower").length && !alone) clauses.push("slower nowhere measured");
+  if (of("faster").length && !of("slower").length && !alone) clauses.push("slower in no case measured");
   for (const [kind, word] of Object.entries(OUTCOMES)) {
     const names = [...new Set(of(kind).map(({ name }) => name))].filter((name) => !decided.some((one) => one.name === name));
     const [{ taken }] = [...of(kind), { taken: [] }];
@@ -180,9 +180,12 @@ function stepOf(change, before, lead, states, together = "") {
   const order = axis === "format" && packs ? `, before step ${packs} (the new repository is not packed)` : "";
   const texts = { Cost: `${cost ?? ""}${effortOf(change, states[0].picks)}`, Undo: undo };
   const price = Object.entries(texts).filter(([, text]) => text).flatMap(([name, text]) => [made("b", `${name}:`), ` ${text} `]);
-  const link = Object.assign(made("a", "Commands"), { href: `#${card.id}` });
   return made("li", "", made("b", `${lead}: ${labelOf(axis, value)}${order}.`), ` ${proofOf(change, states, before.length > 0)}${together}`,
-    made("small", "", ...price, link));
+    made("small", "", ...price, linkTo(card.id, "Commands")));
+}
+
+function linkTo(id, text) {
+  return Object.assign(made("a", text), { href: `#${id}` });
 }
 
 // The list of actions, then what to keep, what depends, and what is open.
@@ -217,6 +220,7 @@ function actionLines(values, isComplete) {
   };
   for (const [title, texts] of Object.entries(groups)) {
     if (texts.length) lines.push(made("p", "", made("b", `${title}: `), `${texts.join("; ").replace(/\?$/, "")}.`));
+    if (texts.length && title.startsWith("Undecided") && document.getElementById("next")) lines.at(-1).append(" ", linkTo("next", "Next steps"));
   }
   return lines;
 }
