@@ -26,7 +26,6 @@ from git_histories import (
     exported,
     git,
     git_source,
-    line_of,
     log,
     make_git,
     names_of,
@@ -322,24 +321,6 @@ def test_whole_history_renames_are_copies(tmp_path):
         "D trunk/a", "A trunk/new/", "A + trunk/new/a", "(from trunk/a:r2)"
     ]  # fmt: skip
     assert changed(tmp_path / "svn", 4) == ["D trunk/d/", "A + trunk/x/", "(from trunk/d/:r3)"]
-
-
-def test_whole_history_branch_merged_twice_is_one_line(tmp_path):
-    one, two = {b"side": (FILE, b"1")}, {b"side": (FILE, b"2")}
-    graph = Graph(
-        [
-            Commit({b"a": (FILE, b"1")}),
-            Commit(one, parents=(0,)),
-            Commit(one, parents=(0, 1)),
-            Commit(two, parents=(1,)),
-            Commit(two, parents=(2, 3)),
-        ],
-        {"main": 4},
-    )
-    assert convert_graph(tmp_path, graph).revisions == 1 + 5 + 1
-    revisions = revisions_of(tmp_path)
-    lines = {line_of(tmp_path / "svn", revisions[at]) for at in (1, 3)}
-    assert lines == {f"branches/merged-{names_of(tmp_path / 'git')[3][:12]}"}
 
 
 def test_whole_history_nested_branches_and_second_roots_are_kept(tmp_path):

@@ -59,19 +59,6 @@ def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
     subprocess.run(argv, input=dump, check=True)
 
 
-def test_load_has_the_time_of_packing(tmp_path):
-    path = tmp_path / "of.dump"
-    path.write_bytes(HEAD + b"".join(revision(n + 1) for n in range(1000)) + folder(b"trunk"))
-    source = sources.open_source("it", {"source": "dump", "path": str(path)})
-    times = []
-    for packings in (["nopack"], ["nopack", "pack"]):
-        with open_folder("/dev/shm") as staging:
-            facts = load_source(source, [("f6", packing) for packing in packings], staging)
-            times.append((facts["pack_seconds"], facts["seconds"]))
-    (none, _), (packing, whole) = times
-    assert none == 0 < packing < whole
-
-
 def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
     with open_folder("/dev/shm") as memory:
         small, large = free_bytes(memory), free_bytes(tmp_path)

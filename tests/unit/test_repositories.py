@@ -68,22 +68,6 @@ def test_load_upgraded_variant_keeps_its_layout(loaded):
     assert "addressed physically" in fsfs.mismatch(upgraded, "f8", "nopack")
 
 
-def test_load_failed_has_error_of_svnadmin(tmp_path):
-    class Broken(sources.Source):
-        kind = "dump"
-
-        def write(self, out):
-            out.write(b"this is no dump stream\n")
-            return sources.Facts()
-
-        def place(self, revision):
-            return f"number {revision}"
-
-    error = r"load into .*f7.nopack failed after revision 0 \(number 1\): svnadmin: E"
-    with pytest.raises(UserError, match=error):
-        load_source(Broken(), [("f7", "nopack")], tmp_path)
-
-
 def test_load_with_another_result_raises(tmp_path, monkeypatch):
     class Shorter(GeneratedSource):
         def write(self, out):
