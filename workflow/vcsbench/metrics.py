@@ -52,8 +52,8 @@ class Metric:
     `parts` are computed from the columns `needs` of the measurements and aggregated over runs and rounds;
     `value` computes the metric from them. So the client's CPU share is a quotient of medians, as published.
     By default the only column, part and value is that of the metric's name. `exact` metrics are counts
-    without noise; `once` metrics are counted in one separate run for all rounds of a cell. `fewer` is a
-    phrase with a place for a factor. `quantity` names the compared values, `reading` describes a table.
+    without noise; `once` metrics are counted in one separate run for all rounds of a cell. `quantity` names
+    the compared values, a plural if they are counts. `reading` describes a table.
     """
 
     name: str
@@ -62,7 +62,6 @@ class Metric:
     quantity: str
     reading: str
     words: Words = LESS
-    fewer: str = ""
     needs: tuple[str, ...] = ()
     parts: Mapping[str, Callable[[Columns], Column]] = field(default_factory=dict)
     value: Callable[[Columns], Column] = lambda part: next(iter(part.values()))
@@ -93,33 +92,9 @@ def _client_cpu(run: Columns) -> Column:
     return run["user_s"] + run["system_s"]
 
 
-def _mib(
-    name: str,
-    title: str,
-    quantity: str,
-    column: str,
-    reading: str,
-    words: Words,
-    fewer: str,
-    better: str = LOW,
-) -> Metric:
-    return Metric(
-        name, title, "MiB", quantity, reading, words, fewer,
-        needs=(column,), value=lambda part: part[column] / MIB, better=better, exact=True,
-    )  # fmt: skip
-
-
-def _traced(
-    name: str, title: str, unit: str, quantity: str, reading: str, words: Words, fewer: str
-) -> Metric:
-    reading += " Counted once per cell in a separate run under strace, client and server together."
-    return Metric(name, title, unit, quantity, reading, words, fewer, exact=True, once=True)
-
-
 # fmt: off
 _TIMES = (
-    Metric("elapsed_s", "Elapsed time", "s", "time of",
-           "Elapsed seconds, median of the rounds.", FASTER),
+    Metric("elapsed_s", "Elapsed time", "s", "time of", "Elapsed seconds, median of the rounds.", FASTER),
     Metric("fastest_client_s", "Fastest client", "s", "time of the fastest client",
            "Seconds from the common start of all clients to the end of the fastest, median of the rounds.",
            FASTER),
@@ -128,8 +103,7 @@ _TIMES = (
            FASTER),
     Metric("on_device_s", "Time until it is on the device", "s", "time until on the device",
            "Seconds from the start of a run until its data is on the device: elapsed time plus a sync.",
-           FASTER, needs=("elapsed_s", "sync_s"),
-           value=lambda part: part["elapsed_s"] + part["sync_s"]),
+           FASTER, ("elapsed_s", "sync_s"), value=lambda part: part["elapsed_s"] + part["sync_s"]),
     Metric("user_s", "User time", "s", "user time",
            "Processor seconds in the command's own code, median of the runs.", _less("takes")),
     Metric("system_s", "System time", "s", "system time",
@@ -156,80 +130,74 @@ _LOADS = (
            needs=("tree_bytes", "carried_s"), better=HIGH,
            value=lambda part: part["tree_bytes"] / MIB / part["carried_s"]),
 )
+# Counts in MiB: the column of their bytes, name, title, quantity, words, reading.
+_BYTES = (
+    ("call_bytes", "call_mib", "Read by system calls", "bytes read by system calls", _less("reads"),
+     "MiB that client and server read by system calls, from cache or device, median of the rounds. "
+     "Repeated reads count again; reads from sockets are included."),
+    ("device_bytes", "device_mib", "Read from the device", "bytes from the device", _less("reads"),
+     "MiB that client and server read from devices, in 4 KiB pages with read-ahead, median of the rounds."),
+    ("used_bytes", "disk_usage_mib", "Disk usage", "bytes on its file system", _less("takes"),
+     "MiB by which the file system's usage (df) grew with the working copy, its metadata included. "
+     "Shared blocks count once."),
+    ("exclusive_bytes", "exclusive_mib", "Exclusive blocks", "exclusive blocks",
+     Words("has less for itself", "has more for itself", verb=""),
+     "MiB of blocks that belong to one file of the working copy only, by the extents of its files. "
+     "Empty if the file system does not report extents."),
+    ("shared_bytes", "shared_mib", "Shared blocks", "shared blocks", MORE,
+     "MiB of blocks that several files of the working copy share, each counted once, by extents. "
+     "Empty if the file system does not report extents."),
+    ("written_bytes", "written_mib", "Written to the device", "bytes written to the device", _less("writes"),
+     "MiB written to the storage's device while the command ran, by all processes, median of the rounds. "
+     "Later writes are not included."),
+)
 _SIZES = (
-    _mib("call_mib", "Read by system calls", "bytes read", "call_bytes",
-         "MiB that client and server read by system calls, from cache or device, median of the rounds. "
-         "Repeated reads count again; reads from sockets are included.",
-         _less("reads"), "reads {} fewer bytes by system calls"),
-    _mib("device_mib", "Read from the device", "bytes from the device", "device_bytes",
-         "MiB that client and server read from devices, in 4 KiB pages with read-ahead, median of the "
-         "rounds.",
-         _less("reads"), "reads {} fewer bytes from the device"),
-    _mib("disk_usage_mib", "Disk usage", "disk usage", "used_bytes",
-         "MiB by which the file system's usage (df) grew with the working copy, its metadata included. "
-         "Shared blocks count once.",
-         _less("takes"), "takes {} fewer bytes on its file system"),
-    _mib("exclusive_mib", "Exclusive blocks", "exclusive blocks", "exclusive_bytes",
-         "MiB of blocks that belong to one file of the working copy only, by the extents of its files. "
-         "Empty if the file system does not report extents.",
-         Words("has less for itself", "has more for itself", verb=""), "has {} fewer bytes for itself"),
-    _mib("shared_mib", "Shared blocks", "shared blocks", "shared_bytes",
-         "MiB of blocks that several files of the working copy share, each counted once, by extents. "
-         "Empty if the file system does not report extents.",
-         MORE, "shares {} fewer bytes", better=HIGH),
-    _mib("written_mib", "Written to the device", "bytes written to the device", "written_bytes",
-         "MiB written to the storage's device while the command ran, by all processes, median of the rounds. "
-         "Later writes are not included.",
-         _less("writes"), "has {} fewer bytes written to the device"),
+    Metric(name, title, "MiB", quantity, reading, words, (column,), exact=True,
+           value=lambda part: next(iter(part.values())) / MIB, better=HIGH if words is MORE else LOW)
+    for column, name, title, quantity, words, reading in _BYTES
 )
 _KERNEL_COUNTS = (
     Metric("read_calls", "Calls for a read", "calls", "calls for a read",
            "System calls for a read by client and server together (read, pread, ...), median of the rounds, "
-           "as the kernel counts them per process.",
-           _less_often("reads"), "calls {} less often for a read", exact=True),
+           "as the kernel counts them per process.", _less_often("reads"), exact=True),
     Metric("flushes", "Flushes of the device", "flushes", "flushes",
            "Flushes of the storage device's cache while the command ran, by all processes, median of the "
-           "rounds. A commit waits for its flushes.",
-           _less_often("flushes"), "waits for {} fewer flushes", exact=True),
+           "rounds. A commit waits for its flushes.", _less_often("flushes"), exact=True),
     Metric("rpcs", "RPCs", "RPCs", "RPCs",
            "Calls of this machine's NFS client while the command ran, median of the rounds. Each call costs "
-           "the latency of the network.",
-           _less_often("calls the server"), "makes {} fewer RPCs", exact=True),
+           "the latency of the network.", _less_often("calls the server"), exact=True),
     Metric("instructions_m", "Instructions in user mode", "million", "instructions",
            "Million instructions that client and server executed in user mode, as the processor counts them, "
-           "median of the rounds.",
-           _less("executes"), "executes {} fewer instructions",
-           needs=("instructions",), value=lambda part: part["instructions"] / 1e6, exact=True),
+           "median of the rounds.", _less("executes"), ("instructions",), exact=True,
+           value=lambda part: part["instructions"] / 1e6),
+)
+_UNDER_STRACE = "Counted once per cell in a separate run under strace, client and server together."
+# Counts of that run: name, title, unit, quantity, words, reading.
+_CALLS = (
+    ("all_calls", "All system calls", "calls", "system calls", _less_often("calls the system"),
+     "System calls of every kind."),
+    ("reads", "Reads", "reads", "reads", _less_often("reads"),
+     "Calls of read, pread, readv and similar, from files, pipes and sockets."),
+    ("writes", "Writes", "writes", "writes", _less_often("writes"),
+     "Calls of write, pwrite, writev and similar."),
+    ("bytes_read", "Bytes read", "bytes", "bytes read", _less("reads"),
+     "Bytes returned by read, pread, readv and similar."),
+    ("bytes_written", "Bytes written", "bytes", "bytes written", _less("writes"),
+     "Bytes written by write, pwrite, writev and similar."),
+    ("opens_read_only", "Opens for reading", "opens", "opens for reading", _less_often("opens"),
+     "Successful opens of a file for reading only."),
+    ("opens_read_write", "Opens for writing", "opens", "opens for writing", _less_often("opens"),
+     "Successful opens of a file for writing, or for reading and writing."),
+    ("renames", "Renames", "renames", "renames", _less_often("renames"), "Renames of a file or folder."),
+    ("seeks", "Seeks", "seeks", "seeks", _less_often("seeks"), "Calls of lseek."),
+    ("stats", "File status calls", "stats", "file status calls", _less_often("asks for states"),
+     "Calls of stat, fstat and statx."),
+    ("counts", "System calls", "calls or bytes", "system calls", LESS,
+     "System calls and their bytes, one column each."),
 )
 _STRACE_COUNTS = (
-    _traced("all_calls", "All system calls", "calls", "system calls", "System calls of every kind.",
-            _less_often("calls the system"), "calls the system {} less often"),
-    _traced("reads", "Reads", "reads", "reads",
-            "Calls of read, pread, readv and similar, from files, pipes and sockets.",
-            _less_often("reads"), "reads {} less often"),
-    _traced("writes", "Writes", "writes", "writes", "Calls of write, pwrite, writev and similar.",
-            _less_often("writes"), "writes {} less often"),
-    _traced("bytes_read", "Bytes read", "bytes", "bytes read",
-            "Bytes returned by read, pread, readv and similar.",
-            _less("reads"), "reads {} fewer bytes"),
-    _traced("bytes_written", "Bytes written", "bytes", "bytes written",
-            "Bytes written by write, pwrite, writev and similar.",
-            _less("writes"), "writes {} fewer bytes"),
-    _traced("opens_read_only", "Opens for reading", "opens", "opens for reading",
-            "Successful opens of a file for reading only.",
-            _less_often("opens"), "opens {} fewer files to read them"),
-    _traced("opens_read_write", "Opens for writing", "opens", "opens for writing",
-            "Successful opens of a file for writing, or for reading and writing.",
-            _less_often("opens"), "opens {} fewer files to write them"),
-    _traced("renames", "Renames", "renames", "renames", "Renames of a file or folder.",
-            _less_often("renames"), "renames {} less often"),
-    _traced("seeks", "Seeks", "seeks", "seeks", "Calls of lseek.",
-            _less_often("seeks"), "seeks {} less often"),
-    _traced("stats", "File status calls", "stats", "file status calls", "Calls of stat, fstat and statx.",
-            _less_often("asks for states"), "asks {} less often for states"),
-    Metric("counts", "System calls", "calls or bytes", "system calls",
-           "System calls and their bytes, one column each, of client and server together. Counted once per "
-           "cell in a separate run under strace.", exact=True, once=True),
+    Metric(name, title, unit, quantity, f"{reading} {_UNDER_STRACE}", words, exact=True, once=True)
+    for name, title, unit, quantity, words, reading in _CALLS
 )
 # fmt: on
 METRICS: dict[str, Metric] = {

@@ -283,8 +283,8 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
             for who, other, sizes in ((candidate, baseline, less), (baseline, candidate, more)):
                 if sizes:
                     first, second = (value_label(axis, value) for value in (who, other))
-                    amount = f"{metric.fewer.format(factors(sizes))} than {second}"
-                    sentences.append(f"{first} {amount} in {len(sizes)} of {len(known)} cases.")
+                    amount = f"{factors(sizes)} fewer {metric.quantity} than {second}"
+                    sentences.append(f"{first}: {amount} in {len(sizes)} of {len(known)} cases.")
     return sentences
 
 
