@@ -61,7 +61,7 @@ def test_cachestat_and_mincore_count_the_same_pages(folder):
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # no reading ahead
     os.pread(descriptor, MIB, MIB)
     try:
-        pages = caches.cachestat_counter()(descriptor, length)
+        pages = caches.count_by_cachestat(descriptor, length)
         assert pages == caches.count_by_mincore(descriptor, length) == MIB // 4096
     except OSError:
         pytest.skip("this kernel has no cachestat")
@@ -112,12 +112,13 @@ def test_cold_state_clears_caches_while_the_server_is_stopped(skip):
 @needs_drop_caches
 def test_counters_device_read_is_counted(folder):
     descriptor = evicted_file(folder / "file")
-    machine, process = counters.read_counters(folder), processes.usage([os.getpid()])
+    machine = counters.read_counters(folder)
+    before = processes.usage([os.getpid()]).read_bytes
     assert len(os.read(descriptor, 3 * MIB)) == 3 * MIB
     os.close(descriptor)
     delta = counters.counters_between(machine, counters.read_counters(folder))
     assert delta["device_read_bytes"] >= 3 * MIB
-    assert (processes.usage([os.getpid()]) - process).read_bytes == 3 * MIB
+    assert processes.usage([os.getpid()]).read_bytes - before == 3 * MIB
 
 
 def test_counters_device_write_and_flushes_are_counted(folder):
@@ -129,7 +130,7 @@ def test_counters_device_write_and_flushes_are_counted(folder):
             os.fsync(file.fileno())
     delta = counters.counters_between(before, counters.read_counters(folder))
     assert delta["device_write_bytes"] >= 3 * MIB
-    flushes = before.counts["device_flushes"]
+    flushes = before["device_flushes"]
     if flushes is None:
         pytest.skip("the kernel counts no flushes")
     # A device without a cache of its own never flushes.

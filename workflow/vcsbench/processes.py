@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import operator
 import os
 import pwd
 import select
@@ -206,9 +205,6 @@ class Usage(NamedTuple):
     read_bytes: int = 0
     write_bytes: int = 0
     syscr: int = 0
-
-    def __sub__(self, other: Usage) -> Usage:
-        return Usage(*map(operator.sub, self, other))
 
 
 def usage(pids: Sequence[int]) -> Usage:

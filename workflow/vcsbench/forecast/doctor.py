@@ -197,7 +197,7 @@ def _evidence() -> Iterator[Check]:
             last = (traced.stderr.strip().splitlines() or ["it fails"])[-1]
             remedy = "allow ptrace (in a container: --cap-add SYS_PTRACE)"
             yield Check(LIMITED, f"no system-call counts: {last}", remedy)
-    if counters.read_counters().stalled_us["cpu"] is None:
+    if counters.read_counters()["cpu_stalled_us"] is None:
         yield Check(LIMITED, "the kernel reports no pressure (/proc/pressure)", "boot with psi=1")
 
 

@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,49 +49,29 @@ class Residency(NamedTuple):
 
 # The size of a file, how many of its bytes are cached, and the bytes of the cached pages.
 FileUse = tuple[int, int, int]
-PageCounter = Callable[[int, int], int]
 
-
-class _Range(ctypes.Structure):
-    _fields_ = (("offset", ctypes.c_uint64), ("length", ctypes.c_uint64))
-
-
-class _Cachestat(ctypes.Structure):
-    _fields_ = tuple(
-        (name, ctypes.c_uint64)
-        for name in ("cache", "dirty", "writeback", "evicted", "recently_evicted")
-    )
-
-
-class _OpenHow(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("flags", "mode", "resolve"))
-
-
-_WHOLE_FILE = ctypes.byref(_Range(0, 0))
-_CACHED_ONLY = _OpenHow(os.O_RDONLY | os.O_CLOEXEC, 0, RESOLVE_CACHED)
-_CACHED_ONLY_ARGUMENTS = (ctypes.byref(_CACHED_ONLY), ctypes.sizeof(_CACHED_ONLY))
+# struct cachestat_range: offset and length, of the whole file. struct open_how: flags, mode, resolve.
+_WHOLE_FILE = (ctypes.c_uint64 * 2)(0, 0)
+_CACHED_ONLY = (ctypes.c_uint64 * 3)(os.O_RDONLY | os.O_CLOEXEC, 0, RESOLVE_CACHED)
 libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
 libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
 libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 
 
-def page_counter() -> PageCounter:
+@cache
+def page_counter() -> Callable[[int, int], int]:
     # -1 is no file: a kernel that has the call, and allows it, answers EBADF.
     libc.syscall(CACHESTAT, -1, None, None, 0)
     is_missing = ctypes.get_errno() in (errno.ENOSYS, errno.EPERM)
-    return count_by_mincore if is_missing else cachestat_counter()
+    return count_by_mincore if is_missing else count_by_cachestat
 
 
-def cachestat_counter() -> PageCounter:
-    result = _Cachestat()
-    pointer = ctypes.byref(result)
-
-    def count(fd: int, _length: int) -> int:
-        check_result(libc.syscall(CACHESTAT, fd, _WHOLE_FILE, pointer, 0))
-        return int(result.cache)
-
-    return count
+def count_by_cachestat(fd: int, _length: int) -> int:
+    # struct cachestat: cached, dirty, written back, evicted and recently evicted pages.
+    pages = (ctypes.c_uint64 * 5)()
+    check_result(libc.syscall(CACHESTAT, fd, _WHOLE_FILE, pages, 0))
+    return pages[0]
 
 
 def count_by_mincore(fd: int, length: int) -> int:
@@ -113,9 +94,9 @@ def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
     """
     files = [file for path in paths for file in _files(str(path))]
     step = -(-len(files) // max_files) or 1
-    count_pages, chosen = page_counter(), files[::step]
+    chosen = files[::step]
     try:
-        uses = [_query_file(os.open(file, os.O_RDONLY), count_pages) for file in chosen]
+        uses = [_query_file(os.open(file, os.O_RDONLY)) for file in chosen]
     except OSError:
         return None
     size, cached, pages_bytes = _sum(uses)
@@ -127,13 +108,12 @@ def _files(folder: str) -> Iterator[str]:
     if not os.path.isdir(folder):
         yield folder
         return
-    with os.scandir(folder) as scanned:
-        entries = list(scanned)
-    files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-    for entry in sorted(files, key=os.DirEntry.inode):
-        yield entry.path
-    for path in sorted(e.path for e in entries if e.is_dir(follow_symlinks=False)):
-        yield from _files(path)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                yield entry.path
+            elif entry.is_dir(follow_symlinks=False):
+                yield from _files(entry.path)
 
 
 def _sum(uses: Iterable[FileUse]) -> FileUse:
@@ -141,10 +121,10 @@ def _sum(uses: Iterable[FileUse]) -> FileUse:
     return size, cached, pages_bytes
 
 
-def _query_file(fd: int, count_pages: PageCounter) -> FileUse:
+def _query_file(fd: int) -> FileUse:
     try:
         length = os.fstat(fd).st_size
-        pages_bytes = count_pages(fd, length) * PAGE if length else 0
+        pages_bytes = page_counter()(fd, length) * PAGE if length else 0
     finally:
         os.close(fd)
     return length, min(pages_bytes, length), pages_bytes
@@ -171,37 +151,36 @@ def resident_by_names(size: int, *paths: Path) -> Residency | None:
     parents, so a folder without one has no cached files. Memory pressure may drop names before pages.
     """
     try:
-        count_pages = page_counter()
-        uses = [use for path in paths for use in _query_cached(os.fsencode(path), count_pages)]
+        uses = [use for path in paths for use in _query_cached(os.fsencode(path))]
     except OSError:
         return None
     _, cached, pages_bytes = _sum(uses)
     return Residency(cached / size, pages_bytes, "all files")
 
 
-def _query_cached(folder: bytes, count_pages: PageCounter) -> Iterator[FileUse]:
+def _query_cached(folder: bytes) -> Iterator[FileUse]:
     parent = _open_cached(folder)
     if parent is None:
         return
     if not stat.S_ISDIR(os.fstat(parent).st_mode):
-        yield _query_file(parent, count_pages)
+        yield _query_file(parent)
         return
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    yield from _query_cached(entry.path, count_pages)
+                    yield from _query_cached(entry.path)
                 elif entry.is_file(follow_symlinks=False):
                     fd = _open_cached(entry.name, parent)
                     if fd is not None:
-                        yield _query_file(fd, count_pages)
+                        yield _query_file(fd)
     finally:
         os.close(parent)
 
 
 def _open_cached(name: bytes, parent: int = -100) -> int | None:
     """Open a file; return None if its name is not in the kernel's cache. -100 is AT_FDCWD."""
-    fd: int = libc.syscall(OPENAT2, parent, name, *_CACHED_ONLY_ARGUMENTS)
+    fd: int = libc.syscall(OPENAT2, parent, name, _CACHED_ONLY, ctypes.sizeof(_CACHED_ONLY))
     if fd >= 0:
         return fd
     if ctypes.get_errno() == errno.EAGAIN:

@@ -15,14 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.kernel import check_result, libc, read, unescaped
 from vcsbench.storages.filesystems import Mount, mount_of
-
-if TYPE_CHECKING:
-    from vcsbench.records import Evidence
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Columns of /proc/stat: user, nice, system, irq, softirq. Time of guests is in user and nice.
@@ -34,73 +31,69 @@ TCP = "/proc/net/netstat"
 PRESSURES = ("cpu", "memory", "io")
 THROTTLING = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
 
-# Numbers by the names of the evidence; None if the machine does not count them.
-Counts = dict[str, int | None]
+# Counters by name, which only grow; None if the machine does not count them.
+Counts = dict[str, Any]
 
 
-class Counters(NamedTuple):
-    """The machine's counters at one moment.
+def read_counters(*paths: Path) -> Counts:
+    """Return the machine's counters.
 
-    `stalled_us` has the microseconds in which tasks waited, by PRESSURES. `counts` has
-
-    - `device_...`: the use of the storage's block devices by all processes,
+    - `window_s`: the clock; `..._ticks`: the time of all processors,
+    - `..._stalled_us`: microseconds in which tasks waited, by PRESSURES,
+    - `device_...`: the use of the block devices of `paths` by all processes,
     - `rpcs`: calls of this machine's NFS client,
     - `delayed_acks`: TCP acknowledgements after a timeout (docs/evidence.md),
     - `throttled`: slowdowns of processors because of heat,
     - `quota_throttled_us`: the time in which quotas held back this control group and its ancestors.
     """
-
-    moment_s: float
-    ticks: tuple[int, ...]
-    stalled_us: Counts
-    counts: Counts
-
-
-def read_counters(*paths: Path) -> Counters:
-    moment_s = time.monotonic()
+    now_s = time.monotonic()
+    ticks = [int(n) for n in read("/proc/stat").split("\n", 1)[0].split()[1:]]
     swapped = dict(re.findall(r"^(pswp\w+) (\d+)$", read("/proc/vmstat"), re.MULTILINE))
     rpcs = re.search(r"^rpc (\d+) ", read(NFS_CLIENT), re.MULTILINE)
     tcp = dict(zip(*map(str.split, read(TCP).splitlines()[:2]), strict=True))
     throttled = [int(read(file) or 0) for file in _files(THROTTLING)]
     stalls = {name: read(f"/proc/pressure/{name}").split("\n")[0] for name in PRESSURES}
-    return Counters(
-        moment_s=moment_s,
-        ticks=tuple(int(n) for n in read("/proc/stat").split("\n", 1)[0].split()[1:]),
-        stalled_us={name: int(s.rpartition("=")[2]) if s else None for name, s in stalls.items()},
-        counts={
-            **device_use(*paths),
-            "rpcs": int(rpcs[1]) if rpcs else None,
-            "delayed_acks": int(tcp["DelayedACKs"]) if "DelayedACKs" in tcp else None,
-            "swapped_in_pages": int(swapped.get("pswpin", 0)),
-            "swapped_out_pages": int(swapped.get("pswpout", 0)),
-            "throttled": sum(throttled) if throttled else None,
-            "quota_throttled_us": kernel.throttled_us(),
+    return {
+        "window_s": now_s,
+        "busy_ticks": sum(ticks[i] for i in BUSY),
+        "steal_ticks": ticks[STEAL],
+        "all_ticks": sum(ticks[: STEAL + 1]),
+        **{
+            f"{name}_stalled_us": int(line.rpartition("=")[2]) if line else None
+            for name, line in stalls.items()
         },
-    )
+        **device_use(*paths),
+        "rpcs": int(rpcs[1]) if rpcs else None,
+        "delayed_acks": int(tcp["DelayedACKs"]) if "DelayedACKs" in tcp else None,
+        "swapped_in_pages": int(swapped.get("pswpin", 0)),
+        "swapped_out_pages": int(swapped.get("pswpout", 0)),
+        "throttled": sum(throttled) if throttled else None,
+        "quota_throttled_us": kernel.throttled_us(),
+    }
 
 
 def counts_between(before: Counts, after: Counts) -> Counts:
-    pairs = ((name, number, after[name]) for name, number in before.items())
+    pairs = ((name, number, after[name]) for name, number in before.items() if name in after)
     return {name: None if a is None or b is None else b - a for name, a, b in pairs}
 
 
-def counters_between(before: Counters, after: Counters) -> Evidence:
-    window_s = after.moment_s - before.moment_s
-    ticks = [b - a for a, b in zip(before.ticks, after.ticks, strict=True)]
-    pressure = {
-        f"{resource}_pressure_pct": round(100e-6 * us / window_s, 2)
-        for resource, us in counts_between(before.stalled_us, after.stalled_us).items()
-        if us is not None
+def counters_between(before: Counts, after: Counts) -> Counts:
+    """Return differences by the names of the evidence: ticks in seconds, stalls in percent of the window."""
+    seen = counts_between(before, after)
+    busy, steal, total = (seen.pop(f"{name}_ticks") for name in ("busy", "steal", "all"))
+    stalled_us = {name: seen.pop(f"{name}_stalled_us") for name in PRESSURES}
+    return {
+        **seen,
+        "window_s": round(seen["window_s"], 6),
+        "busy_s": round(busy * TICK_S, 3),
+        "steal_s": round(steal * TICK_S, 3),
+        "steal_pct": round(100 * steal / (total or 1), 2),
+        **{
+            f"{resource}_pressure_pct": round(100e-6 * us / seen["window_s"], 2)
+            for resource, us in stalled_us.items()
+            if us is not None
+        },
     }
-    evidence = {
-        "window_s": round(window_s, 6),
-        "busy_s": round(sum(ticks[i] for i in BUSY) * TICK_S, 3),
-        "steal_s": round(ticks[STEAL] * TICK_S, 3),
-        "steal_pct": round(100 * ticks[STEAL] / (sum(ticks[: STEAL + 1]) or 1), 2),
-        **pressure,
-        **counts_between(before.counts, after.counts),
-    }
-    return cast("Evidence", evidence)
 
 
 def device_use(*paths: Path) -> Counts:
@@ -176,7 +169,7 @@ class NetworkOutput(NamedTuple):
         from_server = _read_from_server(self.mount)
         return {"network_read_bytes": from_server, "network_storage_read_bytes": from_storage}
 
-    def facts(self) -> Evidence:
+    def facts(self) -> Counts:
         return {"network_filesystem": self.mount.filesystem, "network_input": self.has_input}
 
 

@@ -9,13 +9,12 @@ import datetime
 import hashlib
 import os
 import time
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench import kernel, processes
 from vcsbench.measure import caches, counters
+from vcsbench.measure.counters import Counts
 from vcsbench.measure.server import Server, other_servers
-from vcsbench.processes import Usage
 from vcsbench.subjects import Subject
 
 if TYPE_CHECKING:
@@ -23,32 +22,18 @@ if TYPE_CHECKING:
 
 
 WARM_UP_KEYS = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")
-IO_KEYS = ("read_bytes", "write_bytes", "rchar", "wchar", "syscr")
-
-
-class ServerUse(NamedTuple):
-    """A server at one moment: its pid (0 if it does not run) and start, its processes, and their usage.
-
-    `processes` changes when one of them starts or ends.
-    """
-
-    instance: tuple[int, int] = (0, 0)
-    processes: tuple[object, ...] = ()
-    usage: Usage = Usage()
-
-    @property
-    def pid(self) -> int:
-        return self.instance[0]
 
 
 class Snapshot(NamedTuple):
-    """Counters of the machine, the client (hyperfine and its children) and the server at one moment."""
+    """Counters of the machine, the client (hyperfine and its children) and the server at one moment.
 
-    machine: counters.Counters
-    client: Usage
-    own_cpu_s: float
-    server: ServerUse
-    network: counters.Counts
+    `server` is the server's pid (0 if it does not run) and start. `server_processes` change when one of its
+    processes starts or ends.
+    """
+
+    counts: Counts
+    server: tuple[int, int] = (0, 0)
+    server_processes: tuple[int, ...] = ()
 
 
 class EvidenceCollector:
@@ -112,60 +97,78 @@ class EvidenceCollector:
 
         Residency is queried after each run with cleared caches, otherwise only after the last run.
         """
-        counts = {side: counter.end() for side, counter in self.instructions.items()}
+        instructions = {f"{side}_instructions": c.end() for side, c in self.instructions.items()}
         before, self.before, self.instructions = self.before, None, {}
         if not before:
             return None
         after = self._snapshot(hyperfine)
-        sync: Evidence = {}
+        sync_s = None
         if self.measures_sync and self.output:
-            sync["sync_s"] = counters.sync_seconds(self.output.folders[0])
-        seen: Evidence = {
-            **_io("client", after.client - before.client),
-            **(self._server(before.server, after.server) if self.server else {}),
-            **counters.counters_between(before.machine, after.machine),
+            sync_s = counters.sync_seconds(self.output.folders[0])
+        counts = counters.counters_between(before.counts, after.counts)
+        client_s, own_s = counts.pop("client_cpu_s"), counts.pop("own_cpu_s")
+        if after.server != before.server:
+            counts = {name: n for name, n in counts.items() if not name.startswith("server_")}
+        # Of processes other than client, server and vcsbench. The kernel counts busy time in ticks.
+        known_s = client_s + own_s + (counts.get("server_cpu_s") or 0.0)
+        others_s = max(0.0, counts["busy_s"] - known_s)
+        others_pct = 100 * others_s / ((os.cpu_count() or 1) * counts["window_s"])
+        seen = {
+            **counts,
+            **(self._server(self.server, before, after) if self.server else {}),
             **(self.network.facts() if self.network else {}),
-            **cast("Evidence", counters.counts_between(before.network, after.network)),
-            **cast("Evidence", {f"{side}_instructions": n for side, n in counts.items()}),
+            **instructions,
             "instructions_why_not": counters.why_no_instructions(),
+            "others_cpu_s": round(others_s, 3),
+            "others_cpu_pct": round(others_pct, 1),
         }
-        seen |= _others_cpu(seen, before, after)
-        reads = self.server_reads.setdefault(after.server.instance, []) if after.server.pid else []
-        of_server: Evidence = {
+        reads = self.server_reads.setdefault(after.server, []) if after.server[0] else []
+        of_server = {
             "server_runs_before": len(reads),
             "server_first_rchar": reads[0] if reads else None,
         }
-        reads.append(seen.get("server_rchar") or 0)
+        reads.append(counts.get("server_rchar") or 0)
         if not self.is_timed:
-            reads_now = {key: value for key, value in seen.items() if key in WARM_UP_KEYS}
-            self.warming.append(cast("WarmUpReads", reads_now))
+            warming = {key: value for key, value in seen.items() if key in WARM_UP_KEYS}
+            self.warming.append(cast("WarmUpReads", warming))
             return None
-        return {
+        evidence = {
             **self._residency(is_last),
             **seen,
             **self.state,
-            **sync,
+            **({} if sync_s is None else {"sync_s": sync_s}),
             "warming": list(self.warming),
             **(of_server if self.server else {}),
         }
+        return cast("Evidence", evidence)
 
     def _snapshot(self, hyperfine: int) -> Snapshot:
         subjects = [subject for subject in (self.input, self.output) if subject]
         folders = [folder for subject in subjects for folder in subject.folders]
-        return Snapshot(
-            machine=counters.read_counters(*(f if f.exists() else f.parent for f in folders)),
-            client=processes.usage([hyperfine, *[os.getpid()] * (not self.is_timed)]),
-            own_cpu_s=time.process_time(),
-            server=_server_use(self.server),
-            network=self.network.counts() if self.network else {},
-        )
+        client = processes.usage([hyperfine, *[os.getpid()] * (not self.is_timed)])
+        counts = {
+            **counters.read_counters(*(f if f.exists() else f.parent for f in folders)),
+            **{f"client_{name}": number for name, number in client._asdict().items()},
+            "own_cpu_s": time.process_time(),
+            **(self.network.counts() if self.network else {}),
+        }
+        pid = self.server.pid if self.server else 0
+        if not pid:
+            return Snapshot(counts)
+        family = processes.family(pid)
+        # In a container, root may not read the I/O of a server that runs as another user.
+        is_readable = processes.can_read_io(pid)
+        for name, number in processes.usage(family)._asdict().items():
+            counts[f"server_{name}"] = number if is_readable or name == "cpu_s" else None
+        members = (*sorted(family), processes.ended_children(family))
+        return Snapshot(counts, (pid, processes.start_ticks(pid)), members)
 
-    def _residency(self, is_last: bool) -> Evidence:
+    def _residency(self, is_last: bool) -> dict[str, object]:
         is_cleared, (before, written) = bool(self.cleared), self.cleared or (None, None)
         self.cleared = None
         is_queried = is_cleared or is_last
         after = self._query_input() if is_queried else None
-        evidence: Evidence = {
+        evidence: dict[str, object] = {
             "cache_cleared_by": self.clearing if is_cleared else "",
             "subject_bytes": self.input.size if self.input else None,
             "resident_before": before and before.share,
@@ -177,7 +180,7 @@ class EvidenceCollector:
             evidence["written_resident_before"] = written and written.share
             for name, paths in self.output.parts().items() if is_queried else ():
                 part = caches.resident(*paths)
-                evidence |= cast("Evidence", {f"{name}_resident": part and part.share})
+                evidence[f"{name}_resident"] = part and part.share
         return evidence
 
     def _query_input(self) -> caches.Residency | None:
@@ -185,27 +188,23 @@ class EvidenceCollector:
             return caches.resident_by_names(self.input.size, *self.input.folders)
         return _query(self.input)
 
-    def _server(self, before: ServerUse, after: ServerUse) -> Evidence:
-        assert self.server
-        evidence: Evidence = {
-            "server_kind": self.server.kind,
-            "server_pid": after.pid,
-            "server_same": bool(after.pid) and before.instance == after.instance,
-            "server_processes_changed": before.processes != after.processes,
+    def _server(self, server: Server, before: Snapshot, after: Snapshot) -> dict[str, object]:
+        pid, is_same = after.server[0], bool(after.server[0]) and before.server == after.server
+        evidence: dict[str, object] = {
+            "server_kind": server.kind,
+            "server_pid": pid,
+            "server_same": is_same,
+            "server_processes_changed": before.server_processes != after.server_processes,
         }
-        if not evidence["server_same"]:
+        if not is_same:
             return evidence
-        used = after.usage - before.usage
-        started = processes.started_at(after.pid)
+        started = processes.started_at(pid)
         return evidence | {
             "server_started_at": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(),
             "server_age_s": round(time.time() - started, 3),
-            "server_argv": processes.command_line(after.pid),
-            "server_build": binary_of(after.pid),
-            "server_cpu_s": used.cpu_s,
-            "server_peak_memory_bytes": processes.peak_memory_bytes(after.pid),
-            # In a container, root may not read the I/O of a server that runs as another user.
-            **_io("server", used if processes.can_read_io(after.pid) else None),
+            "server_argv": processes.command_line(pid),
+            "server_build": binary_of(pid),
+            "server_peak_memory_bytes": processes.peak_memory_bytes(pid),
         }
 
 
@@ -214,43 +213,10 @@ def _query(subject: Subject | None) -> caches.Residency | None:
     return caches.resident(*existing) if existing else None
 
 
-def _io(side: str, used: Usage | None) -> Evidence:
-    return cast("Evidence", {f"{side}_{key}": used and getattr(used, key) for key in IO_KEYS})
-
-
-def _others_cpu(seen: Evidence, before: Snapshot, after: Snapshot) -> Evidence:
-    """Return the CPU time of processes other than client, server and vcsbench, and its share of all cores.
-
-    The kernel counts it in ticks.
-    """
-    client = after.client.cpu_s - before.client.cpu_s
-    own = after.own_cpu_s - before.own_cpu_s
-    rest = max(0.0, seen["busy_s"] - client - (seen.get("server_cpu_s") or 0.0) - own)
-    cores = os.cpu_count() or 1
-    return {
-        "others_cpu_s": round(rest, 3),
-        "others_cpu_pct": round(100 * rest / (cores * seen["window_s"]), 1),
-    }
-
-
-def _server_use(server: Server | None) -> ServerUse:
-    pid = server.pid if server else 0
-    if not pid:
-        return ServerUse()
-    family = processes.family(pid)
-    members = (*sorted(family), processes.ended_children(family))
-    return ServerUse((pid, processes.start_ticks(pid)), members, processes.usage(family))
-
-
 def binary_of(pid: int) -> str:
     try:
         path = os.readlink(f"/proc/{pid}/exe")
-        return f"{path} sha256:{_digest(path, os.stat(f'/proc/{pid}/exe').st_mtime_ns)}"
+        with open(path, "rb") as file:
+            return f"{path} sha256:{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
     except OSError:
         return ""
-
-
-@cache
-def _digest(path: str, _modified_ns: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
