@@ -250,10 +250,11 @@ url, folder = {url!r}, Path({folder!r})
 run_client("svn", "checkout", url, folder / "wc")
 stage = object.__new__(PreparedCell)
 stage.folder, stage.files = folder, folder / "files"
-stage.recipe, stage.input, stage.client = {{"axes": {{}}, "program": ""}}, None, Programs()
+stage.recipe, stage.input, stage.subjects = {{"axes": {{}}}}, None, []
+stage.client = Programs()
 commands = {{"svn": "ls", "svnbench": "null-list", "svnrdump": "dump", "svnsync": "info"}}
 for name in CLIENTS:
-    program, *options = stage._words([], "")[name]()
+    program, *options = stage.fill_template("{{" + name + "}}")
     for given in ([], options):
         argv = [program, commands[name], *given, url]
         print(name, "Section header" in subprocess.run(argv, capture_output=True, text=True).stderr)

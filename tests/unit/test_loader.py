@@ -50,10 +50,10 @@ def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
     subprocess.run(["svnadmin", "create", fresh], check=True)
     study = yaml.safe_load((STUDIES / "fsfs-ssd-2014.yaml").read_text())
     words = {
-        "svnadmin": lambda: ["svnadmin"],
-        "load_options": lambda: facts["load_options"],
-        "load_args": list,
-        "fresh": lambda: str(fresh),
+        "svnadmin": ["svnadmin"],
+        "load_options": facts["load_options"],
+        "load_args": [],
+        "fresh": str(fresh),
     }
     argv = fill_template(study["commands"]["load"]["argv"], words)
     subprocess.run(argv, input=dump, check=True)

@@ -13,9 +13,9 @@ from vcsbench import sources
 from vcsbench.axes import axis_of
 from vcsbench.axes.subject_axes import current_format, current_packing
 from vcsbench.errors import UserError
+from vcsbench.formats import Shape
 from vcsbench.machine import Machine
 from vcsbench.plan.grid import is_fixed_cost
-from vcsbench.sources.base import Stored
 from vcsbench.subjects import fsfs
 
 pytestmark = needs("svnadmin")
@@ -73,7 +73,7 @@ def test_own_repository_as_it_is_is_detected_and_first(
 ):
     here = here_of(make(**made))
     stored, packed = here.stored, full if packing == "pack" else 0
-    assert isinstance(stored, Stored)
+    assert isinstance(stored, Shape)
     assert (stored.number, stored.full, stored.packed) == (number, full, packed)
     assert (current_format(here), current_packing(here)) == ("as-is", packing)
     up = [] if number == 8 else ["as-is-to-f8"]
@@ -144,7 +144,7 @@ def test_format_and_packing_that_cannot_be_made_have_reasons(make):
 def test_format_newer_than_svnadmin_has_no_copy_as_is(make):
     path = make("f6")
     here = here_of(path)
-    here.__dict__["stored"] = Stored(9, 1000, True, 0, 0)
+    here.__dict__["stored"] = Shape(9, 1000, True, 0, 0)
     why = axis_of("format").why_not("as-is", {}, here)
     assert f"up to {here.machine.newest_format}" in why and why.count(" f9")
     (path / "db" / "format").write_text("9\nlayout sharded 1000\n")

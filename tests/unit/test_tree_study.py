@@ -105,14 +105,14 @@ def templates(tree, store, storage):
 def build(name, stored, target, private):
     command = STUDY.commands[name]
     words = {
-        "source": lambda: str(stored),
-        "store": lambda: str(stored),
-        "store_url": lambda: str(stored),
-        "target": lambda: str(target),
-        "svn": lambda: ["svn", "--non-interactive", "--config-dir", str(private)],
-        "built": lambda: str(programs.BUILT),
-        "python": lambda: PYTHON,
-        "program": lambda: [*PYTHON, strategies.__file__, command.program or ""],
+        "source": str(stored),
+        "store": str(stored),
+        "store_url": str(stored),
+        "target": str(target),
+        "svn": ["svn", "--non-interactive", "--config-dir", str(private)],
+        "built": str(programs.BUILT),
+        "python": PYTHON,
+        "program": [*PYTHON, strategies.__file__, command.program or ""],
     }
     own = {n: v.replace("{run}", str(private)) for n, v in (command.environment or {}).items()}
     environment = {**os.environ, **programs.CLIENT_ENVIRONMENT, **own}
@@ -128,7 +128,7 @@ def test_strategy_builds_the_tree(name, tree, tmp_path):
     (tree / "folder" / "below" / "ends\r").rename(tree / "folder" / "below" / "ends")
     private = tmp_path / "private"
     private.mkdir()
-    record = templates(tree, command.store or "", tmp_path / "storage").store_record()
+    record = templates(tree, command.store or "", tmp_path / "storage").store_record
     target = tmp_path / "built"
     build(name, Path(record["path"]), target, private)
     assert inspect_built_tree(target, NEUTRAL) == inspect_built_tree(tree, NEUTRAL)
@@ -162,15 +162,15 @@ def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):
     (tree / ".hgsub").write_text("sub = /nowhere\n")
     # The escaped name in the tree has a backslash, which Breezy refuses.
     counts = {
-        store: templates(tree, store, tmp_path / "storage").store_record()["left_out"]
+        store: templates(tree, store, tmp_path / "storage").store_record["left_out"]
         for store in ("svn", "git", "hg", "brz")
     }
     assert counts == {"svn": 0, "git": 0, "hg": 2, "brz": 1}
-    record = templates(tree, "brz", tmp_path / "storage").store_record()
+    record = templates(tree, "brz", tmp_path / "storage").store_record
     build("checkout", Path(record["path"]), tmp_path / "built", tmp_path)
     built, whole = (inspect_built_tree(p, NEUTRAL) for p in (tmp_path / "built", tree))
     assert int(built["files"]) == int(whole["files"]) - 1
-    record = templates(tree, "hg", tmp_path / "storage").store_record()
+    record = templates(tree, "hg", tmp_path / "storage").store_record
     build("hg clone", Path(record["path"]), tmp_path / "hg", tmp_path)
     assert not (tmp_path / "hg" / "sub").exists()
 
@@ -211,7 +211,7 @@ def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
 def test_fewest_calls_uses_three_calls_per_file(tree, tmp_path):
     if why := missing(STUDY.commands["fewest calls"]) or not programs.path_of("strace"):
         pytest.skip(f"not installed: {why or 'strace'}")
-    pack = templates(tree, "pack", tmp_path / "storage").store_record()["path"]
+    pack = templates(tree, "pack", tmp_path / "storage").store_record["path"]
     log, target = tmp_path / "log", str(tmp_path / "built")
     names = "trace=open,openat,write,close,mkdir,symlink,link,mknod,mknodat,chdir"
     argv = ["strace", "-qq", "-e", names, "-o", log, f"{programs.BUILT}/build_tree", pack, target]

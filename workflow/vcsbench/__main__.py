@@ -203,7 +203,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
         ("before the first", state.get("first", [])),
         ("before each run", state["prepare"]),
     ):
-        texts = [f"{step}: {STEPS[step]}" for step in steps]
+        texts = [f"{step}: {STEPS[step][1]}" for step in steps]
         lines += [("" if i else when, text) for i, text in enumerate(texts)]
     is_first_discarded = state.get("discard") and not state["warmup"]
     warmup, clears = words.count_of(state["warmup"], "run"), "clear-caches" in steps_of(state)

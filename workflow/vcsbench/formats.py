@@ -6,6 +6,7 @@ import configparser
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, read_number
@@ -148,9 +149,43 @@ def read_format(path: Path) -> FormatFile:
     return FormatFile(number, shard, options.get("addressing", "").startswith("logical"))
 
 
-def count_packed(path: Path, shard: int) -> int:
+class Shape(NamedTuple):
+    """A repository by its own files. `shard` is the number of revisions per shard, 0 without shards.
+
+    `packed` is the number of packed shards, `settings` are the effective ones (effective_settings).
+    """
+
+    number: int
+    shard: int
+    is_logical: bool
+    youngest: int
+    packed: int
+    settings: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def format(self) -> str:
+        return f"f{self.number}"
+
+    @property
+    def full(self) -> int:
+        """Return the number of full shards. Only these can be packed."""
+        return (self.youngest + 1) // self.shard if self.shard else 0
+
+    @property
+    def packing(self) -> str:
+        if not self.packed:
+            return NOT_PACKED
+        return PACKED if self.packed == self.full else PARTLY_PACKED
+
+
+def read_shape(path: Path) -> Shape:
+    """Read a repository's shape. Raise OSError, ValueError or UserError if it cannot be read."""
+    number, shard, is_logical = read_format(path)
     unpacked = path / "db" / "min-unpacked-rev"
-    return read_number(unpacked, LARGEST) // shard if shard and unpacked.exists() else 0
+    packed = read_number(unpacked, LARGEST) // shard if shard and unpacked.exists() else 0
+    youngest = read_number(path / "db" / "current", LARGEST)
+    settings = effective_settings(path, number)
+    return Shape(number, shard, is_logical, youngest, packed, settings)
 
 
 def release_settings(value: FormatValue) -> dict[str, str] | None:

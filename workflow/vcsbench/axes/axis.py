@@ -12,11 +12,12 @@ from vcsbench.config.configuration import EMPTY, Build, Config
 from vcsbench.config.study import Study
 from vcsbench.external import hide_url
 from vcsbench.files import OddPaths, read_json
+from vcsbench.formats import Shape
 from vcsbench.machine import Machine
 from vcsbench.records import Head, Recipe
 
 if TYPE_CHECKING:
-    from vcsbench.sources.base import Source, Stored
+    from vcsbench.sources.base import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ class Environment:
         return [name for name in self.sources if name != EMPTY]
 
     @cached_property
-    def stored(self) -> Stored | str:
+    def stored(self) -> Shape | str:
         """Return the files of the only repository on disk, or a clause on why they are unknown."""
         if not self.only:
             return "there are several repositories"

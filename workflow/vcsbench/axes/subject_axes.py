@@ -126,7 +126,7 @@ def _why_not_format(value: str, parts: Recipe, env: Environment) -> str:
             return f"{name} is no repository of yours to copy as it is"
         if isinstance(stored, str):
             return f"an exact copy needs a local Subversion repository: {stored}"
-        own = f"f{stored.number}"
+        own = stored.format
         if stored.number > format_number(newest):
             return f"the svnadmin here reads formats up to {newest}, and {env.only} is of {own}"
     elif format_number(made.format) > format_number(newest):
@@ -157,10 +157,7 @@ def _format_findings(env: Environment) -> list[str]:
 
 
 def current_packing(env: Environment) -> str:
-    stored = env.stored
-    if isinstance(stored, str) or not stored.packed:
-        return NOT_PACKED
-    return PACKED if stored.packed == stored.full else PARTLY_PACKED
+    return NOT_PACKED if isinstance(env.stored, str) else env.stored.packing
 
 
 def _select_packings(named: list[str], values: list[str], env: Environment) -> list[str]:

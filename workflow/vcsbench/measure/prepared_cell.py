@@ -27,8 +27,8 @@ from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.processes import run_program
 from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
-from vcsbench.subjects import CLIENT, Subject, Target, Targets
-from vcsbench.subjects.repository import Dump, FreshRepository, Repository
+from vcsbench.subjects import CLIENT, Subject, Target, Targets, Words
+from vcsbench.subjects.repository import EMPTY, Dump, FreshRepository, Repository
 from vcsbench.subjects.tree import BuiltTree, Tree
 from vcsbench.subjects.working_copy import WorkingCopy
 
@@ -50,7 +50,6 @@ PYTHON = [sys.executable, "-I"]
 CLIENTS = ("svn", "svnbench", "svnrdump", "svnsync")
 WARM_UP_LIMIT_S = 60
 WORD = re.compile(r"\{(\w+)\}")
-Words = Mapping[str, Callable[[], "str | Sequence[str]"]]
 
 
 class PreparedCell:
@@ -150,36 +149,34 @@ class PreparedCell:
         self.stdin = "".join(fill_template(self.recipe["stdin"], words))
         idle = [subject.idle_words() for subject in self.subjects]
         if all(idle) and self.input and "remote" not in self.recipe:
-            words = self._words(idle, self.input.idle_name)
+            words["url"] = partial(self.url, EMPTY)
+            for of_subject in idle:
+                words |= of_subject
             command = fill_template(self.recipe["argv"], words)
             self.idle_command = [word.replace(CLIENT, "1") for word in command]
 
     def fill_template(self, template: str) -> list[str]:
         return fill_template(template, self._words())
 
-    def _words(self, subjects: Sequence[Words] | None = None, served: str | None = None) -> Words:
-        if subjects is None:
-            subjects = [subject.words() for subject in self.subjects]
-            served = self.input.name if self.input else ""
-        options = ["--non-interactive", "--config-dir", str(self._client_config())]
-        options += self.recipe.get("client_options", [])
-        words: dict[str, Callable[[], str | Sequence[str]]] = {
-            axis: partial(str, value) for axis, value in self.recipe["axes"].items()
-        }
-        words["python"] = lambda: PYTHON
-        words["program"] = lambda: [*PYTHON, strategies.__file__, self.recipe["program"]]
-        words["built"] = lambda: str(BUILT)
+    def _words(self) -> Words:
+        """Return the words for commands. A callable is called only if a command has its word."""
+        words: Words = {axis: str(value) for axis, value in self.recipe["axes"].items()}
+        words["python"] = PYTHON
+        words["program"] = [*PYTHON, strategies.__file__, self.recipe.get("program", "")]
+        words["built"] = str(BUILT)
         for name in SUBVERSION:
-            words[name] = partial(self._argv, name, options if name in CLIENTS else [])
+            words[name] = partial(self._program, name)
         for program in ("svnadmin", "load"):
             words[f"{program}_args"] = partial(read_arguments, self.files / f"{program}.args")
         if self.input and self.input.served:
-            words["url"] = lambda: self.url(served or "")
-        for of_subject in subjects:
-            words |= of_subject
+            words["url"] = partial(self.url, self.input.name)
+        for subject in self.subjects:
+            words |= subject.words()
         return words
 
-    def _argv(self, name: str, options: Sequence[str]) -> list[str]:
+    def _program(self, name: str) -> list[str]:
+        config = ["--non-interactive", "--config-dir", str(self._client_config())]
+        options = [*config, *self.recipe.get("client_options", [])] if name in CLIENTS else []
         return [self.client.get(name), *options]
 
     def _client_config(self) -> Path:
@@ -204,7 +201,7 @@ class PreparedCell:
     def origin(self) -> str:
         assert self.input
         tree = self.input.words().get("tree")
-        return f"{self.url(self.input.name)}/{tree() if tree else ''}".rstrip("/")
+        return f"{self.url(self.input.name)}/{tree or ''}".rstrip("/")
 
     @property
     def urls(self) -> UrlNormaliser:
@@ -213,27 +210,26 @@ class PreparedCell:
         return UrlNormaliser(self.url(self.input.name), *(self.output.urls if self.output else ()))
 
     def run_step(self, name: str) -> None:
-        """Run a step of hyperfine's --setup and --prepare (STEPS)."""
-        match name:
-            case "restore":
-                self.reset_output()
-            case "start-server":
-                if self.server and not self.server.pid:
-                    self.server.start()
-            case "stop-server":
-                if self.server:
-                    self.server.stop()
-            case "sync":
-                os.sync()
-            case "clear-caches":
-                folders = [folder for subject in self.subjects for folder in subject.folders]
-                clear_caches(self.recipe["clearing"], folders)
-            case "touch-client":
-                self._touch_client()
-            case _:
-                raise ValueError(f"no step {name!r}")
+        act, _ = STEPS[name]
+        act(self)
 
-    def _touch_client(self) -> None:
+    def reset_output(self) -> None:
+        if self.output:
+            self.output.restore()
+
+    def start_server(self) -> None:
+        if self.server and not self.server.pid:
+            self.server.start()
+
+    def stop_server(self) -> None:
+        if self.server:
+            self.server.stop()
+
+    def clear_caches(self) -> None:
+        folders = [folder for subject in self.subjects for folder in subject.folders]
+        clear_caches(self.recipe["clearing"], folders)
+
+    def touch_client(self) -> None:
         if not self.idle_command:
             return
         try:
@@ -244,18 +240,24 @@ class PreparedCell:
             raise UserError(f"{error} (against an empty repository)") from None
         self.reset_output()
 
-    def reset_output(self) -> None:
-        if self.output:
-            self.output.restore()
 
-
-STEPS = {
-    "restore": "Remove the output of the last run",
-    "start-server": "Start the server, unless it runs, and wait until it answers",
-    "stop-server": "End the server, if it runs",
-    "sync": "Write dirty pages, which cannot be dropped and would disturb a run",
-    "clear-caches": "Clear the caches",
-    "touch-client": "Run the client once on an empty repository, which loads its own files into the cache",
+# The steps of hyperfine's --setup and --prepare.
+STEPS: dict[str, tuple[Callable[[PreparedCell], None], str]] = {
+    "restore": (PreparedCell.reset_output, "Remove the output of the last run"),
+    "start-server": (
+        PreparedCell.start_server,
+        "Start the server, unless it runs, and wait until it answers",
+    ),
+    "stop-server": (PreparedCell.stop_server, "End the server, if it runs"),
+    "sync": (
+        lambda cell: os.sync(),
+        "Write dirty pages, which cannot be dropped and would disturb a run",
+    ),
+    "clear-caches": (PreparedCell.clear_caches, "Clear the caches"),
+    "touch-client": (
+        PreparedCell.touch_client,
+        "Run the client once on an empty repository, which loads its own files into the cache",
+    ),
 }
 
 
@@ -279,7 +281,8 @@ def _value(word: str, words: Words) -> str | Sequence[str]:
         raise UserError(
             f"`argv` has {{{word}}}, which stands for nothing; there are {', '.join(words)}"
         )
-    return words[word]()
+    value = words[word]
+    return value() if callable(value) else value
 
 
 def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:

@@ -186,7 +186,7 @@ def count_calls(recipe: Recipe, folder: Path) -> CellCalls:
         with ExitStack() as stack:
             cell = PreparedCell(recipe, 1, folder)
             cell.open(stack)
-            cell.run_step("start-server")
+            cell.start_server()
             cell.reset_output()
             plain = time.monotonic()
             # A command that fails without strace fails here.

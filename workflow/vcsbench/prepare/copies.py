@@ -314,7 +314,7 @@ def _make_batch(
                     f"to since: check the device; run again, and the copy is made again"
                 )
         for ((variant, copy), job), content in zip(jobs.items(), contents, strict=True):
-            record, shape = loaded[variant.repo], fsfs.read_shape(job.destination)
+            record, shape = loaded[variant.repo], fsfs.check_shape(job.destination)
             write_metadata(
                 job.destination,
                 {

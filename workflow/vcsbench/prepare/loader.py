@@ -21,7 +21,7 @@ from typing import IO, BinaryIO, cast
 from vcsbench import progress, words
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, file_url, pegged, read_bytes
-from vcsbench.formats import AS_IS, has_memcached, parse_format
+from vcsbench.formats import AS_IS, NOT_PACKED, has_memcached, parse_format
 from vcsbench.processes import how_it_ended
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source, dump_format
@@ -117,9 +117,9 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
     copied: list[Path] = []
     if AS_IS in created:
         source, facts, copied = _copy_own(source, pairs, staging)
-    paths = [staging / f"{fmt}.{fsfs.NOT_PACKED}" for fmt in sorted(created - {AS_IS})]
+    paths = [staging / f"{fmt}.{NOT_PACKED}" for fmt in sorted(created - {AS_IS})]
     for path in paths:
-        fsfs.create(path, path.name.removesuffix(f".{fsfs.NOT_PACKED}"))
+        fsfs.create(path, path.name.removesuffix(f".{NOT_PACKED}"))
     if paths:
         with progress.stage(
             source.doing,
@@ -154,8 +154,8 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
 
 def simultaneous_repositories(pairs: Sequence[Pair]) -> int:
     needed = {tuple(pair) for pair in pairs}
-    needed |= {(fmt, fsfs.NOT_PACKED) for fmt, _ in pairs}
-    return len(needed | {(parse_format(fmt).loaded_as, fsfs.NOT_PACKED) for fmt, _ in pairs})
+    needed |= {(fmt, NOT_PACKED) for fmt, _ in pairs}
+    return len(needed | {(parse_format(fmt).loaded_as, NOT_PACKED) for fmt, _ in pairs})
 
 
 def _copy_own(
@@ -206,7 +206,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
         os.chmod(folder, 0o755)
         for path in (os.path.join(folder, name) for name in names):
             os.chmod(path, 0o644 if os.stat(path).st_mode & 0o200 else 0o444)
-    return copy.rename(staging / f"{AS_IS}.{fsfs.read_shape(copy).packing}"), notes
+    return copy.rename(staging / f"{AS_IS}.{fsfs.check_shape(copy).packing}"), notes
 
 
 def _remove_bogus_dates(copy: Path) -> list[str]:
@@ -353,10 +353,10 @@ def _finish(path: Path, pairs: Sequence[Pair]) -> float:
         if (fmt, fsfs.PACKED) in needed and packed != plain:
             shutil.copytree(plain, packed)
             begun = time.monotonic()
-            with progress.stage("packing", fsfs.read_shape(packed).full, "shards") as at:
+            with progress.stage("packing", fsfs.check_shape(packed).full, "shards") as at:
                 fsfs.run_svnadmin("pack", packed, on_line=at.follow(_PACKING))
             packing_s = max(packing_s, time.monotonic() - begun)
-            _log(f"packed {fsfs.read_shape(packed).packed} shards of {packed.name}")
+            _log(f"packed {fsfs.check_shape(packed).packed} shards of {packed.name}")
         if plain != path and (fmt, packing) not in needed:
             shutil.rmtree(plain)
     if (created, packing) not in needed:

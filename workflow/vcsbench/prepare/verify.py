@@ -32,7 +32,7 @@ from typing import IO, NamedTuple
 from vcsbench import progress, words
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
-from vcsbench.formats import AS_IS, read_format
+from vcsbench.formats import AS_IS, NOT_PACKED, read_format
 from vcsbench.records import CopyLayout
 from vcsbench.storages.filesystems import ExtentsUnsupportedError, first_extent, mount_of
 from vcsbench.subjects import fsfs
@@ -108,7 +108,7 @@ def _run_task(staging: Path, fmt: str, task: Callable[[], None]) -> None:
 def _tasks(staging: Path, fmt: str, stop: _Stop) -> list[Callable[[], None]]:
     plain, partly, packed = (
         staging / f"{fmt}.{packing}"
-        for packing in (fsfs.NOT_PACKED, fsfs.PARTLY_PACKED, fsfs.PACKED)
+        for packing in (NOT_PACKED, fsfs.PARTLY_PACKED, fsfs.PACKED)
     )
     existing = [path for path in (packed, partly, plain) if path.exists()]
     verified = [path for path in existing if path != plain] or existing
@@ -132,7 +132,7 @@ def _verify(path: Path, stop: _Stop, *options: str) -> None:
 
 
 def _compare(plain: Path, packed: Path, stop: _Stop) -> None:
-    shape = fsfs.read_shape(packed)
+    shape = fsfs.check_shape(packed)
     if shape.is_logical:
         _verify(plain, stop, METADATA_ONLY)
     else:
@@ -299,7 +299,7 @@ def _layout(
 
 
 def _read_positions(copies: Mapping[str, Path]) -> Iterator[Position]:
-    shapes = {name: fsfs.read_shape(copy) for name, copy in copies.items()}
+    shapes = {name: fsfs.check_shape(copy) for name, copy in copies.items()}
     shards = _sample(shape.packed for shape in shapes.values())
     revisions = _sample(shape.youngest for shape in shapes.values())
     for name, copy in copies.items():

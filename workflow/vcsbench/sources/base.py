@@ -26,6 +26,7 @@ from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.external import hide_password, is_url, one_line, open_regular
 from vcsbench.files import OddPaths
+from vcsbench.formats import Shape
 from vcsbench.processes import how_it_ended
 from vcsbench.records import Head
 from vcsbench.storages.filesystems import free_bytes
@@ -72,20 +73,6 @@ class Facts:
 
 def notes_of(counts: Mapping[str, int]) -> list[str]:
     return [f"{what}: {number}." for what, number in counts.items() if number]
-
-
-@dataclass(frozen=True)
-class Stored:
-    """The layout of a Subversion repository on disk: format number, revisions per shard (0 without shards),
-    logical addressing, full and packed shards, and effective settings (formats.effective_settings).
-    """
-
-    number: int
-    shard: int
-    is_logical: bool
-    full: int
-    packed: int
-    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -147,7 +134,7 @@ class Source(Protocol):
         """
         return {}
 
-    def stored(self) -> Stored | str:
+    def stored(self) -> Shape | str:
         """Return the layout of the user's repository on disk, or a clause on why it is unknown."""
         return f"a source of kind {self.kind} has no format of Subversion's"
 

@@ -31,7 +31,7 @@ from vcsbench.external import (
     split_credentials,
 )
 from vcsbench.files import OddPaths
-from vcsbench.formats import CONFIGURATION_LIMIT, count_packed, effective_settings, read_format
+from vcsbench.formats import CONFIGURATION_LIMIT, Shape, read_shape
 from vcsbench.records import Head
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import (
@@ -42,7 +42,6 @@ from vcsbench.sources.base import (
     Program,
     SizeEstimate,
     Source,
-    Stored,
     digest_of,
     output,
 )
@@ -314,27 +313,23 @@ class SvnSource(LocalSource):
             why = f"{file} does not name a file system: {error}"
             raise self._options.error("path", why) from error
 
-    def stored(self) -> Stored | str:
+    def stored(self) -> Shape | str:
         try:
             if (kind := self._kind()) != "fsfs":
                 return f"its file system is {printable(kind)}, not FSFS"
-            form = read_format(self._path)
-            full = (self._youngest() + 1) // form.shard if form.shard else 0
-            packed = count_packed(self._path, form.shard)
-        except (OSError, ValueError, IndexError, UserError) as error:
+            return read_shape(self._path)
+        except (OSError, ValueError, UserError) as error:
             return f"its files do not say it: {error}"
-        settings = effective_settings(self._path, form.number)
-        return Stored(form.number, form.shard, form.is_logical, full, packed, settings)
 
     def check_history(self) -> None:
         """Check that each revision that is not packed has its files."""
-        stored, youngest = self.stored(), self._youngest()
-        if isinstance(stored, str):
+        shape, youngest = self.stored(), self._youngest()
+        if isinstance(shape, str):
             return
-        size = stored.shard or youngest + 1
+        size = shape.shard or youngest + 1
         for folder in _revision_folders(self._path):
-            for first in range(stored.packed * stored.shard, youngest + 1, size):
-                shard = os.path.join(folder, str(first // size)) if stored.shard else folder
+            for first in range(shape.packed * shape.shard, youngest + 1, size):
+                shard = os.path.join(folder, str(first // size)) if shape.shard else folder
                 with self._naming_key(" The repository is damaged: restore it from a backup."):
                     names = set(os.listdir(shard))
                     for revision in range(first, min(first + size, youngest + 1)):

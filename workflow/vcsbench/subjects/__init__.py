@@ -15,7 +15,9 @@ from vcsbench.storages.workdir import OVERHEAD_BYTES, TARGETS, CellFilesystem, W
 if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
-Words = dict[str, Callable[[], "str | Sequence[str]"]]
+# The words of commands, with their values or a function that returns them.
+Word = str | Sequence[str]
+Words = dict[str, Word | Callable[[], Word]]
 # A placeholder in words: the number of the client, if several run at once.
 CLIENT = "@CLIENT@"
 TEMPORARY_PREFIX = "making-"
@@ -37,7 +39,6 @@ class Subject:
     urls: Sequence[str] = ()
     served: Path | None = None
     name: str = ""
-    idle_name: str = ""
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         self.recipe = recipe
@@ -124,7 +125,7 @@ class Target(Subject):
         self.folders = [self.path]
 
     def words(self) -> Words:
-        return {"target": lambda: str(self.path)}
+        return {"target": str(self.path)}
 
     def idle_words(self) -> Words:
         return self.words()
@@ -140,7 +141,7 @@ class Targets(Target):
     """A folder for several clients that write at once. {target} is a client's path in it."""
 
     def words(self) -> Words:
-        return {"target": lambda: str(self.path / CLIENT)}
+        return {"target": str(self.path / CLIENT)}
 
     def restore(self) -> None:
         super().restore()
@@ -161,17 +162,13 @@ def make_template(
     if is_complete and not (check_sizes and not _sizes(path).items() <= record.items()):
         return record
     file.unlink(missing_ok=True)
-    remove_path(path)
+    for leftover in (path, *path.parent.glob(f"{TEMPORARY_PREFIX}*")):
+        remove_path(leftover)
     with tempfile.TemporaryDirectory(prefix=TEMPORARY_PREFIX, dir=path.parent) as temporary:
         facts = make(path, Path(temporary))
     record = {"path": str(path), **_sizes(path), **facts}
     write_json(file, record)
     return record
-
-
-def remove_incomplete(folder: Path) -> None:
-    for path in folder.glob(f"{TEMPORARY_PREFIX}*"):
-        remove_path(path)
 
 
 def _sizes(path: Path) -> TreeRecord:

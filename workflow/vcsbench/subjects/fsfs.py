@@ -16,15 +16,15 @@ from typing import IO, NamedTuple, TypeVar
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.formats import (
-    NOT_PACKED,
     PACKED,
     PARTLY_PACKED,
     RELEASES,
     FormatValue,
-    count_packed,
+    Shape,
     parse_format,
     read_format,
     read_settings,
+    read_shape,
     release_settings,
     settings_text,
 )
@@ -54,41 +54,26 @@ def revision_file(revision: int, size: int) -> str:
     return f"{revision // size}/{revision}" if size else f"{revision}"
 
 
-class Shape(NamedTuple):
-    """A repository by its own files: format (f7), youngest revision, full shards and packed shards."""
-
-    format: str
-    youngest: int
-    full: int
-    packed: int
-    is_logical: bool
-
-    @property
-    def packing(self) -> str:
-        if not self.packed:
-            return NOT_PACKED
-        return PACKED if self.packed == self.full else PARTLY_PACKED
-
-
-def read_shape(path: Path) -> Shape:
-    """Read the shape of a repository. Raise OSError or ValueError for inconsistent FSFS."""
+def check_shape(path: Path) -> Shape:
+    """Return the shape of a repository. Raise OSError, ValueError or UserError for inconsistent FSFS."""
     kind = (path / "db" / "fs-type").read_text().strip()
     if kind != "fsfs":
         raise ValueError(f"its file system is {kind}")
-    number, size, is_logical = read_format(path)
-    packed, last = count_packed(path, size), youngest(path)
+    shape = read_shape(path)
     names = os.listdir(path / "db" / "revs")
     packs = {name.removesuffix(".pack") for name in names if name.endswith(".pack")}
-    if packs != set(map(str, range(packed))):
-        raise ValueError(f"db/min-unpacked-rev counts {packed} packed shards, and {len(packs)} are")
-    return Shape(f"f{number}", last, (last + 1) // size if size else 0, packed, is_logical)
+    if packs != set(map(str, range(shape.packed))):
+        raise ValueError(
+            f"db/min-unpacked-rev counts {shape.packed} packed shards, and {len(packs)} are"
+        )
+    return shape
 
 
 def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str:
     """Return in a clause how a repository differs from axis values and a youngest revision; "" if not."""
     try:
-        shape = read_shape(path)
-    except (OSError, ValueError, IndexError) as error:
+        shape = check_shape(path)
+    except (OSError, ValueError, UserError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
     value = parse_format(fmt)
     if (not value.is_as_is or value.is_upgraded) and shape.format != value.format:

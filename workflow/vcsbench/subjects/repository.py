@@ -144,7 +144,6 @@ class Repository(Subject):
         self.path = copy_path(self.workdir, self.variant.name, self.copy)
         self.folders = [self.path]
         self.served, self.name = self.workdir / REPOSITORIES, self.path.name
-        self.idle_name = EMPTY
         self.metadata: CopyMetadata = {}
 
     @classmethod
@@ -180,18 +179,18 @@ class Repository(Subject):
 
     def words(self) -> Words:
         return {
-            "repository": lambda: str(self.path),
-            "tree": lambda: self.tree,
-            "folder": lambda: urllib.parse.quote(self.metadata["folder"]),
-            "last": lambda: str(last_dumped_revision(self.recipe, self.metadata["youngest"])),
+            "repository": str(self.path),
+            "tree": self.tree,
+            "folder": urllib.parse.quote(self.metadata["folder"]),
+            "last": str(last_dumped_revision(self.recipe, self.metadata["youngest"])),
         }
 
     def idle_words(self) -> Words:
         return {
-            "repository": lambda: str(self.path.with_name(EMPTY)),
-            "tree": lambda: "",
-            "folder": lambda: "",
-            "last": lambda: "0",
+            "repository": str(self.path.with_name(EMPTY)),
+            "tree": "",
+            "folder": "",
+            "last": "0",
         }
 
     def facts(self) -> SubjectFacts:
@@ -255,7 +254,7 @@ class Dump(Subject):
         self.check()
 
     def words(self) -> Words:
-        return {"dump": lambda: str(self.path), "load_options": lambda: self.load_options}
+        return {"dump": str(self.path), "load_options": self.load_options}
 
     def facts(self) -> SubjectFacts:
         repository: RepositoryFacts = {**self.recipe["repository"]}
@@ -283,7 +282,7 @@ class FreshRepository(Target):
         super().__init__(recipe, number, run)
 
     def words(self) -> Words:
-        return {"fresh": lambda: str(self.path)}
+        return {"fresh": str(self.path)}
 
     def idle_words(self) -> Words:
         return {}

@@ -13,8 +13,7 @@ import stat
 import subprocess
 import sys
 import urllib.parse
-from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,6 @@ from vcsbench.subjects import (
     Subject,
     Words,
     make_template,
-    remove_incomplete,
     tree_stores,
 )
 from vcsbench.subjects.fsfs import run_client
@@ -75,7 +73,7 @@ class Tree(FilesystemSubject):
 
     def check(self) -> None:
         self.filesystem.open(self.prepare())
-        record = self.templates.store_record()
+        record = self.templates.store_record
         self.left_out = record.get("left_out", 0)
         self.size = record["content_bytes"]
         template, self.idle = Path(record["path"]), self.templates.idle_store()
@@ -96,9 +94,8 @@ class Tree(FilesystemSubject):
             return 0
         if self.repository:
             self.repository.check()
-        remove_incomplete(self.templates.workdir.make(FOLDER))
         self.templates.idle_store()
-        size = self.templates.source_record()["bytes"] + self.templates.store_record()["bytes"]
+        size = self.templates.source_record["bytes"] + self.templates.store_record["bytes"]
         return self.filesystem.size_for(size)
 
     def words(self) -> Words:
@@ -113,7 +110,7 @@ class Tree(FilesystemSubject):
 
     def facts(self) -> SubjectFacts:
         self.filesystem.check()
-        repository, source = self.recipe["repository"], self.templates.source_record()
+        repository, source = self.recipe["repository"], self.templates.source_record
         notes = source.get("notes")
         return {
             "repository": {**repository},
@@ -137,7 +134,7 @@ class Tree(FilesystemSubject):
 
 def _words_of(path: Path) -> Words:
     url = urllib.parse.quote(str(path))
-    return {"source": lambda: str(path), "store": lambda: str(path), "store_url": lambda: url}
+    return {"source": str(path), "store": str(path), "store_url": url}
 
 
 class BuiltTree(Subject):
@@ -151,11 +148,11 @@ class BuiltTree(Subject):
         self.folders = [self.path]
         # A store that lacks names builds another tree.
         if self.recipe["work"] == "built_tree" and not self.tree.left_out:
-            self.counterpart = Path(self.tree.templates.source_record()["path"]), ""
+            self.counterpart = Path(self.tree.templates.source_record["path"]), ""
         self.restore()
 
     def words(self) -> Words:
-        return {"target": lambda: str(self.path)}
+        return {"target": str(self.path)}
 
     def idle_words(self) -> Words:
         return self.words()
@@ -214,31 +211,33 @@ class TreeTemplates:
         identity = recipe["repository"]["identity"]
         self.name = hashlib.sha256(identity.encode()).hexdigest()[:16]
 
+    @cached_property
     def source_record(self) -> TreeRecord:
-        """Return the record of the tree. A tree that was changed is made again."""
+        """The record of the tree. A tree that was changed is made again."""
         path = self.workdir.make(FOLDER) / f"{self.name}-tree"
         return make_template(path, self._make_source, check_sizes=True)
 
+    @cached_property
     def store_record(self) -> TreeRecord:
-        return self._store_record(self.name, self.source_record)
+        return self._make_store(self.name, self.source_record)
 
     def idle_store(self) -> Path:
         def make(path: Path, _: Path) -> TreeRecord:
             path.mkdir()
             return {}
 
-        empty = partial(make_template, self.workdir.make(FOLDER) / "empty", make)
-        return Path(self._store_record("idle", empty)["path"])
+        empty = make_template(self.workdir.make(FOLDER) / "empty", make)
+        return Path(self._make_store("idle", empty)["path"])
 
-    def _store_record(self, name: str, source: Callable[[], TreeRecord]) -> TreeRecord:
+    def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
         if not self.kind:
-            return source()
+            return source
         code = modules.code_digest([tree_stores.__file__, workdir.__file__, processes.__file__])
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
 
         def make(path: Path, temporary: Path) -> TreeRecord:
-            tree = original = Path(source()["path"])
+            tree = original = Path(source["path"])
             left_out = [
                 file
                 for file, _ in entries(tree)

@@ -18,7 +18,7 @@ from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import ExtentsUnsupportedError, disk_usage
 from vcsbench.storages.workdir import WorkDir, copy_tree
-from vcsbench.subjects import FilesystemSubject, Words, make_template, remove_incomplete
+from vcsbench.subjects import FilesystemSubject, Words, make_template
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
 
@@ -66,7 +66,6 @@ class WorkingCopy(FilesystemSubject):
             first = max(min(2, youngest), first)
         self.revisions = (first, youngest)
         self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
-        remove_incomplete(self.templates.workdir.make(FOLDER))
         export = self.templates.export(youngest)
         self.counterpart = Path(export["path"]), export["url"]
         if self.behind is not None:
@@ -76,8 +75,8 @@ class WorkingCopy(FilesystemSubject):
 
     def words(self) -> Words:
         return {
-            "working_copy": lambda: str(self.path),
-            "pristine_options": lambda: self.recipe.get("pristine_options", []),
+            "working_copy": str(self.path),
+            "pristine_options": self.recipe.get("pristine_options", []),
         }
 
     def restore(self) -> None:
