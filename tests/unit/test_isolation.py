@@ -2,10 +2,8 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +12,6 @@ import pytest
 from git_histories import git
 from project import AS_USER, ROOT, needs, open_folder
 from vcsbench import isolation
-from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import CLIENTS
 from vcsbench.measure.server import MARKER, other_servers
 from vcsbench.plan import recipe as recipes
@@ -31,22 +28,27 @@ def can_connect(port, prefix):
     return subprocess.run(argv, stderr=subprocess.DEVNULL).returncode == 0
 
 
+INSIDE = """
+import socket, sys
+sys.path.insert(0, {workflow!r})
+from vcsbench import isolation
+isolation.unshare_network()
+isolation.unshare_network()
+listening = socket.create_server(("127.0.0.1", 0))
+print(listening.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
 @needs_root
-@pytest.mark.parametrize("fails", [False, True])
-def test_own_network_is_reached_from_within_only_and_left_again(fails):
-    outside = os.readlink("/proc/self/ns/net")
-    above = ["nsenter", f"--net=/proc/{os.getppid()}/ns/net"]
-    with suppress(UserError), isolation.own_network():
-        listening = socket.create_server(("127.0.0.1", 0))
-        port = listening.getsockname()[1]
-        assert os.readlink("/proc/self/ns/net") != outside
-        assert can_connect(port, []) and can_connect(port, AS_USER)
-        assert not can_connect(port, above) and not can_connect(port, [*above, *AS_USER])
-        if fails:
-            raise UserError("x")
-    assert os.readlink("/proc/self/ns/net") == outside
-    assert not can_connect(port, [])
-    listening.close()
+def test_own_network_is_reached_from_within_only():
+    argv, pipe = [sys.executable, "-c", INSIDE.format(workflow=str(WORKFLOW))], subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin and process.stdout
+        port = int(process.stdout.readline())
+        within = ["nsenter", f"--net=/proc/{process.pid}/ns/net"]
+        assert can_connect(port, within) and can_connect(port, [*within, *AS_USER])
+        assert not can_connect(port, []) and not can_connect(port, AS_USER)
 
 
 def test_other_servers_of_vcsbench_have_marker_or_folder(tmp_path):

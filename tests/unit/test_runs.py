@@ -211,7 +211,7 @@ def test_client_libraries_of_a_failing_command_are_those_of_its_traced_run(tmp_p
     traced = run_traced(tmp_path, "svn", "--version", "--quiet").libraries
     assert traced
     # Exports fail like this if the output of the timed run still exists.
-    assert client_libraries(["svn", "info", "/no/such/folder"], os.environ, tmp_path) == traced
+    assert client_libraries(["svn", "info", "/no/such/folder"], os.environ) == traced
 
 
 @pytest.mark.parametrize(

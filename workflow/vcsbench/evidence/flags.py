@@ -72,7 +72,7 @@ FLAGS: dict[str, Flag] = {
         "Run as the user who owns the copies, on a kernel that allows cachestat or mincore."),
     "other-libraries": Flag("Client or server loaded Subversion's libraries from outside of its build.",
         "Install the build with a run path (rpath), or set its `library_path` in `builds`.", INVALID_RUN),
-    "libraries-unknown": Flag("The client's libraries are unknown: it is static, or has no glibc.",
+    "libraries-unknown": Flag("The client's libraries are unknown: it is static, or nothing can trace it.",
         "Make sure that the build is the one that its name says."),
     "same-binaries": Flag("Both builds have the same binaries: this is an A/A comparison.",
         "Read its differences as noise. To compare two builds, correct `builds`."),

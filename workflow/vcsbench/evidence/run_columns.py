@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from vcsbench.evidence import flags
 from vcsbench.files import read_json
-from vcsbench.records import CellCalls, Context, Evidence, RunRecord, SystemCalls
+from vcsbench.records import CellCalls, Context, Evidence, RunRecord
 from vcsbench.storages.filesystems import IN_MEMORY, storage_kind
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ FORBIDDEN = "the kernel does not show the reads of another user's server here"
 UNSEEN = "the kernel has no such counter for the storage's device"
 SHARED = "other programs used the processor's counters, too"
 
-# `tree_bytes` is the sum over all clients. `carried_s` lasts from the common start of the clients to the end
-# of the last one. `launching_s` is the rest of the elapsed time, `went_apart_s` the spread of the starts.
 CLIENT_COLUMNS = (
     *("tree_bytes", "carried_s", "slowest_client_s", "fastest_client_s"),
     *("launching_s", "went_apart_s", "cores"),
@@ -47,14 +46,18 @@ CLIENT_COLUMNS = (
 # Of a working copy: by df, and by the extents of its files.
 SPACE_COLUMNS = ("used_bytes", "exclusive_bytes", "shared_bytes")
 
-CALL_COLUMNS = (
-    *("opens_read_only", "opens_read_write", "seeks", "reads", "bytes_read", "writes"),
-    *("bytes_written", "stats", "renames", "all_calls"),
-)
+# The calls of a process by strace: those with names, and how many of the others are renames.
 _CALLS = (
-    *("opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "writes", "stats"),
+    "opens_read_only",
+    "opens_read_write",
+    "opens_failed",
+    "seeks",
+    "reads",
+    "writes",
+    "stats",
 )
 _RENAMES = ("rename", "renameat", "renameat2")
+CALL_COLUMNS = (*_CALLS, "bytes_read", "bytes_written", "renames", "all_calls")
 NOT_COUNTED = "the study does not count the system calls of this cell (its `trace_syscalls`)"
 OTHER_COMMAND = "its system calls were counted of something else than is measured now; run again"
 
@@ -73,27 +76,27 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
     """Return COUNT_COLUMNS (None for a missing count) and `not_counted`: the reasons by column as JSON, or
     ""."""
     filesystem = context.get("storage", {}).get("filesystem")
+    is_in_memory = filesystem in IN_MEMORY
     sides = ("client", "server") if evidence.get("server_kind") else ("client",)
-    counts: Columns = {}
+    counts: Columns = {RPCS: evidence.get(RPCS)}
     reasons: dict[str, str] = {}
     for name, part in OF_SIDES.items():
         values = [cast("int | None", evidence.get(f"{side}_{part}")) for side in sides]
-        if part == "read_bytes" and filesystem in IN_MEMORY:
+        if name == "device_bytes" and is_in_memory:
             reasons[name] = (
                 f"the storage is a {filesystem}, from which nothing is read as from a device"
             )
         elif f"client_{part}" not in evidence:
             reasons[name] = evidence.get("instructions_why_not") or BEFORE
         elif None in values:
-            reasons[name] = SHARED if part == "instructions" else FORBIDDEN
+            reasons[name] = SHARED if name == "instructions" else FORBIDDEN
         counts[name] = None if name in reasons else sum(filter(None, values))
     for name, part in OF_DEVICE.items():
         counts[name] = evidence.get(part)
-        if counts[name] is None and filesystem in IN_MEMORY:
-            reasons[name] = f"the storage is a {filesystem}: nothing is written to a device"
-        elif counts[name] is None:
-            reasons[name] = UNSEEN if part in evidence else BEFORE
-    counts[RPCS] = evidence.get(RPCS)
+        if counts[name] is None:
+            unseen = UNSEEN if part in evidence else BEFORE
+            in_memory = f"the storage is a {filesystem}: nothing is written to a device"
+            reasons[name] = in_memory if is_in_memory else unseen
     return {**counts, "not_counted": json.dumps(reasons, sort_keys=True) if reasons else ""}
 
 
@@ -103,10 +106,13 @@ def why_not_counted(not_counted: object, names: Iterable[str]) -> str:
 
 
 def client_columns(elapsed_s: float, run: RunRecord, context: Context) -> Columns:
-    """Return CLIENT_COLUMNS; `run` is the run's part of the context."""
-    launched = run.get("launched")
+    """Return CLIENT_COLUMNS; `run` is the run's part of the context.
+
+    `tree_bytes` is the sum over all clients. `carried_s` lasts from the common start of the clients to the
+    end of the last one. `launching_s` is the rest of the elapsed time, `went_apart_s` the spread of starts.
+    """
+    launched, work = run.get("launched"), run.get("work") or {}
     clients = launched["clients"] if launched else []
-    work = run.get("work") or {}
     durations = [client["ended_s"] - client["went_s"] for client in clients]
     starts = [client["went_s"] for client in clients]
     carried_s = launched["all_s"] if launched else elapsed_s
@@ -148,21 +154,18 @@ def read_calls(
 def call_columns(counts: CellCalls | None, not_counted: str) -> Columns:
     """Return CALL_COLUMNS; without counts, None each, and `not_counted` with the reasons added."""
     counts = {"why_not": NOT_COUNTED} if counts is None else counts
-    sides = [side for side in (counts.get("client"), counts.get("server")) if side]
-    if sides:
-        sums = [_with_sums(side) for side in sides]
-        return {name: sum(side[name] for side in sums) for name in CALL_COLUMNS}
+    columns: Counter[str] = Counter()
+    for side in filter(None, (counts.get("client"), counts.get("server"))):
+        others = side.get("others", {})
+        named = {name: count for name, count in side.items() if isinstance(count, int)}
+        columns.update(named)
+        columns["renames"] += sum(others.get(name, 0) for name in _RENAMES)
+        columns["all_calls"] += sum(named.get(name, 0) for name in _CALLS) + sum(others.values())
+    if columns:
+        return {name: columns[name] for name in CALL_COLUMNS}
     reason = counts.get("why_not") or "nothing counted its system calls"
     reasons = (json.loads(not_counted) if not_counted else {}) | dict.fromkeys(CALL_COLUMNS, reason)
     return {**dict.fromkeys(CALL_COLUMNS), "not_counted": json.dumps(reasons, sort_keys=True)}
-
-
-def _with_sums(side: SystemCalls) -> dict[str, int]:
-    others = side.get("others", {})
-    named = {name: count for name, count in side.items() if isinstance(count, int)}
-    renames = sum(others.get(name, 0) for name in _RENAMES)
-    total = sum(named.get(name, 0) for name in _CALLS) + sum(others.values())
-    return {**named, "renames": renames, "all_calls": total}
 
 
 def build_columns(context: Context) -> dict[str, str]:
@@ -170,10 +173,8 @@ def build_columns(context: Context) -> dict[str, str]:
     libraries."""
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}
-    for name, side in (
-        ("client", build and build["client"]),
-        ("server", build and build["server"]),
-    ):
+    for name in ("client", "server"):
+        side = build and (build["client"] if name == "client" else build["server"])
         columns[name] = side["program"] if side else ""
         columns[f"{name}_version"] = side["version"] if side else ""
     return columns

@@ -374,7 +374,7 @@ def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
         libraries = None
     elif libraries is None:
         idle = cell.idle_command or cell.command
-        libraries = client_libraries(idle, cell.environment, cell.folder)
+        libraries = client_libraries(idle, cell.environment)
     client: BuildSide = {
         "program": program,
         "version": cell.versions[name],

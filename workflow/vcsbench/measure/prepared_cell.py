@@ -117,7 +117,7 @@ class PreparedCell:
 
         `stack` takes the clean-up. Raise UserError if something differs from the recipe.
         """
-        isolate_network(self.recipe, stack)
+        isolate_network(self.recipe)
         for subject in self.subjects:
             subject.check()
             stack.callback(subject.discard)

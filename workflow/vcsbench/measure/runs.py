@@ -14,7 +14,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -31,7 +30,7 @@ HOOK = (
     'read -r answer < "$0/answer"; [ "$answer" = done ]'
 )
 LIBRARY = re.compile(r"(/\S*/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/\s]*)$", re.MULTILINE)
-LIBRARIES_LIMIT_S = 60
+LIBRARIES_LIMIT_S, LIBRARIES_TRIES = 60, 3
 UNITS = {
     "second": 1.0,
     "millisecond": 1e-3,
@@ -365,26 +364,22 @@ def _ptrace(request: int, pid: int, data: int) -> bool:
     return int(libc.ptrace(request, pid, None, data)) == 0 or ctypes.get_errno() not in refused
 
 
-def client_libraries(
-    argv: Sequence[str], environment: Mapping[str, str], folder: Path
-) -> list[str] | None:
-    """Return the libraries of Subversion that the loader of a command reports below `folder`, in an untimed
-    run.
+def client_libraries(argv: Sequence[str], environment: Mapping[str, str]) -> list[str] | None:
+    """Return the libraries of Subversion that a command loads in an untimed run, which may fail.
 
-    The command may fail. Return None without a report: the program is static, or its C library is not glibc.
+    Return None if the program is static, or if the kernel allows no tracing.
     """
-    debug = {"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": str(folder / "loaded")}
-    with suppress(OSError, subprocess.TimeoutExpired):
-        subprocess.run(
-            argv,
-            env={**environment, **debug},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=LIBRARIES_LIMIT_S,
-        )
-    texts = [path.read_text(errors="replace") for path in folder.glob("loaded.*")]
-    lines = [line for text in texts for line in text.splitlines() if "calling init: " in line]
-    return mapped_libraries("\n".join(lines)) if lines else None
+    null = subprocess.DEVNULL
+    # On a busy machine, a short run may end before the trace begins.
+    for _ in range(LIBRARIES_TRIES):
+        process = processes.start_process(argv, stdout=null, stderr=null, env=environment)
+        tracer = ExitTracer(process.pid)
+        tracer.join(LIBRARIES_LIMIT_S)
+        processes.kill_group(process.pid)
+        process.wait()
+        if tracer.maps:
+            break
+    return mapped_libraries(tracer.maps) or None
 
 
 def server_libraries(pid: int) -> list[str]:

@@ -107,8 +107,7 @@ def _run_task(staging: Path, fmt: str, task: Callable[[], None]) -> None:
 
 def _tasks(staging: Path, fmt: str, stop: _Stop) -> list[Callable[[], None]]:
     plain, partly, packed = (
-        staging / f"{fmt}.{packing}"
-        for packing in (NOT_PACKED, fsfs.PARTLY_PACKED, fsfs.PACKED)
+        staging / f"{fmt}.{packing}" for packing in (NOT_PACKED, fsfs.PARTLY_PACKED, fsfs.PACKED)
     )
     existing = [path for path in (packed, partly, plain) if path.exists()]
     verified = [path for path in existing if path != plain] or existing
