@@ -26,7 +26,7 @@ from vcsbench import processes, progress, words
 from vcsbench.errors import REMEDIES
 from vcsbench.external import printable
 from vcsbench.files import read_json
-from vcsbench.isolation import Holder, lock_holder
+from vcsbench.isolation import describe_process, lock_holder
 from vcsbench.progress import Stage
 from vcsbench.run.job import clear_line
 from vcsbench.run.workflow import LOCKED, RUN_ROOT
@@ -155,7 +155,7 @@ class RunProgress:
                 done + self._batch(self.total[MEASURING]) if is_known else "measuring more rounds"
             )
             if holder := other_holder():
-                return f"{done}; waiting for another measurement: {holder}"
+                return f"{done}; waiting for another measurement: {describe_process(holder)}"
             left = ""
             if is_known and len(self.measured_s) >= MIN_SAMPLES:
                 mean_s = sum(self.measured_s) / len(self.measured_s)
@@ -294,11 +294,11 @@ def _describe_crash(traceback: str) -> str:
     return f"Snakemake failed: {error}. {f'{remedy}, and run again' if remedy else log}."
 
 
-def other_holder() -> Holder | None:
+def other_holder() -> int:
     run = os.environ.get(RUN_ROOT)
-    holder = lock_holder() if run else None
-    is_ours = holder and f"{RUN_ROOT}={run}" in processes.environment(holder.pid)
-    return None if is_ours else holder
+    holder = lock_holder() if run else 0
+    is_ours = holder and f"{RUN_ROOT}={run}" in processes.environment(holder)
+    return 0 if is_ours else holder
 
 
 def _waited_s(job: Job) -> float:

@@ -16,11 +16,11 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.external import one_line
 from vcsbench.kernel import check_result, libc, read
 
 if TYPE_CHECKING:
@@ -46,19 +46,6 @@ def _lock_folder() -> str:
 LOCK_PATH = os.path.join(_lock_folder(), "vcsbench.lock")
 
 
-class Holder(NamedTuple):
-    """The process that holds the lock. An unknown user or command is "?", an unknown time ""."""
-
-    pid: int
-    user: str
-    command: str
-    started_at: str
-
-    def __str__(self) -> str:
-        since = f", started at {self.started_at}" if self.started_at else ""
-        return f"process {self.pid} of {self.user} ({self.command}{since})"
-
-
 @contextmanager
 def machine_lock() -> Iterator[int]:
     """Hold the machine's lock, and yield its descriptor. Print the holder on standard error while waiting.
@@ -76,41 +63,40 @@ def machine_lock() -> Iterator[int]:
         os.close(fd)
 
 
-def lock_holder() -> Holder | None:
-    """Return the holder of the machine's lock; None without one, or if the kernel hides it."""
+def lock_holder() -> int:
+    """Return the process that holds the machine's lock; 0 without one, or if the kernel hides it."""
     try:
         status = os.lstat(LOCK_PATH)
     except OSError:
-        return None
+        return 0
     # "7: FLOCK  ADVISORY  WRITE 4711 fe:00:131090 0 EOF"; the device is in hexadecimal.
     inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     for line in read("/proc/locks").splitlines():
         words = line.split()
         if len(words) > 5 and words[1] == "FLOCK" and words[5] == inode:
-            return _describe(int(words[4]))
-    return None
+            return max(0, int(words[4]))
+    return 0
 
 
-def _describe(pid: int) -> Holder:
-    """Describe a process. A process chooses its own command line: it is escaped and cut."""
-    user, started_at = "?", ""
+def describe_process(pid: int) -> str:
+    """Return a process with its user, command and start. The command is its own choice: escape and cut it."""
+    user, since = "?", ""
     with suppress(OSError):
         uid = os.stat(f"/proc/{pid}").st_uid
-        started_at = datetime.fromtimestamp(processes.started_at(pid)).strftime("%H:%M:%S")
-        try:
+        user = f"user {uid}"
+        since = datetime.fromtimestamp(processes.started_at(pid)).strftime(", started at %H:%M:%S")
+        with suppress(KeyError):
             user = pwd.getpwuid(uid).pw_name
-        except KeyError:
-            user = f"user {uid}"
-    words = processes.command_line(pid) if pid > 0 else []
-    command = printable(" ".join(words).replace("\n", " ")) or "?"
-    return Holder(pid, user, command[:COMMAND_LENGTH], started_at)
+    command = one_line(" ".join(processes.command_line(pid)) or "?", COMMAND_LENGTH)
+    return f"process {pid} of {user} ({command}{since})"
 
 
 def _acquire(fd: int) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = lock_holder() or "the kernel shows no holder"
+        pid = lock_holder()
+        holder = describe_process(pid) if pid else "the kernel shows no holder"
         waiting = f"waiting for another measurement on this machine: {holder}"
         print(waiting, file=sys.stderr, flush=True)
         fcntl.flock(fd, fcntl.LOCK_EX)
