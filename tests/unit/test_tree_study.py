@@ -132,7 +132,7 @@ def test_strategy_builds_the_tree(name, tree, tmp_path):
     target = tmp_path / "built"
     build(name, Path(record["path"]), target, private)
     assert inspect_built_tree(target, NEUTRAL) == inspect_built_tree(tree, NEUTRAL)
-    STORES[command.store or ""]().clean(Path(record["path"]))
+    STORES[command.store or ""].clean(Path(record["path"]))
     lost = {feature for feature, number in lost_features(tree, target).items() if number}
     assert lost == LOSES.get(name, {"hard-links"})
 

@@ -99,13 +99,14 @@ class CellRound:
             self.discarded_bytes = self.discarded_run.read()
             self._time(lock)
             self.discarded_run.renew()
-            while len(self.set_aside) < MAX_RETRIES and any(
-                RETRIED_FLAG in run["flags"] for run in self.runs
-            ):
+            for _ in range(MAX_RETRIES):
+                if not any(RETRIED_FLAG in run["flags"] for run in self.runs):
+                    break
                 export = json.loads(self.hyperfine.export.read_bytes())
                 self.set_aside.append({"runs": self.runs, "results": export["results"]})
-                for step in ("restore", "stop-server", "start-server"):
-                    self.cell.run_step(step)
+                self.cell.reset_output()
+                self.cell.stop_server()
+                self.cell.start_server()
                 self._time(lock)
             took = {"hyperfine_s": self.hyperfine.seconds, "hooks_s": self.hyperfine.hooks_s}
             self._check_counterpart()
@@ -120,7 +121,6 @@ class CellRound:
 
     def _time(self, lock: int) -> None:
         cell, limit_s = self.cell, self.recipe["time_limit_s"]
-        self.prepared_runs = 0
         self.runs = []
         self.collector = EvidenceCollector(
             None if "remote" in self.recipe else cell.input,
@@ -134,6 +134,7 @@ class CellRound:
         )
         if error:
             raise UserError(f"{printable(error)}; run again, {self._rerun()}{self._details()}")
+        captured = self.captured
         codes = [run.exit_code for run in read_export(self.hyperfine.export)]
         for number, code in enumerate(codes, 1):
             if code != 0:
@@ -143,6 +144,10 @@ class CellRound:
                 raise UserError(f"{name} {ended} {where}{why}{self._details()}")
         if self.read_error:
             raise self.read_error
+        for run in self.runs:
+            run["certificate"]["client_peak_memory_bytes"] = captured and captured.peak_bytes
+            if captured and self.work.read:
+                run["work"] = captured.work
         self.judge(self.hyperfine.export, self.runs)
 
     def _answer(self, hook: str) -> None:
@@ -151,8 +156,7 @@ class CellRound:
             return
         self._end_run(is_last=hook == "cleanup")
         if hook == "prepare":
-            self.prepared_runs += 1
-            self._prepare(is_timed=True, is_first=self.prepared_runs == 1)
+            self._prepare(is_timed=True, is_first=not self.runs)
         elif not self.captured and self.work.read:
             # No warm-up run preceded the timed ones. The caches do not matter for its output.
             self.cell.reset_output()
@@ -200,28 +204,20 @@ class CellRound:
         except UserError as error:
             raise UserError(f"{error}{self._details()}") from None
         self.collector.end(self.hyperfine.pid)
-        if not is_read:
-            return
-        self.captured = captured
-        for run in self.runs:
-            run["certificate"]["client_peak_memory_bytes"] = self.captured.peak_bytes
-            if self.work.read:
-                run["work"] = self.captured.work
+        if is_read:
+            self.captured = captured
 
     def _end_run(self, is_last: bool) -> None:
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         if not evidence:
             return
-        evidence["client_peak_memory_bytes"] = self.captured and self.captured.peak_bytes
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
         run: RunRecord = {"run": len(self.runs) + 1, "certificate": evidence, "work": {}}
         self.runs.append(run)
         try:
             output = self.cell.output
-            if self.captured and self.work.read:
-                run["work"] = self.captured.work
-            elif self.work.inspect and output:
+            if self.work.inspect and output:
                 run["work"] = self.work.inspect(output.folders[0], self.cell.urls)
             if self.recipe.get("clients"):
                 run["launched"] = json.loads(self.cell.launcher_report.read_text())
@@ -247,10 +243,8 @@ class CellRound:
         try:
             self.cell.reset_output()
             self._run_untimed(is_read=False)
-        except UserError as error:
-            return str(error)
-        except OSError as error:
-            return f"{name} failed: {error}"
+        except (UserError, OSError) as error:
+            return str(error) if isinstance(error, UserError) else f"{name} failed: {error}"
         return f"{name} succeeds"
 
     def _details(self) -> str:
@@ -278,13 +272,11 @@ class DiscardedRun:
         if not folders or not is_stored:
             return
         # A copy that was created again, and a restarted machine, have no discarded run.
-        states = [(str(folder), os.stat(folder)) for folder in folders]
-        copies = [[path, state.st_ino, state.st_ctime_ns] for path, state in states]
-        boot = read("/proc/sys/kernel/random/boot_id")
-        key = json.dumps([boot, recipe["argv"], recipe["stdin"], copies])
-        name = hashlib.sha256(key.encode()).hexdigest()[:16]
-        storage = WorkDir(recipe["storage"]["path"], os.getcwd())
-        self.file = storage.make("discarded") / name
+        states = [(folder, os.stat(folder)) for folder in folders]
+        copies = [(str(folder), s.st_ino, s.st_ctime_ns) for folder, s in states]
+        key = [read("/proc/sys/kernel/random/boot_id"), recipe["argv"], recipe["stdin"], copies]
+        name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
+        self.file = WorkDir(recipe["storage"]["path"], os.getcwd()).make("discarded") / name
 
     def read(self) -> int | None:
         """Return None without a discarded run, or if it is too old or its file is damaged."""

@@ -206,7 +206,7 @@ class TreeTemplates:
         self.repository = repository
         self.svn = svn
         self.kind = recipe.get("store", "")
-        self.store = STORES[self.kind]()
+        self.store = STORES[self.kind]
         self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
         identity = recipe["repository"]["identity"]
         self.name = hashlib.sha256(identity.encode()).hexdigest()[:16]

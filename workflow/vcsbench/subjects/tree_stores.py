@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import stat
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
+from typing import NamedTuple
 
 from vcsbench import processes
 from vcsbench.external import file_url, pegged
@@ -21,193 +23,162 @@ from vcsbench.storages.workdir import copy_tree
 
 AUTHOR, MESSAGE = "vcsbench <vcsbench@localhost>", "the tree"
 NO_CONVERSION = "* -text -ident -filter !working-tree-encoding\n"
-CONTROL_CHARACTERS = frozenset({*range(32), 127})
+FOSSIL_SETTINGS = {
+    **dict.fromkeys(("crlf-glob", "encoding-glob", "binary-glob"), "*"),
+    "allow-symlinks": "on",
+}
+# Kind d, l, h or f, mode, lengths of name and content (workflow/native/build_tree.c).
+PACK_HEADER = struct.Struct("<cIIQ")
 
 
-class TreeStore:
-    """The tree itself, as a folder. Stores refuse different names."""
-
-    environment: Mapping[str, str] = MappingProxyType({})
-    refused_names: frozenset[bytes] = frozenset()
-    refused_bytes: frozenset[int] = frozenset()
-    takes_only_utf8 = False
-
-    def carries(self, name: bytes) -> bool:
-        if self.takes_only_utf8:
-            try:
-                name.decode()
-            except UnicodeDecodeError:
-                return False
-        return name not in self.refused_names and not self.refused_bytes & set(name)
-
-    def make(self, source: Path, path: Path, temporary: Path) -> None:
-        """Make the store of `source` at a new path. `temporary` is a private folder."""
-        copy_tree(source, path)
-
-    def clean(self, path: Path) -> None:
-        """Remove traces of a build from the store, before the next run."""
-
-    def run(self, *argv: str | Path, home: Path, cwd: Path | None = None) -> None:
-        homes = {name: str(home) for name in ("HOME", "FOSSIL_HOME", "BRZ_HOME")}
-        private = {**CLIENT_ENVIRONMENT, **homes, "USER": "vcsbench", **self.environment}
-        processes.run_program(argv, env={**os.environ, **private}, cwd=cwd or home)
+def run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
+    homes = {name: str(home) for name in ("HOME", "FOSSIL_HOME", "BRZ_HOME")}
+    breezy = {"BRZ_LOG": "/dev/null", "BRZ_EMAIL": AUTHOR}
+    private = {**CLIENT_ENVIRONMENT, **homes, **breezy, "USER": "vcsbench"}
+    processes.run_program(argv, env={**os.environ, **private}, cwd=cwd or home)
 
 
-class SvnStore(TreeStore):
-    """A Subversion repository with one revision."""
-
-    takes_only_utf8 = True
-    refused_names = frozenset({b".svn"})
-    refused_bytes = CONTROL_CHARACTERS
-
-    def make(self, source: Path, path: Path, temporary: Path) -> None:
-        self.run("svnadmin", "create", path, home=temporary)
-        url = pegged(file_url(path))
-        options = ("--no-ignore", "--no-auto-props", "--non-interactive", "--config-dir", temporary)
-        self.run("svn", "import", "-q", *options, "-m", MESSAGE, source, url, home=temporary)
+def make_folder(source: Path, path: Path, home: Path) -> None:
+    """Make a copy of the tree itself."""
+    copy_tree(source, path)
 
 
-class GitStore(TreeStore):
-    """A bare git repository with one commit in one pack, as after `git gc`."""
-
-    def carries(self, name: bytes) -> bool:
-        return name.lower() != b".git"
-
-    def make(self, source: Path, path: Path, temporary: Path) -> None:
-        git = ("git", f"--git-dir={path}", f"--work-tree={source}")
-        author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
-        # Files `.gitattributes` in the tree then convert nothing, in clones either.
-        template = path / "template"
-        (template / "info").mkdir(parents=True)
-        (template / "info" / "attributes").write_text(NO_CONVERSION)
-        self.run("git", "init", "-q", "--bare", f"--template={template}", path, home=temporary)
-        self.run(*git, "add", "-A", "-f", source, home=temporary)
-        self.run(*git, *author, "commit", "-q", "--allow-empty", "-m", MESSAGE, home=temporary)
-        self.run(*git, "repack", "-a", "-d", "-q", home=temporary)
-        (path / "index").unlink(missing_ok=True)
-
-    def clean(self, path: Path) -> None:
-        self.run("git", f"--git-dir={path}", "worktree", "prune", home=path)
+def make_svn(source: Path, path: Path, home: Path) -> None:
+    """Make a Subversion repository with one revision."""
+    run("svnadmin", "create", path, home=home)
+    options = ("--no-ignore", "--no-auto-props", "--non-interactive", "--config-dir", home)
+    run("svn", "import", "-q", *options, "-m", MESSAGE, source, pegged(file_url(path)), home=home)
 
 
-class HgStore(TreeStore):
-    """A Mercurial repository with one commit and no working files."""
-
-    refused_names = frozenset({b".hg", b".hgsub", b".hgsubstate"})
-    refused_bytes = frozenset(b"\n\r")
-
-    def make(self, source: Path, path: Path, temporary: Path) -> None:
-        copy_tree(source, path)
-        names = temporary / "names"
-        files = [file for file in path.rglob("*") if file.is_symlink() or not file.is_dir()]
-        relative = sorted(os.fsencode(file.relative_to(path)) for file in files)
-        names.write_bytes(b"\0".join(relative))
-        self.run("hg", "init", path, home=temporary)
-        if names.stat().st_size:
-            self.run("hg", "-R", path, "add", "-q", f"listfile0:{names}", home=temporary, cwd=path)
-            self.run("hg", "-R", path, "commit", "-q", "-u", AUTHOR, "-m", MESSAGE, home=temporary)
-            self.run("hg", "-R", path, "update", "-q", "null", home=temporary)
-        names.unlink()
+def make_git(source: Path, path: Path, home: Path) -> None:
+    """Make a bare git repository with one commit in one pack, as after `git gc`."""
+    git = partial(run, "git", f"--git-dir={path}", f"--work-tree={source}", home=home)
+    author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
+    # Files `.gitattributes` in the tree then convert nothing, in clones either.
+    template = path / "template"
+    (template / "info").mkdir(parents=True)
+    (template / "info" / "attributes").write_text(NO_CONVERSION)
+    run("git", "init", "-q", "--bare", f"--template={template}", path, home=home)
+    git("add", "-A", "-f", source)
+    git(*author, "commit", "-q", "--allow-empty", "-m", MESSAGE)
+    git("repack", "-a", "-d", "-q")
+    (path / "index").unlink(missing_ok=True)
 
 
-class BrzStore(TreeStore):
-    """A Breezy branch with one commit, in today's format, and no working files."""
-
-    environment = MappingProxyType({"BRZ_LOG": "/dev/null", "BRZ_EMAIL": AUTHOR})
-
-    takes_only_utf8 = True
-    refused_names = frozenset({b".bzr"})
-    refused_bytes = frozenset(b"\n\r\\")
-
-    def make(self, source: Path, path: Path, temporary: Path) -> None:
-        brz = (sys.executable, "-I", "-m", "breezy")
-        # Empty ignore files, because the default ones exclude output of compilers.
-        for folder in (temporary, temporary / "breezy"):
-            folder.mkdir(exist_ok=True)
-            (folder / "ignore").write_text("")
-        copy_tree(source, path)
-        self.run(*brz, "init", "-q", "--format=2a", path, home=temporary)
-        self.run(*brz, "add", "-q", path, home=temporary)
-        self.run(*brz, "commit", "-q", "--unchanged", "-m", MESSAGE, path, home=temporary)
-        self.run(*brz, "remove-tree", "-q", "--force", path, home=temporary)
+def prune_worktrees(path: Path) -> None:
+    run("git", f"--git-dir={path}", "worktree", "prune", home=path)
 
 
-class FossilStore(TreeStore):
-    """A Fossil repository with one check-in."""
-
-    SETTINGS = MappingProxyType(
-        {"crlf-glob": "*", "encoding-glob": "*", "binary-glob": "*", "allow-symlinks": "on"}
-    )
-    takes_only_utf8 = True
-    refused_names = frozenset({b"_FOSSIL_", b".fslckout"})
-    refused_bytes = CONTROL_CHARACTERS | set(rb'\*[]?":<>|')
-
-    def make(self, source: Path, path: Path, temporary: Path) -> None:
-        self.run("fossil", "init", path, "-A", "vcsbench", home=temporary)
-        tree = temporary / "check-out"
-        copy_tree(source, tree)
-
-        def fossil(*arguments: str | Path) -> None:
-            self.run("fossil", *arguments, home=temporary, cwd=tree)
-
-        fossil("open", "--force", "--keep", path)
-        for name, value in self.SETTINGS.items():
-            fossil("settings", name, value)
-        if any(source.iterdir()):
-            fossil("add", "--dotfiles", "--ignore", "", ".")
-            fossil("commit", "-m", MESSAGE, "--no-warnings", "--user-override", "vcsbench")
-        fossil("close", "--force")
-
-    def clean(self, path: Path) -> None:
-        with closing(sqlite3.connect(path)) as database, database:
-            database.execute("DELETE FROM config WHERE name GLOB 'ckout:*'")
+def make_hg(source: Path, path: Path, home: Path) -> None:
+    """Make a Mercurial repository with one commit and no working files."""
+    hg = partial(run, "hg", "-R", path, home=home, cwd=path)
+    copy_tree(source, path)
+    names = home / "names"
+    files = [file for file in path.rglob("*") if file.is_symlink() or not file.is_dir()]
+    names.write_bytes(b"\0".join(sorted(os.fsencode(file.relative_to(path)) for file in files)))
+    run("hg", "init", path, home=home)
+    if files:
+        hg("add", "-q", f"listfile0:{names}")
+        hg("commit", "-q", "-u", AUTHOR, "-m", MESSAGE)
+        hg("update", "-q", "null")
 
 
-class OneFileStore(TreeStore):
-    """The content of all files in one file, without names."""
+def make_brz(source: Path, path: Path, home: Path) -> None:
+    """Make a Breezy branch with one commit, in today's format, and no working files."""
+    brz = partial(run, sys.executable, "-I", "-m", "breezy", home=home)
+    # Empty ignore files, because the default ones exclude output of compilers.
+    for folder in (home, home / "breezy"):
+        folder.mkdir(exist_ok=True)
+        (folder / "ignore").write_text("")
+    copy_tree(source, path)
+    brz("init", "-q", "--format=2a", path)
+    brz("add", "-q", path)
+    brz("commit", "-q", "--unchanged", "-m", MESSAGE, path)
+    brz("remove-tree", "-q", "--force", path)
 
-    def make(self, source: Path, path: Path, temporary: Path) -> None:
-        with path.open("wb") as whole:
-            for file, status in entries(source):
-                if stat.S_ISREG(status.st_mode):
-                    with open(os.fsencode(file), "rb") as part:
-                        shutil.copyfileobj(part, whole)
+
+def make_fossil(source: Path, path: Path, home: Path) -> None:
+    """Make a Fossil repository with one check-in."""
+    run("fossil", "init", path, "-A", "vcsbench", home=home)
+    tree = home / "check-out"
+    copy_tree(source, tree)
+    fossil = partial(run, "fossil", home=home, cwd=tree)
+    fossil("open", "--force", "--keep", path)
+    for name, value in FOSSIL_SETTINGS.items():
+        fossil("settings", name, value)
+    if any(source.iterdir()):
+        fossil("add", "--dotfiles", "--ignore", "", ".")
+        fossil("commit", "-m", MESSAGE, "--no-warnings", "--user-override", "vcsbench")
+    fossil("close", "--force")
 
 
-class PackStore(TreeStore):
-    """The tree in one file for workflow/native/build_tree.c.
+def forget_checkouts(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DELETE FROM config WHERE name GLOB 'ckout:*'")
 
-    Each entry has a header (kind d, l, h or f, mode, lengths), a name and content. A folder comes first.
+
+def make_one_file(source: Path, path: Path, home: Path) -> None:
+    """Write the content of all files to one file, without names."""
+    with path.open("wb") as whole:
+        for file, status in entries(source):
+            if stat.S_ISREG(status.st_mode):
+                with open(os.fsencode(file), "rb") as part:
+                    shutil.copyfileobj(part, whole)
+
+
+def make_pack(source: Path, path: Path, home: Path) -> None:
+    """Write the tree to one file: a PACK_HEADER, the name and the content of each entry, folders first."""
+    first_names: dict[tuple[int, int], bytes] = {}
+    with path.open("wb") as pack:
+        for file, status in entries(source):
+            name = os.fsencode(os.path.relpath(file, source))
+            first = first_names.setdefault((status.st_dev, status.st_ino), name)
+            if stat.S_ISDIR(status.st_mode):
+                kind, content = b"d", b""
+            elif stat.S_ISLNK(status.st_mode):
+                kind, content = b"l", os.readlink(os.fsencode(file))
+            elif first != name:
+                kind, content = b"h", first
+            else:
+                kind, content = b"f", Path(file).read_bytes()
+            mode = stat.S_IMODE(status.st_mode)
+            pack.write(PACK_HEADER.pack(kind, mode, len(name), len(content)))
+            pack.write(name + b"\0" + content + b"\0")
+
+
+class TreeStore(NamedTuple):
+    """A kind of store. `make` gets the tree, the store's new path, and a private folder.
+
+    The store carries no name that the pattern `refused` matches, and with `only_utf8` only names in UTF-8.
+    `clean` removes traces of a build from the store, before the next run.
     """
 
-    HEADER = struct.Struct("<cIIQ")
+    make: Callable[[Path, Path, Path], None]
+    refused: bytes = rb"(?!)"
+    only_utf8: bool = False
+    clean: Callable[[Path], None] = lambda path: None
 
-    def make(self, source: Path, path: Path, temporary: Path) -> None:
-        first_names: dict[tuple[int, int], bytes] = {}
-        with path.open("wb") as pack:
-            for file, status in entries(source):
-                name = os.fsencode(os.path.relpath(file, source))
-                first = first_names.setdefault((status.st_dev, status.st_ino), name)
-                if stat.S_ISDIR(status.st_mode):
-                    kind, content = b"d", b""
-                elif stat.S_ISLNK(status.st_mode):
-                    kind, content = b"l", os.readlink(os.fsencode(file))
-                elif first != name:
-                    kind, content = b"h", first
-                else:
-                    kind, content = b"f", Path(file).read_bytes()
-                mode = stat.S_IMODE(status.st_mode)
-                pack.write(self.HEADER.pack(kind, mode, len(name), len(content)))
-                pack.write(name + b"\0" + content + b"\0")
+    def carries(self, name: bytes) -> bool:
+        try:
+            name.decode("utf-8" if self.only_utf8 else "latin-1")
+        except UnicodeDecodeError:
+            return False
+        return not re.fullmatch(self.refused, name, re.DOTALL)
 
 
-STORES: dict[str, type[TreeStore]] = {
-    "": TreeStore,
-    "svn": SvnStore,
-    "git": GitStore,
-    "hg": HgStore,
-    "brz": BrzStore,
-    "fossil": FossilStore,
-    "one_file": OneFileStore,
-    "pack": PackStore,
+CONTROL = rb"\x00-\x1f\x7f"
+STORES: dict[str, TreeStore] = {
+    "": TreeStore(make_folder),
+    "svn": TreeStore(make_svn, rb"\.svn|.*[%b].*" % CONTROL, only_utf8=True),
+    "git": TreeStore(make_git, rb"(?i:\.git)", clean=prune_worktrees),
+    "hg": TreeStore(make_hg, rb"\.hg|\.hgsub|\.hgsubstate|.*[\n\r].*"),
+    "brz": TreeStore(make_brz, rb"\.bzr|.*[\n\r\\].*", only_utf8=True),
+    "fossil": TreeStore(
+        make_fossil,
+        rb'_FOSSIL_|\.fslckout|.*[%b\\*\[\]?":<>|].*' % CONTROL,
+        only_utf8=True,
+        clean=forget_checkouts,
+    ),
+    "one_file": TreeStore(make_one_file),
+    "pack": TreeStore(make_pack),
 }
