@@ -38,6 +38,7 @@ def wrapper(prefix, *names):
 def digests(build, argv, server):
     """Return the digests of a cell's programs as a new start of the workflow does."""
     programs._file_digest.cache_clear()
+    programs.binaries.cache_clear()
     environment = SimpleNamespace(builds={"x": build}, machine=Machine())
     return binaries_of({"build": "x"}, {"argv": argv, "server": server}, environment)
 

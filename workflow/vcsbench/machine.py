@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vcsbench import kernel
 from vcsbench.formats import NEWEST, RELEASES
@@ -36,7 +36,6 @@ class Machine:
 
     def __init__(self, deployed: bool = False) -> None:
         self.deployed = deployed
-        self.digested: dict[tuple[Any, ...], dict[str, str]] = {}
 
     @cache  # noqa: B019 - there is one of it
     def has(self, program: str) -> bool:

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -164,9 +164,10 @@ def programs_in(argv: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*([] if "{" in first else [first]), *words]))
 
 
+@cache
 def binaries(
-    client: Programs, clients: Sequence[str], server: Programs, kind: str
-) -> dict[str, str]:
+    client: Programs, clients: tuple[str, ...], server: Programs, kind: str
+) -> Mapping[str, str]:
     of_client = [*clients, *["libraries"] * any(name in SUBVERSION for name in clients)]
     of_server = [kind, *["mod_dav_svn"] * (kind == "httpd"), "libraries"] if kind else []
     return {

@@ -7,9 +7,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.configuration import ON_PATH, Build
@@ -40,18 +41,27 @@ ACCESS: dict[str, Access] = {
 LOOPBACK = """Client and server run on one machine, over loopback, without https, authentication or
 path-based authorisation. svn+ssh, commit and blame are not measured."""
 
-MOST_CLIENTS = 256
-# Values as published; others are svnserve's levels themselves.
-LEVELS = {"off": "0", "on": "1"}
-HIGHEST_LEVEL = 9
+MOST_CLIENTS, HIGHEST_LEVEL = 256, 9
 LZ4 = """Wire compression: since Subversion 1.10 svnserve sends LZ4 at every level but 0 to new clients, so
 `on` (level 1) and all levels above it are equal. The published `on` was zlib."""
-PRISTINE_OPTIONS = {"stored": [], "none": ["--store-pristine=no"]}
-NO_PRISTINES_SINCE = (1, 15)
-LOCKING_OPTIONS = {
-    "default": [],
-    "exclusive": ["--config-option", "config:working-copy:exclusive-locking=yes"],
+# The parts of recipes by value.
+NUMBERS_OF_CLIENTS: dict[str, Recipe] = {str(n): {"clients": n} for n in range(1, MOST_CLIENTS + 1)}
+LEVELS = {"off": "0", "on": "1", **{str(n): str(n) for n in range(HIGHEST_LEVEL + 1)}}
+COMPRESSION: dict[str, Recipe] = {
+    value: {"server_options": ["--compression", level]} for value, level in LEVELS.items()
 }
+PRISTINES: dict[str, Recipe] = {
+    "stored": {"pristine_options": []},
+    "none": {"pristine_options": ["--store-pristine=no"]},
+}
+LOCKING: dict[str, Recipe] = {
+    "default": {"client_options": [], "locking": "default"},
+    "exclusive": {
+        "client_options": ["--config-option", "config:working-copy:exclusive-locking=yes"],
+        "locking": "exclusive",
+    },
+}
+NO_PRISTINES_SINCE = (1, 15)
 DELAY = re.compile(r"0|[1-9][0-9]*(us|ms)")
 REFLINK_SOURCE = Path("workflow", "native", "svn_reflink.c")
 REFLINK_LIBRARY = Path(".tools", "lib", "svn_reflink.so")
@@ -166,10 +176,7 @@ def binaries_of(axes: Mapping[str, str], parts: Recipe, env: Environment) -> dic
     clients = programs_in(parts["argv"]) if has_digests(build.client) else ()
     clients = (*clients, *parts.get("needs", []))
     kind = parts["server"] if has_digests(build.server) else ""
-    sides = (build.client, clients, build.server, kind)
-    if sides not in machine.digested:
-        machine.digested[sides] = binaries(*sides)
-    return machine.digested[sides]
+    return {**binaries(build.client, clients, build.server, kind)}
 
 
 def _build(value: str, env: Environment) -> Build:
@@ -238,8 +245,14 @@ def _why_no_access(value: str, parts: Recipe, env: Environment) -> str:
     return f"the server on {server['host']} is not reached over {scheme}"
 
 
-def _valid(is_valid: Callable[[str], bool], fault: str) -> Callable[[str], str]:
-    return lambda value: "" if is_valid(value) else fault
+def _choice(name: str, parts: Mapping[str, Recipe], expected: str, **functions: Any) -> Axis:
+    """Return an axis with the given values only, by their parts of the recipe."""
+    return Axis(
+        name,
+        why_invalid=lambda value: "" if value in parts else f"is no value of it. Use {expected}",
+        part=lambda value, env: parts[value] if value else {},
+        **functions,
+    )
 
 
 def _why_no_delay(value: str, parts: Recipe, env: Environment) -> str:
@@ -311,60 +324,30 @@ AXES = (
         why_not=_why_no_access,
         limits=lambda values, guests: [LOOPBACK] if {*values} - {"file"} else [],
     ),
-    Axis(
-        "clients",
-        why_invalid=_valid(
-            lambda value: value.isdecimal() and 1 <= int(value) <= MOST_CLIENTS,
-            f"is no number of clients; say one from 1 to {MOST_CLIENTS}",
-        ),
-        part=lambda value, env: {"clients": int(value)} if value else {},
-    ),
+    _choice("clients", NUMBERS_OF_CLIENTS, f"a number from 1 to {MOST_CLIENTS}"),
     # http compresses by other means, and over file nothing is sent.
-    Axis(
+    _choice(
         "wire_compression",
+        COMPRESSION,
+        f"off, on or a number from 0 to {HIGHEST_LEVEL}",
         of_server=True,
-        why_invalid=_valid(
-            lambda value: value in LEVELS or (value.isdecimal() and int(value) <= HIGHEST_LEVEL),
-            f"is no level; say {', '.join(LEVELS)} or a number from 0 to {HIGHEST_LEVEL}",
-        ),
         applies=lambda axes: axes.get("ra") == "svn",
-        part=lambda value, env: (
-            {"server_options": ["--compression", LEVELS.get(value, value)]} if value else {}
-        ),
         limits=lambda values, guests: [LZ4],
     ),
     Axis(
         "network_delay",
-        why_invalid=_valid(
-            lambda value: bool(DELAY.fullmatch(value)),
-            "is no delay; say 0, or a time such as 100us or 1ms",
+        why_invalid=lambda value: (
+            "" if DELAY.fullmatch(value) else "is no delay. Use 0, 100us or 1ms"
         ),
         applies=lambda axes: axes.get("filesystem") in guest.FOLDERS,
         part=lambda value, env: {"delay": value} if value not in ("", "0") else {},
         why_not=_why_no_delay,
     ),
-    Axis(
-        "pristines",
-        why_invalid=_valid(
-            lambda value: value in PRISTINE_OPTIONS,
-            f"is no way to keep pristines; say {' or '.join(PRISTINE_OPTIONS)}",
-        ),
-        part=lambda value, env: {"pristine_options": PRISTINE_OPTIONS[value]} if value else {},
-        why_not=_why_no_pristines,
-    ),
-    Axis(
-        "sqlite_locking",
-        why_invalid=_valid(
-            lambda value: value in LOCKING_OPTIONS,
-            f"is no way of locking; say {' or '.join(LOCKING_OPTIONS)}",
-        ),
-        part=lambda value, env: (
-            {"client_options": LOCKING_OPTIONS[value], "locking": value} if value else {}
-        ),
-    ),
+    _choice("pristines", PRISTINES, " or ".join(PRISTINES), why_not=_why_no_pristines),
+    _choice("sqlite_locking", LOCKING, " or ".join(LOCKING)),
     Axis(
         "reflink",
-        why_invalid=_valid(lambda value: value in ("on", "off"), "is neither on nor off"),
+        why_invalid=lambda value: "" if value in ("on", "off") else "is neither on nor off",
         part=_reflink_part,
         why_not=_why_no_reflink,
         limits=lambda values, guests: [NO_CLONES] if "on" in values else [],
