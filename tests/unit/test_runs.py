@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from project import needs, wait_for
+from project import ROOT, needs, wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
@@ -22,7 +22,6 @@ from vcsbench.measure.run_evidence import EvidenceCollector
 from vcsbench.measure.runs import (
     ExitTracer,
     Hyperfine,
-    ParentGone,
     capture,
     client_libraries,
     read_export,
@@ -125,13 +124,13 @@ def test_evidence_counts_bytes_and_calls_exactly_in_each_run(tmp_path):
     assert few_bytes - 100 * BLOCK < 64 * 1024 and few_calls - 100 < 100
 
 
-def run_capture(folder, *argv, limit_s=20, watched=()):
+def run_capture(folder, *argv, limit_s=20):
     urls = UrlNormaliser("file:///nowhere")
     began = time.monotonic()
     try:
         return capture(
             *(argv, "", lambda output: read_stdout(output, urls)),
-            *(os.environ, folder / "log", limit_s, watched),
+            *(os.environ, folder / "log", limit_s),
         )
     finally:
         assert time.monotonic() - began < 30
@@ -193,9 +192,28 @@ def test_capture_child_in_another_session_stays_and_is_not_awaited(tmp_path, mon
     os.kill(int(Path("pid").read_text()), signal.SIGKILL)
 
 
-def test_capture_ends_with_the_workflow(tmp_path):
-    with subprocess.Popen(["sleep", "0.2"]) as workflow, pytest.raises(ParentGone):
-        run_capture(tmp_path, "sleep", "60", watched=[os.pidfd_open(workflow.pid)])
+JOB = """
+import os, sys
+from pathlib import Path
+from vcsbench.measure.runs import capture
+from vcsbench.measure.work import discard_output
+from vcsbench.run.job import exit_on_signals, watch_parents
+
+exit_on_signals()
+watch_parents()
+capture(["setsid", "sleep", "63.25"], "", discard_output, os.environ, Path(sys.argv[1]), 60)
+"""
+
+
+def test_capture_ends_with_the_shell_of_its_rule(tmp_path):
+    words = [sys.executable, "-c", JOB, str(tmp_path / "log")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+    with subprocess.Popen(["sh", "-c", '"$@"; exit', "sh", *words], env=environment) as shell:
+        wait_for(lambda: ["sleep", "63.25"] in map(processes.command_line, processes.all_pids()))
+        time.sleep(0.5)  # until it is awaited
+        shell.kill()
+    wait_for_end(["sleep", "63.25"])
+    wait_for_end(words)
 
 
 @needs("svn")

@@ -195,7 +195,6 @@ class CellRound:
             cell.environment,
             self.folder / "captured.log",
             self.recipe["time_limit_s"],
-            self.hyperfine.watched,
         )
 
     def _warm_up(self, is_read: bool) -> None:

@@ -43,11 +43,8 @@ UNITS = {
     "mebibyte": 1024.0**2,
 }
 TRACER_LIMIT_S = 2.0
-CHILD_LIMIT_S = 2.0
-
-
-class ParentGone(Exception):
-    """The workflow that started the measurement has ended."""
+# Less than the grace of a job that ends (run.job.GRACE_S).
+CHILD_LIMIT_S = 1.0
 
 
 def _time_limit_error(limit_s: float) -> UserError:
@@ -60,9 +57,7 @@ def _time_limit_error(limit_s: float) -> UserError:
 class Hyperfine:
     """Time a command, and call `answer(name)` for each hook, over named pipes below `folder`.
 
-    `folder` takes the export and the log. run() sets `pid`, `seconds` with hooks, and `hooks_s`. `watched`
-    are descriptors of the rule's shell and Snakemake: if one of them ends, even by kill -9, the measurement
-    ends.
+    `folder` takes the export and the log. run() sets `pid`, `seconds` with hooks, and `hooks_s`.
     """
 
     def __init__(self, folder: Path, answer: Callable[[str], None]) -> None:
@@ -80,7 +75,6 @@ class Hyperfine:
         # Read and write: opening never blocks, and the pipe never ends.
         self.requests = os.open(self.hooks / "ask", os.O_RDWR | os.O_NOFOLLOW)
         self.replies = os.open(self.hooks / "answer", os.O_RDWR | os.O_NOFOLLOW)
-        self.watched = [os.pidfd_open(pid) for pid in processes.ancestors(2)]
 
     def run(
         self,
@@ -94,7 +88,7 @@ class Hyperfine:
         """Time runs of a command with the file `stdin` (or nothing) as input, and answer hyperfine's hooks.
 
         Return "", or the last output of hyperfine if it failed. Its processes hold the descriptor `lock`
-        open. Raise the error of a hook, ParentGone, or UserError if a run took longer than `limit_s`.
+        open. Raise the error of a hook, or UserError if a run took longer than `limit_s`.
         """
         command = self._command(argv, stdin, runs)
         began, self.hooks_s = time.monotonic(), 0.0
@@ -141,9 +135,7 @@ class Hyperfine:
         try:
             while True:
                 wait_s = max(0.0, deadline - time.monotonic())
-                ready = select.select([self.requests, ended, *self.watched], [], [], wait_s)[0]
-                if any(fd in ready for fd in self.watched):
-                    raise ParentGone
+                ready = select.select([self.requests, ended], [], [], wait_s)[0]
                 if self.requests in ready:
                     self._reply(os.read(self.requests, 100).decode().strip())
                     deadline = time.monotonic() + limit_s
@@ -244,12 +236,10 @@ def capture(
     environment: Mapping[str, str],
     log: Path,
     limit_s: float,
-    watched: Sequence[int] = (),
 ) -> Captured:
     """Run a command with the file `stdin` (or nothing) as input. `log` takes its errors.
 
-    Raise UserError if it fails or takes longer than `limit_s`, and ParentGone if a process of `watched`
-    (descriptors) ends first.
+    Raise UserError if it fails or takes longer than `limit_s`.
     """
 
     # It takes 10 ms, and a round without an untimed run does not need it.
@@ -279,10 +269,9 @@ def capture(
     tracer, reader = ExitTracer(process.pid), ThreadPoolExecutor(1)
     reading = reader.submit(read_stream)
     try:
-        ready = select.select([ended, *watched], [], [], limit_s)[0]
-        is_parent_gone = any(fd in ready for fd in watched)
-        # End a process that takes too long, or whose cell nobody waits for, and all that hold its output.
-        if not ready or is_parent_gone or not wait([reading], CHILD_LIMIT_S).done:
+        has_ended = bool(select.select([ended], [], [], limit_s)[0])
+        # End a process that takes too long, and all that hold its output.
+        if not has_ended or not wait([reading], CHILD_LIMIT_S).done:
             end_writers()
         work = reading.result()
         # Before waitid, which would take the tracer's stops for the end. A child that stays is not awaited.
@@ -296,9 +285,7 @@ def capture(
         reader.shutdown()
         tracer.join(TRACER_LIMIT_S)
         process.wait()
-    if is_parent_gone:
-        raise ParentGone
-    if not ready:
+    if not has_ended:
         raise _time_limit_error(limit_s)
     if process.returncode != 0:
         printed = " ".join(processes.last_lines(log, 3)) or "it printed no error"

@@ -34,7 +34,7 @@ from vcsbench.files import write_bytes, write_record
 from vcsbench.isolation import isolate_network, machine_lock
 from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import SUBJECTS
-from vcsbench.measure.runs import ParentGone, read_export
+from vcsbench.measure.runs import read_export
 from vcsbench.processes import how_it_ended
 from vcsbench.run.job import exit_on_signals, stop_workflow, watch_parents
 from vcsbench.storages import filesystems
@@ -57,8 +57,6 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
         job(recipe)
     except UserError as error:
         return fail(str(error), is_alone=writes_apart(recipe))
-    except ParentGone:
-        return fail("the workflow has ended, and so does this measurement")
     except subprocess.CalledProcessError as error:
         return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
