@@ -144,7 +144,7 @@ def test_isolation_of_a_server_cell_depends_on_rights_and_source(
     assert recipe["network"] == network
     assert bool(recipes.why_not_isolated(recipe, environment)) == is_skipped
     assert not recipes.why_not_isolated(recipe, environment_of(private, shared=True))
-    for without_our_server in (parts(""), parts(within="guest")):
+    for without_our_server in (parts(""), parts(filesystem={"guest": "ext4"})):
         assert recipes.network_of(without_our_server, environment) == ""
 
 

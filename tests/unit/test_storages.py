@@ -208,7 +208,7 @@ def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(storage, u
     every = sorted([str(copying.destination), *map(str, copying.destination.rglob("*"))])
     assert sorted(can_read(servers, copying.destination)) == every
     place.check_protected()
-    assert processes.closed(repositories) is None
+    assert processes.closed_folder(repositories) is None
 
 
 def test_workdir_open_to_others_is_closed(storage):

@@ -156,7 +156,7 @@ def isolate_network(recipe: Recipe) -> None:
 
     It comes before the process starts a thread. Raise UserError without the right to it.
     """
-    network = "" if recipe.get("looked_at") else recipe.get("network")
+    network = "" if recipe.get("is_in_guest") else recipe.get("network")
     try:
         if network == "user":
             unshare_user()

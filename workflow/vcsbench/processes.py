@@ -104,7 +104,8 @@ def grant(path: Path | int, mode: int) -> None:
     os.chmod(path, mode if ids else mode & 0o700)
 
 
-def closed(path: Path) -> Path | None:
+def closed_folder(path: Path) -> Path | None:
+    """Return the folder of a path that the user of root's servers cannot enter, or None."""
     if not (ids := server_ids()):
         return None
     uid, gid = ids
@@ -162,6 +163,7 @@ def all_pids() -> list[int]:
 
 
 def family(pid: int) -> list[int]:
+    """Return a process and its descendants."""
     found = [pid]
     for parent in found:
         with contextlib.suppress(OSError):

@@ -103,7 +103,7 @@ class Programs(_Places):
         changed = {k: v for k, v in inherited.items() if k != "LD_LIBRARY_PATH"}
         return {**changed, "LD_LIBRARY_PATH": self.library_path} if self.library_path else changed
 
-    def as_words(self) -> list[str]:
+    def env_command(self) -> list[str]:
         """Return the words before a command line that set this environment for it alone."""
         if not self.prefix:
             return []

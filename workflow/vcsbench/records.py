@@ -128,7 +128,6 @@ class Recipe(TypedDict, total=False):
     repository: RepositoryPart
     storage: StoragePart
     filesystem: FilesystemPart
-    within: str
     server: str
     network: str
     time_limit_s: float
@@ -138,7 +137,7 @@ class Recipe(TypedDict, total=False):
     binaries: dict[str, str]
     targets: str
     digest: str
-    looked_at: bool
+    is_in_guest: bool
 
 
 class WarmUpReads(TypedDict, total=False):

@@ -219,7 +219,7 @@ def _situation(
     logs: dict[Cell, dict[int, float]] = {}
     facts: dict[Cell, Row] = {}
     for row in rows.to_dict("records"):
-        if not same_work.is_apart(row["work"]):
+        if not same_work.is_unchecked(row["work"]):
             choice = tuple(str(row[axis]) for axis in choosing)
             logs.setdefault(choice, {})[row["round"]] = math.log(row[DEFAULT])
             facts[choice] = row

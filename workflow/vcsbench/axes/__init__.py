@@ -21,12 +21,13 @@ cleared."""
 GUEST_COLD = """Measured in a virtual machine ({}): cold means cold for its own page cache. The caches of the
 hypervisor, a RAID controller or a disk cannot be cleared."""
 
-STEPS: tuple[Literal["setup", "first", "prepare"], ...] = ("setup", "first", "prepare")
+# The keys of STATES with steps (prepared_cell.STEPS).
+PHASES: tuple[Literal["setup", "first", "prepare"], ...] = ("setup", "first", "prepare")
 _COLD_STEPS = ("stop-server", "sync", "clear-caches", "start-server", "touch-client")
 _COLD: Promises = {"os": "cold", "server": "new"}
 _KEPT: Promises = {"os": "hot", "server": "kept"}
 
-# `setup`: steps (STEPS) before the first run. `prepare`: steps before each run. `first`: steps before the
+# `setup`: steps before the first run. `prepare`: steps before each run. `first`: steps before the
 # first timed run, if they differ. `warmup`: runs that do not count; `warmup_of_server`: more of them if there
 # is a server. `discard`: one more run does not count if no cold run has read the copy lately
 # (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`. `promises`: `os` is cold or
@@ -75,9 +76,9 @@ def _part(value: str, env: Environment) -> Recipe:
         raise UserError(f"cache: {value!r} is not a state. Use one of {known}.")
     state = STATES[value].copy()
     if env.config.settings.skip_client_warmup:
-        for when in STEPS:
-            if when in state:
-                state[when] = [step for step in state[when] if step != "touch-client"]
+        for phase in PHASES:
+            if phase in state:
+                state[phase] = [step for step in state[phase] if step != "touch-client"]
     return {"state": state}
 
 
@@ -100,7 +101,7 @@ def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
 
 
 def steps_of(state: State) -> list[str]:
-    return [step for when in STEPS for step in state.get(when, [])]
+    return [step for phase in PHASES for step in state.get(phase, [])]
 
 
 # An axis that is not in here has a list of values, each for the word {<name>} in a command.

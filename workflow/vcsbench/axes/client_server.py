@@ -17,7 +17,7 @@ from vcsbench.config.configuration import ON_PATH, Build
 from vcsbench.errors import UserError
 from vcsbench.files import read_arguments, server_file, server_files, server_files_digest
 from vcsbench.machine import Machine, subversion_version
-from vcsbench.processes import closed
+from vcsbench.processes import closed_folder
 from vcsbench.programs import MODULE, PROGRAMS, SUBVERSION, Programs, binaries, path_of, programs_in
 from vcsbench.records import Access, Recipe
 from vcsbench.storages import guest
@@ -119,7 +119,7 @@ def why_lacking(build: Build, machine: Machine, argv: str, server: str) -> str:
         side = build.client if program in SUBVERSION else ON_PATH.client
         lacking = lacking or _why_no_program(side, machine, program)
     prefix = build.server.prefix
-    if not lacking and server and prefix and (folder := closed(Path(prefix))):
+    if not lacking and server and prefix and (folder := closed_folder(Path(prefix))):
         return (
             f"the servers run as nobody, who cannot enter {folder}; install the build where everybody can, "
             f"or chmod o+x it"

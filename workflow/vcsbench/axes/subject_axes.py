@@ -239,7 +239,7 @@ def _filesystem_part(value: str, env: Environment) -> Recipe:
             )
         made: FilesystemPart = {"make": "", "root": guest.FOLDERS[value], "guest": guest.KIND}
         made["scratch"] = str(resolve(settings.scratch, env.root))
-        return {"filesystem": made, "within": GUEST}
+        return {"filesystem": made}
     if folder == MAKE:
         return {"filesystem": _place(value, storage)}
     root = resolve(folder, env.root)

@@ -302,7 +302,7 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
     groups = group_rows(frame, same_work.work_axes(axes))
     alike = set().union(*(same_work.majority(part["work"].to_dict()) for _, part in groups))
     other, is_known = ~frame.index.isin(alike), frame["work"] != ""
-    other &= ~frame["work"].map(same_work.is_apart).astype(bool)
+    other &= ~frame["work"].map(same_work.is_unchecked).astype(bool)
     flagged = {word: deviation > limit for word, limit in OUTLIERS.items()} | {
         "too-short": median < min_run_s,
         same_work.OTHER: other & is_known,

@@ -1,7 +1,7 @@
 """Check that cells did the same work before they are compared.
 
 The work of a run is JSON with figures and a digest (column `work`); equal text means equal work. The
-work of several runs has a line for each different one (`several`).
+work of several runs has a line for each different one (`join_works`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from vcsbench.axes import axis_of
-from vcsbench.measure.work import APART
+from vcsbench.measure.work import UNCHECKED
 from vcsbench.records import Context, RunRecord
 
 OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
@@ -48,7 +48,7 @@ def subject_axis(axes: Iterable[str]) -> str:
     return next(reversed(work_axes(axes)), "")
 
 
-def several(works: Iterable[str]) -> str:
+def join_works(works: Iterable[str]) -> str:
     return "\n".join(sorted({line for work in works for line in work.split("\n")}))
 
 
@@ -78,7 +78,7 @@ def refusal(command: str, sides: Mapping[str, str]) -> Refusal | None:
 def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
     """Return the figures in which two works differ: `5,987 revisions against 5,000`."""
     works: list[dict[str, int | str]] = [json.loads(one), json.loads(other)]
-    if any(APART in work for work in works):
+    if any(UNCHECKED in work for work in works):
         return "one of them is there to be another work"
     if works[0].keys() != works[1].keys():
         return "their work was recorded in different ways"
@@ -95,9 +95,9 @@ def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
     return f"{between}as many of all that is counted, but names or contents differ"
 
 
-def is_apart(work: str) -> bool:
+def is_unchecked(work: str) -> bool:
     """Return True for work that differs from the others by design."""
-    return f'"{APART}"' in work
+    return f'"{UNCHECKED}"' in work
 
 
 def figures_of(work: str) -> str:
@@ -106,7 +106,7 @@ def figures_of(work: str) -> str:
 
 
 def _figures(work: Mapping[str, int | str]) -> list[str]:
-    figures = sorted(work.keys() - {DIGEST, APART})
+    figures = sorted(work.keys() - {DIGEST, UNCHECKED})
     ranks = {**{name: i - len(FIRST) for i, name in enumerate(FIRST)}, **{LAST[0]: 1, LAST[1]: 2}}
     return sorted(figures, key=lambda figure: ranks.get(figure, 0))
 

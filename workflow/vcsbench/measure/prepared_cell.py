@@ -76,7 +76,7 @@ class PreparedCell:
         self.files = self._copy_server_files()
         self.server = self._server()
         if self.input and self.output:
-            self.output.beside = self.input
+            self.output.input = self.input
             self.output.origin = self.origin if self.input.served else None
         self.launcher_report = folder / "launched.json"
         self.command: list[str] = []

@@ -130,7 +130,7 @@ class Server:
         self.process = subprocess.Popen(
             # SIGTERM: on it, httpd ends its children as well.
             processes.with_pdeathsig(
-                [*self.programs.as_words(), *self.argv], signal="TERM", unprivileged=True
+                [*self.programs.env_command(), *self.argv], signal="TERM", unprivileged=True
             ),
             stdin=subprocess.DEVNULL,
             stdout=log,

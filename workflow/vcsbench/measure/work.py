@@ -16,7 +16,7 @@ from typing import IO, NamedTuple
 
 # Numbers by name, and the `digest` of the output or the files.
 Fingerprint = dict[str, int | str]
-APART = "apart"
+UNCHECKED = "apart"
 CHUNK = 1 << 20
 
 
@@ -296,7 +296,7 @@ KINDS = {
     "trees": WorkKind("the files of each client, which must be equal", inspect=inspect_trees),
     "unchecked": WorkKind(
         "the files of each timed run, which differ by design",
-        inspect=lambda target, urls: {**inspect_tree(target, urls), APART: 1},
+        inspect=lambda target, urls: {**inspect_tree(target, urls), UNCHECKED: 1},
     ),
     "verified": WorkKind(PRINTED, read_verified, quiet_options=QUIET),
 }

@@ -160,7 +160,7 @@ def _without_server(promises: Promises) -> Promises:
 
 def network_of(parts: Recipe, env: Environment) -> str:
     """Return the network of a server; "" without a server of ours, and in a guest."""
-    if "within" in parts or not parts["access"]["server"]:
+    if "guest" in parts.get("filesystem", {}) or not parts["access"]["server"]:
         return ""
     if isolation.can_own_network():
         return OWN

@@ -110,7 +110,7 @@ def measure_round(
     requested = time.monotonic()
     with machine_lock() as lock, run_folder(os.getcwd()) as folder:
         began = time.monotonic()
-        if recipe.get("within"):
+        if "guest" in recipe.get("filesystem", {}):
             exported, described = _measure_in_guest(recipe, number, thresholds, folder)
         else:
             exported, described = _measure_here(recipe, number, thresholds, folder, lock)
@@ -166,7 +166,7 @@ def _measure_in_guest(
     image_bytes = max(SUBJECTS[kind](recipe, number, folder).prepare() for kind in kinds)
     out = folder / "out"
     out.mkdir()
-    job = {"recipe": {**recipe, "looked_at": True}, "number": number, "thresholds": thresholds}
+    job = {"recipe": {**recipe, "is_in_guest": True}, "number": number, "thresholds": thresholds}
     (out / "job.json").write_text(json.dumps({**job, "root": str(root)}))
     command = [
         *("env", f"PYTHONPATH={Path(__file__).parents[2]}", "PYTHONDONTWRITEBYTECODE=1"),
@@ -216,7 +216,8 @@ def guest_main(out: str) -> int:
 
 def writes_apart(recipe: Recipe) -> bool:
     """Return True if only this cell writes to the device of its output, and it has room again."""
-    if recipe.get("within") or recipe.get("filesystem", {}).get("make"):
+    filesystem = recipe.get("filesystem", {})
+    if "guest" in filesystem or filesystem.get("make"):
         return True
     if not recipe["targets"] or filesystems.is_full(recipe["targets"]):
         return False

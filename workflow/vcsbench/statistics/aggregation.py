@@ -133,7 +133,7 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
 
     `frame` has measurements or published numbers; `axes` identify its cells. Columns: axes, host,
     round, metrics and their parts, flags, not_counted and started_at (of the first run), fixed_share, and
-    work (same_work.several of all rounds of the cell).
+    work (same_work.join_works of all rounds of the cell).
     """
     if not is_measured(frame):
         return add_metrics(frame).assign(**NO_ROUNDS)
@@ -164,7 +164,7 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     runs = _with_logs(runs) if reduce == MEAN else runs
     rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()
     of_cells = group_rows(rounds, [key for key in keys if key not in ("host", "round")])["work"]
-    return rounds.assign(work=of_cells.transform(same_work.several))
+    return rounds.assign(work=of_cells.transform(same_work.join_works))
 
 
 def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:
@@ -209,7 +209,7 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
         "not_counted": groups["not_counted"].first(),
         "started_at": groups["started_at"].first(),
         FIXED_SHARE: groups[FIXED_SHARE].max(),
-        "work": groups["work"].agg(same_work.several),
+        "work": groups["work"].agg(same_work.join_works),
     }
     for metric in (metric_of(name) for name in names() if name in frame):
         columns = {part: f"{metric.name}/{part}" for part in metric.parts}

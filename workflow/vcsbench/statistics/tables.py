@@ -235,7 +235,7 @@ def _facts(
     words, withheld = _withheld(sides, metric)
     words += [*own_flags(side["flags"] for side in sides), *low_n(estimate.n, limits)]
     refused = same_work.refusal(command, dict(zip(names, works, strict=True)))
-    if refused and not any(map(same_work.is_apart, works)):
+    if refused and not any(map(same_work.is_unchecked, works)):
         words.append(refused.flag)
         return {"n": estimate.n, "flags": flags.joined(words), "withheld": refused.reason}
     shares = [side[FIXED_SHARE] for side in sides]

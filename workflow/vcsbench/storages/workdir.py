@@ -138,7 +138,7 @@ class WorkDir:
 
     def check_reachable(self) -> None:
         """Raise UserError if the user of root's servers cannot enter the work folder."""
-        if folder := processes.closed(self.path):
+        if folder := processes.closed_folder(self.path):
             raise UserError(
                 f"{self.storage}: the servers run as nobody, who cannot enter {folder}; name a folder "
                 f"in `storages` that everybody can enter, such as /var/tmp, or chmod o+x it"

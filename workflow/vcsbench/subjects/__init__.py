@@ -28,14 +28,14 @@ class Subject:
 
     - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
     - `counterpart`: the tree that a written tree has to equal, and the URL in its keywords.
-    - `beside`: the subject that the cell reads, if this one is written. `urls`: other URLs in keywords.
+    - `input`: the subject that the cell reads, if this one is written. `urls`: other URLs in keywords.
     - `served`: the folder that a server serves. `name`: the name of the subject below it.
     """
 
     size: int = 0
     counterpart: tuple[Path, str] | None = None
     origin: Callable[[], str] | None = None
-    beside: Subject | None = None
+    input: Subject | None = None
     urls: Sequence[str] = ()
     served: Path | None = None
     name: str = ""

@@ -161,7 +161,7 @@ class Repository(Subject):
         """
         self.metadata = (
             read_metadata(self.path)
-            if self.recipe.get("looked_at")
+            if self.recipe.get("is_in_guest")
             else check_copy(self.workdir, self.variant, self.copy)
         )
         named = OddPaths(self.metadata.get("long_names", 0), self.metadata.get("reserved_names", 0))
@@ -170,7 +170,7 @@ class Repository(Subject):
         self.size = self.metadata["bytes"]
 
     def check_unchanged(self, closely: bool = False) -> None:
-        if not self.recipe.get("looked_at"):
+        if not self.recipe.get("is_in_guest"):
             check_copy(self.workdir, self.variant, self.copy, None if closely else 0)
 
     @property

@@ -90,7 +90,7 @@ class Tree(FilesystemSubject):
         self.folders = [self.path]
 
     def prepare(self) -> int:
-        if self.recipe.get("looked_at"):
+        if self.recipe.get("is_in_guest"):
             return 0
         if self.repository:
             self.repository.check()
@@ -141,9 +141,9 @@ class BuiltTree(Subject):
     """A tree that a strategy builds on the file system of a `tree`. {target} is its path, new in each run."""
 
     def check(self) -> None:
-        if not isinstance(self.beside, Tree):
+        if not isinstance(self.input, Tree):
             raise UserError("a tree is built of a tree: use `input: tree` for the command")
-        self.tree = self.beside
+        self.tree = self.input
         self.path = self.tree.filesystem.inside / BUILD_FOLDER / "built"
         self.folders = [self.path]
         # A store that lacks names builds another tree.
