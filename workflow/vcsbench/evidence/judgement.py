@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from vcsbench.measure.runs import Run
 
@@ -36,15 +36,20 @@ def promised(promises: Promises, run: int) -> Promises:
     return first
 
 
-def with_times(evidence: Evidence, run: Run) -> Evidence:
-    """Add `waiting_s` = elapsed - client CPU - server CPU: seconds in which neither side computed.
+def judge_run(
+    evidence: Evidence, number: int, run: Run, promises: Promises, limits: Thresholds
+) -> tuple[Evidence, list[str]]:
+    """Return the evidence of a run of a cell-round with its `waiting_s`, and the flags of the run.
 
-    It is negative if both computed at the same time for longer than they waited.
+    `waiting_s` = elapsed - client CPU - server CPU: seconds in which neither side computed. It is negative if
+    both computed at the same time for longer than they waited.
     """
-    if run.user_s is None or run.system_s is None:
-        return {**evidence, "waiting_s": None}
-    busy_s = run.user_s + run.system_s + (evidence.get("server_cpu_s") or 0.0)
-    return {**evidence, "waiting_s": round(run.elapsed_s - busy_s, 6)}
+    waiting_s = None
+    if run.user_s is not None and run.system_s is not None:
+        busy_s = run.user_s + run.system_s + (evidence.get("server_cpu_s") or 0.0)
+        waiting_s = round(run.elapsed_s - busy_s, 6)
+    flags = judge(evidence, run.elapsed_s, promised(promises, number), limits)
+    return {**evidence, "waiting_s": waiting_s}, flags
 
 
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
@@ -156,33 +161,30 @@ def _server(evidence: Evidence, promise: str, limits: Thresholds) -> Flags:
 
 
 def _machine(evidence: Evidence, promises: Promises, limits: Thresholds) -> Flags:
-    available = evidence.get("memory_available_bytes")
+    numbers = cast("Mapping[str, float | None]", evidence)
     device, read = evidence.get("device_read_bytes"), _reads(evidence)
-    is_idle = not read and not (evidence.get("client_write_bytes") or 0)
-    pressure = (evidence.get("io_pressure_pct") or 0) > limits["max_io_pressure_pct"]
+    available = evidence.get("memory_available_bytes")
+    is_idle = not read and not evidence.get("client_write_bytes")
     others_read = device is not None and device - read > limits["max_others_read_mib"] * MIB
-    # In a short run a few ticks of the clock would be many percent.
-    others, steal = (
-        (seconds or 0.0) > limits["ignore_below_cpu_s"] and (share or 0.0) > limit
-        for seconds, share, limit in (
-            (
-                evidence.get("others_cpu_s"),
-                evidence.get("others_cpu_pct"),
-                limits["max_others_cpu_pct"],
-            ),
-            (evidence.get("steal_s"), evidence.get("steal_pct"), limits["max_steal_pct"]),
-        )
-    )
-    memory_pressure = evidence.get("memory_pressure_pct") or 0
+
+    def exceeds(name: str) -> bool:
+        return (numbers.get(name) or 0.0) > limits[f"max_{name}"]
+
+    def is_taken(processor_time: str) -> bool:
+        # In a short run a few ticks of the clock would be many percent.
+        seconds = numbers.get(f"{processor_time}_s") or 0.0
+        return seconds > limits["ignore_below_cpu_s"] and exceeds(f"{processor_time}_pct")
+
     flagged = {
         "other-server": evidence.get("other_servers"),
         "swapped": evidence["swapped_in_pages"] or evidence.get("swapped_out_pages"),
         "low-memory": available is not None
         and available < limits["min_memory_available_mib"] * MIB,
-        "memory-pressure": memory_pressure > limits["max_memory_pressure_pct"],
-        "io-busy": others_read or (promises.get("os") == "hot" and is_idle and pressure),
-        "cpu-busy": others,
-        "cpu-steal": steal,
+        "memory-pressure": exceeds("memory_pressure_pct"),
+        "io-busy": others_read
+        or (promises.get("os") == "hot" and is_idle and exceeds("io_pressure_pct")),
+        "cpu-busy": is_taken("others_cpu"),
+        "cpu-steal": is_taken("steal"),
         "throttled": evidence.get("throttled") or evidence.get("quota_throttled_us"),
     }
     yield from (word for word, is_set in flagged.items() if is_set)

@@ -364,28 +364,28 @@ def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
     if not name.startswith("svn"):
         libraries = None
     elif libraries is None:
-        idle = cell.idle_command or cell.command
-        libraries = client_libraries(idle, cell.environment)
+        libraries = client_libraries(cell.idle_command or cell.command, cell.environment)
     client: BuildSide = {
         "program": program,
         "version": cell.versions[name],
         "places": cell.client.places,
         "libraries": libraries,
     }
-    facts: BuildFacts = {
-        "name": cell.recipe["build"]["name"],
-        "client": client,
-        "server": None,
-        "digest": "",
-    }
-    server, files = cell.server, [program, *(libraries or [])]
-    if server and server.pid:
-        loaded = server_libraries(server.pid)
-        files += [server.argv[0], *loaded]
-        facts["server"] = {
+    served: BuildSide | None = None
+    if (server := cell.server) and server.pid:
+        served = {
             "program": server.argv[0],
             "version": server.subversion_version(cell.versions[server.kind]),
             "places": server.programs.places,
-            "libraries": loaded,
+            "libraries": server_libraries(server.pid),
         }
-    return {**facts, "digest": joined_digest(files)}
+    sides = [side for side in (client, served) if side]
+    digest = joined_digest(
+        path for side in sides for path in (side["program"], *(side["libraries"] or ()))
+    )
+    return {
+        "name": cell.recipe["build"]["name"],
+        "client": client,
+        "server": served,
+        "digest": digest,
+    }

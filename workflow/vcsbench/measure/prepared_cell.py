@@ -287,12 +287,9 @@ def _value(word: str, words: Words) -> str | Sequence[str]:
 
 def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
     versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
-    processes = {
-        name: subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for name, argv in commands.items()
-    }
-    for name, process in processes.items():
-        lines = process.communicate()[0].strip().splitlines()
-        words = lines[0].replace("Apache/", "").split() if lines else []
+    for name, argv in commands.items():
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        line = done.stdout.decode(errors="replace").strip().partition("\n")[0]
+        words = line.replace("Apache/", "").split()
         versions[name] = next((word.rstrip("),.") for word in words if word[:1].isdigit()), "")
     return versions
