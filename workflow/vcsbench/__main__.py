@@ -221,11 +221,13 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
 
 def measure(options: argparse.Namespace, keys: Keys) -> int:
     """Measure a cell once and print it; keep no result."""
+    from vcsbench.isolation import isolate_network
     from vcsbench.measure.runs import read_export
     from vcsbench.run.cell import measure_round
 
     project = _project(options, keys)
     recipe = _prepared_recipe(project, options.cell)
+    isolate_network(recipe)
     exported, context = measure_round(recipe, options.round, project.config.thresholds)
     timed = read_export(options.cell, exported)
     for (seconds, *_), run in zip(timed, context["runs"], strict=True):

@@ -211,14 +211,9 @@ def _storage_part(value: str, env: Environment) -> Recipe:
             f"{env.config.where(['storages'])}: `storages.{name}` is missing, on which the grid measures; "
             f"name a folder, or leave {name} out of the grid; there are {', '.join(folders)}"
         )
-    repositories = _first_storage(name, tuple(folders.items()), env.root)
-    return {"storage": {"name": name, "path": folders[name], "shelf": repositories}}
-
-
-@cache
-def _first_storage(name: str, folders: tuple[tuple[str, str], ...], root: Path) -> str:
-    paths = {storage: resolve(folder, root) for storage, folder in folders}
-    return next(storage for storage in paths if paths[storage] == paths[name])
+    paths = {storage: resolve(folder, env.root) for storage, folder in folders.items()}
+    shelf = next(storage for storage in paths if paths[storage] == paths[name])
+    return {"storage": {"name": name, "path": folders[name], "shelf": shelf}}
 
 
 def _filesystem_part(value: str, env: Environment) -> Recipe:

@@ -258,13 +258,10 @@ def _columns_of_run(
 
 def _columns_of_cell_round(context: Context) -> Columns:
     took, storage = context.get("took", {}), context.get("storage") or {}
-    attempts = [
-        flags.joined(word for run in attempt["runs"] for word in run["flags"])
-        for attempt in context.get("set_aside", [])
-    ]
-    invalid = [
-        " ".join(word for word in words.split() if word in flags.INVALID) for words in attempts
-    ]
+    attempts = (
+        [w for run in a["runs"] for w in run["flags"]] for a in context.get("set_aside", [])
+    )
+    invalid = [flags.joined(flags.INVALID.intersection(words)) for words in attempts]
     return {
         **run_columns.build_columns(context),
         "set_aside": ", ".join(invalid),

@@ -19,7 +19,6 @@ from vcsbench import __version__, strategies
 from vcsbench.errors import UserError
 from vcsbench.external import pegged
 from vcsbench.files import files_digest, read_arguments, server_files
-from vcsbench.isolation import isolate_network
 from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
 from vcsbench.measure.server import HOST, SERVER_KINDS, Server
@@ -117,7 +116,6 @@ class PreparedCell:
 
         `stack` takes the clean-up. Raise UserError if something differs from the recipe.
         """
-        isolate_network(self.recipe)
         for subject in self.subjects:
             subject.check()
             stack.callback(subject.discard)

@@ -29,6 +29,7 @@ class Subject:
     - `folders`: cleared from caches, and checked for residency. `size`: their bytes, 0 if unknown.
     - `counterpart`: the tree that a written tree has to equal, and the URL in its keywords.
     - `input`: the subject that the cell reads, if this one is written. `urls`: other URLs in keywords.
+    - `origin` returns the URL of the tree that the cell reads.
     - `served`: the folder that a server serves. `name`: the name of the subject below it.
     """
 
