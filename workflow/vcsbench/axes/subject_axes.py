@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from pathlib import Path
 
 from vcsbench import words
 from vcsbench.axes.axis import Axis, Environment

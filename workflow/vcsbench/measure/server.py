@@ -217,60 +217,51 @@ class Httpd(Server):
     version_options = ("-v",)
 
     def command(self) -> list[str]:
-        """Put the directives of `httpd.conf` after the generated ones.
+        conf = self._configuration
+        return [self.programs.httpd, "-DFOREGROUND", f"-Dserving={self.root}", "-f", conf]
 
-        httpd reads both files through descriptors. So no folder above them has to be open to its user, and no
-        character of a path is part of a pattern.
+    @cached_property
+    def _configuration(self) -> str:
+        """The path of the configuration for the server, with the directives of `httpd.conf` at its end.
+
+        httpd reads both files, and its folder, through descriptors. So no folder above them has to be open to
+        its user, and no character of a path is part of a pattern.
         """
         directives = self.files / "httpd.conf"
         try:
             content = read_bytes(directives, DIRECTIVES_LIMIT)
         except FileNotFoundError:
             raise missing_server_file(directives) from None
+        root = quote_for_httpd(self.root)
+        # The one folder that the server may write. Nothing in it is opened by name: any process of the
+        # servers' user may change it.
+        writable = self.run / "writable"
+        writable.mkdir(mode=0o700)
+        processes.grant(writable, 0o770)
         text = string.Template(HTTPD_TEMPLATE.read_text()).substitute(
-            run=self._writable_folder(),
+            run=self._hand_over("writable", os.O_PATH | os.O_DIRECTORY),
             port=self.port,
-            root=quote_for_httpd(self.root),
+            root=root,
             utf8="" if str(self.root).isascii() else "SVNUseUTF8 on",
             modules="\n".join(_load_modules(self.programs)),
-            directives=self._hand_over(DIRECTIVES, os.fsdecode(content)),
+            directives=self._write(DIRECTIVES, content),
         )
-        conf = self._hand_over("httpd.conf", text)
-        return [self.programs.httpd, "-DFOREGROUND", f"-Dserving={self.root}", "-f", conf]
+        return self._write("httpd.conf", os.fsencode(text))
 
     def subversion_version(self, program_version: str) -> str:
         match = re.search(r"\bSVN/([\w.-]+)", self.greet())
         return match[1] if match else ""
 
-    def _writable_folder(self) -> str:
-        """Make the one folder that the server may write, and return its path for the server.
-
-        Nothing in it is opened by name: any process of the servers' user may change it.
-        """
-        if "writable" not in self.descriptors:
-            folder = self.run / "writable"
-            folder.mkdir(mode=0o700)
-            flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
-            self.descriptors["writable"] = os.open(folder, flags)
-            processes.grant(folder, 0o770)
-        return f"/proc/self/fd/{self.descriptors['writable']}"
-
-    def _hand_over(self, name: str, text: str) -> str:
-        """Write a file that the server may read, and return its path for the server.
-
-        A later file of the name gets the same descriptor.
-        """
+    def _write(self, name: str, content: bytes) -> str:
         path = self.run / name
-        path.unlink(missing_ok=True)
         with open(os.open(path, _NEW | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(os.fsencode(text))
+            file.write(content)
         processes.grant(path, 0o640)
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        if name in self.descriptors:
-            os.dup2(descriptor, self.descriptors[name], inheritable=False)
-            os.close(descriptor)
-        else:
-            self.descriptors[name] = descriptor
+        return self._hand_over(name, os.O_RDONLY)
+
+    def _hand_over(self, name: str, flags: int) -> str:
+        """Open a file or folder of the run for the server, and return its path for the server."""
+        self.descriptors[name] = os.open(self.run / name, flags | os.O_NOFOLLOW)
         return f"/proc/self/fd/{self.descriptors[name]}"
 
 
