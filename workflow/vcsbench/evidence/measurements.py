@@ -258,13 +258,11 @@ def _columns_of_run(
 
 def _columns_of_cell_round(context: Context) -> Columns:
     took, storage = context.get("took", {}), context.get("storage") or {}
-    attempts = (
-        [w for run in a["runs"] for w in run["flags"]] for a in context.get("set_aside", [])
-    )
-    invalid = [flags.joined(flags.INVALID.intersection(words)) for words in attempts]
+    attempts = [attempt["runs"] for attempt in context.get("set_aside", [])]
+    flagged = [{flag for run in runs for flag in run["flags"]} for runs in attempts]
     return {
         **run_columns.build_columns(context),
-        "set_aside": ", ".join(invalid),
+        "set_aside": ", ".join(flags.joined(words & flags.INVALID) for words in flagged),
         "copy": context.get("copy"),
         "order": context.get("order"),
         "seed": context.get("seed"),
