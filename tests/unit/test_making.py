@@ -46,13 +46,14 @@ def test_made_filesystem_is_of_its_kind_and_private(kind, folder):
     output = run(
         folder,
         kind,
-        "from vcsbench.storages.filesystems import mount_of\n"
         "(made.inside / 'file').write_text('x')\n"
-        "print(mount_of(made.inside).filesystem, made.direct_io)\n"
+        "about = made.describe()\n"
+        "print(about['filesystem'], made.direct_io, about['rotational'] is not None)\n"
         "print(str(made.inside) in Path(f'/proc/{os.getppid()}/mounts').read_text())\n"
         "made.close(); print(os.listdir(made.workdir.path / 'targets'))\n",
     )
-    assert output.split("\n") == [f"{kind} {None if kind == 'tmpfs' else True}", "False", "[]"]
+    facts = f"{kind} None False" if kind == "tmpfs" else f"{kind} True True"
+    assert output.split("\n") == [facts, "False", "[]"]
     assert not loops(folder)
 
 

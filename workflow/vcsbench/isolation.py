@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.external import one_line
+from vcsbench.external import one_line, open_regular
 from vcsbench.kernel import check_result, libc, read
 
 if TYPE_CHECKING:
@@ -111,22 +111,24 @@ def _open_lock() -> int:
     Any user may have created something with its name: a link is not followed, and a pipe does not block.
     """
     reason = "another program creates and removes it all the time"
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     for _ in range(TRIES):
-        new = 0 if os.path.lexists(LOCK_PATH) else os.O_CREAT | os.O_EXCL
         try:
-            fd = os.open(LOCK_PATH, flags | new, 0o644)
-        except (FileNotFoundError, FileExistsError):
+            with suppress(FileExistsError):
+                os.close(os.open(LOCK_PATH, os.O_CREAT | os.O_EXCL, 0o644))
+            fd = open_regular(LOCK_PATH, follow_links=False)
+        except FileNotFoundError:
             continue
         except PermissionError as error:
             reason = os.strerror(error.errno or 0)
             time.sleep(RETRY_S)
             continue
+        except UserError:
+            raise _lock_error("this is no file") from None
         except OSError as error:
             is_link = error.errno == errno.ELOOP
             raise _lock_error("this is a link" if is_link else str(error.strerror)) from None
         status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        if status.st_nlink > 1:
             os.close(fd)
             raise _lock_error("this is no file of its own")
         if status.st_uid == os.geteuid() and stat.S_IMODE(status.st_mode) != 0o644:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.kernel import check_result, libc, read, unescaped
-from vcsbench.storages.filesystems import Mount, mount_of
+from vcsbench.storages.filesystems import Mount, block_folder, mount_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Columns of /proc/stat: user, nice, system, irq, softirq. Time of guests is in user and nice.
@@ -99,8 +99,7 @@ def counters_between(before: Counts, after: Counts) -> Counts:
 def device_use(*paths: Path) -> Counts:
     """Return bytes, reads (after merging) and flushes of the devices that hold paths, each counted once."""
     names = ("device_read_bytes", "device_write_bytes", "device_reads", "device_flushes")
-    devices = {_device(path) for path in paths}
-    folders = [f"/sys/dev/block/{os.major(n)}:{os.minor(n)}" for n in devices]
+    folders = {block_folder(path) for path in paths}
 
     def rows(folders: Iterable[str]) -> list[list[int]]:
         fields = (read(f"{folder}/stat").split() for folder in folders)
@@ -114,15 +113,6 @@ def device_use(*paths: Path) -> Counts:
     flushes = [row[FLUSHES] for row in disks if len(row) > FLUSHES]
     counts = (sectors_read * 512, sectors_written * 512, reads, sum(flushes) if flushes else None)
     return dict(zip(names, counts, strict=True))
-
-
-def _device(path: Path) -> int:
-    number = os.stat(path).st_dev
-    if os.major(number):
-        return number
-    # btrfs has its own numbers; the mount names the device.
-    device = mount_of(path).device
-    return os.stat(device).st_rdev if device.startswith("/dev/") else number
 
 
 @cache

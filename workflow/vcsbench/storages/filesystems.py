@@ -106,7 +106,7 @@ def lacks_journal(path: str) -> bool:
     real = os.path.realpath(path)
     if not os.path.exists(real) or mount_of(real).filesystem != "ext4":
         return False
-    name = os.path.basename(os.path.realpath(_block(real)))
+    name = os.path.basename(os.path.realpath(block_folder(real)))
     return not list(Path("/proc/fs/jbd2").glob(f"{name}-*"))
 
 
@@ -127,13 +127,18 @@ def _filesystem(path: str) -> str:
     return mount_of(path).filesystem
 
 
-def _block(path: str | Path) -> str:
+def block_folder(path: str | Path) -> str:
+    """Return the kernel's folder about the block device of a path; it may be missing."""
     device = os.stat(path).st_dev
+    if not os.major(device):
+        # btrfs has its own numbers; the mount names the device.
+        with contextlib.suppress(OSError):
+            device = os.stat(mount_of(path).device).st_rdev or device
     return f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
 
 
 def _queue(path: Path, name: str) -> str:
-    block = _block(path)
+    block = block_folder(path)
     return read(f"{block}/queue/{name}") or read(f"{block}/../queue/{name}")
 
 
