@@ -34,6 +34,12 @@ def read(path: str | Path, errors: str = "replace") -> str:
         return ""
 
 
+def number_in(file: str | Path, name: str) -> int | None:
+    """Return the number after a name in a file with a line for each name."""
+    match = re.search(rf"^{re.escape(name)}[ \t]+(\S+)", read(file), re.MULTILINE)
+    return parse_number(match[1], LARGEST) if match else None
+
+
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -83,7 +89,7 @@ def memory() -> Memory:
 
 
 def machine_memory_bytes(name: str = "MemTotal") -> int | None:
-    kibibytes = _number(Path("/proc/meminfo"), f"{name}:")
+    kibibytes = number_in("/proc/meminfo", f"{name}:")
     return None if kibibytes is None else kibibytes << 10
 
 
@@ -142,14 +148,14 @@ def _memory_limits(group: Group) -> Iterator[tuple[int, int]]:
         prefix = "total_"
         # The kernel counts ancestors here that a container cannot see.
         for name in ("hierarchical_memory_limit", "hierarchical_memsw_limit"):
-            if (limit := _number(stat, name)) is not None and limit < UNLIMITED:
+            if (limit := number_in(stat, name)) is not None and limit < UNLIMITED:
                 yield limit, 0
     for limit_file, usage_file in pairs:
         limit = parse_number(read(folder / limit_file), LARGEST)
         if limit is None or limit >= UNLIMITED:
             continue
         used = parse_number(read(folder / usage_file), LARGEST) or 0
-        freeable = sum(_number(stat, f"{prefix}{name}") or 0 for name in RECLAIMABLE)
+        freeable = sum(number_in(stat, f"{prefix}{name}") or 0 for name in RECLAIMABLE)
         yield limit, max(0, used - freeable)
 
 
@@ -167,14 +173,9 @@ def _quota_of(group: Group) -> float | None:
 def _throttled_of(group: Group) -> int | None:
     stat = group.folder / "cpu.stat"
     if group.version == 2:
-        return _number(stat, "throttled_usec")
-    nanoseconds = _number(stat, "throttled_time")
+        return number_in(stat, "throttled_usec")
+    nanoseconds = number_in(stat, "throttled_time")
     return None if nanoseconds is None else nanoseconds // 1000
-
-
-def _number(file: Path, name: str) -> int | None:
-    match = re.search(rf"^{re.escape(name)}[ \t]+(\S+)", read(file), re.MULTILINE)
-    return parse_number(match[1], LARGEST) if match else None
 
 
 def _least(*values: int | None) -> int | None:

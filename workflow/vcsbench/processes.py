@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
-from vcsbench.kernel import read
+from vcsbench.kernel import number_in, read
 
 # Root's servers run as this user, in a group of their own, so that no other daemon of this user can read
 # their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
@@ -262,8 +262,7 @@ def peak_memory_bytes(pid: int) -> int:
 
 
 def own_peak_bytes(pid: int) -> int:
-    lines = read(f"/proc/{pid}/status").splitlines()
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+    return (number_in(f"/proc/{pid}/status", "VmHWM:") or 0) << 10
 
 
 def _stat(pid: int) -> list[str]:

@@ -7,7 +7,6 @@ import errno
 import glob
 import mmap
 import os
-import re
 import socket
 import struct
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vcsbench import kernel
-from vcsbench.kernel import check_result, libc, read, unescaped
+from vcsbench.kernel import check_result, libc, number_in, read, unescaped
 from vcsbench.storages.filesystems import Mount, block_folder, mount_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -48,8 +47,6 @@ def read_counters(*paths: Path) -> Counts:
     """
     now_s = time.monotonic()
     ticks = [int(n) for n in read("/proc/stat").split("\n", 1)[0].split()[1:]]
-    swapped = dict(re.findall(r"^(pswp\w+) (\d+)$", read("/proc/vmstat"), re.MULTILINE))
-    rpcs = re.search(r"^rpc (\d+) ", read(NFS_CLIENT), re.MULTILINE)
     tcp = dict(zip(*map(str.split, read(TCP).splitlines()[:2]), strict=True))
     throttled = [int(read(file) or 0) for file in _files(THROTTLING)]
     stalls = {name: read(f"/proc/pressure/{name}").split("\n")[0] for name in PRESSURES}
@@ -63,10 +60,10 @@ def read_counters(*paths: Path) -> Counts:
             for name, line in stalls.items()
         },
         **device_use(*paths),
-        "rpcs": int(rpcs[1]) if rpcs else None,
+        "rpcs": number_in(NFS_CLIENT, "rpc"),
         "delayed_acks": int(tcp["DelayedACKs"]) if "DelayedACKs" in tcp else None,
-        "swapped_in_pages": int(swapped.get("pswpin", 0)),
-        "swapped_out_pages": int(swapped.get("pswpout", 0)),
+        "swapped_in_pages": number_in("/proc/vmstat", "pswpin") or 0,
+        "swapped_out_pages": number_in("/proc/vmstat", "pswpout") or 0,
         "throttled": sum(throttled) if throttled else None,
         "quota_throttled_us": kernel.throttled_us(),
     }
