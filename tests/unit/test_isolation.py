@@ -18,7 +18,9 @@ from vcsbench.plan import recipe as recipes
 from vcsbench.sources import is_private, svn_source
 
 WORKFLOW = ROOT / "workflow"
-needs_root = pytest.mark.skipif(not isolation.can_own_network(), reason="takes root and namespaces")
+needs_root = pytest.mark.skipif(
+    not isolation.is_allowed(isolation.unshare_network), reason="takes root and namespaces"
+)
 
 
 def can_connect(port, prefix):
@@ -85,7 +87,7 @@ print(os.geteuid(), os.stat(".").st_uid == os.stat("/").st_uid, flush=True)
 
 
 @pytest.mark.skipif(
-    not isolation.can_enter_user_namespace(), reason="this kernel allows no user namespace"
+    not isolation.is_allowed(isolation.unshare_user), reason="this kernel allows no user namespace"
 )
 def test_user_namespace_of_a_plain_user_has_a_network_of_its_own(tmp_path):
     shutil.copytree(
@@ -136,8 +138,8 @@ CASES = [
 def test_isolation_of_a_server_cell_depends_on_rights_and_source(
     private, monkeypatch, root, user, is_closed, network, is_skipped
 ):
-    monkeypatch.setattr(isolation, "can_own_network", lambda: root)
-    monkeypatch.setattr(isolation, "can_enter_user_namespace", lambda: user)
+    rights = {isolation.unshare_network: root, isolation.unshare_user: user}
+    monkeypatch.setattr(isolation, "is_allowed", rights.get)
     recipe = parts()
     environment = environment_of(private if is_closed else {"source": "generated"})
     recipe["network"] = recipes.network_of(recipe, environment)
@@ -246,7 +248,7 @@ from vcsbench.kernel import check_result, libc
 from vcsbench.measure.prepared_cell import CLIENTS, PreparedCell
 from vcsbench.programs import Programs
 from vcsbench.subjects.fsfs import run_client
-isolation.own_mounts()
+isolation.unshare_mounts()
 check_result(libc.mount({there!r}, b"/etc/subversion", None, 0x1000, None))
 url, folder = {url!r}, Path({folder!r})
 run_client("svn", "checkout", url, folder / "wc")

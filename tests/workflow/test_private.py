@@ -17,7 +17,9 @@ from vcsbench.programs import Programs
 pytestmark = [
     needs("svn", "svnserve", "hyperfine"),
     pytest.mark.slow,
-    pytest.mark.skipif(not isolation.can_own_network(), reason="takes root and namespaces"),
+    pytest.mark.skipif(
+        not isolation.is_allowed(isolation.unshare_network), reason="takes root and namespaces"
+    ),
     pytest.mark.skipif(not Programs().httpd, reason="no httpd with mod_dav_svn"),
 ]
 

@@ -193,7 +193,7 @@ def unshare_user() -> None:
 
 
 @cache
-def own_mounts() -> None:
+def unshare_mounts() -> None:
     """Give this process and its future children mounts of its own, for good.
 
     An unmount outside of it reaches it. Raise OSError without the right to it.
@@ -203,21 +203,7 @@ def own_mounts() -> None:
 
 
 @cache
-def can_own_network() -> bool:
-    return os.geteuid() == 0 and _works(unshare_network)
-
-
-@cache
-def can_own_mounts() -> bool:
-    return _works(own_mounts)
-
-
-@cache
-def can_enter_user_namespace() -> bool:
-    return _works(unshare_user)
-
-
-def _works(act: Callable[[], object]) -> bool:
+def is_allowed(act: Callable[[], object]) -> bool:
     """Return True if an act raises nothing, in a child process that ends with it."""
     pid = os.fork()
     if not pid:

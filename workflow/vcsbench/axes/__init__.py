@@ -110,7 +110,7 @@ AXES: dict[str, Axis] = {
     for axis in (
         Axis("command", changes_work=True),
         Axis("strategy"),
-        Axis("cache", of_server=True, part=_part, why_not=_why_not, limits=_limits),
+        Axis("cache", needs_server=True, part=_part, why_not=_why_not, limits=_limits),
         *client_server.AXES,
         *subject_axes.AXES,
     )

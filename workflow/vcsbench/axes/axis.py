@@ -56,7 +56,7 @@ class Environment:
         return self.sources[repo].head()
 
     @property
-    def only(self) -> str:
+    def only_repository(self) -> str:
         """Return the name of the only repository, such as the user's own; otherwise ""."""
         names = self.named_repositories
         return names[0] if len(names) == 1 else ""
@@ -68,9 +68,9 @@ class Environment:
     @cached_property
     def stored(self) -> Shape | str:
         """Return the files of the only repository on disk, or a clause on why they are unknown."""
-        if not self.only:
+        if not self.only_repository:
             return "there are several repositories"
-        return self.sources[self.only].stored()
+        return self.sources[self.only_repository].stored()
 
     @property
     def root(self) -> Path:
@@ -85,7 +85,7 @@ class Axis:
     word `{<name>}` in commands.
 
     `words`: the values by the words that a study may give instead of a list; `source`: where they are
-    defined, for messages. `of_server`: the axis needs a server that vcsbench starts. `changes_work`: its
+    defined, for messages. `needs_server`: the axis needs a server that vcsbench starts. `changes_work`: its
     values may change the work of a command. `why_invalid`: a clause on why a value can be measured nowhere.
     `select`: the values for the names in a part of the grid. `part`: the contribution to the recipe.
     `why_not`: why this machine cannot measure a cell. `findings`, `limits`: sentences on the user's own
@@ -95,7 +95,7 @@ class Axis:
     name: str
     words: Callable[[Environment], dict[str, list[str]]] = lambda env: {}
     source: str = ""
-    of_server: bool = False
+    needs_server: bool = False
     changes_work: bool = False
     why_invalid: Callable[[str], str] = lambda value: ""
     select: Callable[[list[str], list[str], Environment], list[str]] = lambda named, values, env: (

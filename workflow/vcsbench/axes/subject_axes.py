@@ -120,30 +120,30 @@ def _why_not_format(value: str, parts: Recipe, env: Environment) -> str:
         return ""
     made, newest, own = parse_format(value), env.machine.newest_format, ""
     if made.is_as_is:
-        stored, name = env.stored, parts.get("repository", {}).get("name", env.only)
-        if name != env.only:
+        stored, name = env.stored, parts.get("repository", {}).get("name", env.only_repository)
+        if name != env.only_repository:
             return f"{name} is no repository of yours to copy as it is"
         if isinstance(stored, str):
             return f"an exact copy needs a local Subversion repository: {stored}"
         own = stored.format
         if stored.number > format_number(newest):
-            return f"the svnadmin here reads formats up to {newest}, and {env.only} is of {own}"
+            return f"the svnadmin here reads formats up to {newest}, and {env.only_repository} is of {own}"
     elif format_number(made.format) > format_number(newest):
         return f"the svnadmin here makes formats up to {newest}"
     if made.is_upgraded and made.format != newest:
         return f"`svnadmin upgrade` goes to {newest} here, not to {made.format}"
-    return f"{env.only} is of {newest} already" * (made.is_upgraded and own == newest)
+    return f"{env.only_repository} is of {newest} already" * (made.is_upgraded and own == newest)
 
 
 def _format_findings(env: Environment) -> list[str]:
     stored, value = env.stored, current_format(env)
     if isinstance(stored, str):
         return [f"The baseline is {value}, the format of `svnadmin create` here: {stored}."]
-    text = f"{env.only} is of format {stored.number}"
+    text = f"{env.only_repository} is of format {stored.number}"
     if stored.number >= 7 and not stored.is_logical:
         text += ", with the layout of an older one that it was upgraded from in place"
     exports = "the root, with all branches and tags. TREE=project/trunk names a folder instead."
-    if tree := env.sources[env.only].tree(env.root):
+    if tree := env.sources[env.only_repository].tree(env.root):
         exports = f"the folder {printable(tree)}."
     return [
         f"{text}: a copy of it by `svnadmin hotcopy` ({value}) is the baseline.",
@@ -161,7 +161,7 @@ def current_packing(env: Environment) -> str:
 
 def _select_packings(named: list[str], values: list[str], env: Environment) -> list[str]:
     current = current_packing(env)
-    is_small = env.only and env.revisions(env.only) < SHARD
+    is_small = env.only_repository and env.revisions(env.only_repository) < SHARD
     meanings = {CURRENT: current, IF_PACKABLE: current if is_small else PACKED}
     return list(dict.fromkeys(meanings.get(name, name) for name in named))
 
@@ -175,9 +175,11 @@ def _why_not_packing(value: str, parts: Recipe, env: Environment) -> str:
         if isinstance(stored, str) or value == current:
             return ""
         if value != PACKED:
-            return f"{env.only} is {current}, and a copy keeps that: svnadmin cannot unpack"
+            return (
+                f"{env.only_repository} is {current}, and a copy keeps that: svnadmin cannot unpack"
+            )
         number = format_number(made.format) if made.is_upgraded else stored.number
-        place, is_sharded = env.only, bool(stored.shard)
+        place, is_sharded = env.only_repository, bool(stored.shard)
         lack = "" if stored.full else f"{place} has no full shard of {stored.shard}"
     elif value == PARTLY_PACKED:
         return "only a repository of your own as it is can be partly packed"
@@ -288,7 +290,7 @@ AXES = (
     Axis(
         "format",
         words=_format_words,
-        of_server=True,
+        needs_server=True,
         why_invalid=_why_no_format,
         select=_select_formats,
         part=_format_part,
@@ -303,7 +305,7 @@ AXES = (
         words=lambda env: {
             "packings": [*dict.fromkeys([current_packing(env), NOT_PACKED, PACKED])]
         },
-        of_server=True,
+        needs_server=True,
         select=_select_packings,
         part=lambda value, env: (
             {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}

@@ -148,7 +148,7 @@ def joined(words: Iterable[str]) -> str:
     return " ".join([*known, *sorted(words - FLAGS.keys())])
 
 
-def also(flags: str, word: str, is_set: bool) -> str:
+def add_flag(flags: str, word: str, is_set: bool) -> str:
     return joined([*flags.split(), word]) if is_set else flags
 
 

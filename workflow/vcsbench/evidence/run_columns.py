@@ -206,5 +206,5 @@ def same_binaries(table: pd.DataFrame, frame: pd.DataFrame, keys: Sequence[str])
         point = [row[axis] for axis in keys]
         sides = (binaries.get((*point, row[s]), set()) - {""} for s in ("baseline", "candidate"))
         is_same = bool(set.intersection(*sides))
-        words.append(flags.also(row["flags"], "same-binaries", is_same))
+        words.append(flags.add_flag(row["flags"], "same-binaries", is_same))
     return table.assign(flags=words)["flags"]

@@ -26,7 +26,7 @@ from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.processes import run_program
 from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
-from vcsbench.subjects import CLIENT, Subject, Target, Targets, Words
+from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Targets, Words
 from vcsbench.subjects.repository import EMPTY, Dump, FreshRepository, Repository
 from vcsbench.subjects.tree import BuiltTree, Tree
 from vcsbench.subjects.working_copy import WorkingCopy
@@ -142,7 +142,7 @@ class PreparedCell:
         self.argv = self.command
         if number := self.recipe.get("clients"):
             python = [sys.executable, "-I", "-S", "-X", "frozen_modules=on"]
-            launch = [launcher.__file__, str(self.launcher_report), str(number), CLIENT]
+            launch = [launcher.__file__, str(self.launcher_report), str(number), CLIENT_NUMBER]
             self.argv = [*python, *launch, *self.command]
         self.stdin = "".join(fill_template(self.recipe["stdin"], words))
         idle = [subject.idle_words() for subject in self.subjects]
@@ -151,7 +151,7 @@ class PreparedCell:
             for of_subject in idle:
                 words |= of_subject
             command = fill_template(self.recipe["argv"], words)
-            self.idle_command = [word.replace(CLIENT, "1") for word in command]
+            self.idle_command = [word.replace(CLIENT_NUMBER, "1") for word in command]
 
     def fill_template(self, template: str) -> list[str]:
         return fill_template(template, self._words())

@@ -82,7 +82,7 @@ def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
 
 def why_not(axes: Mapping[str, str], parts: Recipe, env: Environment) -> str:
     for name in _axes(axes):
-        if "remote" in parts and axes.get(name) and axis_of(name).of_server:
+        if "remote" in parts and axes.get(name) and axis_of(name).needs_server:
             host = parts["remote"]["host"]
             return f"{name} is a server setting, and vcsbench can neither set nor see it on {host}"
         if reason := axis_of(name).why_not(axes.get(name, ""), parts, env):
@@ -162,10 +162,10 @@ def network_of(parts: Recipe, env: Environment) -> str:
     """Return the network of a server; "" without a server of ours, and in a guest."""
     if "guest" in parts.get("filesystem", {}) or not parts["access"]["server"]:
         return ""
-    if isolation.can_own_network():
+    if isolation.is_allowed(isolation.unshare_network):
         return OWN
     is_closed = is_private_cell(parts, env)
-    return USER if is_closed and isolation.can_enter_user_namespace() else SHARED
+    return USER if is_closed and isolation.is_allowed(isolation.unshare_user) else SHARED
 
 
 def why_not_isolated(parts: Recipe, env: Environment) -> str:

@@ -187,7 +187,7 @@ def baseline_table(
 ) -> pd.DataFrame:
     """Return the value 100 x (elapsed(saved) / elapsed(now) - 1) of medians; the ratio is unpaired."""
     is_few = pairs["ratio"].notna() & (pairs["n"] < limits.min_rounds)
-    words = [flags.also(*row) for row in zip(pairs["flags"], repeat("low-n"), is_few)]
+    words = [flags.add_flag(*row) for row in zip(pairs["flags"], repeat("low-n"), is_few)]
     table = call_table(
         pairs.assign(flags=words), pairs["twin_sd"], metric_of(DEFAULT), limits
     ).assign(baseline=baseline, candidate=baselines.NOW)

@@ -312,7 +312,7 @@ def call_table(
     is_known = table["ratio"].notna()
     sd = np.where(is_known, duplicate_sd, np.nan)
     unknown = zip(table["flags"], is_known & np.isnan(sd), strict=True)
-    words = [flags.also(own, "no-duplicates", missing) for own, missing in unknown]
+    words = [flags.add_flag(own, "no-duplicates", missing) for own, missing in unknown]
     return add_calls(table.assign(twin_sd=sd, flags=words), metric.calls, limits)
 
 

@@ -193,7 +193,9 @@ def _comparisons(
             noise, end = aggregation.noise(metric.name), (ends[0], ends[1])
             estimate = noise.with_error(estimate, [end])
             facts = _facts(pair, names, same_work.name_of(where, shared), estimate, metric, limits)
-            facts["flags"] = flags.also(facts["flags"], "not-in-turns", not noise.are_in_turns(end))
+            facts["flags"] = flags.add_flag(
+                facts["flags"], "not-in-turns", not noise.are_in_turns(end)
+            )
             records.append(where | dict(zip(SIDES, names, strict=True)) | facts)
     return _without_empty(rows_frame(records, shared))
 

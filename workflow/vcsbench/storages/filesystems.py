@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.errors import FULL, full_errno
-from vcsbench.isolation import can_own_mounts
+from vcsbench.isolation import is_allowed, unshare_mounts
 from vcsbench.kernel import read, unescaped
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ REFLINK_KINDS = ("btrfs", "xfs")
 def why_cannot_make(kind: str) -> str:
     if kind not in MAKEABLE:
         return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
-    if not can_own_mounts():
+    if not is_allowed(unshare_mounts):
         return "mounting is not permitted here (root may, outside of most containers)"
     if kind in IN_MEMORY:
         return ""

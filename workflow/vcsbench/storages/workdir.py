@@ -18,7 +18,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 from vcsbench.files import read_json, write_json
-from vcsbench.isolation import own_mounts
+from vcsbench.isolation import unshare_mounts
 from vcsbench.kernel import libc, read
 from vcsbench.processes import run_program
 from vcsbench.storages.filesystems import (
@@ -334,7 +334,7 @@ class CellFilesystem:
 
     def _make(self) -> None:
         self._unmount()
-        own_mounts()
+        unshare_mounts()
         self.inside.mkdir(exist_ok=True)
         mount = ("mount", "-t", self.kind, "-o")
         if self.kind in IN_MEMORY:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Word = str | Sequence[str]
 Words = dict[str, Word | Callable[[], Word]]
 # A placeholder in words: the number of the client, if several run at once.
-CLIENT = "@CLIENT@"
+CLIENT_NUMBER = "@CLIENT@"
 TEMPORARY_PREFIX = "making-"
 
 
@@ -142,7 +142,7 @@ class Targets(Target):
     """A folder for several clients that write at once. {target} is a client's path in it."""
 
     def words(self) -> Words:
-        return {"target": str(self.path / CLIENT)}
+        return {"target": str(self.path / CLIENT_NUMBER)}
 
     def restore(self) -> None:
         super().restore()
