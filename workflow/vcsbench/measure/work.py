@@ -39,13 +39,13 @@ class UrlNormaliser:
         fixed_width = [FIXED_WIDTH % re.escape(prefix) for prefix in self._prefixes]
         self._pattern = re.compile(b"|".join([*fixed_width, *map(re.escape, roots)]))
 
-    def _may_match(self, data: bytes) -> bool:
+    def _may_match(self, data: bytes | bytearray) -> bool:
         return any(prefix in data for prefix in self._prefixes)
 
-    def replace(self, data: bytes) -> bytes:
+    def replace(self, data: bytes | bytearray) -> bytes | bytearray:
         return self._pattern.sub(b"{url}", data) if self._may_match(data) else data
 
-    def complete_length(self, data: bytes) -> int:
+    def complete_length(self, data: bytes | bytearray) -> int:
         """Return how many bytes of the data cannot be part of a URL that continues after the data."""
         end = max(0, len(data) - LONGEST)
         if self._may_match(data):
@@ -60,27 +60,22 @@ class UrlFreeDigest:
 
     def __init__(self, normaliser: UrlNormaliser) -> None:
         self._normaliser = normaliser
-        self._pieces: list[bytes] = []
-        self._pending = 0
+        self._pending = bytearray()
         self._sha256 = hashlib.sha256()
         self.bytes = 0
 
     def update(self, data: bytes) -> None:
-        self._pieces.append(data)
-        self._pending += len(data)
-        if self._pending >= CHUNK:
-            pending = b"".join(self._pieces)
-            end = self._normaliser.complete_length(pending)
-            self._add(pending[:end])
-            self._pieces, self._pending = [pending[end:]], len(pending) - end
+        self._pending += data
+        if len(self._pending) >= CHUNK:
+            self._add(self._normaliser.complete_length(self._pending))
 
     def end(self) -> str:
-        self._add(b"".join(self._pieces))
-        self._pieces, self._pending = [], 0
+        self._add(len(self._pending))
         return self._sha256.hexdigest()[:16]
 
-    def _add(self, data: bytes) -> None:
-        data = self._normaliser.replace(data)
+    def _add(self, length: int) -> None:
+        data = self._normaliser.replace(self._pending[:length])
+        del self._pending[:length]
         self._sha256.update(data)
         self.bytes += len(data)
 
