@@ -31,7 +31,7 @@ FOSSIL_SETTINGS = {
 PACK_HEADER = struct.Struct("<cIIQ")
 
 
-def run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
+def _run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
     homes = {name: str(home) for name in ("HOME", "FOSSIL_HOME", "BRZ_HOME")}
     breezy = {"BRZ_LOG": "/dev/null", "BRZ_EMAIL": AUTHOR}
     private = {**CLIENT_ENVIRONMENT, **homes, **breezy, "USER": "vcsbench"}
@@ -45,20 +45,20 @@ def make_folder(source: Path, path: Path, home: Path) -> None:
 
 def make_svn(source: Path, path: Path, home: Path) -> None:
     """Make a Subversion repository with one revision."""
-    run("svnadmin", "create", path, home=home)
+    _run("svnadmin", "create", path, home=home)
     options = ("--no-ignore", "--no-auto-props", "--non-interactive", "--config-dir", home)
-    run("svn", "import", "-q", *options, "-m", MESSAGE, source, pegged(file_url(path)), home=home)
+    _run("svn", "import", "-q", *options, "-m", MESSAGE, source, pegged(file_url(path)), home=home)
 
 
 def make_git(source: Path, path: Path, home: Path) -> None:
     """Make a bare git repository with one commit in one pack, as after `git gc`."""
-    git = partial(run, "git", f"--git-dir={path}", f"--work-tree={source}", home=home)
+    git = partial(_run, "git", f"--git-dir={path}", f"--work-tree={source}", home=home)
     author = ("-c", "user.name=vcsbench", "-c", "user.email=vcsbench@localhost")
     # Files `.gitattributes` in the tree then convert nothing, in clones either.
     template = path / "template"
     (template / "info").mkdir(parents=True)
     (template / "info" / "attributes").write_text(NO_CONVERSION)
-    run("git", "init", "-q", "--bare", f"--template={template}", path, home=home)
+    _run("git", "init", "-q", "--bare", f"--template={template}", path, home=home)
     git("add", "-A", "-f", source)
     git(*author, "commit", "-q", "--allow-empty", "-m", MESSAGE)
     git("repack", "-a", "-d", "-q")
@@ -66,17 +66,17 @@ def make_git(source: Path, path: Path, home: Path) -> None:
 
 
 def prune_worktrees(path: Path) -> None:
-    run("git", f"--git-dir={path}", "worktree", "prune", home=path)
+    _run("git", f"--git-dir={path}", "worktree", "prune", home=path)
 
 
 def make_hg(source: Path, path: Path, home: Path) -> None:
     """Make a Mercurial repository with one commit and no working files."""
-    hg = partial(run, "hg", "-R", path, home=home, cwd=path)
+    hg = partial(_run, "hg", "-R", path, home=home, cwd=path)
     copy_tree(source, path)
     names = home / "names"
     files = [file for file in path.rglob("*") if file.is_symlink() or not file.is_dir()]
     names.write_bytes(b"\0".join(sorted(os.fsencode(file.relative_to(path)) for file in files)))
-    run("hg", "init", path, home=home)
+    _run("hg", "init", path, home=home)
     if files:
         hg("add", "-q", f"listfile0:{names}")
         hg("commit", "-q", "-u", AUTHOR, "-m", MESSAGE)
@@ -85,7 +85,7 @@ def make_hg(source: Path, path: Path, home: Path) -> None:
 
 def make_brz(source: Path, path: Path, home: Path) -> None:
     """Make a Breezy branch with one commit, in today's format, and no working files."""
-    brz = partial(run, sys.executable, "-I", "-m", "breezy", home=home)
+    brz = partial(_run, sys.executable, "-I", "-m", "breezy", home=home)
     # Empty ignore files, because the default ones exclude output of compilers.
     for folder in (home, home / "breezy"):
         folder.mkdir(exist_ok=True)
@@ -99,10 +99,10 @@ def make_brz(source: Path, path: Path, home: Path) -> None:
 
 def make_fossil(source: Path, path: Path, home: Path) -> None:
     """Make a Fossil repository with one check-in."""
-    run("fossil", "init", path, "-A", "vcsbench", home=home)
+    _run("fossil", "init", path, "-A", "vcsbench", home=home)
     tree = home / "check-out"
     copy_tree(source, tree)
-    fossil = partial(run, "fossil", home=home, cwd=tree)
+    fossil = partial(_run, "fossil", home=home, cwd=tree)
     fossil("open", "--force", "--keep", path)
     for name, value in FOSSIL_SETTINGS.items():
         fossil("settings", name, value)
