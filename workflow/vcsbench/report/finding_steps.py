@@ -175,15 +175,10 @@ def _shared_step(steps: Sequence[Step]) -> Step:
     parts = [words.count_of(len(steps), "finding"), next(filter(None, effects), "")]
     command = first.command
     if _MANY_ROUNDS.search(command):
-        command = min((step.command for step in steps), key=_rounds_in)
+        command = min((s.command for s in steps), key=lambda c: int(_MANY_ROUNDS.findall(c)[0]))
         if len({step.command for step in steps}) > 1:
             parts.append("enough for one of them, put in the number of another for it")
     cells = unique_values(found[1] for step in steps if (found := _INCLUDED.search(step.command)))
     if cells:
         command = _INCLUDED.sub(lambda _: f"include: [{', '.join(cells)}]", command)
     return Step(label, "; ".join(filter(None, parts)), first.before, command)
-
-
-def _rounds_in(command: str) -> int:
-    found = _MANY_ROUNDS.search(command)
-    return int(found[1]) if found else 0
