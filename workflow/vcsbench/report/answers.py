@@ -165,9 +165,12 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
     studied = () if card.question.values or isinstance(studied, str) else studied
     present = {row.get(name) for row in results.grid}
     pairs = [(case, pair) for case in card.cases for pair in case.pairs]
+    compared = [{p.baseline: "" for _, p in pairs}, {p.candidate: "" for _, p in pairs}]
     left, right = (
-        " or ".join(value_label(name, value) for value in unique_values(side))
-        for side in ([p.baseline for _, p in pairs], [p.candidate for _, p in pairs])
+        " or ".join(value_label(name, value) for value in side)
+        if len(side) < 3
+        else "another value"
+        for side in compared
     )
     pairs.sort(key=lambda item: (not item[1].is_decided, -abs(math.log(item[1].ratio))))
     axis = charts.LogAxis.over(v for _, p in pairs for v in (p.ratio, p.low, p.high))
