@@ -138,6 +138,9 @@ def test_failed_cells_are_reported_and_measured_by_the_next_run(project):
     done = project.tool("run", f"--study={STUDY}")
     assert done.returncode == 1 and "RuleException" not in done.stdout, done.stdout
     assert len(project.exports()) == 2
+    # The further calls of Snakemake, for other cells and for the report, keep the copies.
+    assert "the other cells go on" in done.stdout.lower()
+    assert done.stdout.count("made the copies on") == 1
     for ra, server, option in (
         ("http", "httpd", "SVNNoSuchDirective"),
         ("svn", "svnserve", "no-such-option"),
