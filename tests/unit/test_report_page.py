@@ -27,6 +27,7 @@ from vcsbench.advice.labels import factor
 from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import flag_message
+from vcsbench.files import write_record
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import charts
 from vcsbench.report.answers import card_views, pairs_outside
@@ -41,7 +42,8 @@ from vcsbench.report.page import (
     used_words,
 )
 from vcsbench.report.quality_section import details, noise_verdict, quality_of
-from vcsbench.report.results import Results, estimate_of, read_records
+from vcsbench.report.results import CSV_FILES, MEASURED, Results, estimate_of, read_records
+from vcsbench.statistics import contract
 
 STUDY = default_study()
 SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -570,4 +572,40 @@ def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path):
     ]
     made.context(made.cells[0], 1).write_text('{"cell": ')
     with pytest.raises(UserError, match=r"round1\.context\.json: "):
+        results_of(made)
+
+
+def test_read_results_with_a_missing_column_names_file_and_column(tmp_path):
+    made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
+    of_tables = {f"tables/{made.name}/f6-vs-f7": contract.columns([])}
+    columns = {f"{kind}/{made.name}": names for kind, names in CSV_FILES.items()} | of_tables
+    columns[f"measurements/{made.name}"] = MEASURED
+    for stem, names in columns.items():
+        path = made.results / f"{stem}.csv"
+        path.parent.mkdir(exist_ok=True)
+        whole = path.read_text() if path.exists() else ""
+        if whole.count("\n") < 2:
+            whole = ",".join(names) + "\n" + "," * (len(names) - 1) + "\n"
+        heading, line, rest = whole.partition("\n")
+        for name in names:
+            changed = re.sub(rf"(?<![^,]){name}(?![^,])", "other", heading)
+            path.write_text(changed + line + rest)
+            with pytest.raises(UserError, match=rf"{path.name}: the column `{name}` is missing"):
+                results_of(made)
+        path.write_text(whole)
+    assert results_of(made).measurements
+
+
+@pytest.mark.parametrize("kind", ["budget", "provenance", "history"])
+def test_read_results_with_an_altered_record_names_it(tmp_path, kind):
+    made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
+    path = made.results / kind / f"{made.name}.json"
+    path.parent.mkdir(exist_ok=True)
+    for content in ("[]", "5", '{"a": 5, "seal": ""}'):
+        path.write_text(content)
+        with pytest.raises(UserError, match=rf"{kind}/{path.name}: the file is damaged"):
+            results_of(made)
+    write_record(path, {"config": {"thresholds": {"a": 1}}})
+    path.write_text(path.read_text().replace("1", "2"))
+    with pytest.raises(UserError, match=rf"{kind}/{path.name}: the file is damaged"):
         results_of(made)

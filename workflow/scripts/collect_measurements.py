@@ -10,7 +10,7 @@ import pandas as pd
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, read_grid, write_frame
 from vcsbench.evidence.run_columns import read_calls
-from vcsbench.files import write_json, write_text
+from vcsbench.files import write_record, write_text
 from vcsbench.plan.result_state import is_intact, is_up_to_date, read_context
 from vcsbench.records import Context
 from vcsbench.run.job import job_log
@@ -60,7 +60,7 @@ def write_measurements() -> None:
     write_frame(collected.fixed_cost, output.fixed_cost)
     # No rule depends on the configuration as a whole, so it is no param.
     builds = of_builds(collected.measurements, exports)
-    write_json(output.provenance, provenance(Path.cwd(), snakemake.config, builds))
+    write_record(output.provenance, provenance(Path.cwd(), snakemake.config, builds))
 
 
 with job_log(snakemake.log[0]):

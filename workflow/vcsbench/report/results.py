@@ -24,7 +24,7 @@ from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
-from vcsbench.files import read_rows
+from vcsbench.files import is_altered, read_rows
 from vcsbench.metrics import metric_of, names
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.statistics import contract
@@ -44,7 +44,15 @@ NUMBERS = frozenset(
 )
 # A comparison and the quotient of medians that are further apart need an explanation.
 NOTABLE_GAP = 1.05
-CSV_FILES = ("grid", "failures", "findings", "expectations")
+# The columns that each file has at least.
+CSV_FILES = {
+    "grid": ("cell", "skip"),
+    "failures": ("cell", "round", "reason"),
+    "findings": contract.LEAST_OF_FINDINGS,
+    "expectations": (*contract.LEAST_OF_FINDINGS, "passes"),
+}
+MEASURED = ("cell", "round", "run", "elapsed_s", "host", "started_at", "flags")
+AGAIN = "Delete the file and run again."
 JSON_FILES = {"account": "budget", "provenance": "provenance", "history": "history"}
 
 
@@ -119,21 +127,23 @@ def varying(rows: Rows, axes: Iterable[str]) -> list[str]:
     return [axis for axis in axes if len({row.get(axis, "") for row in rows}) > 1]
 
 
-def read_records(path: str | Path, texts: Collection[str] = ()) -> list[dict[str, Any]]:
+def read_records(
+    path: str | Path, columns: Iterable[str] = (), texts: Collection[str] = ()
+) -> list[dict[str, Any]]:
     """Return the rows of a CSV file, none if it is missing. The columns `texts` stay text.
 
-    Raise a UserError for a bad number or a file that is not CSV.
+    Raise a UserError for a bad number, a missing one of the `columns`, or a file that is not CSV.
     """
     if not Path(path).exists():
         return []
-    rows: list[dict[str, Any]] = [*read_rows(path, "Delete the file and run again.")]
+    rows: list[dict[str, Any]] = [*read_rows(path, AGAIN, columns=columns)]
     for row in rows:
         for name in (NUMBERS & row.keys()).difference(texts):
             try:
                 number = float(row[name] or "nan")
             except ValueError:
                 reason = f"{path}: {name}: '{row[name]}' is not a number"
-                raise UserError(f"{reason}. Delete the file and run again.") from None
+                raise UserError(f"{reason}. {AGAIN}") from None
             row[name] = number if math.isfinite(number) else None
     return rows
 
@@ -156,16 +166,21 @@ def read_results(
     saved = {table_name(b): table_definition(study.tables, b) for b in baselines}
     study = replace(study, tables={**resolved_tables(study, order), **saved})
     stems = [*(f"tables/{name}/{table}" for table in study.tables), f"measurements/{name}"]
-    measurements = read_records(folder / "measurements" / f"{name}.csv")
+    measurements = read_records(folder / "measurements" / f"{name}.csv", MEASURED)
     files: dict[str, Any] = {
-        kind: read_records(folder / kind / f"{name}.csv") for kind in CSV_FILES
+        kind: read_records(folder / kind / f"{name}.csv", columns)
+        for kind, columns in CSV_FILES.items()
     }
     files["grid"] = [cell for cell in files["grid"] if cell.get("repo") != EMPTY]
     for kind, below in JSON_FILES.items():
         files[kind] = _read_json(folder / below / f"{name}.json") or {}
     for kind in ("tables", "published"):
         files[kind] = {
-            table: read_records(folder / kind / name / f"{table}.csv", definition.get("by", ()))
+            table: read_records(
+                folder / kind / name / f"{table}.csv",
+                contract.columns([]),
+                texts=definition.get("by", ()),
+            )
             for table, definition in study.tables.items()
         }
     findings = cast(Mapping[str, list[FindingDefinition]], read_mapping(definitions))
@@ -179,7 +194,7 @@ def read_results(
         checks={expectation["id"]: expectation for expectation in expectations},
         advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
         contexts=_contexts(folder / "cells" / name, measurements),
-        notes={t: _read_json(folder / f"tables/{name}/{t}.json") or [] for t in saved},
+        notes={t: _read_json(folder / f"tables/{name}/{t}.json", list) or [] for t in saved},
         texts={
             f"{stem}.csv": path.read_text(encoding="utf-8")
             for stem in stems
@@ -209,7 +224,7 @@ def read_advice(path: Path) -> Advice | None:
 def _contexts(folder: Path, measurements: Rows) -> list[Row]:
     measured = unique_values((row["cell"], int(row["round"])) for row in measurements)
     paths = (folder / cell / f"round{number}.context.json" for cell, number in measured)
-    contexts = [context for path in paths if isinstance(context := _read_json(path), dict)]
+    contexts = list(filter(None, map(_read_json, paths)))
     return sorted(contexts, key=lambda context: str(context.get("started_at", "")))
 
 
@@ -227,14 +242,18 @@ def _moved_nodes(folder: Path, study: str) -> list[str]:
     return unique_values(sentences)
 
 
-def _read_json(path: Path) -> Any:
+def _read_json(path: Path, kind: type = dict) -> Any:
+    """Return the content of a JSON file, None if it is missing. Raise UserError if it is damaged."""
     try:
         with open(open_regular(path), "rb") as file:
-            return json.load(file)
+            content: Any = json.load(file)
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
-        raise UserError(f"{path}: not JSON. Delete the file and run again.") from None
+        content = None
+    if not isinstance(content, kind) or (isinstance(content, dict) and is_altered(content)):
+        raise UserError(f"{path}: the file is damaged or was changed. {AGAIN}")
+    return content
 
 
 def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from vcsbench.config.study import Study
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.plan.result_state import NOTHING, OUTDATED
-from vcsbench.report.results import Results, read_advice, read_records
+from vcsbench.report.results import CSV_FILES, Results, read_advice, read_records
 from vcsbench.statistics import contract
 
 COLUMNS = 80
@@ -289,7 +289,8 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
         if (advice := read_advice(folder / "advice" / f"{name}.json")) is None:
             continue
         findings, grid, failures = (
-            read_records(folder / kind / f"{name}.csv") for kind in ("findings", "grid", "failures")
+            read_records(folder / kind / f"{name}.csv", CSV_FILES[kind])
+            for kind in ("findings", "grid", "failures")
         )
         account, provenance = (
             read_json(folder / kind / f"{name}.json") for kind in ("budget", "provenance")

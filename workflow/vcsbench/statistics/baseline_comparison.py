@@ -20,7 +20,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.measurements import group_rows, in_order, read_measurements
 from vcsbench.external import one_line
-from vcsbench.files import write_bytes, write_json
+from vcsbench.files import write_bytes, write_record
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import baselines, tables
 from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
@@ -98,7 +98,7 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
     for study, about in descriptions.items():
         saved = baselines.csv_path(name, study)
         saved.parent.mkdir(parents=True, exist_ok=True)
-        write_json(baselines.description_path(name, study), {"saved_at": now, **about})
+        write_record(baselines.description_path(name, study), {"saved_at": now, **about})
         write_bytes(saved, (folder / saved.name).read_bytes())
         cells = words.count_of(len(about["cells"]), "cell")
         size = f"{cells} in {words.count_of(about['rounds'], 'round')}"

@@ -32,6 +32,8 @@ OF_FINDINGS = [
     *["id", "statement", "published", "measured", "low", "high", "unit", "over"],
     *["expected", "verdict", "why"],
 ]
+# Those that results of all versions have.
+LEAST_OF_FINDINGS = [name for name in OF_FINDINGS if name not in ("unit", "over")]
 OF_EXPECTATIONS = [*OF_FINDINGS, "passes"]
 _FACTS = {"table", "baseline", "value", *STATISTICS, *CALL}
 
