@@ -7,7 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 import pytest
 
@@ -22,14 +22,14 @@ from project import (
     open_folder,
     write_program,
 )
-from vcsbench import processes
-from vcsbench.errors import UserError
-from vcsbench.files import write_json
+from vcsbench import processes, sources
+from vcsbench.errors import UserError, sentence_of
+from vcsbench.files import write_bytes, write_json
 from vcsbench.machine import Machine
 from vcsbench.prepare import loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import filesystems, guest
-from vcsbench.storages.filesystems import mount_of, why_never_cold
+from vcsbench.storages.filesystems import free_bytes, mount_of, why_never_cold
 from vcsbench.storages.workdir import (
     MARKER,
     STAGING,
@@ -38,6 +38,7 @@ from vcsbench.storages.workdir import (
     copy_tree,
     owner_of,
     remove_abandoned,
+    remove_path,
 )
 from vcsbench.subjects import fsfs
 
@@ -298,6 +299,58 @@ def test_error_of_a_full_disk_names_its_place(tmp_path, monkeypatch, copies, nam
     with mounted(tmp_path / "full", "size=64k") as full, no_space as caught, naming(full):
         copies(tmp_path / "tree", full / "copy")
     assert caught.value.filename.startswith(str(full))
+
+
+@contextmanager
+def disk_quota(path, mib):
+    """Make a folder with a quota, on a btrfs of its own: not every kernel has the quotas of ext4."""
+    if not shutil.which("mkfs.btrfs"):
+        pytest.skip("takes mkfs.btrfs to make a disk with a quota")
+    with open(path / "image", "wb") as image:
+        image.truncate(256 << 20)
+    (disk := path / "disk").mkdir()
+    for argv in (
+        ["mkfs.btrfs", "-q", image.name],
+        ["mount", "-o", "loop", image.name, disk],
+        ["btrfs", "quota", "enable", disk],
+        ["btrfs", "subvolume", "create", disk / "full"],
+        ["btrfs", "qgroup", "limit", f"{mib}M", disk / "full"],
+    ):
+        done = subprocess.run(argv, capture_output=True, text=True)
+        if done.returncode:
+            subprocess.run(["umount", disk], capture_output=True)
+            pytest.skip(f"no btrfs with a quota here: {done.stderr}")
+    try:
+        yield disk / "full"
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+@needs_root
+def test_error_of_a_disk_quota_names_its_place_and_remedy(tmp_path):
+    (tmp_path / "tree").mkdir()
+    large = tmp_path / "tree/large"
+    large.write_bytes(os.urandom(16 << 20))
+
+    def load(tree, path):
+        path.mkdir()
+        source = sources.open_source("it", {"source": "directory", "path": str(tree)})
+        loader.load_source(source, [("f8", "nopack")], path)
+
+    with disk_quota(tmp_path, 4) as full:
+        for name, write in {
+            "copytree": shutil.copytree,
+            "write_bytes": lambda tree, path: write_bytes(path, large.read_bytes()),
+            "copy_tree": copy_tree,
+            "load": load,
+        }.items():
+            path, exceeded = full / name, pytest.raises(OSError, match=os.strerror(errno.EDQUOT))
+            with exceeded as caught, filesystems.naming(full):
+                write(tmp_path / "tree", path)
+            sentence = sentence_of(caught.value)
+            assert sentence.startswith(str(full)) and "raise the quota" in sentence
+            assert free_bytes(full) > 100 << 20  # which does not show the quota
+            remove_path(path)
 
 
 # Boots of a guest, with a script in place of its kernel
