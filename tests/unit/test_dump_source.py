@@ -172,6 +172,7 @@ def test_dump_write_corrupt_compressed_file_is_refused(dumps, tmp_path, how):
         (compressed(b"no dump", "gz"), "is (not a Subversion dump|neither)"),
         *((begin, "cannot be decompressed") for begin in (b"\x1f\x8bno", b"\xfd7zXZ\0")),
         (bz2.compress(BASE), "is compressed with bzip2: decompress it with bunzip2"),
+        (gzip.compress(lzma.compress(BASE)), "is compressed twice: decompress it once"),
         (lzma.compress(BASE, lzma.FORMAT_ALONE), "is compressed with lzma: .* unlzma"),
         (b"\x1f\x9d\x90" + BASE, "is compressed with compress"),
         (b"PK\x03\x04" + BASE, r"is a \.zip archive: unpack it"),

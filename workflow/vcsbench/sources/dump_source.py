@@ -16,6 +16,7 @@ from vcsbench.files import OddPaths
 from vcsbench.sources.base import (
     CHUNK,
     DAMAGED,
+    MAGICS,
     Facts,
     LocalSource,
     SizeEstimate,
@@ -45,6 +46,7 @@ OTHER_FORMS = {
     b"PK\x03\x04": ("is a .zip archive", UNPACK),
     b"7z\xbc\xaf\x27\x1c": ("is a .7z archive", UNPACK),
     b"Rar!": ("is a .rar archive", UNPACK),
+    **dict.fromkeys(MAGICS, ("is compressed twice", "decompress it once")),
     **dict.fromkeys((b"# v2 git bundle", b"# v3 git bundle"), _GIT_BUNDLE),
     b"\xff\xfe": ("is UTF-16", _NO_POWERSHELL),
     b"\xfe\xff": ("is UTF-16", _NO_POWERSHELL),
