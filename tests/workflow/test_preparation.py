@@ -77,6 +77,17 @@ def test_copy_with_other_bytes_is_not_copied_from(project):
         subprocess.run(["svnadmin", "verify", "-q", copy], check=True)
 
 
+def test_cells_of_another_selection_load_only_what_is_missing(project):
+    made = []
+    for formats in (["f6", "f7"], ["f7"], ["f6", "f7"], ["f7", "f8"], ["f6"]):
+        project.configure({**PART, "format": formats}, **{**TWO, "rounds": 1})
+        project.prepare()
+        made.append(project.json("loaded/ruby.json")["made"])
+    assert made[0] == made[1] == made[2] != made[3] == made[4]
+    names = {copy_path(project, f"ruby.{fmt}.nopack.2").name for fmt in ("f6", "f7", "f8")}
+    assert len(names) == 3
+
+
 def test_loaded_repository_damaged_is_loaded_again(project):
     project.configure(PART, **TWO)
     project.succeed("results/loaded/ruby.json")
@@ -150,7 +161,7 @@ def test_storage_read_only_after_a_run_is_refused(project, disk):
     project.prepare()
     shutil.rmtree(copy_path(project, "ruby.f7.nopack.1"))
     subprocess.run(["mount", "-o", "remount,ro", path], check=True)
-    assert "Read-only file system" in project.fail("measured")
+    assert f"{path}: cannot be written" in project.fail("measured")
     subprocess.run(["mount", "-o", "remount,rw", path], check=True)
     project.prepare()
 

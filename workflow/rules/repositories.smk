@@ -14,14 +14,10 @@ rule load:
         # Snakemake stores parameters: no password is among them.
         definition=lambda wildcards: PROJECT.environment.definition(wildcards.repo),
         identity=lambda wildcards: PROJECT.environment.sources[wildcards.repo].identity(),
-        variants=lambda wildcards: PROJECT.repositories.formats(wildcards.repo),
+        request=lambda wildcards: PROJECT.repositories.load_request(wildcards.repo),
         rebuild_token=lambda wildcards: PROJECT.repositories.load_token(wildcards.repo),
-        # The number of revisions in its dump file, if cells read one.
-        dump=lambda wildcards: PROJECT.repositories.dumps.get(wildcards.repo),
-        copies=PLAN.config.settings.copies,
         # By functions: Snakemake takes braces in a text for wildcards.
         scratch=lambda wildcards: PLAN.config.settings.scratch,
-        storages=lambda wildcards: PROJECT.repositories.storages_needing(wildcards.repo),
         root=lambda wildcards: str(PROJECT.root),
     script:
         "../scripts/load_repository.py"

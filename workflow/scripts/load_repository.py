@@ -7,6 +7,7 @@ from vcsbench import progress, sources
 from vcsbench.files import write_record
 from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import missing_copies
+from vcsbench.records import LoadRequest
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import naming
 from vcsbench.storages.workdir import STAGING, WorkDir
@@ -18,6 +19,7 @@ snakemake: Any
 def main() -> None:
     """Load, and write the record. Nothing of a failed load is kept."""
     params, repo = snakemake.params, snakemake.wildcards.repo
+    request: LoadRequest = params.request
     definitions = {repo: params.definition}
     sources.restore_urls(definitions)
     source = sources.open_source(repo, definitions[repo])
@@ -27,16 +29,16 @@ def main() -> None:
         WorkDir(folder, params.root): [
             Variant(repo, fmt, packing, params.identity) for fmt, packing in pairs
         ]
-        for folder, pairs in params.storages.items()
+        for folder, pairs in request["storages"].items()
     }
     for workdir in (scratch, *storages):
         workdir.remove(STAGING, repo)
     copies = {
-        workdir: len(missing_copies(workdir.path, variants, params.copies, files=0))
+        workdir: len(missing_copies(workdir.path, variants, request["copies"], files=0))
         for workdir, variants in storages.items()
     }
     private = sources.is_private(params.definition)
-    repositories = loader.simultaneous_repositories(params.variants)
+    repositories = loader.simultaneous_repositories(request["variants"])
     workdir = loader.choose_staging(source.estimate(), repositories, scratch, copies)
     if private:
         for folder in (workdir, scratch):
@@ -44,8 +46,8 @@ def main() -> None:
             folder.check_protected()
     with loader.staging_dir(workdir, repo) as staging:
         with naming(workdir.path):
-            facts = loader.load_source(source, params.variants, staging)
-            if params.dump is not None:
+            facts = loader.load_source(source, request["variants"], staging)
+            if request["dump"] is not None:
                 # Verified before the dump. Without a dump, it is verified while it is copied.
                 verify.verify_all(staging)
         record = {
@@ -53,12 +55,13 @@ def main() -> None:
             "identity": params.identity,
             "path": str(staging),
             "made": params.rebuild_token,
+            "request": request,
             "private": private,
         }
-        if params.dump is not None:
-            first = staging / ".".join(params.variants[0])
+        if request["dump"] is not None:
+            first = staging / ".".join(request["variants"][0])
             with naming(scratch.path):
-                facts["dump"] = loader.make_dump(first, params.dump, scratch, repo)
+                facts["dump"] = loader.make_dump(first, request["dump"], scratch, repo)
         write_record(snakemake.output[0], {**record, **facts})
     if not storages:
         workdir.remove(STAGING, repo)

@@ -401,6 +401,17 @@ class DumpRecord(TypedDict, total=False):
     last: int
 
 
+class LoadRequest(TypedDict):
+    """What a load makes: pairs of format and packing, the number of copies, the pairs of each storage's
+    folder, and the number of revisions in its dump file, if cells read one.
+    """
+
+    variants: list[list[str]]
+    copies: int
+    storages: dict[str, list[list[str]]]
+    dump: int | None
+
+
 class LoadRecord(TypedDict, total=False):
     """The record of a load, results/loaded/<repository>.json. `path` is the folder of the repositories."""
 
@@ -408,6 +419,7 @@ class LoadRecord(TypedDict, total=False):
     identity: str
     path: str
     made: str
+    request: LoadRequest
     private: bool
     revisions: int
     notes: list[str]

@@ -12,7 +12,7 @@ from typing import cast
 from vcsbench import words
 from vcsbench.files import read_json
 from vcsbench.prepare.copies import missing_copies, staged_path
-from vcsbench.records import LoadRecord
+from vcsbench.records import LoadRecord, LoadRequest
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, empty_copy_ok, file_state
 
@@ -119,6 +119,21 @@ class PreparedRepositories:
         if repo in self.dumps and not has_dump(record, self.dumps[repo]):
             return self._now
         return str(record.get("made") or self._now)
+
+    def load_request(self, repo: str) -> LoadRequest:
+        """Return what a load makes. If nothing has to be loaded, return the request of the last load.
+
+        Snakemake loads again if a param changes, for example after a run of another study.
+        """
+        record = cast("LoadRecord", read_json(self.load_record(repo)))
+        if "request" in record and record.get("made") == self.load_token(repo):
+            return record["request"]
+        return {
+            "variants": self.formats(repo),
+            "copies": self.copies,
+            "storages": self.storages_needing(repo),
+            "dump": self.dumps.get(repo),
+        }
 
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
