@@ -39,7 +39,7 @@ def test_repository_empty_is_refused(shared_project):
     ("options", "expected"),
     [
         ("size=3m,mode=755", "are needed for repositories and their copies"),
-        ("ro", "Read-only file system"),
+        ("ro", "cannot be written"),
     ],
 )
 def test_storage_too_small_or_read_only_is_refused_before_loading(project, options, expected):
