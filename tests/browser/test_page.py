@@ -223,8 +223,12 @@ def test_disturbed_comparisons_are_marked_and_named_for_the_picks(page, tmp_path
     const rows = all("#card-format .forest tbody tr").filter((row) => keysOf(row).packing === "nopack");
     rows.filter((row) => DISTURBED).forEach((row) => { row.dataset.disturbed = "yes"; });
     update();
-    return { line: document.getElementById("disturbed")?.textContent,
-             marks: all(".overview [data-card=card-format] .chip i").map((mark) => mark.textContent) };
+    const isListed = () => document.querySelector("#first ol").textContent.includes("disturbed)");
+    const seen = { line: document.getElementById("disturbed")?.textContent, listed: [isListed()],
+                   marks: all(".overview [data-card=card-format] .chip i").map((mark) => mark.textContent) };
+    all(".forest tbody tr").forEach((row) => { row.dataset.disturbed = "yes"; });
+    update();
+    return { ...seen, listed: [...seen.listed, isListed()] };
     """
     of = ('keysOf(row).command === "log" && keysOf(row).cache === "cold"', "true")
     paragraph = '<p id="disturbed" hidden></p>'
@@ -239,6 +243,7 @@ def test_disturbed_comparisons_are_marked_and_named_for_the_picks(page, tmp_path
         drive(made, tmp_path, steps.replace("DISTURBED", one), anchor=MINE) for one in of
     )
     assert some["marks"] == ["!"] and len(every["marks"]) == 4
+    assert every["listed"] == [False, True]
     assert re.findall(r"(\d+) of (\d+)", some["line"]) == [("1", "12")]
     assert some["line"].count(" over http") == 1 and "cold log over http" in some["line"]
     assert re.findall(r"(\d+) of (\d+)", every["line"]) == [("4", "12")]
@@ -383,13 +388,15 @@ def test_workload_decides_by_the_weighted_mean(page, tmp_path):
     set("packing", { command: "export" }, "candidate", 1.5);
     set("packing", { command: "log" }, "reference", 1.3);
     answers.workload = ["log", "export"].map((command, n) => ({ weight: weights[n], where: { command } }));
-    return seenSteps().map((line) => line.split(":")[0] + line.includes("export"));
+    const seen = seenSteps().map((line) => line.split(":")[0] + line.includes("export"));
+    return [...seen, ...all("#first > p > a").map((link) => link.hash)];
     """
     seen = [
         drive(page, tmp_path, f"const weights = {weights};{SET}{steps}", anchor=MINE)
         for weights in ([10, 90], [90, 10])
     ]
     assert "Do firsttrue" in seen[0] and "Depends on what you runtrue" in seen[1]
+    assert "#card-packing" in seen[1] and "#card-packing" not in seen[0]
 
 
 @pytest.mark.parametrize(("call", "ratio", "note"), [("undecided", 1.2, True), ("equal", 1, False)])

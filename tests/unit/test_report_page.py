@@ -421,10 +421,10 @@ def test_page_has_the_results_of_each_table_and_the_time_of_each_step(results):
 @pytest.mark.parametrize(
     ("account", "numbers"),
     [
-        ({"scatter_pct": 4.2}, ["4", "6"]),
+        ({"scatter_pct": 4.2}, ["4.2", "6"]),
         (
-            {"scatter_pct": 30, "noisy": {"scatter_pct": 30, "usual_pct": 10}},
-            ["30", "6", "15", "10"],
+            {"scatter_pct": 6.08, "noisy": {"scatter_pct": 6.08, "usual_pct": 10}},
+            ["6.1", "6", "15", "10"],
         ),
         # The limit is larger than that of a noisy machine.
         ({"scatter_pct": 30, "noisy": None}, ["30", "6", "15"]),
@@ -434,7 +434,7 @@ def test_page_has_the_results_of_each_table_and_the_time_of_each_step(results):
 )
 def test_noise_of_a_run_is_acceptable_up_to_a_scatter(account, numbers):
     text = noise_verdict({"min_effect_pct": 15, **account})
-    assert re.findall(r"\d+", text) == numbers
+    assert re.findall(r"[\d.]*\d", text) == numbers
     assert ("acceptable: runs" in text, "high" in text) == (len(numbers) == 2, len(numbers) > 2)
 
 

@@ -13,7 +13,7 @@ function resultsOf(card, axis, value, states) {
       const kind = !winner ? row.className : winner === labelOf(axis, value) ? "faster" : "slower";
       const both = times ? times.split("|") : [];
       const keys = keysOf(row);
-      const result = { name: operationOf(row), keys, kind, gain: Number(gain), taken, times: isLast ? both : both.reverse() };
+      const result = { name: operationOf(row), keys, kind, gain: Number(gain), isDisturbed: isDisturbed(row), taken, times: isLast ? both : both.reverse() };
       byName.set(result.name, [...byName.get(result.name) ?? [], result]);
     }
     for (const [name, list] of byName) {
@@ -89,24 +89,27 @@ function after({ picks, steps }, { axis, value }, number) {
   return { picks: { ...picks, [axis]: value }, steps: [...steps, number] };
 }
 
-// "cold log 1.7x faster (0.81 s → 0.49 s), cold export 5.9 % faster (sure but small)". After two commands: others.
-function phraseOf(results, word, of = results) {
+// "cold log 1.7x faster (0.81 s → 0.49 s; disturbed), cold export 5.9 % faster (sure but small)". After two commands:
+// others. The first has its times, or all.
+function phraseOf(results, word, of = results, isTimed = false) {
   const names = [...new Set(results.map(({ name }) => name))].map((name) => {
     const all = of.filter((one) => one.name === name);
     const won = results.filter((one) => one.name === name && one.kind === word);
     return { name, won, gains: won.map(({ gain }) => gain), number: won.length < all.length ? ` in ${won.length} of ${all.length}` : "" };
   }).filter(({ won }) => won.length).sort((one, other) => Math.max(...other.gains) - Math.max(...one.gains));
   const most = names.length > 3 ? 2 : 3;
-  const rest = names.slice(most).flatMap(({ gains }) => gains);
-  const texts = names.slice(0, most).map(({ name, won: [{ times: [before, after] }], gains, number }, n) => {
-    const times = !n && gains.length === 1 && !number && after;
-    return `${name} ${factorsOf(gains)} ${word}${number}${notesOf(times && `${before} → ${after}`, gains)}`;
+  const others = names.slice(most).flatMap(({ won }) => won);
+  const texts = names.slice(0, most).map(({ name, won, gains, number }, n) => {
+    const [{ times: [before, after] }] = won;
+    const times = (isTimed || !n) && gains.length === 1 && !number && after;
+    return `${name} ${factorsOf(gains)} ${word}${number}${notesOf(times && `${before} → ${after}`, won)}`;
   });
-  return [...texts, ...rest.length ? [`others ${factorsOf(rest)} ${word}${notesOf("", rest)}`] : []].join(", ");
+  return [...texts, ...others.length ? [`others ${factorsOf(others.map(({ gain }) => gain))} ${word}${notesOf("", others)}`] : []].join(", ");
 }
 
-function notesOf(times, gains) {
-  const notes = [times, !gains.some(isNotable) && answers.slight].filter(Boolean);
+function notesOf(times, results) {
+  const isSlight = !results.some(({ gain }) => isNotable(gain));
+  const notes = [times, isSlight && answers.slight, results.some((one) => one.isDisturbed) && "disturbed"].filter(Boolean);
   return notes.length ? ` (${notes.join("; ")})` : "";
 }
 
@@ -157,7 +160,7 @@ function togetherText(values, target, numbers) {
     const kind = `${gain > 1 ? "faster" : "slower"} than now${isOpen ? " but undecided" : ""}`;
     found.push({ name, kind, gain: Math.max(gain, 1 / gain), times: [now[1], next[1]] });
   }
-  const texts = [...new Set(found.map(({ kind }) => kind))].sort().map((kind) => phraseOf(found.filter((one) => one.kind === kind), kind));
+  const texts = [...new Set(found.map(({ kind }) => kind))].sort().map((kind) => phraseOf(found.filter((one) => one.kind === kind), kind, undefined, true));
   const steps = stepsText(numbers);
   return ` ${steps[0].toUpperCase()}${steps.slice(1)} together: ${texts.join(", ") || (isKnown ? "equal" : "not measured")}.`;
 }
@@ -211,7 +214,8 @@ function actionLines(values, isComplete) {
   };
   const groups = {
     "No reason to change": of(["keep", "equal", "slight"]).map((change) => textOf(change, labelOf(change.axis, change.present))),
-    "Depends on what you run": of(["depends"]).map((change) => textOf(change, labelOf(change.axis, change.value))),
+    "Depends on what you run": of(["depends"]).map((change) => textOf(change, labelOf(change.axis, change.value))
+      + (change.condition ? `, only if ${change.condition}` : "")),
     "Undecided, too noisy or too few rounds": of(["undecided"]).map(({ axis, value }) => labelOf(axis, value)),
     "Too small to compare": of(["too small"]).map(({ axis, value }) => labelOf(axis, value)),
     // Over file, settings of servers are no choice.
@@ -221,6 +225,7 @@ function actionLines(values, isComplete) {
   for (const [title, texts] of Object.entries(groups)) {
     if (texts.length) lines.push(made("p", "", made("b", `${title}: `), `${texts.join("; ").replace(/\?$/, "")}.`));
     if (texts.length && title.startsWith("Undecided") && document.getElementById("next")) lines.at(-1).append(" ", linkTo("next", "Next steps"));
+    if (texts.length && title.startsWith("Depends")) of(["depends"]).forEach(({ card }) => lines.at(-1).append(" ", linkTo(card.id, card.querySelector("h3").textContent)));
   }
   return lines;
 }

@@ -189,8 +189,9 @@ def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainT
             texts = (_written(was, "x"), _written(now, "x"), interval)
             rows.append((abs(math.log(now)), (f"{case_label(keys, [*keys])}: {sides}", *texts)))
     rows.sort(key=lambda row: -row[0])
-    some = f" ({MAX_REVERSED} of {len(rows)})" if len(rows) > MAX_REVERSED else ""
-    title = f"Reversed in the tables, without a finding{some}"
+    some = f", the largest {MAX_REVERSED}" if len(rows) > MAX_REVERSED else ""
+    pairs_are = words.count_of(len(rows), "more comparison", "more comparisons")
+    title = f"Reversed in the tables: {pairs_are} that no finding covers{some}"
     texts_ = [texts for _, texts in rows[:MAX_REVERSED]]
     heads = [
         "Ratio of times: above 1x, the second value is faster",

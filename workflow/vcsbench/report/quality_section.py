@@ -102,7 +102,9 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
         f"{words.count_of(len(runs), 'timed run')} of {words.count_of(len(cells) - copies, 'cell')}"
     )
     of += f" and {words.count_of(copies, 'duplicate')}" if copies else ""
-    validity = f": {invalid} invalid and not in the tables" if invalid else ", all valid"
+    validity = (
+        f": {invalid} invalid and not in the tables" if invalid else ", all valid, none left out"
+    )
     valid = f"{of}{validity}. {VALID}"
     noise = [noise_verdict(results.account), _noise_sentence(results)]
     remarks = [*filter(None, [valid, *noise]), CALLS, *remarks]
@@ -115,7 +117,7 @@ def noise_verdict(account: Row) -> str:
     scatter, limit = noisy.get("scatter_pct") or account.get("scatter_pct"), f"{NOISY_PCT:g} %"
     if not scatter:
         return ""
-    text = f"runs of a typical cell scatter by {scatter:.0f} % within and between rounds"
+    text = f"runs of a typical cell scatter by {scatter:.2g} % within and between rounds"
     if scatter <= NOISY_PCT:
         return f"Noise is acceptable: {text} (acceptable: up to {limit})."
     usual = f", not {noisy['usual_pct']:g} %" if "usual_pct" in noisy else ""

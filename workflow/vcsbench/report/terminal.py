@@ -160,7 +160,7 @@ def uncertain_sentences(
     if not counts[contract.TOO_SMALL] + counts[contract.UNDECIDED]:
         return []
     noisy = account.get("noisy") if counts[contract.UNDECIDED] else None
-    why = f" (runs of a cell scatter by {noisy['scatter_pct']:.0f} %)" if noisy else ""
+    why = f" (runs of a cell scatter by {noisy['scatter_pct']:.2g} %)" if noisy else ""
     sentences = [f"Over all cases, answered: {results_text(counts)}{why}."]
     if (rest := counts.total() - in_cards) > 0:
         names = f": {words.enumeration(others)}" if others else ""
