@@ -5,18 +5,15 @@
 function resultsOf(card, axis, value, states) {
   const found = new Map();
   states.forEach(({ picks: state, steps: taken }) => {
-    const byName = new Map();
-    for (const row of state[axis] === value ? [] : comparisonsOf(card, state)) {
+    const rows = state[axis] === value ? [] : comparisonsOf(card, state).filter(({ dataset }) => dataset.sides.split("|").includes(value));
+    const results = rows.map((row) => {
       const { sides, winner, gain, times } = row.dataset;
-      if (!sides.split("|").includes(value)) continue;
       const isLast = sides.endsWith(`|${value}`);
       const kind = !winner ? row.className : winner === labelOf(axis, value) ? "faster" : "slower";
       const both = times ? times.split("|") : [];
-      const keys = keysOf(row);
-      const result = { name: operationOf(row), keys, kind, gain: Number(gain), isDisturbed: isDisturbed(row), taken, times: isLast ? both : both.reverse() };
-      byName.set(result.name, [...byName.get(result.name) ?? [], result]);
-    }
-    for (const [name, list] of byName) {
+      return { name: operationOf(row), keys: keysOf(row), kind, gain: Number(gain), isDisturbed: isDisturbed(row), taken, times: isLast ? both : both.reverse() };
+    });
+    for (const [name, list] of groupedBy(results, (one) => one.name)) {
       if (!found.has(name) || list.some(({ kind }) => !["undecided", "small"].includes(kind))) found.set(name, list);
     }
   });
@@ -92,9 +89,9 @@ function after({ picks, steps }, { axis, value }, number) {
 // "cold log 1.7x faster (0.81 s → 0.49 s; disturbed), cold export 5.9 % faster (sure but small)". After two commands:
 // others. The first has its times, or all.
 function phraseOf(results, word, of = results, isTimed = false) {
-  const names = [...new Set(results.map(({ name }) => name))].map((name) => {
+  const names = [...groupedBy(results, (one) => one.name)].map(([name, list]) => {
     const all = of.filter((one) => one.name === name);
-    const won = results.filter((one) => one.name === name && one.kind === word);
+    const won = list.filter(({ kind }) => kind === word);
     return { name, won, gains: won.map(({ gain }) => gain), number: won.length < all.length ? ` in ${won.length} of ${all.length}` : "" };
   }).filter(({ won }) => won.length).sort((one, other) => Math.max(...other.gains) - Math.max(...one.gains));
   const most = names.length > 3 ? 2 : 3;
@@ -123,11 +120,13 @@ function stepsText(numbers) {
 function proofOf({ card, axis, value, results }, [first], isStep) {
   const of = (kind) => results.filter((one) => one.kind === kind);
   const decided = [...of("faster"), ...of("slower")];
-  const groups = new Map(decided.map(({ taken }) => [taken.join(), taken]));
+  const groups = groupedBy(decided, (one) => one.taken.join());
   // Gains come first.
-  const isGain = (taken) => of("faster").some((one) => one.taken.join() === taken.join());
-  const clauses = [...groups.values()].sort((one, other) => isGain(other) - isGain(one) || other.length - one.length).map((taken) => {
-    const phrases = ["faster", "slower"].map((word) => phraseOf(decided.filter((one) => one.taken.join() === taken.join()), word, results));
+  const isGain = (list) => list.some(({ kind }) => kind === "faster");
+  const order = (one, other) => isGain(other) - isGain(one) || other[0].taken.length - one[0].taken.length;
+  const clauses = [...groups.values()].sort(order).map((list) => {
+    const [{ taken }] = list;
+    const phrases = ["faster", "slower"].map((word) => phraseOf(list, word, results));
     const alone = isStep || groups.size > 1 ? "alone: " : "";
     return `${taken.length ? `after ${stepsText(taken)}: ` : alone}${phrases.filter(Boolean).join("; ")}`;
   });
@@ -173,7 +172,7 @@ function effortOf({ axis, value }, values) {
   const size = (format, number) => bytes[format]?.nopack && sizeOf(bytes[format].nopack / revisions * number);
   const { load, pack } = workOf(count);
   const [time, disk] = axis === "format" ? [load, size(value, count)]
-    : axis === "packing" && value === "pack" ? [pack, size(values.format, Math.min(count, SHARD))] : [];
+    : axis === "packing" && value === "pack" ? [pack, size(values.format, Math.min(count, answers.shard))] : [];
   return time ? ` For ${written(count, "revisions")}: ${time}${disk ? `, ${disk} of free disk` : ""}.` : "";
 }
 
@@ -192,8 +191,7 @@ function linkTo(id, text) {
 }
 
 // The list of actions, then what to keep, what depends, and what is open.
-function actionLines(values, isComplete) {
-  const { steps, states, others } = actionsOf(values);
+function actionLines({ steps, states, others }, values, isComplete) {
   const { picks: target, steps: numbers } = states.at(-1);
   const items = steps.map((step, n) => stepOf(step, steps.slice(0, n), n ? "Then" : "Do first", states,
     isComplete && n && n === steps.length - 1 ? togetherText(values, target, numbers) : ""));
@@ -248,14 +246,14 @@ function coverageLines({ places, lacking }, hasPicks) {
 }
 
 // What the reader has, and what to do.
-function applyFirst(values, overview) {
+function applyFirst(values, overview, actions) {
   const first = document.getElementById("first");
   if (!first) return;
   const has = Object.entries(values).map(([axis, value]) => labelOf(axis, value));
   const open = [...mine?.elements ?? []].filter(({ name, value }) => name && !value).map(({ name }) => labelOf(name, ""));
   const text = !has.length ? " For your own numbers, pick what you have above." : open.length ? ` Pick ${open.join(", ")} as well for your times.` : "";
   const head = made("p", "", made("b", has.length ? `You have: ${has.join(", ")}.` : "All cases measured."), mine ? text : "");
-  first.replaceChildren(head, ...actionLines(values, has.length && !open.length), ...coverageLines(overview, has.length));
+  first.replaceChildren(head, ...actionLines(actions, values, has.length && !open.length), ...coverageLines(overview, has.length));
   makeCommandsCopyable(first);
   const uncertain = document.getElementById("uncertain");
   if (uncertain) uncertain.hidden = Boolean(has.length);

@@ -6,7 +6,6 @@ const allCards = [...document.querySelectorAll("#cards .card")];
 let answers = null;
 // Each commit of a load waits for the disk. Measured once: 143 s on ext4, 17 s in memory.
 const LONGER_ON_DISK = 8;
-const SHARD = 1000;
 
 window.addEventListener("error", (event) => { document.documentElement.dataset.error = event.message; });
 
@@ -62,11 +61,7 @@ function isDisturbed({ dataset }) {
 
 // The results of some comparisons: a chip for each faster value, then for equal and undecided ones.
 function chipsOf(rows, axis, current) {
-  const groups = new Map();
-  for (const row of rows) {
-    const name = row.dataset.winner || OUTCOMES[row.className];
-    groups.set(name, [...groups.get(name) ?? [], row]);
-  }
+  const groups = groupedBy(rows, ({ className, dataset }) => dataset.winner || OUTCOMES[className]);
   return [...groups].map(([name, members]) => {
     const [{ className, dataset: { winner, times, range } }] = members;
     const isKept = current && winner === labelOf(axis, current);
@@ -230,8 +225,8 @@ function applyCase() {
   // The filter of the tables has other axes, which answers do not follow.
   const values = Object.fromEntries(Object.entries(picked()).filter(([axis]) => mine?.elements[axis]));
   for (const control of mine?.elements ?? []) if (control.name) control.value = values[control.name] ?? "";
-  const { steps, others } = answers ? actionsOf(values) : { steps: [], others: [] };
-  const changes = [...steps, ...others.filter(({ kind }) => kind === "do")];
+  const actions = answers ? actionsOf(values) : { steps: [], others: [] };
+  const changes = [...actions.steps, ...actions.others.filter(({ kind }) => kind === "do")];
   for (const [anchor, { answers: [all] }] of Object.entries(answers?.cards ?? {})) {
     const card = document.getElementById(anchor);
     const answer = answerOf(anchor, values);
@@ -271,7 +266,7 @@ function applyCase() {
     const number = new Set([...shown].map(({ dataset }) => dataset.of)).size;
     details.querySelector("summary").textContent = `${shown.size} of ${rows.length} comparisons${number < shown.size ? ` (${written(number, "cases")})` : ""}`;
   }
-  applyFirst(values, applyOverview(values));
+  applyFirst(values, applyOverview(values), actions);
   applyDisturbed(values);
 }
 

@@ -77,6 +77,13 @@ async function unpacked(id) {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 }
 
+// The elements of a list by their keys, in the order of the first of each.
+function groupedBy(list, keyOf) {
+  const groups = new Map();
+  for (const one of list) groups.set(keyOf(one), [...groups.get(keyOf(one)) ?? [], one]);
+  return groups;
+}
+
 // An axis that a case lacks fits any value; of the compared axis, either side fits.
 function isPicked(keys, values, { compares, baseline } = {}) {
   return Object.entries(values).every(([axis, value]) => {

@@ -20,6 +20,7 @@ from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import PICTOGRAMS, SLIGHT, axis_label, factor, seconds, value_label
 from vcsbench.axes import axis_of
+from vcsbench.axes.subject_axes import SHARD
 from vcsbench.evidence.flags import BUSY
 from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
@@ -180,6 +181,7 @@ def page_of(results: Results) -> dict[str, Any]:
     packed["workload"] = results.advice.workload
     packed["cell_s"] = cell_seconds(results)
     packed["estimate"] = estimate_of(results)
+    packed["shard"] = SHARD
     packed["notable"] = 1 + results.advice.min_effect_pct / 100
     grid = (results.provenance.get("config") or {}).get("grid") or {}
     packed["include"] = (grid.get(study.name) or {}).get("include") or []
