@@ -16,7 +16,7 @@ from vcsbench.evidence.measurements import (
 )
 from vcsbench.files import read_json, write_record
 from vcsbench.plan.result_state import set_up_s
-from vcsbench.run.job import job_log
+from vcsbench.run.job import run_task
 from vcsbench.statistics.budget import allocate_rounds, budget_report, comparisons_of, taken_s
 from vcsbench.statistics.contract import NUMBERS, Limits
 from vcsbench.statistics.noise import run_scatter
@@ -25,7 +25,7 @@ from vcsbench.statistics.tables import make_tables
 snakemake: Any
 
 
-def decide() -> dict[str, object]:
+def decide() -> None:
     given, params, compared = snakemake.input, snakemake.params, snakemake.params.comparison
     axes, grid = read_grid(given.grid)
     collected = collect(axes, grid, params.rounds, given.exports, params.logs, params.thresholds)
@@ -36,7 +36,7 @@ def decide() -> dict[str, object]:
     tables = make_tables(frame, compared["tables"], compared["order"], compared["block"], limits)
     comparisons = comparisons_of(tables, compared["tables"], compared["block"], limits)
     more, why = allocate_rounds(comparisons, spent.round_s, left)
-    return {
+    decision = {
         "gives": bool(more),
         "why": why,
         "rounds": {block: rounds + more[block] for block, rounds in params.blocks.items()},
@@ -44,9 +44,10 @@ def decide() -> dict[str, object]:
         "minutes": params.minutes,
         "spent_s": round(spent.total_s, 1),
     }
+    write_record(snakemake.output[0], decision)
 
 
-def account() -> dict[str, object]:
+def account() -> None:
     params, compared = snakemake.params, snakemake.params.comparison
     frame = read_measurements(snakemake.input.measurements)
     limits, scatter = Limits(**compared["limits"]), run_scatter(frame, compared["block"])
@@ -61,15 +62,13 @@ def account() -> dict[str, object]:
         scatter,
     )
     reasons = [read_json(path).get("why") for path in params.decisions]
-    return {
+    whole = {
         **report,
         "minutes": params.minutes,
         "studies": params.studies,
         "why": next((why for why in reversed(reasons) if why is not None), ""),
     }
+    write_record(snakemake.output[0], whole)
 
 
-with job_log(snakemake.log[0]):
-    write_record(
-        snakemake.output[0], {"decide": decide, "account": account}[snakemake.params.task]()
-    )
+run_task(snakemake, decide, account)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from vcsbench.evidence.measurements import read_frame, read_grid, read_measurements, write_frame
 from vcsbench.files import write_json, write_record
-from vcsbench.run.job import job_log
+from vcsbench.run.job import run_task
 from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.contract import OF_EXPECTATIONS, Limits
@@ -35,9 +35,11 @@ def compare_measured() -> None:
     frame = read_measurements(snakemake.input.numbers)
     scatter = run_scatter(frame, params.block)
     write_tables(frame, scatter)
+    if not params.baselines:
+        return
     folder, limits = Path(snakemake.output[0]), Limits(**params.limits).on_machine(scatter)
+    now = baseline_comparison.load_current(study, RESULTS)
     for baseline in params.baselines:
-        now = baseline_comparison.load_current(study, RESULTS)
         before = baseline_comparison.load_baseline(baseline, study)
         pairs = baseline_comparison.pair_cells(before, now, list(params.order))
         table = baseline_comparison.baseline_table(baseline, pairs, params.order, limits)
@@ -101,10 +103,8 @@ def join_checks() -> None:
     write_frame(verdicts.reindex(columns=["study", *OF_EXPECTATIONS]), snakemake.output[0])
 
 
-TASKS = (
+run_task(
+    snakemake,
     *(compare_published, compare_measured, write_history),
     *(judge_findings, judge_expectations, join_checks),
 )
-
-with job_log(snakemake.log[0]):
-    {task.__name__: task for task in TASKS}[snakemake.params.task]()

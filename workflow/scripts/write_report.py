@@ -10,7 +10,7 @@ from vcsbench.evidence.measurements import read_frame, read_measurements
 from vcsbench.files import write_json, write_text
 from vcsbench.report.page import StudyFindings, build_index, build_page, read_entries
 from vcsbench.report.results import read_results
-from vcsbench.run.job import job_log
+from vcsbench.run.job import run_task
 from vcsbench.statistics.contract import NUMBERS, Limits
 from vcsbench.statistics.noise import run_scatter
 
@@ -54,7 +54,4 @@ def write_index() -> None:
     write_text(path, build_index(read_entries(path.parent), studies))
 
 
-TASKS = {"write_advice": write_advice, "write_page": write_page, "write_index": write_index}
-
-with job_log(snakemake.log[0]):
-    TASKS[snakemake.params.task]()
+run_task(snakemake, write_advice, write_page, write_index)

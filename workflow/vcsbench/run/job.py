@@ -11,9 +11,9 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from vcsbench import processes
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
@@ -43,6 +43,12 @@ def job_log(path: str | Path) -> Iterator[None]:
         with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as log:
             traceback.print_exc(file=log)
         _fail(f"{path}: {describe_fault(error)}", path)
+
+
+def run_task(snakemake: Any, *tasks: Callable[[], None]) -> None:
+    """Run the function that the rule's param `task` names, within job_log."""
+    with job_log(snakemake.log[0]):
+        {task.__name__: task for task in tasks}[snakemake.params.task]()
 
 
 def _fail(sentence: str, path: str | Path) -> None:
