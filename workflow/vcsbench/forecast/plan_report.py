@@ -282,8 +282,7 @@ def unloaded_repositories(repositories: PreparedRepositories) -> list[str]:
     return [
         repo
         for repo in repositories.all_repositories()
-        if repo != EMPTY
-        and repositories.load_token(repo) != read_json(repositories.load_record(repo)).get("made")
+        if repo != EMPTY and repositories.needs_load(repo)
     ]
 
 

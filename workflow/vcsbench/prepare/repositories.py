@@ -120,13 +120,16 @@ class PreparedRepositories:
             return self._now
         return str(record.get("made") or self._now)
 
+    def needs_load(self, repo: str) -> bool:
+        return self.load_token(repo) != read_json(self.load_record(repo)).get("made")
+
     def load_request(self, repo: str) -> LoadRequest:
         """Return what a load makes. If nothing has to be loaded, return the request of the last load.
 
         Snakemake loads again if a param changes, for example after a run of another study.
         """
         record = cast("LoadRecord", read_json(self.load_record(repo)))
-        if "request" in record and record.get("made") == self.load_token(repo):
+        if "request" in record and not self.needs_load(repo):
             return record["request"]
         return {
             "variants": self.formats(repo),
