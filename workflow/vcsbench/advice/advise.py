@@ -40,7 +40,15 @@ from vcsbench.advice.decision import (
     compares_times,
     missing_values,
 )
-from vcsbench.advice.labels import change, change_between, factor, factors, slight, value_label
+from vcsbench.advice.labels import (
+    at_least_1,
+    change,
+    change_between,
+    factor,
+    factors,
+    slight,
+    value_label,
+)
 from vcsbench.axes.client_server import cache_bytes
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work
@@ -347,7 +355,7 @@ def _answer(
     counts = {kind: outcomes[kind] for kind in dict.fromkeys([*OUTCOMES, *outcomes])}
     texts = {kind: f"{OUTCOMES.get(kind, kind)} in {n}" for kind, n in counts.items() if n}
     for kind in {WORSE, BETTER} & texts.keys():
-        sizes = [max(p.ratio, 1 / p.ratio) for p in pairs if p.outcome == kind]
+        sizes = [at_least_1(p.ratio) for p in pairs if p.outcome == kind]
         verb, number = OUTCOMES[kind], counts[kind]
         texts[kind] = f"{factors(sizes)} {verb}{slight(sizes, min_effect_pct)} in {number}"
     kind, value = UNDECIDED, ""

@@ -27,6 +27,7 @@ from vcsbench.advice.decision import (
     worst_regrets,
 )
 from vcsbench.advice.labels import (
+    at_least_1,
     axis_label,
     change,
     factor,
@@ -445,4 +446,4 @@ def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool =
     if is_same:
         return pair.outcome
     won = pair.candidate if pair.ratio >= 1 else pair.baseline
-    return f"{value_label(axis, won)} {factor(max(pair.ratio, 1 / pair.ratio))} faster{note}"
+    return f"{value_label(axis, won)} {factor(at_least_1(pair.ratio))} faster{note}"

@@ -117,9 +117,13 @@ def factors(ratios: Sequence[float]) -> str:
     return high if low == high else f"{low} to {high}"
 
 
+def at_least_1(ratio: float) -> float:
+    return max(ratio, 1 / ratio)
+
+
 def slight(ratios: Sequence[float], min_effect_pct: float) -> str:
     """Return ` (sure but small)` if all ratios of called differences are below the smallest effect."""
-    is_slight = all(max(ratio, 1 / ratio) < 1 + min_effect_pct / 100 for ratio in ratios)
+    is_slight = all(at_least_1(ratio) < 1 + min_effect_pct / 100 for ratio in ratios)
     return f" ({SLIGHT})" if is_slight else ""
 
 
@@ -127,7 +131,7 @@ def change(ratio: float, words: tuple[str, str] = ("faster", "slower")) -> str:
     """Return a ratio baseline / candidate as the candidate's change: `5.7 % slower`, `2.4x faster`."""
     if ratio <= 0:
         return f"infinitely {words[1]}"
-    return f"{factor(max(ratio, 1 / ratio))} {words[ratio < 1]}"
+    return f"{factor(at_least_1(ratio))} {words[ratio < 1]}"
 
 
 def change_between(low: float, high: float, words: tuple[str, str] = ("faster", "slower")) -> str:

@@ -12,6 +12,7 @@ from vcsbench import words
 from vcsbench.advice.cards import ACCESS, Card, is_for_work, pair_text
 from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Where
 from vcsbench.advice.labels import (
+    at_least_1,
     axis_label,
     case_label,
     change_between,
@@ -139,7 +140,7 @@ def forest_row(
     if contradicts_medians(pair.ratio, medians):
         both = " → ".join(map(seconds, medians))
         notes.append(
-            f"medians, as in tables: {both} ({factor(_at_least_1(medians[0] / medians[1]))})"
+            f"medians, as in tables: {both} ({factor(at_least_1(medians[0] / medians[1]))})"
         )
     pair_flags = pair.flags.split()
     if is_disturbed := not BUSY.isdisjoint(pair_flags):
@@ -155,7 +156,7 @@ def forest_row(
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
         winner = value_label(name, sides[pair.ratio >= 1])
-        gain = _at_least_1(pair.ratio)
+        gain = at_least_1(pair.ratio)
     has_interval = 0 < pair.low < pair.high
     interval = change_between(pair.low, pair.high) if has_interval else pair.outcome
     range_ = f"{value_label(name, pair.candidate)} {interval}"
@@ -165,10 +166,6 @@ def forest_row(
         *(where, sides, label, drawing, text, winner, gain, times, range_, note, style),
         *(flags, is_disturbed),
     )
-
-
-def _at_least_1(ratio: float) -> float:
-    return max(ratio, 1 / ratio)
 
 
 def meaning_of(flag: str) -> str:
