@@ -312,14 +312,20 @@ LONG_NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", LONG_NAMES)
-def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(tmp_path, name):
-    records, in_history, in_tree = LONG_NAMES[name]
+def load_odd_paths(tmp_path, records, kind, number):
+    """Load a dump, check that its only note has the number of paths of a kind, and return path and facts."""
     path = tmp_path / "mine"
     path.write_bytes(BASE + records)
     facts = load_source(dump_source(path), [("f8", "nopack")], tmp_path)
-    notes = [f"Paths {IMPOSSIBLE_PATHS}: {in_history}, first"] * bool(in_history)
+    notes = [f"Paths {kind}: {number}, first"] * bool(number)
     assert [note[: len(notes[0])] for note in facts["notes"]] == notes
+    return path, facts
+
+
+@pytest.mark.parametrize("name", LONG_NAMES)
+def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(tmp_path, name):
+    records, in_history, in_tree = LONG_NAMES[name]
+    path, facts = load_odd_paths(tmp_path, records, IMPOSSIBLE_PATHS, in_history)
     assert facts["long_names"] == in_tree
     export = run_code("svn", "export", "-q", f"file://{tmp_path}/f8.nopack/trunk", tmp_path / "it")
     assert bool(export) is (bool(in_tree) and records is not TOO_DEEP)
@@ -401,11 +407,7 @@ RESERVED = {
 @pytest.mark.parametrize("name", RESERVED)
 def test_svn_folder_in_a_history_skips_checkouts_but_no_exports(tmp_path, name):
     records, in_history, in_tree = RESERVED[name]
-    path = tmp_path / "mine"
-    path.write_bytes(BASE + records)
-    facts = load_source(dump_source(path), [("f8", "nopack")], tmp_path)
-    notes = [f"Paths {RESERVED_PATHS}: {in_history}, first"] * bool(in_history)
-    assert [note[: len(notes[0])] for note in facts["notes"]] == notes
+    path, facts = load_odd_paths(tmp_path, records, RESERVED_PATHS, in_history)
     loaded = tmp_path / "f8.nopack"
     for code, command in ((0, "export"), (bool(in_tree), "checkout")):
         url = f"file://{loaded}/trunk"

@@ -219,12 +219,12 @@ class Text:
 
     def replace(self, rng: Random, at: int, removed: int, added: int) -> None:
         """Remove `removed` bytes behind a number of lines, and put `added` bytes there."""
-        end = at
-        while removed > 0 and end < len(self.lines):
-            removed -= len(self.pool.lines[self.lines[end]])
+        end, before = at, self.size
+        while before - self.size < removed and end < len(self.lines):
+            self.size -= len(self.pool.lines[self.lines[end]])
             end += 1
         new = self.pool.draw(rng, added)
-        self.size += self.pool.size(new) - self.pool.size(self.lines[at:end])
+        self.size += self.pool.size(new)
         self.lines[at:end] = new
 
     def edit(self, rng: Random, churn: float, excess: float = 0.0) -> None:
