@@ -122,7 +122,7 @@ def test_judge_layout_follows_positions(order, verdict, apart):
 
 
 def test_interleave_large_files_lie_in_the_order_of_their_steps(tmp_path, disk):
-    """The sizes differ as those of the shards of two formats do."""
+    """The sizes differ like the shards of two formats."""
     jobs, rng = [], random.Random(1)
     for name, size in (("a", 3 << 20), ("b", 3 << 20), ("c", 7 << 18), ("d", 7 << 18)):
         (tmp_path / name).mkdir()

@@ -199,7 +199,7 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections,
     ("factor", "differs"), [(1.02, False), (1.04, True), (0.94, False), (0.92, True)]
 )
 def test_medians_with_another_factor_than_their_comparison_are_printed(results, factor, differs):
-    """The packed side's runs are slower by a factor than those of its table and card."""
+    """The packed side's runs are slower by a factor than its table and card say."""
     packed = CELL.replace("nopack", "pack")
     runs = [
         {**run, "elapsed_s": run["elapsed_s"] * factor} if run["cell"] == packed else run

@@ -20,7 +20,7 @@ snakemake: Any
 
 
 def check_recipes(exports: list[str], digests: dict[str, str]) -> None:
-    """Raise a UserError for a result of another recipe, of which Snakemake lost its record."""
+    """Raise a UserError for a result of another recipe that has no record of Snakemake."""
     for path in exports:
         cell = str(Path(path).parent).split("/", 3)[3]
         if not is_up_to_date(path, digests.get(cell, "")) and is_intact(path):

@@ -51,7 +51,7 @@ class Metric:
 
     `parts` are computed from the columns `needs` of the measurements and aggregated over runs and rounds;
     `value` computes the metric from them. So the client's CPU share is a quotient of medians, as published.
-    By default the only column, part and value is that of the metric's name. `exact` metrics are counts
+    By default a metric has one column, part and value, of its own name. `exact` metrics are counts
     without noise; `once` metrics are counted in one separate run for all rounds of a cell. `quantity` names
     the compared values, a plural if they are counts. `reading` describes a table.
     """

@@ -77,7 +77,7 @@ class Programs(_Places):
 
     @cached_property
     def httpd(self) -> str:
-        """Return an httpd that can load mod_dav_svn: that of the prefix or of the system, or ""."""
+        """Return the httpd of the prefix, or of the system, if it can load mod_dav_svn; otherwise ""."""
         own = self.prefix and (self.find("apache2") or self.find("httpd"))
         if own or not (self.prefix or self.mod_dav_svn):
             return own

@@ -136,7 +136,7 @@ def questions_of(questions: Mapping[str, Row], settings: Mapping[str, Row]) -> l
 
 
 def _setting_steps(server: str, settings: str) -> list[ActionStep]:
-    """Return the settings of a server, those of one place together, then the optional ones alone."""
+    """Return the settings of a server: one step per place, then each optional setting alone."""
     optional = {
         match[0]: limit for part, limit in OPTIONAL.items() if (match := part.search(settings))
     }

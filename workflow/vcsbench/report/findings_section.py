@@ -168,7 +168,7 @@ def finding_views(
 
 def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
     """Return the largest called differences whose published ratio is on the other side by more than 10 %,
-    without those of findings; None if there are none."""
+    which no finding covers. Return None without any."""
     tables = [table_of(of, results.study.tables) for of in results.definitions.values()]
     rows = []
     pairs = [(section, pair) for section in sections if section.compared for pair in section.pairs]

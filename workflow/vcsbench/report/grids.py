@@ -334,7 +334,7 @@ def colour_of(deviation: float, gain: int) -> str:
 
 @dataclass(frozen=True)
 class ExpectedRow:
-    """A row that the grid requires of a table. `flags` are those of its cells' invalid runs."""
+    """A row that the grid requires of a table. `flags` are the flags of its cells' invalid runs."""
 
     keys: Mapping[str, str]
     cells: tuple[str, ...] = ()

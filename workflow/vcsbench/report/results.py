@@ -288,7 +288,7 @@ def median_seconds(runs: Rows) -> float:
 
 
 def contradicts_medians(ratio: float, medians: Sequence[float]) -> bool:
-    """Return True if the ratio of two cells' medians is more than 5 % from that of a comparison."""
+    """Return True if the medians of two cells differ by another factor than `ratio`, by more than 5 %."""
     return all(time > 0 for time in medians) and (
         abs(math.log(medians[0] / medians[1] / ratio)) > math.log(NOTABLE_GAP)
     )

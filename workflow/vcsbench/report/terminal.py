@@ -155,7 +155,7 @@ def next_steps(
 def uncertain_sentences(
     account: Row, in_cards: int, others: Sequence[str], given: Mapping[str, str]
 ) -> list[str]:
-    """Return sentences on the comparisons without an answer, of which cards lack the pairs `others`."""
+    """Return sentences on the comparisons without an answer. `others` are pairs that no card has."""
     counts = count_results(account)
     if not counts[contract.TOO_SMALL] + counts[contract.UNDECIDED]:
         return []

@@ -367,7 +367,7 @@ class FindingCheck:
         rounds: Callable[[str], pd.DataFrame],
         ours: Evaluation,
     ) -> tuple[Estimate, list[Reason]]:
-        """Return the published value of the measured cells, and remarks if it is not that of all cells.
+        """Return the published value of the measured cells, and remarks if all cells have another.
 
         It is a possible reason if it differs from the expected range as the measured value does.
         """

@@ -58,7 +58,7 @@ class Noise:
 
     `duplicates` is the variance of the ratio of two cells with the same settings (NaN if none was measured).
     `averages` is the factor between the variance of an average and that by its cells. `are_in_turns`
-    returns False for a pair if, in most rounds, other rounds of it ran between those of its two cells.
+    returns False for a pair if, in most rounds, other rounds ran between its two cells.
     """
 
     cells: Mapping[Key, CellNoise] = field(default_factory=dict)
