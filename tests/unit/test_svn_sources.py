@@ -32,6 +32,7 @@ from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources import svn_source as svn_source_module
+from vcsbench.sources.svn_source import export_head
 
 pytestmark = needs("svnadmin", "svn", "svnserve", "svnrdump")
 
@@ -395,9 +396,10 @@ QUOTED = "s3cr%2Fet%20p%40ss"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, repository):
-    """Serve repositories that only a user with a password may read. Yield the address of their folder."""
+    """Serve `repository` to a user with a password, and `open` to all. Yield the address of their folder."""
     root = tmp_path_factory.mktemp("served")
     path = shutil.copytree(repository, root / "repository")
+    shutil.copytree(repository, root / "open")
     with serve_with_password(path, USER, PASSWORD) as address:
         yield address
 
@@ -522,32 +524,53 @@ class Forwarder(socketserver.ThreadingTCPServer):
             target.shutdown(socket.SHUT_WR)
 
 
-def test_svn_url_of_a_server_that_stalls_is_refused(server, monkeypatch):
+@pytest.fixture
+def forwarder(server):
     host, port = server.split(":")
     with Forwarder((host, int(port))) as forwarder:
         threading.Thread(target=forwarder.serve_forever, args=(0.1,), daemon=True).start()
-        url = f"svn://{USER}:{QUOTED}@127.0.0.1:{forwarder.server_address[1]}/repository"
-        forwarder.most = 10**9
-        whole = io.BytesIO()
-        assert url_source(url).write(whole).revisions == 4
-        forwarder.most = forwarder.longest - 300
-        # Long enough for a busy machine to start svnrdump.
-        monkeypatch.setattr(svn_source_module, "PAUSE_S", 4)
-        out = io.BytesIO()
-        with pytest.raises(
-            UserError, match=r"svnrdump dump failed: no answer within 4 s"
-        ) as caught:
-            url_source(url).write(out)
-        assert PASSWORD not in str(caught.value)
-        assert 0 < len(out.getvalue()) < len(whole.getvalue())
+        yield forwarder
         forwarder.shutdown()
 
 
-def test_svn_url_of_a_silent_server_is_refused(monkeypatch):
-    monkeypatch.setattr(svn_source_module, "ANSWER_S", 0.5)
+def test_svn_url_of_a_server_that_stalls_is_refused(forwarder, monkeypatch):
+    url = f"svn://{USER}:{QUOTED}@127.0.0.1:{forwarder.server_address[1]}/repository"
+    forwarder.most = 10**9
+    whole = io.BytesIO()
+    assert url_source(url).write(whole).revisions == 4
+    forwarder.most = forwarder.longest - 300
+    # Long enough for a busy machine to start svnrdump.
+    monkeypatch.setattr(svn_source_module, "PAUSE_S", 4)
+    out = io.BytesIO()
+    with pytest.raises(UserError, match=r"svnrdump dump failed: no answer within 4 s") as caught:
+        url_source(url).write(out)
+    assert PASSWORD not in str(caught.value)
+    assert 0 < len(out.getvalue()) < len(whole.getvalue())
+
+
+def test_export_head_of_a_server_that_stalls_is_refused(forwarder, monkeypatch, tmp_path):
+    url = f"svn://127.0.0.1:{forwarder.server_address[1]}/open"
+    forwarder.most = 10**9
+    assert export_head(url, str(tmp_path / "whole"), "svn", "0") == []
+    assert (tmp_path / "whole" / "one").read_bytes() == bytes(range(256))
+    forwarder.most = forwarder.longest - 300
+    monkeypatch.setattr(svn_source_module, "PAUSE_S", 4)
+    with pytest.raises(UserError, match=rf"^{url}: svn export failed: no answer within 4 s"):
+        export_head(url, str(tmp_path / "part"), "svn", "0")
+
+
+@pytest.mark.parametrize(
+    ("read", "error", "limit"),
+    [
+        (lambda url, _: url_source(url).write(io.BytesIO()), ".url: {} cannot be read", "ANSWER_S"),
+        (lambda *to: export_head(*to, "svn", "0"), "{}: svn export failed", "ANSWER_S"),
+        (lambda *to: export_head(*to, "svn", "3", "trunk"), "{}: svn export failed", "PAUSE_S"),
+    ],
+)
+def test_svn_url_of_a_silent_server_is_refused(read, error, limit, monkeypatch, tmp_path):
+    monkeypatch.setattr(svn_source_module, limit, 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"svn://127.0.0.1:{server.getsockname()[1]}/x"
-        with pytest.raises(
-            UserError, match=rf"\.url: {url} cannot be read: no answer within 0.5 s"
-        ):
-            url_source(url).write(io.BytesIO())
+        expected = f"{error.format(url)}: no answer within 0.5 s"
+        with pytest.raises(UserError, match=re.escape(expected)):
+            read(url, str(tmp_path / "tree"))

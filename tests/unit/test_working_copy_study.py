@@ -1,5 +1,7 @@
 """The study of working copies: published numbers by value, impossible cells, scaled revisions."""
 
+import os
+import re
 import shutil
 import subprocess
 from contextlib import nullcontext
@@ -9,11 +11,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from dump_streams import BASE, deleted, file, folder, revision
 from project import needs
-from unit.study_grid import published_numbers, published_table, study_grid
+from unit.study_grid import published_numbers, published_table, study_environment, study_grid
 from vcsbench.axes import axis_of, client_server
 from vcsbench.errors import UserError
+from vcsbench.files import RESERVED_PATHS
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
+from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
@@ -62,6 +67,29 @@ def test_filesystem_folder_of_another_kind_is_refused():
         axis_of("filesystem").part("btrfs", here)
 
 
+@needs("svn", "svnadmin")
+def test_svn_folder_in_an_older_revision_skips_updates_from_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path, dump = tmp_path / "mine", tmp_path / "dump"
+    stream = BASE + folder(b"trunk/.svn") + file(b"trunk/a") + revision(2)
+    dump.write_bytes(stream + revision(3) + deleted(b"trunk/.svn"))
+    for words in (["create", path], ["load", "-q", "-F", dump, path]):
+        subprocess.run(["svnadmin", *words], check=True)
+    commands = ["checkout", "update-null", "update-1000"]
+    cells = {"command": commands, "filesystem": "tmpfs", "reflink": "off", "pristines": "stored"}
+    plan = Plan(study_environment(STUDY, cells, repository=str(path)))
+    skips = {cell.axes["command"]: cell.skip for cell in plan.grids[STUDY]}
+    why = f"mine, 1,000 revisions before its youngest, has 1 path {RESERVED_PATHS}"
+    why += ", so its tree cannot be checked out"
+    assert [skips[command] for command in commands] == ["", "", why]
+
+    templates = templates_of(path, "trunk")
+    assert os.listdir(templates.export(3)["path"]) == ["a"]
+    assert os.path.exists(f"{templates.working_copy(3)['path']}/a")
+    with pytest.raises(UserError, match=re.escape(why)):
+        templates.working_copy(2)
+
+
 LINE = "cloned={} passed_on=3 failed={} errno={}\n"
 
 
@@ -99,13 +127,17 @@ def copies(tmp_path, monkeypatch):
     return first, second
 
 
-def templates_of(path):
+def templates_of(path, tree=""):
     recipe = {
         "storage": {"path": str(path.parent)},
-        "repository": {"identity": "x"},
+        "repository": {"name": path.name, "identity": "x"},
         "binaries": {},
+        "input": "repository",
+        "output": "working_copy",
+        "argv": "",
+        "revisions_behind": 1000,
     }
-    repository = SimpleNamespace(path=path, tree="")
+    repository = SimpleNamespace(path=path, tree=tree)
     return WorkingCopyTemplates(recipe, repository, shutil.which("svn") or "")
 
 

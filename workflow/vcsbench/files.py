@@ -222,10 +222,16 @@ def _digest(files: Sequence[tuple[str, Path]]) -> str:
     return total.hexdigest()[:16]
 
 
-def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths]) -> str:
+def older_revision(youngest: int, behind: int) -> int:
+    """Return the revision of a working copy that is `behind` the youngest revision."""
+    return max(min(2, youngest), youngest - behind)
+
+
+def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int = 0) -> str:
     """Return in a clause why a cell cannot write the tree of its repository; "" if it can.
 
-    `count` is called only if the cell writes it. An export writes RESERVED_PATHS.
+    `count` is called only if the cell writes it. An export writes RESERVED_PATHS. `behind`: the tree is that
+    of an older revision.
     """
     subjects = {recipe["input"], recipe["output"]}
     exports = subjects & {"target", "targets"} and "{tree}" in recipe["argv"]
@@ -237,4 +243,6 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths]) -> str:
         number, kind, done = reserved, RESERVED_PATHS, "checked out"
     paths = "1 path" if number == 1 else f"{number:,} paths"
     name = recipe["repository"]["name"]
+    if behind:
+        name += f", {behind:,} revisions before its youngest,"
     return f"{name} has {paths} {kind}, so its tree cannot be {done}" if number else ""

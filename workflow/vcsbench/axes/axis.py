@@ -41,15 +41,18 @@ class Environment:
         return hide_url(self.repositories[repo])
 
     @cache  # noqa: B019 - there is one of it
-    def odd_paths(self, repo: str) -> OddPaths:
-        """Return the numbers of odd paths in the exported tree, as last loaded or in the source."""
+    def odd_paths(self, repo: str, behind: int = 0) -> OddPaths:
+        """Return the numbers of odd paths in the exported tree, as last loaded or in the source.
+
+        `behind` revisions before the youngest, they are those in the source.
+        """
         source = self.sources[repo]
         if not source.keeps_odd_paths:
             return OddPaths()
         record = read_json(self.root / "results" / "loaded" / f"{repo}.json")
-        if record.get("identity") == source.identity():
+        if not behind and record.get("identity") == source.identity():
             return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
-        return source.odd_paths()
+        return source.odd_paths(behind)
 
     @cache  # noqa: B019 - there is one of it
     def head(self, repo: str) -> Head:

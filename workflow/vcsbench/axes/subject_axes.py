@@ -67,6 +67,15 @@ def _repository_part(value: str, env: Environment) -> Recipe:
     return {"repository": repository}
 
 
+def _why_not_repository(value: str, parts: Recipe, env: Environment) -> str:
+    if not value:
+        return ""
+    behind = parts.get("revisions_behind") or 0
+    counts = {number: lambda n=number: env.odd_paths(value, n) for number in (0, behind)}
+    reasons = (why_not_on_disk(parts, count, number) for number, count in counts.items())
+    return next(filter(None, reasons), "")
+
+
 def current_format(env: Environment) -> str:
     """Return the format of the baseline: as-is for a local FSFS repository, or svnadmin's own format."""
     return env.machine.newest_format if isinstance(env.stored, str) else AS_IS
@@ -283,9 +292,7 @@ AXES = (
             named if env.config.settings.repository is None else values
         ),
         part=_repository_part,
-        why_not=lambda value, parts, env: (
-            why_not_on_disk(parts, lambda: env.odd_paths(value)) if value else ""
-        ),
+        why_not=_why_not_repository,
     ),
     Axis(
         "format",

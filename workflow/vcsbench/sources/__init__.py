@@ -36,7 +36,7 @@ from vcsbench.sources.git_repository import (
     work_tree_above,
 )
 from vcsbench.sources.git_source import GitSource, write_tree
-from vcsbench.sources.svn_source import SvnSource, SvnUrlSource
+from vcsbench.sources.svn_source import SvnSource, SvnUrlSource, export_head, summarize_tree
 from vcsbench.sources.tree_source import (
     ArchiveSource,
     DirectorySource,
@@ -201,18 +201,25 @@ def restore_urls(repositories: dict[str, Any]) -> None:
         repositories[name] = {**shown, "url": urls[name]}
 
 
-def main(kind: str, source: str, folder: str, last: str) -> None:
+def main(kind: str, source: str, *rest: str) -> None:
     """Write the youngest tree of a source to a new folder, and print notes on changes and omissions.
 
-    Subjects call it in a process (subjects/tree.py). `last` is the commit of a git repository, for other
-    sources a temporary folder.
+    Subjects call it in a process (subjects.run_sources). `rest` is the folder; then the commit of a git
+    repository, the arguments of export_head(), or for other kinds a temporary folder. The kind `odd paths`
+    prints the counts of summarize_tree(); then it is a tree and a revision.
     """
     try:
-        if kind == "git":
+        if kind == "odd paths":
+            tree, revision = rest
+            lines = [*map(str, summarize_tree(Path(source), tree, revision=revision)[1])]
+        elif kind == SvnSource.kind:
+            lines = export_head(source, *rest)
+        elif kind == GitSource.kind:
             with open_repository(Path(source)) as repository:
-                notes = write_tree(repository, last, Path(folder))
+                lines = write_tree(repository, rest[1], Path(rest[0]))
         else:
-            notes = extract_tree(kind, Path(source), Path(folder), Path(last))
-        print("\n".join(notes))
+            lines = extract_tree(kind, Path(source), *map(Path, rest))
+        for line in lines:
+            print(line)
     except (UserError, OSError) as error:
         sys.exit(str(error))

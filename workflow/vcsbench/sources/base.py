@@ -110,8 +110,10 @@ class Source(Protocol):
     @cached_property
     def _estimate(self) -> SizeEstimate: ...
 
-    def odd_paths(self) -> OddPaths:
-        """Return the numbers of odd paths in the exported tree; 0 if unknown."""
+    def odd_paths(self, behind: int = 0) -> OddPaths:
+        """Return the numbers of odd paths in the exported tree, `behind` revisions before the youngest; 0 if
+        unknown.
+        """
         return OddPaths()
 
     def coming(self) -> int:

@@ -129,10 +129,15 @@ class DumpSource(LocalSource):
             revisions = revisions * max(size, sample.offset) // sample.offset
         return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 
-    def odd_paths(self) -> OddPaths:
+    def odd_paths(self, behind: int = 0) -> OddPaths:
         """Return the numbers of odd paths if the first records are all of the file, otherwise 0."""
         sample, tree = self._sample, self._tree
-        if not sample or not sample.is_whole or (tree is None and sample.has_tree is None):
+        if (
+            behind
+            or not sample
+            or not sample.is_whole
+            or (tree is None and sample.has_tree is None)
+        ):
             return OddPaths()
         if tree is None:
             tree = TRUNK if sample.has_tree else ""

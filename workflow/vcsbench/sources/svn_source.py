@@ -30,7 +30,7 @@ from vcsbench.external import (
     read_number,
     split_credentials,
 )
-from vcsbench.files import OddPaths
+from vcsbench.files import OddPaths, older_revision
 from vcsbench.formats import CONFIGURATION_LIMIT, Shape, read_shape
 from vcsbench.records import Head
 from vcsbench.sources import dump_format
@@ -48,6 +48,7 @@ from vcsbench.sources.base import (
 from vcsbench.sources.dump_reader import DumpReader
 
 TRUNK = "trunk"
+HEAD = "HEAD"
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
 _URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
 _TARGET = re.compile(rb'\s*path="([^"]*)">?$')
@@ -169,8 +170,10 @@ def exported_tree(options: Options, path: Path, tree: str | None, repository: Pa
     return tree
 
 
-def summarize_tree(repository: Path, tree: str, reads_links: bool = True) -> tuple[str, OddPaths]:
-    """Return the folder for `log`, and the numbers of odd paths below `tree`.
+def summarize_tree(
+    repository: Path, tree: str, reads_links: bool = True, revision: str = HEAD
+) -> tuple[str, OddPaths]:
+    """Return the folder for `log`, and the numbers of odd paths below `tree` at a revision.
 
     The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
     Without `reads_links`, all links of the tree are possible.
@@ -178,8 +181,8 @@ def summarize_tree(repository: Path, tree: str, reads_links: bool = True) -> tup
     above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
     entries: Counter[bytes] = Counter()
     impossible = reserved = 0
-    argv = ["svnlook", "tree", "--full-paths", "--", os.path.abspath(repository), tree]
-    with Program(argv, f"{repository}: svnlook tree failed") as program:
+    argv = _svnlook("tree", repository, revision, "--full-paths")
+    with Program([*argv, tree], f"{repository}: svnlook tree failed") as program:
         for number, line in enumerate(program.stdout):
             if number == MAX_ENTRIES:
                 raise UserError(
@@ -193,7 +196,7 @@ def summarize_tree(repository: Path, tree: str, reads_links: bool = True) -> tup
             reserved += dump_format.is_reserved(path)
         program.finish()
     if reads_links:
-        impossible += _count_impossible_links(repository, tree)
+        impossible += _count_impossible_links(repository, tree, revision)
     odd_paths = OddPaths(impossible, reserved)
     if not (+entries):
         return tree, odd_paths
@@ -201,10 +204,15 @@ def summarize_tree(repository: Path, tree: str, reads_links: bool = True) -> tup
     return (above + largest).decode(errors="surrogateescape"), odd_paths
 
 
-def _count_impossible_links(repository: Path, tree: str) -> int:
+def _svnlook(command: str, repository: Path, revision: str, *options: str) -> list[str]:
+    at = [] if revision == HEAD else ["-r", revision]
+    return ["svnlook", command, *options, *at, "--", os.path.abspath(repository)]
+
+
+def _count_impossible_links(repository: Path, tree: str, revision: str) -> int:
     url = file_url(repository, urllib.parse.quote(tree))
     above = urllib.parse.unquote_to_bytes(f"{url}/")
-    argv = ["svn", "propget", "--recursive", "--xml", "svn:special", pegged(url)]
+    argv = ["svn", "propget", "--recursive", "--xml", "svn:special", f"{url}@{revision}"]
     number, links = 0, list[str]()
     with Program(argv, f"{repository}: svn propget failed") as program:
         for line in program.stdout:
@@ -219,17 +227,20 @@ def _count_impossible_links(repository: Path, tree: str) -> int:
                     links.append(f"{tree}/{os.fsdecode(path)}".lstrip("/"))
         program.finish()
     batches = (links[at : at + LINK_BATCH] for at in range(0, len(links), LINK_BATCH))
-    return number + sum(_count_impossible_targets(repository, batch) for batch in batches)
+    return number + sum(_count_impossible_targets(repository, batch, revision) for batch in batches)
 
 
-def _count_impossible_targets(repository: Path, links: Sequence[str]) -> int:
+def _count_impossible_targets(repository: Path, links: Sequence[str], revision: str) -> int:
     """Read many links with one process. Only if one of them is odd, each has a process of its own."""
-    urls = [pegged(file_url(repository, urllib.parse.quote(os.fsencode(link)))) for link in links]
+    urls = [
+        f"{file_url(repository, urllib.parse.quote(os.fsencode(link)))}@{revision}"
+        for link in links
+    ]
     first, *targets = _read_start(["svn", "cat", *urls], repository, len(links)).split(b"link ")
     is_split = not first and len(targets) == len(links)
     if is_split and not any(dump_format.is_impossible_link(b"link " + text) for text in targets):
         return 0
-    look = ["svnlook", "cat", "--", os.path.abspath(repository)]
+    look = _svnlook("cat", repository, revision)
     return sum(
         dump_format.is_impossible_link(_read_start([*look, link], repository)) for link in links
     )
@@ -365,8 +376,14 @@ class SvnSource(LocalSource):
     def _estimate(self) -> SizeEstimate:
         return SizeEstimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
 
-    def odd_paths(self) -> OddPaths:
-        return summarize_tree(self._path, self.tree())[1]
+    def odd_paths(self, behind: int = 0) -> OddPaths:
+        if not behind:
+            return summarize_tree(self._path, self.tree())[1]
+        revision = str(older_revision(self._youngest(), behind))
+        # The older revision may lack the tree.
+        with contextlib.suppress(UserError):
+            return summarize_tree(self._path, self.tree(), revision=revision)[1]
+        return OddPaths()
 
     def write(self, out: BinaryIO) -> Facts:
         # Commits that arrive in the meantime are left for the next time.
@@ -377,6 +394,28 @@ class SvnSource(LocalSource):
 
     def tree(self, loaded: Path | None = None) -> str:
         return exported_tree(self._options, self._path, self._tree, self._path)
+
+
+def export_head(
+    url: str, folder: str, svn: str, revision: str, tree: str | None = None
+) -> list[str]:
+    """Export the tree of a revision, or of the youngest one (0), to a new folder by the client `svn`.
+
+    Without `tree`, it is trunk if there is one. Raise UserError if a server prints nothing for a long time:
+    the client prints each file.
+    """
+    failure, options = f"{url}: svn export failed", ["--non-interactive"]
+    options += ["-r", revision] if int(revision) else []
+    if tree is None:
+        names = output([svn, "list", *options, pegged(url)], failure, limit_s=ANSWER_S)
+        tree = TRUNK if f"{TRUNK}/".encode() in names.split(b"\n") else ""
+    place = pegged(f"{url}/{urllib.parse.quote(tree)}".rstrip("/"))
+    argv = [svn, "export", "--ignore-externals", *options, place, folder]
+    with Program(argv, failure, limit_s=PAUSE_S) as program:
+        for _ in program.stdout:
+            pass
+        program.finish()
+    return []
 
 
 def _pass_on(

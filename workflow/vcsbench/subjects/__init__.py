@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
 from vcsbench.storages.workdir import OVERHEAD_BYTES, TARGETS, CellFilesystem, WorkDir, remove_path
 
@@ -21,6 +24,7 @@ Words = dict[str, Word | Callable[[], Word]]
 # A placeholder in words: the number of the client, if several run at once.
 CLIENT_NUMBER = "@CLIENT@"
 TEMPORARY_PREFIX = "making-"
+PYTHONPATH = str(Path(__file__).parents[2])
 
 
 class Subject:
@@ -147,6 +151,24 @@ class Targets(Target):
     def restore(self) -> None:
         super().restore()
         self.path.mkdir()
+
+
+def run_sources(*arguments: str) -> list[str]:
+    """Run sources.main, and return the lines that it prints. Raise UserError with its last line if it fails.
+
+    It is a process, so that a change of the code of sources makes no result stale.
+    """
+    program = "import sys; from vcsbench import sources; sources.main(*sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise UserError(lines[-1] if lines else f"{arguments[0]}: exit code {done.returncode}")
+    return done.stdout.splitlines()
 
 
 def make_template(

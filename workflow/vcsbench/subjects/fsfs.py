@@ -245,14 +245,10 @@ def read_output(
     return result
 
 
-def run_client(svn: str, *arguments: str | Path, user_settings: bool = False) -> str:
-    """Run the client `svn` outside of the timed region, and return its output. Raise UserError if it fails.
-
-    `user_settings`: read the user's passwords and proxies.
-    """
-    settings = () if user_settings else NO_SETTINGS
-    argv = [svn, *arguments, *CLIENT_OPTIONS, *settings]
-    return processes.run_program(argv, env={**os.environ, **CLIENT_ENVIRONMENT})
+def run_client(svn: str, *arguments: str | Path, limit_s: float | None = None) -> str:
+    """Run the client `svn` outside of the timed region, and return its output."""
+    argv = [svn, *arguments, *CLIENT_OPTIONS, *NO_SETTINGS]
+    return processes.run_program(argv, env={**os.environ, **CLIENT_ENVIRONMENT}, limit_s=limit_s)
 
 
 def create(path: Path, fmt: str) -> None:

@@ -10,8 +10,6 @@ import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
 import urllib.parse
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +28,7 @@ from vcsbench.subjects import (
     Subject,
     Words,
     make_template,
+    run_sources,
     tree_stores,
 )
 from vcsbench.subjects.fsfs import run_client
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 FOLDER = "trees"
 BUILD_FOLDER = "here"
-PYTHONPATH = str(Path(__file__).parents[2])
 
 
 class Tree(FilesystemSubject):
@@ -271,25 +269,8 @@ def checkout_head(head: Head, path: Path, temporary: Path, svn: str) -> list[str
     UserError with the last line of a failed process.
     """
     kind = head["kind"]
-    if kind not in ("directory", "archive", "git"):
-        at = [f"-r{head['revision']}"] if head["revision"] else []
-        if (tree := head["tree"]) is None:
-            names = run_client(svn, "list", *at, pegged(head["url"]), user_settings=True)
-            tree = "trunk" if "trunk/" in names.split("\n") else ""
-        url = pegged(f"{head['url']}/{urllib.parse.quote(tree)}".rstrip("/"))
-        options = ("-q", "--ignore-externals", *at)
-        run_client(svn, "export", *options, url, path, user_settings=True)
-        return []
-    last = head["commit"] if kind == "git" else str(temporary)
-    # In a process, so that a change of the code of sources makes no result stale.
-    program = "import sys; from vcsbench import sources; sources.main(*sys.argv[1:])"
-    done = subprocess.run(
-        [sys.executable, "-c", program, kind, head["path"], str(path), last],
-        env={**os.environ, "PYTHONPATH": PYTHONPATH},
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        raise UserError(lines[-1] if lines else f"{kind}: exit code {done.returncode}")
-    return done.stdout.splitlines()
+    if kind in ("directory", "archive", "git"):
+        last = head["commit"] if kind == "git" else str(temporary)
+        return run_sources(kind, head["path"], str(path), last)
+    tree = [] if head["tree"] is None else [head["tree"]]
+    return run_sources(kind, head["url"], str(path), svn, str(head["revision"]), *tree)

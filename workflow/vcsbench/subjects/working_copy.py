@@ -9,16 +9,18 @@ import json
 import os
 import re
 import sqlite3
+import urllib.parse
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
+from vcsbench.files import OddPaths, older_revision, why_not_on_disk
 from vcsbench.programs import Programs
 from vcsbench.storages.filesystems import ExtentsUnsupportedError, disk_usage
 from vcsbench.storages.workdir import WorkDir, copy_tree
-from vcsbench.subjects import FilesystemSubject, Words, make_template
+from vcsbench.subjects import FilesystemSubject, Words, make_template, run_sources
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
 
@@ -62,8 +64,7 @@ class WorkingCopy(FilesystemSubject):
         self.repository.check()
         youngest, first = self.repository.metadata["youngest"], 0
         if self.behind is not None:
-            first = youngest - scaled_revisions(self.behind, self.recipe)
-            first = max(min(2, youngest), first)
+            first = older_revision(youngest, scaled_revisions(self.behind, self.recipe))
         self.revisions = (first, youngest)
         self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
         export = self.templates.export(youngest)
@@ -88,7 +89,8 @@ class WorkingCopy(FilesystemSubject):
             # Without clones: shared blocks would distort the disk space.
             copy_tree(template, self.path)
             assert self.origin
-            run_client(self.svn, "relocate", self.origin(), self.path)
+            limit_s = self.recipe["time_limit_s"]
+            run_client(self.svn, "relocate", self.origin(), self.path, limit_s=limit_s)
             if "reflink" in self.recipe:
                 clone_working_files(self.path)
 
@@ -188,28 +190,42 @@ class WorkingCopyTemplates:
     """
 
     def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
+        self.recipe = recipe
         self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
         self.svn = svn
         self.options = recipe.get("pristine_options", [])
+        self.path = repository.path
         self.repository = file_url(repository.path)
         self.tree = repository.tree
         key = [recipe["repository"]["identity"], self.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
     def working_copy(self, revision: int) -> TreeRecord:
-        return self._record(f"{revision}", "checkout", *self.options, f"-r{revision}")
+        return self._record(revision, "checkout", *self.options)
 
     def export(self, revision: int) -> TreeRecord:
-        return self._record(f"{revision}-export", "export", f"-r{revision}")
+        return self._record(revision, "export")
 
     def size_of(self, revision: int) -> int:
         """Return the approximate bytes of a working copy, which has each file twice."""
         return 2 * self.export(revision)["bytes"]
 
-    def _record(self, name: str, *arguments: str) -> TreeRecord:
+    def _record(self, revision: int, command: str, *options: str) -> TreeRecord:
         def make(path: Path, _: Path) -> TreeRecord:
+            if command == "checkout":
+                self._check_names(revision)
             source = pegged(f"{self.repository}/{self.tree}".rstrip("/"))
-            run_client(self.svn, *arguments, "-q", "--ignore-externals", source, path)
+            options_of_all = ("-q", f"-r{revision}", "--ignore-externals")
+            run_client(self.svn, command, *options, *options_of_all, source, path)
             return {"url": self.repository}
 
-        return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{name}", make)
+        suffix = "" if command == "checkout" else f"-{command}"
+        return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{revision}{suffix}", make)
+
+    def _check_names(self, revision: int) -> None:
+        """Raise UserError with the number of paths that an older revision's working copy cannot hold."""
+        tree = urllib.parse.unquote(self.tree, errors="surrogateescape")
+        counts = run_sources("odd paths", str(self.path), tree, str(revision))
+        behind = self.recipe.get("revisions_behind") or 0
+        if reason := why_not_on_disk(self.recipe, lambda: OddPaths(*map(int, counts)), behind):
+            raise UserError(f"{reason}.")
