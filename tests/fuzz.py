@@ -1,5 +1,6 @@
-"""Random damage of files, and limits for what reads them."""
+"""Random damage of files, and limits for what reads them. FUZZ_SEED=7 in the environment: other cases."""
 
+import os
 import random
 import resource
 import signal
@@ -7,6 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from vcsbench.kernel import read
+
+
+def dice_of(*name: object) -> random.Random:
+    return random.Random(repr((*name, os.environ.get("FUZZ_SEED"))))
 
 
 class TooLongError(BaseException):

@@ -5,7 +5,6 @@ import hashlib
 import io
 import json
 import os
-import random
 import shlex
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import damaged, limits
+from fuzz import damaged, dice_of, limits
 from unit.report_files import CONFIG, default_study, make_files, order_of, results_of
 from vcsbench.errors import UserError
 from vcsbench.report.page import build_page
@@ -235,6 +234,9 @@ LAUGHS = b"a: &a [x, x]\n" + b"".join(
     b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 122)
 )
 OUTER_BASELINE = b'{"order": {}, "baselines": ["../../x"]}'
+MERGES = b"a: &a {x: 1}\n" + b"".join(
+    b"%c: &%c {<<: [*%c, *%c]}\n" % (n + 1, n + 1, n, n) for n in range(97, 122)
+)
 HOSTILE = {
     "page of another layout": ({f"results/page/{STUDY}.json": b'{"shelf": 1}'}, {}),
     "deep page": ({f"results/page/{STUDY}.json": b"[" * 100_000}, {}),
@@ -244,6 +246,25 @@ HOSTILE = {
     "large yaml": ({"config/published/findings.yaml": b"# " + bytes(2**20)}, {}),
     "wide csv": ({"results/grid/x.csv": b"," * 50_000 + b"\n" * 50_000}, {}),
     "cell with a command": ({"results/grid/x.csv": b"cell\nlog/svn/x$(touch RAN)/f7\n"}, {}),
+    "wide csv, second line": (
+        {"results/grid/x.csv": b'"a\n",' + b"," * 50_000 + b"\nx" * 50_000},
+        {},
+    ),
+    "cell that leaves, second line": (
+        {f"results/measurements/{STUDY}.csv": b'"a\n",cell,round\n1,../../x,1\n'},
+        {},
+    ),
+    "yaml tag": ({f"config/studies/{STUDY}.yaml": b"!!python/object/apply:os.mkdir [x]\n"}, {}),
+    "alias of itself": ({"config/words.yaml": b"axes: &a {b: *a}\n"}, {}),
+    "merged aliases": ({"config/words.yaml": MERGES}, {}),
+    "two documents": ({"config/words.yaml": b"{}\n---\n{}\n"}, {}),
+    "UTF-16 yaml": ({"config/words.yaml": "axes: {}\n".encode("utf-16")}, {}),
+    "UTF-16 csv": ({f"results/grid/{STUDY}.csv": "cell,skip\n".encode("utf-16")}, {}),
+    "long field": ({f"results/grid/{STUDY}.csv": b"cell,skip\nx," + b"y" * 300_000}, {}),
+    "bytes of a file": ({f"results/grid/{STUDY}.csv": b"cell,skip\nx\0,y\n"}, {}),
+    "half of a character": ({}, {"vcsbench": "\ud800"}),
+    "folder and file": ({"results/x.csv": b"", "results/x.csv/y": b""}, {}),
+    "folder of another page": ({f"results/page/{STUDY}.json": b'{"order": {}, "folder": "/"}'}, {}),
     "cell that leaves": ({f"results/measurements/{STUDY}.csv": b"cell,round\n../../x,1\n"}, {}),
     "baseline that leaves": ({f"results/page/{STUDY}.json": OUTER_BASELINE}, {}),
     "file that leaves": ({"../../outside": b"x"}, {}),
@@ -267,6 +288,54 @@ def test_import_hostile_bundle_is_one_line_and_leaves_nothing(case, packed, tmp_
         write_archive(members | {bundle.MANIFEST: b'{"files":' * 50_000}, archive)
     else:
         pack_again(members, archive, **more)
+    error_of(archive, tmp_path)
+    assert os.listdir(tmp_path) == ["a.tar.gz"]
+
+
+GNU, PAX = tarfile.GNU_FORMAT, tarfile.PAX_FORMAT
+GRID = f"results/grid/{STUDY}.csv"
+# Headers by their format, fields and records: before the manifest, or after it.
+HEADERS = {
+    "device": (GNU, {"type": tarfile.CHRTYPE}, {}, 1),
+    "block device": (GNU, {"type": tarfile.BLKTYPE}, {}, 0),
+    "pipe": (GNU, {"type": tarfile.FIFOTYPE}, {}, 1),
+    "folder": (GNU, {"type": tarfile.DIRTYPE}, {}, 1),
+    "link": (GNU, {"type": tarfile.SYMTYPE, "linkname": "/etc"}, {}, 0),
+    "unknown type": (GNU, {"type": b"~"}, {}, 1),
+    "volume labels": (GNU, {"type": b"V"}, {}, 0),
+    "size below 0": (GNU, {"size": -512}, {}, 1),
+    "size of 2^70": (GNU, {"size": 2**70}, {}, 0),
+    "size below 0 in a record": (PAX, {}, {"size": "-1"}, 1),
+    "size of 2^80 in a record": (PAX, {}, {"size": str(2**80)}, 1),
+    "sparse record": (PAX, {}, {"GNU.sparse.realsize": "9" * 12}, 1),
+    "absolute path": (PAX, {}, {"path": "/etc/x"}, 1),
+    "path that leaves": (PAX, {}, {"path": at("results/../../x")}, 1),
+    "path with control characters": (PAX, {}, {"path": at("results/\x1b[2J\nx.csv")}, 1),
+    "long path": (GNU, {"name": at("x/" * 3000)}, {}, 1),
+    "long record": (PAX, {}, {"comment": "x" * 2**21}, 0),
+    "path in Latin-1": (GNU, {"name": at("results/\udce9.csv")}, {}, 1),
+    "backslashes": (GNU, {"name": at("results\\..\\x.csv")}, {}, 1),
+    "second file": (GNU, {"name": at(GRID)}, {}, 1),
+    "second manifest": (GNU, {"name": bundle.MANIFEST}, {}, 1),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_import_hostile_header_is_one_line_and_leaves_nothing(case, packed, tmp_path):
+    form, fields, records, place = HEADERS[case]
+    header = tarfile.TarInfo(at("results/x.csv"))
+    for name, value in {"pax_headers": records, **fields}.items():
+        setattr(header, name, value)
+    block = header.tobuf(form, "utf-8", "surrogateescape")
+    parts = []
+    for name, content in members_of(packed).items():
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        parts += [member.tobuf(GNU), content, bytes(-len(content) % tarfile.BLOCKSIZE)]
+    at_end = len(parts) if place else 0
+    parts[at_end:at_end] = [block] * (20 if case == "volume labels" else 1)
+    archive = tmp_path / "a.tar.gz"
+    archive.write_bytes(gzip.compress(b"".join(parts) + bytes(1024)))
     error_of(archive, tmp_path)
     assert os.listdir(tmp_path) == ["a.tar.gz"]
 
@@ -336,7 +405,7 @@ def fuzzed(dice, packed, path):
 
 @pytest.mark.parametrize("cases", [20, pytest.param(2000, marks=pytest.mark.slow)])
 def test_import_damaged_bundles_are_read_or_refused(packed, tmp_path, cases):
-    dice, read, errors = random.Random(cases), 0, []
+    dice, read, errors = dice_of("bundle", cases), 0, []
     home = tmp_path / "home"
     for _ in range(cases):
         home.mkdir()

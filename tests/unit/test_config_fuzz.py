@@ -7,12 +7,11 @@ import copy
 import datetime
 import itertools
 import math
-import random
 
 import pytest
 import yaml
 
-from fuzz import limits
+from fuzz import dice_of, limits
 from project import DEFAULT, ROOT
 from unit.study_grid import merge
 from vcsbench.config.definitions import read_expectations, read_findings
@@ -113,7 +112,7 @@ def test_mutated_configuration_raises_only_user_errors(tmp_path, monkeypatch, re
     monkeypatch.chdir(ROOT)
     read, seed, *_ = READERS[reader]
     read(copy.deepcopy(seed), tmp_path)
-    dice, refused = random.Random(reader), []
+    dice, refused = dice_of("configuration", reader), []
     for _ in range(count):
         try:
             with limits():

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from dump_streams import BASE, HEAD, block, copied, deleted, file, folder, lengths, revision
-from fuzz import damaged, limits
+from fuzz import damaged, dice_of, limits
 from git_histories import digest, listing, run, write_and_load
 from project import ODD_FILES, needs
 from unit.study_grid import study_environment
@@ -452,7 +452,7 @@ BITS = (0, 1, 2, 3, 4, 6, 7)
 def test_dump_load_damaged_bit_is_refused_or_loads_as_svnadmin(
     dumps, tmp_path, fmt, kind, seed, cases
 ):
-    numbers, path = random.Random(seed), tmp_path / "dump"
+    numbers, path = dice_of("bit", seed), tmp_path / "dump"
     spans = [match.span(1) for match in re.finditer(PLACES[kind], dumps[fmt], re.MULTILINE)]
     refused_cases = loaded_cases = 0
     for number, (start, end) in enumerate(numbers.choices(spans, k=cases)):
@@ -499,7 +499,7 @@ PIECES = [
     [(1, 1500, 10), *(pytest.param(n, 20_000, 300, marks=pytest.mark.slow) for n in range(2, 6))],
 )
 def test_reader_mutated_streams_raise_only_user_errors(tmp_path, seed, cases, loads):
-    numbers = random.Random(seed)
+    numbers = dice_of("dump", seed)
     accepted = loaded = 0
     refused = []
     for case in range(cases):

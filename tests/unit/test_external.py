@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from fuzz import limits
 from vcsbench.errors import UserError, without_password
 from vcsbench.external import (
     file_url,
@@ -24,6 +25,15 @@ def test_read_bytes_follows_links_only_if_allowed(tmp_path):
     assert read_bytes(tmp_path / "link", 5) == b"12345"
     with pytest.raises(OSError, match="symbolic links"):
         read_bytes(tmp_path / "link", 5, follow_links=False)
+
+
+def test_read_bytes_takes_the_memory_of_the_file_not_of_the_limit(tmp_path):
+    (tmp_path / "file").write_bytes(b"12345")
+    with limits(mib=64):
+        assert read_bytes(tmp_path / "file", 1 << 30) == b"12345"
+        os.truncate(tmp_path / "file", 1 << 29)
+        with pytest.raises(UserError, match="larger than 5 bytes"):
+            read_bytes(tmp_path / "file", 5)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import io
 import os
-import random
 import shutil
 import stat
 import struct
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz import damaged, limits
+from fuzz import damaged, dice_of, limits
 from git_histories import exported, run, tree_on_disk, write_and_load
 from project import needs
 from vcsbench.errors import UserError
@@ -542,7 +541,7 @@ def test_fuzz_archives_raise_only_user_errors(seed, count, tmp_path):
     (tmp_path / "outside").mkdir()
     (tmp_path / "in").mkdir()
     archive, into = tmp_path / "in/archive", tmp_path / "in/into"
-    choice = random.Random(len(seed))
+    choice = dice_of("archive", len(seed))
     read = 0
     for number in range(count):
         archive.write_bytes(mutate(seed, choice) if number else seed)

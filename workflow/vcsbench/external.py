@@ -41,8 +41,10 @@ def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
 def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> bytes:
     """Return the content of a regular file of at most `limit` bytes. Raise UserError if it is larger."""
     with open(open_regular(path, follow_links=follow_links), "rb") as file:
-        content = file.read(limit + 1)
-    if len(content) > limit:
+        size = os.fstat(file.fileno()).st_size
+        # read(limit) would take that much memory for a small file, too.
+        content = file.read() if size <= limit else b""
+    if max(size, len(content)) > limit:
         raise UserError(f"{printable(os.fspath(path))}: the file is larger than {limit} bytes.")
     return content
 

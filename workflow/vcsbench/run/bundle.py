@@ -327,15 +327,14 @@ def _check_json(content: bytes, name: str) -> None:
 
 
 def _check_csv(content: bytes, name: str) -> None:
-    head, _, rest = content.partition(b"\n")
-    # csv.DictReader fills each short row.
-    if (head.count(b",") + 1) * (rest.count(b"\n") + rest.count(b"\r") + 1) > VALUES:
-        raise UserError(f"{name}: the file has more than {VALUES} values.")
-    if b"cell" not in head:
-        return
     try:
-        for row in csv.DictReader(io.StringIO(content.decode(), newline="")):
-            cell = row.get("cell")
+        rows = csv.DictReader(io.StringIO(content.decode(), newline=""))
+        columns = rows.fieldnames or []
+        # csv.DictReader fills each short row.
+        if len(columns) * (content.count(b"\n") + content.count(b"\r") + 1) > VALUES:
+            raise UserError(f"{name}: the file has more than {VALUES} values.")
+        for row in rows if "cell" in columns else ():
+            cell = row["cell"]
             if cell and not _is_safe_name(cell):
                 raise UserError(f"{name}: '{one_line(cell)}' is not the name of a cell.")
     except (csv.Error, UnicodeDecodeError) as error:

@@ -265,10 +265,12 @@ def read_members(stream: Stream) -> Iterator[Member]:
         if not _has_checksum(block):
             raise ArchiveError("the checksum of a tar header is wrong")
         kind, size = block[156:157], _number(block[124:136])
-        if kind in (b"L", b"K", b"x", b"X", b"g"):
+        if kind in (b"L", b"K", b"x", b"X", b"g", b"V"):
             headers += 1
             if headers > HEADERS or size > HEADER_BYTES:
                 raise ArchiveError(f"a tar header is larger than {HEADER_BYTES} bytes")
+            if kind == b"V":  # a volume's label, without content
+                continue
             text = _exactly(stream, size)
             _exactly(stream, -size % BLOCK)
             if kind in _LONG:
@@ -278,20 +280,16 @@ def read_members(stream: Stream) -> Iterator[Member]:
             continue
         member = _member(stream, block, {**global_records, **records})
         records, headers = {}, 0
-        if member:
-            yield member
-            for _ in member.content:
-                pass
+        yield member
+        for _ in member.content:
+            pass
 
 
-def _member(stream: Stream, block: bytes, records: Mapping[bytes, bytes]) -> Member | None:
-    """Return the member of a header; None for a volume's label."""
+def _member(stream: Stream, block: bytes, records: Mapping[bytes, bytes]) -> Member:
     letter = block[156:157]
     name = block[:100].split(b"\0")[0]
     prefix = block[345:500].split(b"\0")[0] if block[257:263] == b"ustar\0" else b""
     name = records.get(b"path", prefix + b"/" + name if prefix else name)
-    if letter == b"V":
-        return None
     if letter == b"S" or SPARSE in records:
         raise ArchiveError(f"{shown(name)} is stored as a sparse file")
     if letter not in _KINDS:
