@@ -116,52 +116,67 @@ function stepsText(numbers) {
   return `steps ${isRange ? `${numbers[0]} to` : `${numbers.slice(0, -1).join(", ")} and`} ${numbers.at(-1)}`;
 }
 
-// The evidence for a change, by the steps before it: "after step 1: cold log 2.2x faster; slower in no case measured".
-function proofOf({ card, axis, value, results }, [first], isStep) {
-  const of = (kind) => results.filter((one) => one.kind === kind);
-  const decided = [...of("faster"), ...of("slower")];
-  const groups = groupedBy(decided, (one) => one.taken.join());
-  // Gains come first.
-  const isGain = (list) => list.some(({ kind }) => kind === "faster");
-  const order = (one, other) => isGain(other) - isGain(one) || other[0].taken.length - one[0].taken.length;
-  const clauses = [...groups.values()].sort(order).map((list) => {
-    const [{ taken }] = list;
-    const phrases = ["faster", "slower"].map((word) => phraseOf(list, word, results));
-    const alone = isStep || groups.size > 1 ? "alone: " : "";
-    return `${taken.length ? `after ${stepsText(taken)}: ` : alone}${phrases.filter(Boolean).join("; ")}`;
-  });
-  const later = of("faster").length ? results.filter(({ taken }) => taken.length).map(({ name }) => name) : [];
+// The evidence for a change, a line for each state it was measured in: what one has now, or after other steps.
+function proofOf({ card, axis, value, results: judged }, states, steps) {
+  const [first] = states;
+  // A command without a result so far can have one after a later step.
+  const number = steps.length + 1;
+  const more = resultsOf(card, axis, value, states.filter(({ steps: taken }) => !taken.includes(number)));
+  const results = [...judged, ...more.filter(({ name }) => !namesOf(judged).includes(name))];
+  // A loss now of a command that has its last result after other steps.
   const before = resultsOf(card, axis, value, [first]);
-  const alone = phraseOf(before.filter(({ name, gain }) => later.includes(name) && isNotable(gain)), "slower", before);
-  if (alone) clauses.push(`alone: ${alone}`);
-  if (of("faster").length && !of("slower").length && !alone) clauses.push("slower in no case measured");
-  for (const [kind, word] of Object.entries(OUTCOMES)) {
-    const names = [...new Set(of(kind).map(({ name }) => name))].filter((name) => !decided.some((one) => one.name === name));
-    const [{ taken }] = [...of(kind), { taken: [] }];
-    if (names.length) clauses.push(`${word}${alone && taken.length ? ` after ${stepsText(taken)}` : ""}: ${names.length > 2 ? `${names.length} commands` : names.join(", ")}`);
-  }
-  const text = clauses.join("; ");
-  return text && `${text[0].toUpperCase()}${text.slice(1)}.`;
+  const later = results.filter(({ kind, taken }) => kind === "faster" && taken.length).map(({ name }) => name);
+  const early = before.filter(({ name, kind, gain }) => kind === "slower" && isNotable(gain) && later.includes(name));
+  const groups = groupedBy([...early, ...results].sort((one, other) => one.taken.length - other.taken.length), (one) => one.taken.join());
+  const lines = [...groups.values()].map((list) => {
+    const [{ taken }] = list;
+    const phrases = ["faster", "slower"].map((word) => phraseOf(list, word));
+    const decided = list.filter(({ kind }) => ["faster", "slower"].includes(kind)).map(({ name }) => name);
+    for (const [kind, word] of Object.entries(OUTCOMES)) {
+      const names = namesOf(list, [kind]).filter((name) => !decided.includes(name));
+      if (names.length) phrases.push(`${word}: ${names.join(", ")}`);
+    }
+    const skipped = steps.map((_, n) => n + 1).filter((number) => !taken.includes(number));
+    const state = taken.length ? `After ${stepsText(taken)}${skipped.length ? ` without ${stepsText(skipped)}` : ""}` : "Alone";
+    return [state, phrases.filter(Boolean).join("; ")];
+  });
+  if (namesOf(results, ["faster"]).length && !namesOf([...early, ...results], ["slower"]).length) lines.push(["Slower", "in no case measured"]);
+  const known = namesOf(results);
+  const lacking = operationsOf(first.picks).filter((name) => !known.includes(name));
+  if (results.length && lacking.length) lines.push(["Not measured", lacking.join(", ")]);
+  return lines;
+}
+
+function namesOf(results, kinds) {
+  return [...new Set(results.filter(({ kind }) => !kinds || kinds.includes(kind)).map(({ name }) => name))];
+}
+
+// The commands of daily work, with their caches, that the grid has for some picks.
+function operationsOf(values) {
+  return [...document.querySelectorAll(".overview tbody tr")].filter((row) => isForWork(keysOf(row)) && answers.situations.some(
+    ({ where, choices }) => choices.length && isPicked(where, { ...values, ...keysOf(row) }))).map(nameOf);
 }
 
 // The measured effect of several steps together on the reader's own combination, if it differs.
 function togetherText(values, target, numbers) {
-  const found = [];
-  let isKnown = false;
+  const [found, lacking, equal] = [[], [], []];
   for (const { where, name, choices } of answers.situations) {
     if (!choices.length || !isPicked(where, values) || !isForWork(where)) continue;
     const [now, next] = [choiceIn(choices, values), choiceIn(choices, target)];
     const gain = now && next && now[3] / next[3];
-    isKnown ||= Boolean(gain);
-    if (!gain || !isNotable(gain)) continue;
+    if (!gain || !isNotable(gain)) {
+      (gain ? equal : lacking).push(name);
+      continue;
+    }
     // Calls are against the best choice. One that is not called, and slower by more than the smallest effect, is open.
     const isOpen = ![now[2], next[2]].includes("slower") || [now, next].some(([, , call, ratio]) => call === "undecided" && isNotable(ratio));
-    const kind = `${gain > 1 ? "faster" : "slower"} than now${isOpen ? " but undecided" : ""}`;
+    const kind = `${gain > 1 ? "faster" : "slower"}${isOpen ? " but undecided" : ""}`;
     found.push({ name, kind, gain: Math.max(gain, 1 / gain), times: [now[1], next[1]] });
   }
   const texts = [...new Set(found.map(({ kind }) => kind))].sort().map((kind) => phraseOf(found.filter((one) => one.kind === kind), kind, undefined, true));
+  for (const [word, names] of Object.entries({ "not notably different": equal, "not measured": lacking })) if (names.length) texts.push(`${word}: ${names.join(", ")}`);
   const steps = stepsText(numbers);
-  return ` ${steps[0].toUpperCase()}${steps.slice(1)} together: ${texts.join(", ") || (isKnown ? "equal" : "not measured")}.`;
+  return [`${steps[0].toUpperCase()}${steps.slice(1)} together, against now`, texts.join("; ")];
 }
 
 // The time and the disk space of a change for the reader's number of revisions.
@@ -176,14 +191,25 @@ function effortOf({ axis, value }, values) {
   return time ? ` For ${written(count, "revisions")}: ${time}${disk ? `, ${disk} of free disk` : ""}.` : "";
 }
 
-function stepOf(change, before, lead, states, together = "") {
+function stepOf(change, before, lead, states, together) {
   const { axis, value, card, cost, undo } = change;
   const packs = before.findIndex((step) => step.axis === "packing") + 1;
   const order = axis === "format" && packs ? `, before step ${packs} (the new repository is not packed)` : "";
   const texts = { Cost: `${cost ?? ""}${effortOf(change, states[0].picks)}`, Undo: undo };
   const price = Object.entries(texts).filter(([, text]) => text).flatMap(([name, text]) => [made("b", `${name}:`), ` ${text} `]);
-  return made("li", "", made("b", `${lead}: ${labelOf(axis, value)}${order}.`), ` ${proofOf(change, states, before.length > 0)}${together}`,
+  const lines = [...proofOf(change, states, before), ...together ? [together] : []];
+  return made("li", "", made("b", `${lead}: ${labelOf(axis, value)}${order}.`), " ",
+    made("ul", "", ...lines.map(([state, text]) => made("li", "", made("b", `${state}: `), `${text}. `))),
     made("small", "", ...price, linkTo(card.id, "Commands")));
+}
+
+// The condition of a change that makes some commands faster and others slower.
+function leadOf({ results, kind, condition, instead }) {
+  const [won, lost] = ["faster", "slower"].map((word) => namesOf(results, [word]));
+  const isSplit = kind === "depends" && !answers.workload.length && !won.some((name) => lost.includes(name));
+  if (kind === "depends" && !isSplit) return `Depends on what you run${condition ? `, only if ${condition}` : ""}`;
+  const parts = [isSplit && `${won.join(", ")} ${won.length > 1 ? "matter" : "matters"} more to you than ${lost.join(", ")}`, condition];
+  return `Only if ${parts.filter(Boolean).join(", and ")}${instead ? `, instead of step ${instead}` : ""}`;
 }
 
 function linkTo(id, text) {
@@ -194,26 +220,25 @@ function linkTo(id, text) {
 function actionLines({ steps, states, others }, values, isComplete) {
   const { picks: target, steps: numbers } = states.at(-1);
   const items = steps.map((step, n) => stepOf(step, steps.slice(0, n), n ? "Then" : "Do first", states,
-    isComplete && n && n === steps.length - 1 ? togetherText(values, target, numbers) : ""));
-  for (const change of others.filter(({ kind }) => kind === "do")) {
+    isComplete && n && n === steps.length - 1 && togetherText(values, target, numbers)));
+  for (const change of [...others.filter(({ kind }) => kind === "do"), ...others.filter(({ kind }) => kind === "depends")]) {
     const number = items.length + 1;
     // Combinations are compared within an access.
     const isWithin = !answers.situations.some(({ where }) => where[change.axis]);
-    const together = isComplete && steps.length && isWithin && !change.instead ? togetherText(values, { ...target, [change.axis]: change.value }, [...numbers, number]) : "";
-    const instead = change.instead ? `, instead of step ${change.instead}` : "";
-    items.push(stepOf(change, steps, `Only if ${change.condition}${instead}`, states, together));
+    const isJoined = isComplete && steps.length && isWithin && !change.instead;
+    const together = isJoined && togetherText(values, { ...target, [change.axis]: change.value }, [...numbers, number]);
+    items.push(stepOf(change, steps, leadOf(change), states, together));
   }
   const lines = items.length ? [made("ol", "", ...items)] : [made("p", "", made("b", "Nothing to change: no change is shown to be worth it."))];
   lines[0].className = "actions";
   const of = (kinds) => others.filter(({ kind }) => kinds.includes(kind));
   const textOf = (change, value) => {
-    const evidence = proofOf(change, states).replace(/\.$/, "");
-    return `${value} (${value === labelOf(change.axis, change.value) ? "" : `${labelOf(change.axis, change.value)}: `}${evidence[0].toLowerCase()}${evidence.slice(1)})`;
+    const evidence = proofOf(change, states, steps).filter(([state]) => !["Slower", "Not measured"].includes(state))
+      .map(([state, text]) => `${state[0].toLowerCase()}${state.slice(1)}: ${text}`).join("; ");
+    return `${value} (${value === labelOf(change.axis, change.value) ? "" : `${labelOf(change.axis, change.value)} `}${evidence})`;
   };
   const groups = {
     "No reason to change": of(["keep", "equal", "slight"]).map((change) => textOf(change, labelOf(change.axis, change.present))),
-    "Depends on what you run": of(["depends"]).map((change) => textOf(change, labelOf(change.axis, change.value))
-      + (change.condition ? `, only if ${change.condition}` : "")),
     "Undecided, too noisy or too few rounds": of(["undecided"]).map(({ axis, value }) => labelOf(axis, value)),
     "Too small to compare": of(["too small"]).map(({ axis, value }) => labelOf(axis, value)),
     // Over file, settings of servers are no choice.
@@ -223,7 +248,6 @@ function actionLines({ steps, states, others }, values, isComplete) {
   for (const [title, texts] of Object.entries(groups)) {
     if (texts.length) lines.push(made("p", "", made("b", `${title}: `), `${texts.join("; ").replace(/\?$/, "")}.`));
     if (texts.length && title.startsWith("Undecided") && document.getElementById("next")) lines.at(-1).append(" ", linkTo("next", "Next steps"));
-    if (texts.length && title.startsWith("Depends")) of(["depends"]).forEach(({ card }) => lines.at(-1).append(" ", linkTo(card.id, card.querySelector("h3").textContent)));
   }
   return lines;
 }
@@ -240,7 +264,7 @@ function coverageLines({ places, lacking }, hasPicks) {
   if (lacking.length && answers.include.length) {
     const number = countOf(lacking);
     const time = answers.cell_s ? `, about ${durationOf(number * answers.cell_s)}` : "";
-    lines.push(made("details", "", made("summary", `Measure the places marked –, too (${written(number, "cells")}${time})`), commandOf(commandToAdd(lacking))));
+    lines.push(made("details", "", made("summary", `Measure the places marked –, too (they compare ${written(number, "cells")} that have no result yet${time})`), commandOf(commandToAdd(lacking))));
   }
   return lines;
 }

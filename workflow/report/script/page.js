@@ -226,7 +226,7 @@ function applyCase() {
   const values = Object.fromEntries(Object.entries(picked()).filter(([axis]) => mine?.elements[axis]));
   for (const control of mine?.elements ?? []) if (control.name) control.value = values[control.name] ?? "";
   const actions = answers ? actionsOf(values) : { steps: [], others: [] };
-  const changes = [...actions.steps, ...actions.others.filter(({ kind }) => kind === "do")];
+  const changes = [...actions.steps, ...actions.others.filter(({ kind }) => ["do", "depends"].includes(kind))];
   for (const [anchor, { answers: [all] }] of Object.entries(answers?.cards ?? {})) {
     const card = document.getElementById(anchor);
     const answer = answerOf(anchor, values);
@@ -238,7 +238,8 @@ function applyCase() {
     const axis = card.querySelector(".forest")?.dataset.compares;
     // A value to keep if nothing else changes can be worth it after other changes.
     const later = changes.find((change) => change.axis === axis && value && value === values[axis]);
-    const other = later ? ` With the other steps at the head: ${labelOf(axis, later.value)}.` : "";
+    const lead = later && !actions.steps.includes(later) ? leadOf(later).toLowerCase() : "with the other steps";
+    const other = later ? ` At the head, ${lead}: ${labelOf(axis, later.value)}.` : "";
     card.querySelector(".sentence").textContent = `${sentence}${other}${isOther ? ` Over all cases: ${overall}: ${effect}.` : ""}`;
     const scope = Object.keys(values).length ? "With what you have" : "Over all cases measured";
     card.querySelector(".scope").textContent = `${scope}, if you change only this:`;

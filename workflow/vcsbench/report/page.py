@@ -202,6 +202,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "own_repository": results.own_repository,
         "own_command": own_command,
         "condition": _condition(results, setup) if findings else "",
+        "threshold": _threshold(results),
         "incomplete": _incomplete(results, facts, command_of(given)),
         "facts": facts,
         "cells": defaultdict(str, cell_names(results)),
@@ -289,6 +290,13 @@ def _condition(results: Results, setup: Setup) -> str:
     of = f" with {words.count_of(largest, 'revision')}" if largest else ""
     text = f"{' or '.join(changes)} changes the gains of cold commands"
     return f"Measured on {here}{of}. {text[0].upper()}{text[1:]}:" if changes else ""
+
+
+def _threshold(results: Results) -> str:
+    """Return a sentence on the smallest effect worth noting, and why it is larger on a noisy machine."""
+    limit, noisy = f"{results.advice.min_effect_pct:g} %", results.account.get("noisy") or {}
+    reason = f" ({noisy['usual_pct']:g} % on a quieter machine)" if "usual_pct" in noisy else ""
+    return f"A difference below {limit}{reason} is no reason to change."
 
 
 def _incomplete(results: Results, facts: Mapping[str, str], command: str) -> str:
