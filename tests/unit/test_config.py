@@ -137,6 +137,17 @@ def test_load_config_unusable_names_of_folders_are_errors(tmp_path, monkeypatch)
     assert error_of(tmp_path).startswith("TMPDIR: ")
 
 
+@pytest.mark.parametrize("path", sorted((CONFIG / "studies").glob("*.yaml")), ids=lambda p: p.stem)
+def test_actions_of_studies_have_their_cost_and_the_way_back(path):
+    actions = [
+        (axis, value, action)
+        for axis, question in load_study(path).questions.items()
+        for value, action in question.get("actions", {}).items()
+        if value not in ("as-is", "partly")
+    ]
+    assert [(axis, v) for axis, v, a in actions if not (a.get("cost") and a.get("undo"))] == []
+
+
 def test_load_study_null_keys_of_tables_and_questions_are_missing(tmp_path):
     definition = read_yaml(CONFIG / "studies" / f"{SSD}.yaml")
     path = tmp_path / f"{SSD}.yaml"
