@@ -10,6 +10,7 @@ from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, distances_of
 from vcsbench.report.setup_section import (
+    citation_of,
     compared_setup,
     setup_of,
 )
@@ -216,3 +217,17 @@ def test_citation_is_in_the_footer_and_in_the_head():
     meta = {m.attributes.get("name"): m.attributes.get("content") for m in tree.all("meta")}
     assert meta["vcsbench:commit"] == PROVENANCE["commit"]
     assert meta["vcsbench:study-date"] == "2014" and meta["vcsbench:study-authors"] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "origin", "end"),
+    [
+        ("fsfs-san-2014", "author not known, 2014", "No stable address known."),
+        ("working-copy-2012", "Mattias Engdegård, 2012-07-08", "/0055.shtml"),
+        ("builds", "", "Nothing was published."),
+    ],
+)
+def test_citation_names_what_is_not_known_of_a_published_study(name, origin, end):
+    text = citation_of(cited(default_study(name)), setup(context(1)))[0]["Study"]
+    named = f"{name}; {origin}" if origin else name
+    assert f" ({named}). " in text and text.endswith(end)

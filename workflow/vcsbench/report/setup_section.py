@@ -456,7 +456,10 @@ def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[st
     if setup.first and setup.last:
         hosts = words.enumeration(setup.host_names)
         measured = f"{words.period(setup.first, setup.last)}, on {hosts}"
-    authors = ", ".join(filter(None, [*study.authors, study.date]))
+    no_author, no_url = (
+        ("author not known", "No stable address known.") if study.published else ("", "")
+    )
+    authors = ", ".join(filter(None, [*(study.authors or [no_author]), study.date]))
     text = f"{study.title} ({'; '.join(filter(None, [study.name, authors]))}). {study.source}"
     version, about = f"vcsbench {number}".strip(), []
     code = f"{version}, commit {commit or 'unknown'}"
@@ -469,7 +472,7 @@ def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[st
     reference = f"{version} ({'; '.join(about)})" if about else version
     reference += f". Study {study.name}: {study.title}. "
     entries = {
-        "Study": f"{text} {study.url}".strip(),
+        "Study": f"{text} {study.url or no_url}".strip(),
         "Measured": measured,
         "Made by": code if made else "The version of vcsbench is not recorded.",
         "Configuration": digest,
