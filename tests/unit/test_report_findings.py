@@ -10,15 +10,23 @@ import pytest
 import yaml
 
 from unit.report_files import results_of
+from vcsbench.advice.cards import LESS_WORK
 from vcsbench.config.validation import read_yaml
-from vcsbench.report.finding_steps import NO_REASON, Step, share_commands
+from vcsbench.report.finding_steps import (
+    NO_REASON,
+    WITH_COMMAND,
+    WITHOUT_COMMAND,
+    Step,
+    reason_lines,
+)
 from vcsbench.report.findings_section import (
     MEANINGS,
     finding_views,
     summary_of,
 )
-from vcsbench.report.quality_section import APART_NOTE
-from vcsbench.report.table_sections import table_sections
+from vcsbench.report.page import page_of
+from vcsbench.report.table_sections import reversed_answers, reversed_table, table_sections
+from vcsbench.statistics import contract
 
 
 @pytest.fixture(scope="module")
@@ -51,16 +59,28 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert (views[0].id, views[0].verdict) == (NAME, "reversed")
     assert re.findall(r"[\d.]+x", views[0].news) == ["2.0x", "2.0x"]
     values = (views[0].expected, views[0].published, views[0].measured, views[0].interval)
-    assert values == ("0.50x to 0.90x", "0.50x", "2.00x", "1.80x to 2.20x")
-    text = views[0].ratio
-    assert re.search("not packed ÷ .*: above 1x, packed is faster .here packed 2.0x faster", text)
+    assert values == ("0.5x to 0.9x", "0.50x", "2.0x", "1.8x to 2.2x")
+    assert re.search("not packed ÷ .*: above 1x, packed is faster$", views[0].ratio)
     level = next(view for view in views if view.id == "hot-fast-log-client-bound")
-    assert (level.expected, level.ratio) == ("at least 80.0%", "Client CPU")
+    assert (level.expected, level.ratio) == ("at least 80 %", "Client CPU")
     assert all("<svg" in view.picture for view in views if view.measured)
     assert [view.rank for view in views] == sorted(view.rank for view in views)
     view = view_of(views_of(results, "newer Subversion: 1"))
-    assert [step.command for step in view.steps] == [""] and "; " in view.steps[0].text
+    assert [step.command for step in view.steps] == [""]
     assert (view.verdict, view.news) == ("differs", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [("0.742x", "", "(all 24 pairs: 0.74x)"), ("11.34x", "", "all 24 pairs: 11x"), ("", "", "")],
+)
+def test_published_value_of_all_pairs_is_apart_from_that_of_the_measured(
+    results, value, unit, shown
+):
+    why = f"published over all 24 pairs: {value}" if value else ""
+    view = view_of(views_of(results, why, published=0.674))
+    assert (view.published, view.published_all) == ("0.67x", shown.strip("()"))
+    assert not any("24 pairs" in note for note in view.notes)
 
 
 def test_pictures_of_findings_have_numbers_on_their_axis(results):
@@ -82,16 +102,14 @@ def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(result
     timed = replace(results, account={"taken_s": 900.0})
     scale, version = view_of(views_of(timed)).steps
     assert (scale.label, scale.before, scale.command) == ("smaller scale", "", LARGER)
-    assert scale.text.startswith("0.1; ") and scale.text.endswith("60 min")
+    assert (scale.text, scale.takes) == ("0.1", "up to 60 min")
     assert (version.label, version.before, version.command) == (
         *("newer Subversion", "install it", BUILDS),
     )
-    assert version.text.startswith("1; ")
+    assert version.text == "1"
     given = replace(results, provenance={"command": "vcsbench run --configfile 'my b.yaml'"})
-    for (_, _, _, command), file in zip(
-        view_of(views_of(given)).steps, ("larger.yaml", "old.yaml"), strict=True
-    ):
-        words = shlex.split(command)
+    for step, file in zip(view_of(views_of(given)).steps, ("larger.yaml", "old.yaml"), strict=True):
+        words = shlex.split(step.command)
         assert words[-1] == f"ARGS=--configfile 'my b.yaml' --configfile {file}"
     few = views_of(given, "too few rounds: 4 measured, `rounds: 5` allows a verdict", verdict="")
     (step,) = view_of(few).steps
@@ -145,7 +163,9 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, value, tm
     (step,) = view.steps
     label = {"medium": "256 MB cache", "fast": "tuned settings"}[value]
     assert step.text.startswith(f"log, {label}, not packed or packed")
-    assert ("left out" in step.text) == (step.command != "")
+    (line,) = reason_lines([(view.verdict, view.steps)])
+    what = WITH_COMMAND if step.command else WITHOUT_COMMAND
+    assert (line.action, line.command) == (what["not in the grid"], step.command)
     if value not in results.order["config"]:
         assert step.command == ""
         return
@@ -171,13 +191,10 @@ def test_findings_that_lack_cells_share_a_command_that_adds_all_of_them(results)
     }
     row = {**results.findings[0], "verdict": "", "why": "not in the grid: x"}
     views = finding_views(changed, [{**row, "id": value} for value in values], definitions, [])
-    steps, (shared,) = share_commands([view.steps for view in views])
-    assert [step.command for of in steps for step in of] == ["", ""]
+    (shared,) = reason_lines([(view.verdict, view.steps) for view in views])
     content = json.loads(shlex.split(shared.command)[2])["grid"][study]["include"]
     assert [part["config"] for part in content] == [["slow"], ["fast"]]
-    assert shared.text.startswith("2 findings; ") and " up to " in shared.text
-    alone, none = share_commands([views[0].steps])
-    assert (alone, none) == ([[*views[0].steps]], [])
+    assert shared.findings == "2 not measured" and "; takes up to " in shared.action
 
 
 def older(cells):
@@ -197,24 +214,43 @@ def rounds(number):
 
 def test_findings_share_one_command_with_the_cells_or_the_rounds_of_all():
     log, export = "{command: [log], ra: [svn]}", "{command: [export], ra: [http]}"
-    findings = [[older(log), rounds(7)], [older(export)], [older(log), rounds(60)], [rounds(15)]]
-    steps, (version, more) = share_commands(findings)
-    assert not any(step.command for of in steps for step in of)
-    assert [step.text for step in steps[0]] == ["1 (command above)", "7 in all (command above)"]
+    findings = [
+        ("differs", [older(log), rounds(7)]),
+        ("reversed", [older(export)]),
+        *(("differs", [older(log), rounds(60)]), ("inconclusive", [rounds(15)])),
+    ]
+    version, more = reason_lines(findings)
+    assert version.labels == [("newer Subversion", "reason-newer-subversion")]
     content, file = shlex.split(version.command)[1:3]
     assert yaml.safe_load(content)["grid"]["builds"]["include"] == [
         {"command": ["log"], "ra": ["svn"]},
         {"command": ["export"], "ra": ["http"]},
     ]
-    assert (file, version.before) == (">old.yaml", "install it")
-    assert version.text == "3 findings; support" and more.text.startswith("3 findings; ")
-    assert more.command == rounds(7).command
+    assert (file, version.action) == (">old.yaml", "install it")
+    assert (version.findings, more.findings) == ("2 differ, 1 reversed", "2 differ, 1 inconclusive")
+    assert more.command == rounds(7).command and "; " in more.action
 
 
 def test_reasons_with_the_same_command_share_it():
     scale, cost = (Step(label, "x", "", LARGER) for label in ("smaller scale", "mostly fixed cost"))
-    _, (shared,) = share_commands([[scale], [cost]])
-    assert shared == Step("smaller scale and mostly fixed cost", "2 findings", "", LARGER)
+    nothing = Step("smaller scale", "y")
+    shared, alone = reason_lines(
+        [("differs", [scale, scale]), ("differs", [cost]), ("", [nothing])]
+    )
+    labels = [
+        ("smaller scale", "reason-smaller-scale"),
+        ("mostly fixed cost", "reason-mostly-fixed-cost"),
+    ]
+    assert shared == (labels, "2 differ", WITH_COMMAND["smaller scale"], LARGER)
+    # An anchor is unique.
+    assert (alone.labels, alone.command) == ([("smaller scale", "")], "")
+
+
+def test_each_reason_of_a_verdict_has_something_to_do():
+    causes = ["reversed", "published over all {published}", "{flag}", "unknown error"]
+    labels = {text.partition(": ")[0] for text in contract.SENTENCES.values()} - {*causes}
+    in_row = {"no metric", "not counted", "skipped", "other work", "work unknown", "wide interval"}
+    assert labels - WITH_COMMAND.keys() - WITHOUT_COMMAND.keys() == in_row
 
 
 def test_bound_of_a_statement_without_a_number_is_ours(results):
@@ -222,15 +258,14 @@ def test_bound_of_a_statement_without_a_number_is_ours(results):
     assert ours["cache-size-no-help-cold"] and not ours["cold-log-packing-f6"]
 
 
-def test_summary_has_the_number_and_the_reasons_of_each_verdict(results):
+def test_summary_has_the_number_and_the_first_finding_of_each_verdict(results):
     views = views_of(results)
     lines = {line.verdict: line for line in summary_of(views)}
     assert sum(line.number for line in lines.values()) == len(views)
     assert list(lines) == [verdict for verdict in MEANINGS if verdict in lines]
-    assert re.findall(r"\w+ \w+ \(\d\)", lines["reversed"].why) == [
-        "smaller scale (1)", "newer Subversion (1)",
-    ]  # fmt: skip
-    assert lines["not measured"].why.endswith(f" ({lines['not measured'].number})")
+    assert lines["reversed"].first == NAME
+    for line in lines.values():
+        assert line.first == next(view.id for view in views if view.verdict == line.verdict)
 
 
 @pytest.mark.parametrize("verdict", ["reversed", "differs"])
@@ -238,54 +273,158 @@ def test_finding_that_differs_without_a_known_reason_reports_that(results, verdi
     why = "reversed: packed" if verdict == "reversed" else ""
     view = view_of(views_of(results, why))
     assert (view.verdict, [step.label for step in view.steps]) == (verdict, [NO_REASON])
-    (line,) = summary_of([view])
-    assert line.why == f"{NO_REASON} (1)"
+    (line,) = reason_lines([(view.verdict, view.steps)])
+    assert (line.action, line.command) == (WITHOUT_COMMAND[NO_REASON], "")
+
+
+def changed_pairs(results, change):
+    """Return results in which a change of the rows of the table f6-vs-f7 is made, and its sections."""
+    rows = [{**row, **change(row)} for row in results.tables["f6-vs-f7"]]
+    changed = replace(results, tables={**results.tables, "f6-vs-f7": rows})
+    return changed, table_sections(changed, {})
+
+
+COLD_LOG = {"command": "log", "cache": "cold"}
+SLOWER = {"ratio": 0.8, "call": "slower"}
 
 
 @pytest.mark.parametrize(
-    ("sides", "text"),
+    ("sides", "slower", "text"),
     [
-        (("f6", "f7"), ", mixed: 1 slower, 5 faster"),
+        (("f6", "f7"), {}, "6 pairs, 2.0x"),
+        # One axis separates the pairs.
+        (
+            *(("f6", "f7"), {"packing": "pack"}),
+            "6 pairs, 0.80x to 2.0x, mixed: f7 faster in 3 (not packed), slower in 3 (packed)",
+        ),
         # The table has the sides exchanged.
-        (("f7", "f6"), "pairs 0.50x to 1.25x, mixed: 1 faster, 5 slower"),
+        (
+            *(("f7", "f6"), {"packing": "pack"}),
+            "6 pairs, 0.50x to 1.2x, mixed: f6 slower in 3 (not packed), faster in 3 (packed)",
+        ),
+        (
+            *(("f6", "f7"), {"packing": "pack", "ra": "http"}),
+            "6 pairs, 0.80x to 2.0x, mixed: f7 faster in 5 (http, not packed; svn, not packed; "
+            "svn, packed; others), slower in 1 (http, packed)",
+        ),
     ],
 )
-def test_median_of_pairs_that_disagree_is_mixed_and_has_their_range(results, sides, text):
-    where = {"command": "log", "cache": "cold"}
-    change = {"ratio": 0.8, "call": "slower"}
-    first = next(r for r in results.tables["f6-vs-f7"] if where.items() <= r.items())
-    rows = [{**r, **change} if r is first else r for r in results.tables["f6-vs-f7"]]
-    sections = table_sections(replace(results, tables={**results.tables, "f6-vs-f7": rows}), {})
+def test_median_of_pairs_that_disagree_is_mixed_and_names_them(results, sides, slower, text):
+    def change(row):
+        is_slower = slower and (slower | COLD_LOG).items() <= row.items()
+        return SLOWER if is_slower else {"ratio": 2.0}
+
+    changed, sections = changed_pairs(results, change)
     compare = dict(zip(("axis", "baseline", "candidate"), ("format", *sides), strict=True))
-    definition = {"where": where, "compare": compare, "expect": {"over": "median"}}
+    definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "median"}}
     found = [{**results.findings[0], "id": "x", "why": ""}]
-    (view,) = finding_views(results, found, {"x": definition}, sections)
-    assert text in view.of
+    (view,) = finding_views(changed, found, {"x": definition}, sections)
+    assert view.of == text
     least = {"x": {**definition, "expect": {"over": "min"}}}
-    (view,) = finding_views(results, found, least, sections)
+    (view,) = finding_views(changed, found, least, sections)
     assert "mixed" not in view.of
 
 
+def test_undecided_pairs_disagree_with_no_other(results):
+    def change(row):
+        is_open = row["packing"] == "pack"
+        return {"ratio": 2.0, "call": contract.TOO_NOISY if is_open else "faster"}
+
+    changed, sections = changed_pairs(results, change)
+    compare = {"axis": "format", "baseline": "f6", "candidate": "f7"}
+    definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "median"}}
+    found = [{**results.findings[0], "id": "x", "why": ""}]
+    (view,) = finding_views(changed, found, {"x": definition}, sections)
+    assert "undecided in 3 (packed)" in view.of and "mixed" not in view.of
+
+
 @pytest.mark.parametrize(
-    ("cache", "apart", "is_noted"),
+    ("cache", "apart", "busy", "note"),
     [
-        ("cold", {"pack": 9}, True),
-        ("cold", {"pack": 1}, False),
-        ("cold", {"pack": 9, "nopack": 9}, False),
+        ("cold", {"pack": 9}, 0, "apart (packed)"),
+        ("cold", {"pack": 9, "nopack": 9}, 0, "apart"),
         # Reads from memory do not depend on the position.
-        ("hot-os", {"pack": 9}, False),
+        ("hot-os", {"pack": 9}, 0, ""),
+        ("cold", {"pack": 9}, 1, "! disturbed in 12 of 60 runs; apart (packed)"),
     ],
 )
-def test_finding_has_a_note_if_the_copies_of_one_side_lie_apart(results, cache, apart, is_noted):
-    runs = [
-        {**r, "flags": "apart" if int(r["round"]) <= apart.get(r["packing"], 0) else ""}
-        for r in results.measurements
-    ]
-    changed = replace(results, measurements=runs)
+def test_finding_has_the_flags_of_its_pairs_in_the_words_of_cards(
+    results, cache, apart, busy, note
+):
+    def flags_of(row):
+        words = ["apart"] * (int(row["round"]) <= apart.get(row["packing"], 0))
+        return " ".join([*words, *["cpu-busy"] * (int(row["round"]) <= busy)])
+
+    runs = [{**row, "flags": flags_of(row)} for row in results.measurements]
+    of_row = {"flags": f"apart{' cpu-busy' if busy else ''}"}
+    tables = {name: [{**r, **of_row} for r in rows] for name, rows in results.tables.items()}
     compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
     where = {"command": "log", "cache": cache}
     definition = {"where": where, "compare": compare, "expect": {"over": "median"}}
     found = [{**results.findings[0], "id": "x", "why": "", "verdict": "reproduced"}]
+    # Of cards, some comparisons only have these flags.
+    cards = [flagged(card) for card in results.advice.cards]
+    changed = replace(
+        results, measurements=runs, tables=tables, advice=replace(results.advice, cards=cards)
+    )
     (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed, {}))
-    assert view.of
-    assert (APART_NOTE in view.notes) == is_noted
+    assert view.note == note
+    assert view.flags == ["apart"] * ("apart" in note)
+
+
+def flagged(card):
+    """Return a card of which one comparison has flags."""
+    if not card.cases:
+        return card
+    first, *rest = card.cases
+    pairs = [replace(pair, flags="apart cpu-busy") for pair in first.pairs]
+    return replace(card, cases=[replace(first, pairs=pairs), *rest])
+
+
+def test_same_warning_on_less_work_is_in_card_table_and_finding(results):
+    rows, grid = (
+        [{**row, "command": "null-log"} for row in rows if row["command"] == "log"]
+        for rows in (results.tables["http-vs-ra"], results.grid)
+    )
+    card = next(card for card in results.advice.cards if card.question.axis == "ra")
+    cases = [replace(case, where={**case.where, "command": "null-log"}) for case in card.cases]
+    changed = replace(
+        results,
+        grid=grid,
+        tables={**results.tables, "http-vs-ra": rows},
+        advice=replace(results.advice, cards=[replace(card, cases=cases)]),
+    )
+    compare = {"axis": "ra", "baseline": "http", "candidate": "svn"}
+    definition = {
+        "where": {"command": "null-log"},
+        "compare": compare,
+        "expect": {"over": "median"},
+    }
+    found = [{**results.findings[0], "id": "x", "why": ""}]
+    sections = table_sections(changed, {})
+    (view,) = finding_views(changed, found, {"x": definition}, sections)
+    assert view.note == f"null-log {LESS_WORK}"
+    table = next(section for section in sections if section.name == "http-vs-ra")
+    assert f"null-log {LESS_WORK}." in table.notes
+    (card_view,) = page_of(replace(changed, findings=[]))["cards"]
+    assert all(row.note.endswith(LESS_WORK) for row in card_view.rows)
+    format_ = {
+        "x": {**definition, "compare": {"axis": "format", "baseline": "f6", "candidate": "f7"}}
+    }
+    (view,) = finding_views(changed, found, format_, sections)
+    assert LESS_WORK not in view.note
+
+
+def test_answer_that_was_published_as_slower_is_marked(results):
+    published = [
+        {**row, "value": -50.0, "ratio": 0.5, "low": None, "high": None}
+        for row in results.tables["f6-vs-f7"][:2]
+    ]
+    changed = replace(results, published={**results.published, "f6-vs-f7": published})
+    sections = table_sections(changed, {})
+    text = "Published in 2014: slower in 2 comparisons"
+    assert reversed_answers(changed, sections)["format"] == text
+    table = reversed_table(replace(changed, definitions={}), sections)
+    assert [row[1:3] for row in table.rows if "f6 ÷ f7" in row[0]] == [("0.50x", "2.0x")] * 2
+    without = replace(results, published={})
+    assert reversed_answers(without, table_sections(without, {})) == {}

@@ -127,7 +127,7 @@ function workOf(count) {
   const { revisions, seconds, pack_seconds: packing, in_memory: isInMemory } = answers.estimate;
   const scale = count / revisions;
   return { load: `${durationOf(seconds * scale)}${isInMemory ? ` in memory, up to ${durationOf(LONGER_ON_DISK * seconds * scale)} on a disk` : ""}`,
-           pack: packing && `${durationOf(packing * scale)}${isInMemory ? " in memory, longer on a disk" : ""}` };
+           pack: packing && `${durationOf(packing * scale)}${isInMemory ? " in memory, not measured on a disk" : ""}` };
 }
 
 // The times of a load and of packing, and the disk space, for the reader's number of revisions.

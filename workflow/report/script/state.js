@@ -42,6 +42,7 @@ function goToAnchor() {
   document.querySelector(".aimed")?.classList.remove("aimed");
   const aim = given.size && anchor ? document.getElementById(anchor) : null;
   aim?.classList.add("aimed");
+  aim?.closest("details")?.setAttribute("open", "");
   aim?.scrollIntoView();
 }
 

@@ -50,6 +50,7 @@ QUESTIONS = {
 # The commands of svnbench, which nobody runs at work.
 BENCHMARK_ONLY = "null-"
 ACCESS = "ra"
+LESS_WORK = "decides nothing: over svn, its client does less work"
 MAX_WORDS = 25
 
 
@@ -369,6 +370,11 @@ class Effect:
 
 def is_for_work(case: Case) -> bool:
     return not case.where.get("command", "").startswith(BENCHMARK_ONLY)
+
+
+def has_less_work(axis: str, where: Where) -> bool:
+    """Return True if LESS_WORK holds for a comparison of values of `axis`."""
+    return axis == ACCESS and where.get("command", "").startswith(BENCHMARK_ONLY)
 
 
 def _largest_group(changes: Sequence[tuple[Case, float]]) -> tuple[str, list[float]]:

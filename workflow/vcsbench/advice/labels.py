@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vcsbench.advice.decision import Where
-from vcsbench.words import count_of
+from vcsbench.words import count_of, significant
 
 AXES = {
     "ra": "access",
@@ -101,11 +101,22 @@ def factor(ratio: float) -> str:
     """Return a factor of at least 1 as `5.7 %`, `1.12x`, `2.9x`, `12x`, at most `9999x`."""
     if ratio < _PERCENT_BELOW:
         return f"{100 * (ratio - 1):.1f} %"
-    return _times(min(ratio, _LARGEST))
+    return times(min(ratio, _LARGEST))
 
 
-def _times(ratio: float) -> str:
+def times(ratio: float) -> str:
+    """Return any ratio as `0.074x`, `0.74x`, `1.12x`, `2.1x`, `11x`."""
+    if ratio < 0.0995:
+        return f"{significant(ratio, 2)}x"
     return f"{ratio:.{2 if ratio < 1.195 else 1 if ratio < 9.95 else 0}f}x"
+
+
+def times_between(low: float, high: float) -> str:
+    """Return `1.2x to 1.9x`, with a further digit if both ends are equal without it."""
+    texts = [times(end) for end in (low, high)]
+    if texts[0] == texts[1] and low != high:
+        texts = [f"{significant(end)}x" for end in (low, high)]
+    return " to ".join(dict.fromkeys(texts))
 
 
 def factors(ratios: Sequence[float]) -> str:
@@ -113,7 +124,7 @@ def factors(ratios: Sequence[float]) -> str:
     if high.endswith("%"):
         low = low.removesuffix(" %") if low != high else low
     elif low.endswith("%") and min(ratios) >= _TIMES_FROM:
-        low = _times(min(ratios))
+        low = times(min(ratios))
     return high if low == high else f"{low} to {high}"
 
 

@@ -101,11 +101,15 @@ class Operation(NamedTuple):
 def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     # In the order of applying changes, as the questions of a study.
     ranked = sorted(cards, key=lambda card: card.answer.kind == rule.NOT_MEASURED)
+    rare = rare_flags(cards)
+    return [_card_view(card, results, rare) for card in ranked]
+
+
+def rare_flags(cards: Sequence[Card]) -> set[str]:
+    """Return the flags that rows name, not those of nearly all comparisons or of disturbed runs."""
     found = flags_of(cards)
     counts = Counter(flag for of in found for flag in of)
-    # A row has its disturbed runs in other words.
-    rare_flags = {f for f, number in counts.items() if number <= NEARLY_ALL * len(found)} - BUSY
-    return [_card_view(card, results, rare_flags) for card in ranked]
+    return {f for f, number in counts.items() if number <= NEARLY_ALL * len(found)} - BUSY
 
 
 def _costs(results: Results, axis: str) -> list[str]:
@@ -115,7 +119,7 @@ def _costs(results: Results, axis: str) -> list[str]:
     what, key = WORK.get(axis, ("", ""))
     for load in loads_of(results):
         if load.get(key):
-            where = " in memory" if is_in_memory(load) else ""
+            where = " in memory (not measured on a disk)" if is_in_memory(load) else ""
             taken = words.duration(load[key]) if load[key] >= 1 else "less than 1 s"
             work = what.format(words.count_of(load["revisions"], "revision"))
             costs.append(f"{work} took {taken}{where}.")

@@ -9,8 +9,8 @@ from html import escape
 from typing import NamedTuple
 
 from vcsbench import words
-from vcsbench.advice.cards import ACCESS, Card, is_for_work, pair_text
-from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Where
+from vcsbench.advice.cards import LESS_WORK, Card, has_less_work, pair_text
+from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
 from vcsbench.advice.labels import (
     at_least_1,
     axis_label,
@@ -20,6 +20,7 @@ from vcsbench.advice.labels import (
     seconds,
     value_label,
 )
+from vcsbench.axes import STATES
 from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, flag_message
 from vcsbench.metrics import metric_in
 from vcsbench.report.results import (
@@ -142,17 +143,11 @@ def forest_row(
         notes.append(
             f"medians, as in tables: {both} ({factor(at_least_1(medians[0] / medians[1]))})"
         )
-    pair_flags = pair.flags.split()
-    if is_disturbed := not BUSY.isdisjoint(pair_flags):
-        of_both = [run for of in runs for run in of]
-        number = sum(not BUSY.isdisjoint(run["flags"].split()) for run in of_both)
-        share = f" in {number} of {words.count_of(len(of_both), 'run')}" if number else ""
-        notes.append(f"! disturbed{share}")
-    if flags := [flag for flag in pair_flags if flag in rare_flags]:
-        texts = (_flag_of(flag, card, case, pair, runs) for flag in flags)
-        notes.append(f"flags: {', '.join(texts)}")
-    if name == ACCESS and not is_for_work(case):
-        notes.append("decides nothing: over svn, its client does less work")
+    labels = [value_label(name, side) for side in (pair.baseline, pair.candidate)]
+    disturbed, texts = flag_texts([(pair.flags, runs)], labels, rare_flags)
+    notes += [disturbed] * bool(disturbed)
+    notes += [f"flags: {', '.join(texts)}"] * bool(texts)
+    notes += [LESS_WORK] * has_less_work(name, case.where)
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
         winner = value_label(name, sides[pair.ratio >= 1])
@@ -164,7 +159,7 @@ def forest_row(
     note = "; ".join(notes)
     return ForestRow(
         *(where, sides, label, drawing, text, winner, gain, times, range_, note, style),
-        *(flags, is_disturbed),
+        *([text.partition(" ")[0] for text in texts], bool(disturbed)),
     )
 
 
@@ -180,15 +175,48 @@ def row_key(rows: Sequence[ForestRow]) -> list[tuple[str, str]]:
     ]
 
 
-def _flag_of(flag: str, card: Card, case: Case, pair: Pair, runs: Sequence[Rows]) -> str:
-    """Return a flag, with the side that has it if the other one does not."""
-    has = [any(flag in run["flags"].split() for run in of) for of in runs]
-    if has[0] == has[1]:
-        return flag
-    side = value_label(card.question.axis, (pair.baseline, pair.candidate)[has[1]])
-    if flag == "cache-ineffective" and (command := case.where.get("command")):
-        return f"{flag} ({side}: cache too small for {command})"
-    return f"{flag} ({side})"
+def flag_texts(
+    pairs: Sequence[tuple[str, Sequence[Rows]]], labels: Sequence[str], shown: Collection[str]
+) -> tuple[str, list[str]]:
+    """Return `! disturbed in 3 of 20 runs`, or "", and the `shown` flags as `apart (f7) in 2 of 3 pairs`.
+
+    `pairs` have the flags of a comparison and the runs of both sides, which `labels` name. Each flag has
+    its side if only one has it.
+    """
+    known = [([f for f in flags.split() if _matters(f, sides)], sides) for flags, sides in pairs]
+    disturbed, texts = "", []
+    if any(not BUSY.isdisjoint(flags) for flags, _ in known):
+        runs = [set(run["flags"].split()) for _, sides in known for of in sides for run in of]
+        number = sum(not BUSY.isdisjoint(flags) for flags in runs)
+        share = f" in {number} of {words.count_of(len(runs), 'run')}" if number else ""
+        disturbed = f"! disturbed{share}"
+    for flag in unique_values(f for flags, _ in known for f in flags if f in shown):
+        having = [sides for flags, sides in known if flag in flags]
+        by_side = zip(*having, strict=True)
+        flagged = [[r for of in side for r in of if flag in r["flags"].split()] for side in by_side]
+        text = flag
+        if len({bool(of) for of in flagged}) > 1:
+            number = next(n for n, of in enumerate(flagged) if of)
+            text += f" ({labels[number]}"
+            if flag == "cache-ineffective" and flagged[number][0].get("command"):
+                commands = unique_values(run["command"] for run in flagged[number])
+                text += f": cache too small for {' or '.join(commands)}"
+            text += ")"
+        if len(having) < len(pairs):
+            noun = "pair" if len(labels) > 1 else "cell"
+            text += f" in {len(having)} of {words.count_of(len(pairs), noun)}"
+        texts.append(text)
+    return disturbed, texts
+
+
+def _matters(flag: str, sides: Sequence[Rows]) -> bool:
+    """Return False for the position of copies that are read from memory."""
+    runs = [run for of in sides for run in of]
+    return flag != "apart" or not runs or any(map(reads_storage, runs))
+
+
+def reads_storage(run: Row) -> bool:
+    return STATES.get(run.get("cache") or "", STATES[""])["promises"].get("os") != "hot"
 
 
 def _forest_drawing(

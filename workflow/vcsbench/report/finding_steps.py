@@ -1,11 +1,12 @@
-"""The steps that test the reasons of findings: commands, and one command for several findings."""
+"""The reasons of findings, and what to do about each: commands, one for all findings of a reason."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -17,19 +18,41 @@ from vcsbench.report.terminal import command_with, seconds_of_rounds, variables_
 from vcsbench.statistics import contract
 
 DIFFERENT = (contract.REVERSED, contract.DIFFERS)
+VERDICTS = (
+    *(contract.REPRODUCED, contract.DIFFERS, contract.REVERSED, contract.INCONCLUSIVE),
+    *(contract.TOO_SMALL, contract.NOT_MEASURED),
+)
 # Of a finding that differs, if no condition other than published explains it.
 NO_REASON = "no reason known"
 NOT_IN_GRID = contract.SENTENCES["not-in-grid"].partition(": ")[0]
 PUBLISHED_OVER_ALL = contract.SENTENCES["all-published"].partition(" {")[0]
-OUTSIDE_DEFAULT = "left out of the default configuration, so that a run fits its minutes"
-# What a reason's test shows, and its duration.
-OUTCOMES = {
-    "smaller scale": "a value closer to the published one supports it, and the test takes {larger}",
-    "other storage": "a value closer to the published one supports it, and the test takes {longer}",
-    "newer Subversion": "a value closer to the published one supports it, and the test takes {longer}",
-}
-LONGER = "longer than this run (make plan estimates it)"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
+LARGER_HELPS = ("smaller scale", "mostly fixed cost")
+# What to do about a reason with a command, and without one. Those of a build or storage name theirs.
+WITH_COMMAND = {
+    **dict.fromkeys(LARGER_HELPS, "measure at a larger scale"),
+    "other storage": "measure on the published storage",
+    **dict.fromkeys(["more rounds", "too few rounds"], "measure more rounds"),
+    NOT_IN_GRID: "add the cells, left out by default so that a run fits its minutes",
+}
+WITHOUT_COMMAND = {
+    "mostly fixed cost": "measure a larger repository",
+    "newer Subversion": "nothing: the study builds has no such cells",
+    "same machine": "measure with a server on another machine (key server, docs/working-copies.md)",
+    "other operating system": "nothing: servers run on Linux here",
+    "fewer cells": "measure the other cells (config/full.yaml)",
+    NOT_IN_GRID: "name their values in the configuration (key grid, config/README.md)",
+    NO_REASON: "repeat the run on another machine",
+    "on a bound": "nothing: the true value is at an end of the range",
+    "measured": "nothing: the value is of the measured cells",
+    "noise unknown": "set duplicates to 1 or more",
+    "not in turns": "measure both sides again (--forcerun cell)",
+    "hosts differ": "measure both sides on one machine",
+    "no result": "see Failed rounds and Flags below Quality",
+    "no baseline": "save a baseline first",
+}
+IN_ITS_ROW = "see the cause in its row"
+LONGER = "longer than this run (make plan estimates it)"
 _MANY_ROUNDS = re.compile(r"\brounds=(\d+)")
 # The cells that an older build measures, too.
 _INCLUDED = re.compile(r"\binclude: \[(\{.*\})\](?=\}\}\})")
@@ -40,12 +63,29 @@ Part = Mapping[str, list[str]]
 
 
 class Step(NamedTuple):
-    """A reason of a verdict: its label and text, and the command that tests it after `before`, or ""."""
+    """A reason of a verdict: its label and text, and the command that tests it after `before`, or "".
+
+    `takes` is the duration of the test in words.
+    """
 
     label: str
     text: str
     before: str = ""
     command: str = ""
+    takes: str = ""
+
+
+class ReasonLine(NamedTuple):
+    """What to do about reasons with one command, or about a reason without one.
+
+    `labels` have the reasons with their anchors ("" after the first line with it), `findings` their number
+    by verdict.
+    """
+
+    labels: Sequence[tuple[str, str]]
+    findings: str
+    action: str
+    command: str
 
 
 def reason_steps(
@@ -60,33 +100,31 @@ def reason_steps(
         label, _, text = sentence.partition(": ")
         before, _, command = test.rstrip("`").partition("`")
         if sentence.startswith(PUBLISHED_OVER_ALL):
-            notes.append(f"{sentence[:1].upper()}{sentence[1:]}.")
-        elif verdict in DIFFERENT and not contract.is_possible(sentence):
+            continue
+        if verdict in DIFFERENT and not contract.is_possible(sentence):
             notes += [f"{sentence}."] if label != contract.REVERSED else []
         elif number := _ROUNDS.search(sentence):
             seconds = seconds_of_rounds(results.account, int(number[1]))
-            more = f", {words.duration(seconds)} more" if seconds else ""
+            takes = f"{words.duration(seconds)} more" if seconds else ""
             command = command_with(given, f"--config rounds={number[1]}")
             text = text.replace(number[0], f"{number[1]} in all")
-            steps.append(Step(label, f"{text}{more}", "", command))
+            steps.append(Step(label, text, "", command, takes))
         else:
+            takes = ""
             if label == NOT_IN_GRID:
                 part = _part_to_add(results, definition)
                 named = [[value_label(axis, v) for v in values] for axis, values in part.items()]
                 text = ", ".join(map(" or ".join, named))
                 if part in addable:
                     command, takes = _command_to_add(results, addable, given)
-                    text = f"{text}; {OUTSIDE_DEFAULT}{takes}"
             elif found := _RUN.search(command):
                 of_study = {**given, "STUDY": found[1]}
                 command = f"{command[: found.start()]}{command_with(of_study, found[2] or '')}"
                 taken = results.account.get("taken_s")
-                larger = f"up to {words.duration(contract.LARGER * taken)}" if taken else LONGER
-                if outcome := OUTCOMES.get(label):
-                    text = f"{text}; {outcome.format(larger=larger, longer=LONGER)}"
-            if label == "newer Subversion" and not command:
-                text = f"{text}; the study builds has no such cells, so no command tests it"
-            steps.append(Step(label, text, before.strip(" ,"), command))
+                takes = LONGER
+                if taken and label in LARGER_HELPS:
+                    takes = f"up to {words.duration(contract.LARGER * taken)}"
+            steps.append(Step(label, text, before.strip(" ,"), command, takes))
     if verdict in DIFFERENT and not steps:
         steps.append(Step(NO_REASON, NOTHING_EXPLAINS))
     return steps, notes
@@ -125,7 +163,7 @@ def _command_to_add(
     here = {axis: {values[at] for values in known} for at, axis in enumerate(order)}
     cells = {c for part in parts for c in product(*({**here, **part}[axis] for axis in order))}
     seconds = cell_seconds(results) * len(cells - known)
-    taken = f"; takes up to {words.duration(seconds)}" if seconds else ""
+    taken = f"up to {words.duration(seconds)}" if seconds else ""
     return f"printf '%s\\n' {shlex.quote(content)} >more.yaml && {run}", taken
 
 
@@ -139,29 +177,24 @@ def cell_seconds(results: Results) -> float:
     return round(seconds * min(block["rounds"] for block in blocks), 1)
 
 
-def share_commands(
-    findings: Sequence[Sequence[Step]],
-) -> tuple[list[list[Step]], list[Step]]:
-    """Return the steps of findings without the commands of several findings, and a step for each of those.
+def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonLine]:
+    """Return what to do about the reasons of findings, with the most findings first.
 
-    A reason has one command for all of its findings: with the cells of all of them, or the fewest rounds.
+    `findings` are verdicts and steps. A reason has one command for all of its findings: with the cells of
+    all of them, or the fewest rounds.
     """
-    with_command = [step for of in findings for step in of if step.command]
-    groups = grouped_by(with_command, _form_of)
-    several = {form: steps for form, steps in groups.items() if len(steps) > 1}
-    shared = [_shared_step(steps) for steps in several.values()]
-    others = [
-        [
-            step._replace(
-                text=f"{step.text.partition('; ')[0]} (command above)", before="", command=""
-            )
-            if _form_of(step) in several
-            else step
-            for step in of
-        ]
-        for of in findings
-    ]
-    return others, shared
+    steps = [(number, verdict, s) for number, (verdict, of) in enumerate(findings) for s in of]
+    groups = grouped_by(steps, lambda item: _form_of(item[2]) if item[2].command else item[2].label)
+    lines, anchored = [], set[str]()
+    for members in sorted(groups.values(), key=lambda of: -len({number for number, *_ in of})):
+        verdicts = [{"verdict": of} for of in {n: verdict for n, verdict, _ in members}.values()]
+        labels = unique_values(step.label for *_, step in members)
+        named = [(of, "" if of in anchored else f"reason-{words.slug(of)}") for of in labels]
+        anchored |= {*labels}
+        lines.append(
+            ReasonLine(named, verdict_counts(verdicts), *_test_of([s for *_, s in members]))
+        )
+    return lines
 
 
 def _form_of(step: Step) -> str:
@@ -169,16 +202,24 @@ def _form_of(step: Step) -> str:
     return _MANY_ROUNDS.sub("rounds=", _INCLUDED.sub("include: []", step.command))
 
 
-def _shared_step(steps: Sequence[Step]) -> Step:
-    first, label = steps[0], " and ".join(unique_values(step.label for step in steps))
-    effects = [step.text.partition("; ")[2] for step in steps]
-    parts = [words.count_of(len(steps), "finding"), next(filter(None, effects), "")]
-    command = first.command
-    if _MANY_ROUNDS.search(command):
-        command = min((s.command for s in steps), key=lambda c: int(_MANY_ROUNDS.findall(c)[0]))
-        if len({step.command for step in steps}) > 1:
-            parts.append("enough for one of them, put in the number of another for it")
+def _test_of(steps: Sequence[Step]) -> tuple[str, str]:
+    """Return what to do, and the command, "" if there is none."""
+    first = steps[0]
+    if not first.command:
+        return WITHOUT_COMMAND.get(first.label, IN_ITS_ROW), ""
+    if _MANY_ROUNDS.search(first.command):
+        first = min(steps, key=lambda step: int(_MANY_ROUNDS.findall(step.command)[0]))
+    parts = [": ".join(filter(None, [WITH_COMMAND.get(first.label), first.before])) or "test it"]
+    parts += [f"takes {first.takes}"] if first.takes else []
+    if _MANY_ROUNDS.search(first.command) and len({step.command for step in steps}) > 1:
+        parts.append("enough for one finding, the rows of others have their number")
     cells = unique_values(found[1] for step in steps if (found := _INCLUDED.search(step.command)))
-    if cells:
-        command = _INCLUDED.sub(lambda _: f"include: [{', '.join(cells)}]", command)
-    return Step(label, "; ".join(filter(None, parts)), first.before, command)
+    command = _INCLUDED.sub(lambda _: f"include: [{', '.join(cells)}]", first.command)
+    return "; ".join(parts), command
+
+
+def verdict_counts(findings: Iterable[Row]) -> str:
+    counts = Counter(finding["verdict"] for finding in findings)
+    plural = {contract.DIFFERS: "differ"}
+    texts = [(counts[v], v if counts[v] == 1 else plural.get(v, v)) for v in [*VERDICTS, *counts]]
+    return ", ".join(unique_values(f"{number} {verdict}" for number, verdict in texts if number))

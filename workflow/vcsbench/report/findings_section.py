@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,26 +10,27 @@ from statistics import mean, median
 from typing import NamedTuple, cast
 
 from vcsbench import words
+from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import case_label, change, factor, value_label
+from vcsbench.advice.labels import factor, times, times_between, value_label
 from vcsbench.config.definitions import FindingDefinition
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
-from vcsbench.report.finding_steps import DIFFERENT, Step, addable_parts, reason_steps
-from vcsbench.report.grids import Point, change_words
-from vcsbench.report.quality_section import (
-    APART_NOTE,
-    apart_cells,
-    is_one_sided,
-    metric_value,
-    times_of,
+from vcsbench.report.answers import rare_flags
+from vcsbench.report.finding_steps import (
+    DIFFERENT,
+    PUBLISHED_OVER_ALL,
+    Step,
+    addable_parts,
+    reason_steps,
 )
-from vcsbench.report.results import Results, Rows, grouped_by
-from vcsbench.report.table_sections import PlainTable, TableSection
+from vcsbench.report.grids import Point
+from vcsbench.report.quality_section import metric_value, times_of
+from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_label, varying
+from vcsbench.report.table_sections import TableSection, overlaps, table_of
 from vcsbench.statistics import contract
-from vcsbench.statistics.baselines import table_name
 
 MEANINGS = {
     contract.REVERSED: "the other side is faster now",
@@ -39,9 +39,9 @@ MEANINGS = {
     "delayed acknowledgements (see Fixed cost)",
     contract.INCONCLUSIVE: "the interval crosses an end of the range",
     contract.REPRODUCED: "the interval is inside the range",
-    contract.NOT_MEASURED: "",
+    contract.NOT_MEASURED: "no valid run of its cells",
 }
-MAX_REVERSED = 5
+MAX_NAMED = 3
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
 _PARTS = ("CPU time of the client", "CPU time of the server", "waiting (for storage or network)")
 
@@ -51,9 +51,10 @@ class FindingView:
     """A finding or an expectation as the page shows it.
 
     `is_ours` is True if vcsbench chose the expected range, because the statement has no number.
-    `steps` are its reasons (of a finding that differs, the possible ones), `notes` other remarks. `news`
-    is what changed since it was published, `picture` SVG, `ratio` the value in words, `of` its pairs or
-    cells, and `anchor` the row of its table.
+    `steps` are its reasons (of a finding that differs, the possible ones), `notes` other remarks. `note` has
+    the flags of its runs in the words of cards, `flags` their names. `published_all` is the published value
+    of more pairs or cells than those measured. `news` is what changed since it was published, `picture` SVG,
+    `ratio` the value in words, `of` its pairs or cells, and `anchor` the row of its table.
     """
 
     id: str
@@ -62,12 +63,15 @@ class FindingView:
     expected: str
     is_ours: bool
     published: str
+    published_all: str
     measured: str
     interval: str
     ratio: str
     of: str
     steps: Sequence[Step]
     notes: Sequence[str]
+    note: str
+    flags: Sequence[str]
     table: str
     anchor: str
     news: str
@@ -79,23 +83,17 @@ class FindingView:
 
 
 class VerdictCount(NamedTuple):
-    """A line of the summary: a verdict, its number and meaning, and the reasons with their numbers."""
+    """A line of the summary: a verdict, its number and meaning, and the id of its first finding."""
 
     verdict: str
     number: int
     meaning: str
-    why: str
+    first: str
 
 
 def summary_of(views: Sequence[FindingView]) -> list[VerdictCount]:
-    lines = []
-    for verdict, members in grouped_by(views, lambda view: view.verdict).items():
-        reasons = Counter(label for view in members for label in {s.label: 0 for s in view.steps})
-        why = ", ".join(f"{reason} ({number})" for reason, number in reasons.most_common())
-        is_clear = verdict in (contract.REPRODUCED, contract.TOO_SMALL)
-        meaning = MEANINGS.get(verdict, "")
-        lines.append(VerdictCount(verdict, len(members), meaning, "" if is_clear else why))
-    return lines
+    groups = grouped_by(views, lambda view: view.verdict)
+    return [VerdictCount(v, len(of), MEANINGS.get(v, ""), of[0].id) for v, of in groups.items()]
 
 
 def finding_views(
@@ -103,7 +101,8 @@ def finding_views(
 ) -> list[FindingView]:
     """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
     sections_by_name = {section.name: section for section in sections}
-    views, apart = [], apart_cells(results)
+    views, rare = [], rare_flags(results.advice.cards)
+    runs = grouped_by(originals(results.measurements), lambda run: run["cell"])
     addable = addable_parts(results, rows, definitions)
     for row in rows:
         definition = definitions.get(row["id"], {})
@@ -117,11 +116,12 @@ def finding_views(
             _written(row[name], unit) for name in ("expected", "published", "measured")
         )
         if any(bound is not None for bound in bounds):
-            expected = _range(bounds, unit)
+            expected = _expected(bounds, unit)
         verdict = contract.verdict_for_reader(row)
         steps, notes = reason_steps(results, definition, row, verdict, addable)
         of = [row.get("over", ""), _groups_text(results, definition, unit)]
         pairs = _pairs(where, section) if section else []
+        note, flags = _flags(definition, pairs, runs, rare)
         if verdict == contract.REPRODUCED:
             limit = results.advice.min_effect_pct
             notes.insert(0, _unlike_published(row, definition, pairs, limit))
@@ -130,9 +130,7 @@ def finding_views(
             is_same = section.baseline == str(
                 definition["compare"].get("baseline", section.baseline)
             )
-            of.append(_pairs_text(definition, pairs, is_same))
-            if any(is_one_sided(point, apart) for point in pairs):
-                notes.append(APART_NOTE)
+            of[0] = _pairs_text(definition, pairs, is_same, [*results.order]) or of[0]
             if verdict in DIFFERENT:
                 ratio = float(row["measured"])
                 notes.insert(0, _where_time_goes(results, definition, pairs, is_same, ratio))
@@ -143,12 +141,15 @@ def finding_views(
             expected=expected,
             is_ours=bool((definition.get("expect") or {}).get("ours")),
             published=published,
+            published_all=_published_all(row, unit),
             measured=measured,
-            interval=_range(interval, unit) if interval else "",
+            interval=_range(*interval, unit) if interval else "",
             ratio=_ratio_text(row, definition),
             of="; ".join(filter(None, of)),
             steps=steps,
             notes=[*filter(None, notes)],
+            note=note,
+            flags=flags,
             table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",
             news=_news(row, definition) if verdict == contract.REVERSED else "",
@@ -166,52 +167,32 @@ def finding_views(
     return sorted(views, key=lambda view: view.rank)
 
 
-def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
-    """Return the largest called differences whose published ratio is on the other side by more than 10 %,
-    which no finding covers. Return None without any."""
-    tables = [table_of(of, results.study.tables) for of in results.definitions.values()]
-    rows = []
-    pairs = [(section, pair) for section in sections if section.compared for pair in section.pairs]
-    for section, pair in pairs:
-        known = pair.published.points if pair.published else []
-        theirs = {(*p.keys.items(),): 1 + p.value / 100 for p in known if p.value is not None}
-        where = [where for name, where in tables if name == section.name]
-        for point in pair.measured.points if pair.measured else []:
-            row, was = point.row or {}, theirs.get((*point.keys.items(),))
-            if was is None or point.is_small or not contract.is_difference(row.get("call") or ""):
-                continue
-            now = row["ratio"]
-            if (was if now < 1 else 1 / was) <= 1.1 or any(_overlap(w, point.keys) for w in where):
-                continue
-            keys = {axis: value for axis, value in point.keys.items() if axis != "candidate"}
-            sides = " ÷ ".join(value_label(section.compared, row[side]) for side in contract.SIDES)
-            interval = _range([row["low"], row["high"]], "x")
-            texts = (_written(was, "x"), _written(now, "x"), interval)
-            rows.append((abs(math.log(now)), (f"{case_label(keys, [*keys])}: {sides}", *texts)))
-    rows.sort(key=lambda row: -row[0])
-    some = f", the largest {MAX_REVERSED}" if len(rows) > MAX_REVERSED else ""
-    pairs_are = words.count_of(len(rows), "more comparison", "more comparisons")
-    title = f"Reversed in the tables: {pairs_are} that no finding covers{some}"
-    texts_ = [texts for _, texts in rows[:MAX_REVERSED]]
-    heads = [
-        "Ratio of times: above 1x, the second value is faster",
-        "Published",
-        "Measured",
-        "95 % interval",
-    ]
-    return PlainTable(title, heads, texts_, 1) if rows else None
-
-
 def _unit(definition: Row) -> str:
     unit = "x" if definition.get("compare") else metric_in(definition).unit if definition else ""
-    return unit if unit in ("x", "%") else f" {unit}".rstrip()
+    return unit if unit == "x" else f" {unit}".rstrip()
 
 
-def _range(bounds: Sequence[float | None], unit: str) -> str:
-    low, high = (None if bound is None else _written(bound, unit) for bound in bounds)
+def _expected(bounds: Sequence[float | None], unit: str) -> str:
+    low, high = (None if bound is None else f"{bound:g}{unit}" for bound in bounds)
     if low is None or high is None:
         return f"at most {high}" if low is None else f"at least {low}"
     return f"{low} to {high}"
+
+
+def _range(low: float, high: float, unit: str) -> str:
+    if unit == "x":
+        return times_between(low, high)
+    return " to ".join(unique_values(_written(end, unit) for end in (low, high)))
+
+
+def _published_all(row: Row, unit: str) -> str:
+    """Return `all 24 pairs: 0.74x`, "" if all published pairs were measured."""
+    for sentence, _ in contract.read_reasons(row.get("why") or ""):
+        if sentence.startswith(PUBLISHED_OVER_ALL):
+            count, _, value = sentence.removeprefix(PUBLISHED_OVER_ALL).partition(": ")
+            number = _number(value.removesuffix(unit))
+            return f"all{count}: {value if number is None else _written(number, unit)}"
+    return ""
 
 
 def _ratio_text(row: Row, definition: Row) -> str:
@@ -223,28 +204,73 @@ def _ratio_text(row: Row, definition: Row) -> str:
     first, second = (value_label(compare["axis"], compare[s]) for s in ("baseline", "candidate"))
     is_better = metric.words.is_better if metric.gain > 0 else f"{metric.words.verb}lower"
     ratio = f"{metric.quantity} {first} ÷ {metric.quantity} {second}"
-    measured = _number(row.get("measured"))
-    here = f" (here {second} {change(measured, change_words(metric))})" if measured else ""
-    return f"{ratio}: above 1x, {second} {is_better}{here}"
+    return f"{ratio}: above 1x, {second} {is_better}"
 
 
 def _pairs(where: Row, section: TableSection) -> list[Point]:
     points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
-    points = [p for p in points if p.row and not p.is_small and _overlap(where, p.keys)]
+    points = [p for p in points if p.row and not p.is_small and overlaps(where, p.keys)]
     return [p for p in points if p.row and words.is_number(p.row.get("ratio"))]
 
 
-def _pairs_text(definition: Row, pairs: Sequence[Point], is_same: bool) -> str:
-    """Return `pairs 0.94x to 2.90x, mixed: 5 faster, 3 undecided`; "" for fewer than two pairs."""
+def _pairs_text(definition: Row, pairs: Sequence[Point], is_same: bool, axes: Sequence[str]) -> str:
+    """Return `4 pairs, 0.94x to 2.9x, mixed: svn faster in 3 (export, log), slower in 1 (dump)`.
+
+    Pairs have the values that separate the calls, or those of all varying axes. Return "" for fewer than
+    two pairs.
+    """
     rows = [point.row or {} for point in pairs]
     if len(rows) < 2 or (definition.get("expect") or {}).get("over") != contract.MEDIAN:
         return ""
-    turned = {} if is_same else {"faster": "slower", "slower": "faster"}
     ratios = [row["ratio"] if is_same else 1 / row["ratio"] for row in rows]
-    calls = Counter(turned.get(call := row.get("call") or "too few rounds", call) for row in rows)
-    mixed = ", mixed" if len(calls) > 1 else ""
-    texts = ", ".join(f"{n} {contract.WORDS.get(call, call)}" for call, n in calls.items())
-    return f"pairs {_range([min(ratios), max(ratios)], 'x')}{mixed}: {texts}"
+    text = f"{len(rows)} pairs, {_range(min(ratios), max(ratios), 'x')}"
+    turned = {} if is_same else {"faster": "slower", "slower": "faster"}
+    few = "too few rounds"
+    undecided = (contract.TOO_NOISY, few)
+    calls = grouped_by(pairs, lambda point: (point.row or {}).get("call") or few)
+    calls = dict(sorted(calls.items(), key=lambda item: item[0] in undecided))
+    if len(calls) == 1:
+        return text
+    shown = varying([point.keys for point in pairs], axes)
+    sides = {a: [{point.keys[a] for point in of} for of in calls.values()] for a in shown}
+    separate = (a for a, of in sides.items() if sum(map(len, of)) == len(set().union(*of)))
+    shown = [axis] if (axis := next(separate, "")) else shown
+    parts = []
+    for call, of in calls.items():
+        labels = unique_values(values_label(point.keys, shown) for point in of)
+        named = [*labels[:MAX_NAMED], *["others"] * (len(labels) > MAX_NAMED)]
+        word = turned.get(call, call)
+        named_ = "; ".join(filter(None, named))
+        parts.append(
+            f"{contract.WORDS.get(word, word)} in {len(of)}{f' ({named_})' if named_ else ''}"
+        )
+    is_mixed = len({*calls}.difference(undecided)) > 1
+    compare = definition["compare"]
+    label = value_label(compare["axis"], compare["candidate"]) if "candidate" in compare else ""
+    return f"{text}, {'mixed: ' if is_mixed else ''}{f'{label} '.lstrip()}{', '.join(parts)}"
+
+
+def _flags(
+    definition: Row, pairs: Sequence[Point], runs: Mapping[str, Rows], shown: set[str]
+) -> tuple[str, list[str]]:
+    """Return the flags of a finding's pairs or cells in the words of cards, and the names of the flags."""
+    compare, labels, less = definition.get("compare") or {}, [""], ""
+    if compare:
+        rows = [(point.row or {}, point.cells) for point in pairs]
+        of = [(row.get("flags", ""), [runs.get(c, []) for c in cells]) for row, cells in rows]
+        of = [(flags, sides) for flags, sides in of if len(sides) == 2]
+        axis = compare.get("axis", "")
+        labels = [value_label(axis, rows[0][0][side]) for side in contract.SIDES] if of else []
+        commands = [point.keys["command"] for point in pairs if has_less_work(axis, point.keys)]
+        if commands and "svn" in (compare.get("baseline"), compare.get("candidate")):
+            less = f"{' or '.join(unique_values(commands))} {LESS_WORK}"
+    else:
+        where = definition.get("where") or {}
+        cells = [of for of in runs.values() if contract.matches_cell(of[0], where)]
+        of = [(" ".join(run["flags"] for run in rows), [rows]) for rows in cells]
+    disturbed, texts = charts.flag_texts(of, labels, shown)
+    names = [text.partition(" ")[0] for text in texts]
+    return "; ".join(filter(None, [less, disturbed, *texts])), names
 
 
 def _where_time_goes(
@@ -313,7 +339,7 @@ def _groups_text(results: Results, definition: Row, unit: str) -> str:
         }
         if gaps and len(sides) > 1 and min(gaps) > best:
             best = min(gaps)
-            text = ", ".join(f"{label} {_range(ends, unit)}" for *ends, label in ranges)
+            text = ", ".join(f"{label} {_range(low, high, unit)}" for low, high, label in ranges)
     return f"mixed: {text}" if text else ""
 
 
@@ -338,7 +364,7 @@ def _unlike_published(
     undecided = sum(call in (None, "", contract.TOO_NOISY) for call in calls)
     open_ = f" ({words.count_of(undecided, 'pair')} undecided)" if undecided else ""
     here = f"measured {factor(math.exp(abs(now)))} in favour of {winner}{open_}"
-    return f"{head}: published {_written(numbers[0], 'x')}, {here}."
+    return f"{head}: published {times(math.exp(was))}, {here}."
 
 
 def _news(row: Row, definition: Row) -> str:
@@ -363,47 +389,12 @@ def _written(value: object, unit: str) -> str:
     number = _number(value)
     if number is None:
         return "" if value is None else str(value)
-    is_short = 0.1 <= abs(number) < 10
-    return f"{words.fixed(number, 2) if is_short else words.significant(number)}{unit}"
+    return times(number) if unit == "x" else f"{words.significant(number)}{unit}"
 
 
 def _anchor(where: Row, section: TableSection) -> str:
     for row in (row for pair in section.pairs if pair.measured for row in pair.measured.rows):
         for point in row.points:
-            if point and point.value is not None and _overlap(where, point.keys):
+            if point and point.value is not None and overlaps(where, point.keys):
                 return f"{section.anchor}-{row.slug}"
     return section.anchor
-
-
-def _overlap(where: Row, other: Row) -> bool:
-    shared = where.keys() & other.keys()
-    return all(
-        {*contract.axis_values(where[axis])} & {*contract.axis_values(other[axis])}
-        for axis in shared
-    )
-
-
-def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
-    """Return the table of a finding's comparison, otherwise of its metric, and its axis values.
-
-    The table may have the sides exchanged. Its name is "" if no table fits.
-    """
-    where, comparison = dict(definition.get("where") or {}), definition.get("compare") or {}
-    if "to" in comparison:
-        name = table_name(comparison["to"])
-        return (name if name in tables else ""), where
-    metric, sides = metric_in(definition), [comparison.get("baseline"), comparison.get("candidate")]
-    levels = []
-    for name, table in tables.items():
-        compare = table.get("compare") or {}
-        if not compare and (metric_in(table) is metric or metric.name in table.get("each", ())):
-            levels.append(name)
-        if not compare or compare["axis"] != comparison.get("axis"):
-            continue
-        for baseline, candidate in (sides, sides[::-1]) if metric_in(table) is metric else ():
-            if compare["baseline"] == baseline and candidate in compare["candidates"]:
-                return name, {**where, "candidate": candidate}
-    if comparison:
-        where[comparison["axis"]] = sides
-    fitting = (name for name in levels if _overlap(where, tables[name].get("where", {})))
-    return next(fitting, next(iter(levels), "")), where

@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,12 +25,11 @@ from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
-from vcsbench.report.finding_steps import cell_seconds, share_commands
+from vcsbench.report.finding_steps import cell_seconds, reason_lines, verdict_counts
 from vcsbench.report.findings_section import (
     MEANINGS,
     FindingView,
     finding_views,
-    reversed_table,
     summary_of,
 )
 from vcsbench.report.quality_section import (
@@ -57,6 +55,8 @@ from vcsbench.report.table_sections import (
     PlainTable,
     TableSection,
     download,
+    reversed_answers,
+    reversed_table,
     table_sections,
     title_of,
 )
@@ -69,13 +69,8 @@ from vcsbench.report.terminal import (
 )
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
-    DIFFERS,
-    INCONCLUSIVE,
     NOT_MEASURED,
-    REPRODUCED,
-    REVERSED,
     TIME_IS_UP,
-    TOO_SMALL,
     UNREACHABLE,
     WORDS,
 )
@@ -96,7 +91,6 @@ HEAD_CHARACTERS = 65536
 META = re.compile(r'<meta name="vcsbench:([^"]*)" content="([^"]*)">')
 TEXTS = ("study", "title", "date", "host")
 NUMBERS = ("cells", "measured", "skipped", "failures")
-VERDICTS = (REPRODUCED, DIFFERS, REVERSED, INCONCLUSIVE, TOO_SMALL, NOT_MEASURED)
 
 
 def build_page(results: Results) -> str:
@@ -165,8 +159,6 @@ def page_of(results: Results) -> dict[str, Any]:
             (results.expectations, results.checks),
         )
     )
-    steps, shared = share_commands([view.steps for view in findings])
-    findings = [replace(v, steps=of) for v, of in zip(findings, steps, strict=True)]
     cards = answers.card_views(results.advice.cards, results)
     picks = answers.picks_of(results, cards)
     labels = {
@@ -214,8 +206,9 @@ def page_of(results: Results) -> dict[str, Any]:
         "operations": answers.operations_of(results, cards),
         "findings": findings,
         "verdicts": summary_of(findings),
-        "shared_steps": shared,
+        "reasons": reason_lines([(view.verdict, view.steps) for view in findings]),
         "reversed": reversed_table(results, tables) if findings else None,
+        "reversed_answers": reversed_answers(results, tables) if findings else {},
         "expectations": expectations,
         "noise": noise_verdict(results.account),
         "compared": compared_setup(setup, study),
@@ -434,13 +427,6 @@ class Entry(NamedTuple):
     facts: Mapping[str, str]
     when: str
     verdicts: str
-
-
-def verdict_counts(findings: Iterable[Row]) -> str:
-    counts = Counter(finding["verdict"] for finding in findings)
-    plural = {DIFFERS: "differ"}
-    texts = [(counts[v], v if counts[v] == 1 else plural.get(v, v)) for v in [*VERDICTS, *counts]]
-    return ", ".join(unique_values(f"{number} {verdict}" for number, verdict in texts if number))
 
 
 def read_entries(folder: Path) -> list[Entry]:

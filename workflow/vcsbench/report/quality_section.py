@@ -11,7 +11,6 @@ from statistics import geometric_mean, mean, median
 from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import case_label, change, factor, seconds
-from vcsbench.axes import STATES
 from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
@@ -20,7 +19,7 @@ from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, name_in, nam
 from vcsbench.plan.grid import DUPLICATE, is_duplicate, originals
 from vcsbench.report import grids
 from vcsbench.report.answers import NEARLY_ALL
-from vcsbench.report.charts import ROW_KEY
+from vcsbench.report.charts import ROW_KEY, reads_storage
 from vcsbench.report.results import (
     Results,
     Rows,
@@ -201,11 +200,10 @@ def _noise_sentence(results: Results) -> str:
 
 def apart_cells(results: Results) -> set[str]:
     """Return the cells that read the storage, and most of whose runs are of copies that lie apart."""
-    promises = {cache: state["promises"].get("os") for cache, state in STATES.items()}
     return {
         cell
         for cell, runs in grouped_by(results.measurements, lambda row: row["cell"]).items()
-        if promises.get(runs[0].get("cache") or "") != "hot"
+        if reads_storage(runs[0])
         and 2 * sum("apart" in run["flags"].split() for run in runs) > len(runs)
     }
 

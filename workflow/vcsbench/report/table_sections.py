@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import base64
 import gzip
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from vcsbench import words
+from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
-from vcsbench.advice.labels import factor, seconds
+from vcsbench.advice.labels import (
+    case_label,
+    factor,
+    seconds,
+    times,
+    times_between,
+    value_label,
+)
 from vcsbench.config.study import Study
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.report import grids
@@ -23,6 +32,8 @@ from vcsbench.report.results import (
     unique_values,
     values_in,
 )
+from vcsbench.statistics import contract
+from vcsbench.statistics.baselines import table_name
 
 KEY = {
     "≈": "equal: the difference is shown to be below the smallest effect worth noting",
@@ -51,6 +62,7 @@ MARKS = {
     **KEY,
     **dict([PER_CENT, GREY, BAR, NOTHING, *grids.ABSENT.values(), DEVIATION]),
 }
+MAX_REVERSED = 5
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
 
 
@@ -172,6 +184,9 @@ def _section(
     pairs = _pairs([] if missing else points, published, grids_of, layout, study)
     shown = sum(p.kind == "published" for x in pairs if x.published for p in x.published.points)
     commands = {study.command_name(row) for row in rows}
+    less = unique_values(
+        point.keys["command"] for point in points if has_less_work(layout.compared, point.keys)
+    )
     has_cards = bool(compare and compares_times(definition, str(compare.get("axis"))))
     return TableSection(
         name=name,
@@ -192,6 +207,7 @@ def _section(
         notes=[
             *results.notes.get(name, ()),
             *(text for command, of in distances.items() if command in commands for text in of),
+            *([f"{' or '.join(less)} {LESS_WORK}."] if less else []),
         ],
         axes=layout.axes,
         compared=layout.compared,
@@ -314,3 +330,105 @@ def _nothing_published(results: Results, name: str) -> str:
     if not prints_as_published(results, name):
         return "The study published nothing for this table."
     return "The published table does not exist yet. Run: make published-tables"
+
+
+class Reversal(NamedTuple):
+    """A called difference whose published ratio is on the other side by more than 10 %."""
+
+    section: TableSection
+    point: Point
+    published: float
+    measured: float
+
+
+def reversals_of(sections: Sequence[TableSection]) -> list[Reversal]:
+    reversals = []
+    pairs = [(section, pair) for section in sections if section.compared for pair in section.pairs]
+    for section, pair in pairs:
+        known = pair.published.points if pair.published else []
+        theirs = {(*p.keys.items(),): 1 + p.value / 100 for p in known if p.value is not None}
+        for point in pair.measured.points if pair.measured else []:
+            row, was = point.row or {}, theirs.get((*point.keys.items(),))
+            if was is None or point.is_small or not contract.is_difference(row.get("call") or ""):
+                continue
+            if (was if row["ratio"] < 1 else 1 / was) > 1.1:
+                reversals.append(Reversal(section, point, was, row["ratio"]))
+    return reversals
+
+
+def reversed_answers(results: Results, sections: Sequence[TableSection]) -> dict[str, str]:
+    """Return by axis how often the answer of a card was published as slower, and is faster here."""
+    texts, year = {}, results.study.date.partition("-")[0]
+    for axis, answer in ((c.question.axis, c.answer.value) for c in results.advice.cards):
+        sides = [
+            (of.point.row or {})[contract.SIDES[of.measured > 1]]
+            for of in reversals_of(sections)
+            if of.section.compared == axis
+        ]
+        if number := sides.count(answer):
+            times_ = words.count_of(number, "comparison")
+            texts[axis] = f"Published in {year}: slower in {times_}"
+    return texts
+
+
+def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
+    """Return the largest reversals that no finding covers. Return None without any."""
+    tables = [table_of(of, results.study.tables) for of in results.definitions.values()]
+    rows = []
+    for section, point, was, now in reversals_of(sections):
+        where = [where for name, where in tables if name == section.name]
+        if any(overlaps(w, point.keys) for w in where):
+            continue
+        row = point.row or {}
+        keys = {axis: value for axis, value in point.keys.items() if axis != "candidate"}
+        sides = " ÷ ".join(value_label(section.compared, row[side]) for side in contract.SIDES)
+        less = f" ({LESS_WORK})" if has_less_work(section.compared, keys) else ""
+        texts = (times(was), times(now), times_between(row["low"], row["high"]))
+        case = f"{case_label(keys, [*keys])}: {sides}{less}"
+        rows.append((abs(math.log(now)), (case, *texts)))
+    rows.sort(key=lambda row: -row[0])
+    some = f", the largest {MAX_REVERSED}" if len(rows) > MAX_REVERSED else ""
+    pairs_are = words.count_of(len(rows), "more comparison", "more comparisons")
+    title = f"Reversed in the tables: {pairs_are} that no finding covers{some}"
+    texts_ = [texts for _, texts in rows[:MAX_REVERSED]]
+    heads = [
+        "Ratio of times: above 1x, the second value is faster",
+        "Published",
+        "Measured",
+        "95 % interval",
+    ]
+    return PlainTable(title, heads, texts_, 1) if rows else None
+
+
+def overlaps(where: Row, other: Row) -> bool:
+    shared = where.keys() & other.keys()
+    return all(
+        {*contract.axis_values(where[axis])} & {*contract.axis_values(other[axis])}
+        for axis in shared
+    )
+
+
+def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
+    """Return the table of a finding's comparison, otherwise of its metric, and its axis values.
+
+    The table may have the sides exchanged. Its name is "" if no table fits.
+    """
+    where, comparison = dict(definition.get("where") or {}), definition.get("compare") or {}
+    if "to" in comparison:
+        name = table_name(comparison["to"])
+        return (name if name in tables else ""), where
+    metric, sides = metric_in(definition), [comparison.get("baseline"), comparison.get("candidate")]
+    levels = []
+    for name, table in tables.items():
+        compare = table.get("compare") or {}
+        if not compare and (metric_in(table) is metric or metric.name in table.get("each", ())):
+            levels.append(name)
+        if not compare or compare["axis"] != comparison.get("axis"):
+            continue
+        for baseline, candidate in (sides, sides[::-1]) if metric_in(table) is metric else ():
+            if compare["baseline"] == baseline and candidate in compare["candidates"]:
+                return name, {**where, "candidate": candidate}
+    if comparison:
+        where[comparison["axis"]] = sides
+    fitting = (name for name in levels if overlaps(where, tables[name].get("where", {})))
+    return next(fitting, next(iter(levels), "")), where
