@@ -8,6 +8,7 @@ import pytest
 
 from project import DEFAULT, ROOT, open_folder, wait_for
 from unit.study_grid import merge
+from vcsbench import isolation
 from vcsbench.config.validation import read_yaml
 from vcsbench.forecast import plan_report
 from vcsbench.forecast.doctor import LIMITED, MISSING, checks, examine_machine
@@ -98,6 +99,37 @@ def test_plan_report_without_space_has_too_little(tmp_path, monkeypatch):
     text = "\n".join(plan_report.plan_report(project.plan, project.repositories))
     assert "64.0 KiB" in text and "(too little)" in text
     assert not [*(tmp_path / "storage").iterdir(), *(tmp_path / "scratch").iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("ra", "rights", "where"),
+    [
+        ("svn", {"unshare_network"}, "answer only in a network of the session"),
+        ("svn", {"unshare_user"}, "answer only in a network of the session"),
+        ("file", set(), "no server of vcsbench has it"),
+        (None, set(), None),
+    ],
+)
+def test_plan_report_names_who_can_read_a_private_repository(
+    tmp_path, monkeypatch, ra, rights, where
+):
+    monkeypatch.setattr(isolation, "is_allowed", lambda act: act.__name__ in rights)
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    subprocess.run(["svnadmin", "create", private / "one"], check=True)
+    url = f"file://{private}/one/trunk"
+    subprocess.run(["svn", "mkdir", "-q", "-m", "", url], check=True)
+    over = {} if ra is None else {"repository": str(private / "one")}
+    cell = {"command": "log", "ra": ra or "svn", "cache": "hot-os", "packing": "nopack"}
+    project = open_project(tmp_path, grid={STUDY: {"include": [cell]}}, studies=[STUDY], **over)
+    lines = plan_report.plan_report(project.plan, project.repositories)
+    found = [line for line in lines if " is private: " in line]
+    assert bool(found) is bool(where)
+    for line in found:
+        assert line.startswith(
+            "  one is private: only you and the servers' user can read the copies; "
+        )
+        assert where in line
 
 
 def test_running_services_finds_a_database(tmp_path):

@@ -336,3 +336,20 @@ def test_whole_history_nested_branches_and_second_roots_are_kept(tmp_path):
     )
     path, repository = make_git(tmp_path / "git", graph), tmp_path / "svn"
     check_refs(path, repository, convert_whole(path, repository), graph)
+
+
+def test_whole_history_branches_that_would_lie_in_another_are_renamed(tmp_path):
+    commits = [Commit({b"f": (FILE, b"%d" % n)}, parents=(0,) if n else ()) for n in range(5)]
+    branches = {"main": 0, "one": 1, "two/x": 2, "y": 3, "z": 4}
+    path, repository = make_git(tmp_path / "git", Graph(commits, branches)), tmp_path / "svn"
+    # git allows these next to its local branches.
+    for name, other in (("y", "one/y"), ("z", "two")):
+        git(path, "update-ref", f"refs/remotes/origin/{other}", f"refs/heads/{name}")
+        git(path, "update-ref", "-d", f"refs/heads/{name}")
+    facts = convert_whole(path, repository)
+    (note,) = facts.notes
+    assert note.endswith("(one/y as branches/one~y, two as branches/two~2): 2.")
+    for folder, ref in {
+        "one": "one", "one~y": "origin/one/y", "two/x": "two/x", "two~2": "origin/two"
+    }.items():  # fmt: skip
+        check_tree(path, ref, repository, facts.revisions, f"branches/{folder}")

@@ -23,6 +23,7 @@ from vcsbench.formats import (
     read_settings,
     release_settings,
 )
+from vcsbench.measure.syscalls import trace_command
 from vcsbench.prepare import verify
 from vcsbench.prepare.loader import MEMCACHED_NOTE, hotcopy, load_source
 from vcsbench.subjects import fsfs
@@ -106,6 +107,24 @@ def test_hotcopy_keeps_every_byte_of_revisions_and_settings(make, tmp_path, fmt,
     if shared[0].exists():
         rows = [list(sqlite3.connect(path).iterdump()) for path in shared]
         assert rows[0] == rows[1] and any("INSERT" in row for row in rows[0])
+
+
+def reads(path, *words):
+    """Return the reads of a client on a repository, and their bytes."""
+    argv = ["svn", *words, path.as_uri()]
+    counts = trace_command(argv, {"PATH": os.environ["PATH"]}, "", 60).as_dict()
+    return counts["reads"], counts["bytes_read"]
+
+
+@needs("strace")
+@pytest.mark.parametrize("pack_at", [0, 9])
+def test_hotcopy_is_read_by_the_same_calls_and_a_load_is_not(make, tmp_path, pack_at):
+    original, into = make("f6", pack_at), tmp_path / "into"
+    into.mkdir()
+    copy, loaded = into / f"as-is.{'pack' if pack_at else 'nopack'}", into / "f8.nopack"
+    load_source(svn_source(original), [copy.name.split("."), loaded.name.split(".")], into)
+    for words in (("log", "-v"), ("list", "--recursive")):
+        assert reads(copy, *words) == reads(original, *words) != reads(loaded, *words), words
 
 
 @pytest.mark.parametrize(("fmt", "packed"), [("f3", False), ("f6", True), ("f8", False)])

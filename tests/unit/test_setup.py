@@ -281,6 +281,18 @@ def test_setup_and_run_without_a_home_keep_caches_in_the_checkout(machine, home)
     assert done.stdout == f"{machine.checkout}/.snakemake/caches\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "user"), [("", "", "4711"), ("", "me", "me"), ("me", "", "")]
+)
+def test_run_of_a_user_without_a_name_has_its_number(machine, name, given, user):
+    machine.fakes.add("id", f"[[ $1 == -u ]] && echo 4711 || {{ echo {name}; [[ '{name}' ]]; }}")
+    run = machine.checkout / "envs/run.sh"
+    done = machine.fakes.run(
+        run, "bash", "-c", 'echo "$USER"', **({"USER": given} if given else {})
+    )
+    assert done.stdout == f"{user}\n"
+
+
 # The script that root runs, in a private mount namespace whose /usr/sbin is empty.
 
 SCRIPT = ROOT / "envs/setup/install-debian-packages.sh"

@@ -19,7 +19,7 @@ import pytest
 
 from fuzz import damaged, dice_of, limits
 from git_histories import exported, run, tree_on_disk, write_and_load
-from project import needs
+from project import ODD_FILES, needs
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import MAX_DEPTH, entries
@@ -360,7 +360,9 @@ def test_tree_source_tree_is_loaded_unchanged(name, tmp_path):
     if not name:
         (root / ".git").mkdir()
         (root / ".git/config").write_text("")
-        os.mkfifo(root / "pipe")
+        for kind in ("pipe", "socket", "loop"):
+            ODD_FILES[kind](root / kind)
+        expected[b"loop"] = ("symlink", b"loop")
     source = source_of(root, name)
     source.check()
     facts = write_and_load(source, tmp_path / "svn")
