@@ -28,7 +28,15 @@ from vcsbench.report.finding_steps import (
 )
 from vcsbench.report.grids import Point
 from vcsbench.report.quality_section import metric_value, times_of
-from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_label, varying
+from vcsbench.report.results import (
+    Results,
+    Rows,
+    grouped_by,
+    unique_values,
+    values_in,
+    values_label,
+    varying,
+)
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
 from vcsbench.statistics import contract
 
@@ -102,7 +110,6 @@ def finding_views(
     """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
     sections_by_name = {section.name: section for section in sections}
     views, rare = [], rare_flags(results.advice.cards)
-    runs = grouped_by(originals(results.measurements), lambda run: run["cell"])
     addable = addable_parts(results, rows, definitions)
     for row in rows:
         definition = definitions.get(row["id"], {})
@@ -121,7 +128,7 @@ def finding_views(
         steps, notes = reason_steps(results, definition, row, verdict, addable)
         of = [row.get("over", ""), _groups_text(results, definition, unit)]
         pairs = _pairs(where, section) if section else []
-        note, flags = _flags(definition, pairs, runs, rare)
+        note, flags = _flags(results, definition, rare)
         if verdict == contract.REPRODUCED:
             limit = results.advice.min_effect_pct
             notes.insert(0, _unlike_published(row, definition, pairs, limit))
@@ -186,12 +193,13 @@ def _range(low: float, high: float, unit: str) -> str:
 
 
 def _published_all(row: Row, unit: str) -> str:
-    """Return `all 24 pairs: 0.74x`, "" if all published pairs were measured."""
+    """Return `all 24 pairs: 0.74x`, "" if all published pairs were measured, or have the same value."""
     for sentence, _ in contract.read_reasons(row.get("why") or ""):
         if sentence.startswith(PUBLISHED_OVER_ALL):
             count, _, value = sentence.removeprefix(PUBLISHED_OVER_ALL).partition(": ")
             number = _number(value.removesuffix(unit))
-            return f"all{count}: {value if number is None else _written(number, unit)}"
+            text = value if number is None else _written(number, unit)
+            return "" if text == _written(row["published"], unit) else f"all{count}: {text}"
     return ""
 
 
@@ -250,27 +258,29 @@ def _pairs_text(definition: Row, pairs: Sequence[Point], is_same: bool, axes: Se
     return f"{text}, {'mixed: ' if is_mixed else ''}{f'{label} '.lstrip()}{', '.join(parts)}"
 
 
-def _flags(
-    definition: Row, pairs: Sequence[Point], runs: Mapping[str, Rows], shown: set[str]
-) -> tuple[str, list[str]]:
+def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, list[str]]:
     """Return the flags of a finding's pairs or cells in the words of cards, and the names of the flags."""
-    compare, labels, less = definition.get("compare") or {}, [""], ""
-    if compare:
-        rows = [(point.row or {}, point.cells) for point in pairs]
-        of = [(row.get("flags", ""), [runs.get(c, []) for c in cells]) for row, cells in rows]
-        of = [(flags, sides) for flags, sides in of if len(sides) == 2]
-        axis = compare.get("axis", "")
-        labels = [value_label(axis, rows[0][0][side]) for side in contract.SIDES] if of else []
-        commands = [point.keys["command"] for point in pairs if has_less_work(axis, point.keys)]
-        if commands and "svn" in (compare.get("baseline"), compare.get("candidate")):
-            less = f"{' or '.join(unique_values(commands))} {LESS_WORK}"
-    else:
-        where = definition.get("where") or {}
-        cells = [of for of in runs.values() if contract.matches_cell(of[0], where)]
-        of = [(" ".join(run["flags"] for run in rows), [rows]) for rows in cells]
-    disturbed, texts = charts.flag_texts(of, labels, shown)
+    compare = definition.get("compare") or {}
+    axis, sides = compare.get("axis", ""), [compare.get(side, "") for side in contract.SIDES]
+    where = {a: v for a, v in (definition.get("where") or {}).items() if a in results.order}
+    where |= {axis: sides} if all(sides) else {}
+    axes = [a for a in results.order if not all(sides) or a != axis]
+    runs = [
+        run
+        for run in originals(results.measurements)
+        if contract.matches_cell(run, where) and not is_invalid(run["flags"])
+    ]
+    found = []
+    for of in grouped_by(runs, lambda run: values_in(run, axes)).values():
+        both = [[run for run in of if run[axis] == side] for side in sides] if all(sides) else [of]
+        if all(both):
+            found.append((" ".join(run["flags"] for run in of), both))
+    labels = [value_label(axis, side) for side in sides] if all(sides) else [""]
+    disturbed, texts = charts.flag_texts(found, labels, shown)
+    less = unique_values(run["command"] for run in runs if has_less_work(axis, run))
+    less = [f"{' or '.join(less)} {LESS_WORK}"] if less and "svn" in sides else []
     names = [text.partition(" ")[0] for text in texts]
-    return "; ".join(filter(None, [less, disturbed, *texts])), names
+    return "; ".join(filter(None, [*less, disturbed, *texts])), names
 
 
 def _where_time_goes(
