@@ -1,6 +1,7 @@
 """The checks of studies, commands and grids before anything is measured."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Literal, get_args
@@ -17,6 +18,7 @@ from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
 from vcsbench.run.project import Project, clean_checkout, open_project
+from vcsbench.run.workflow import WRITTEN
 from vcsbench.sources import URLS
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.strategies import STRATEGIES
@@ -134,6 +136,17 @@ def test_clean_needs_only_the_folders_of_a_configuration(tmp_path, keys):
     assert clean_checkout(raw, tmp_path, [DEFAULT]) == [f"removed {place.path}"]
     with pytest.raises(UserError, match=r"`storages\.disk`: '3' "):
         clean_checkout({**raw, "storages": {"disk": 3}}, tmp_path, [DEFAULT])
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_clean_with_a_file_in_place_of_a_folder_is_refused(tmp_path, name):
+    (tmp_path / name).touch()
+    raw = {**read_yaml(DEFAULT), "storages": {"disk": str(tmp_path)}, "scratch": str(tmp_path)}
+    with pytest.raises(UserError, match=rf"^{tmp_path}/{re.escape(name)}: this is no folder"):
+        clean_checkout(raw, tmp_path, [DEFAULT])
+    (tmp_path / name).unlink()
+    (tmp_path / "results").symlink_to(tmp_path / "gone")
+    assert "removed the link" in clean_checkout(raw, tmp_path, [DEFAULT])[0]
 
 
 def test_project_folder_that_holds_no_files_is_refused():

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext
@@ -219,6 +220,32 @@ def test_workdir_open_to_others_is_closed(storage):
     refused(place.check_protected, "all users would read the repository")
     place.make()
     assert stat.S_IMODE(place.path.stat().st_mode) == (0o750 if os.geteuid() == 0 else 0o700)
+
+
+# ACL_USER_OBJ, ACL_USER, ACL_GROUP_OBJ, ACL_MASK and ACL_OTHER, each with rights and a user id.
+ACCESS_LIST = ((1, 7, -1), (2, 7, 12345), (4, 5, -1), (0x10, 7, -1), (0x20, 0, -1))
+
+
+@needs_root
+@pytest.mark.parametrize("above", ["/var/tmp", "/dev/shm"])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_workdir_on_a_storage_with_an_access_list_is_closed(above, is_new):
+    content = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in ACCESS_LIST)
+    with open_folder(above) as storage:
+        place = WorkDir(storage, storage / "checkout")
+        if not is_new:
+            place.make("repositories")
+        try:
+            os.setxattr(storage, "system.posix_acl_default", content)
+        except OSError:
+            pytest.skip(f"{above} has no access-control lists")
+        if not is_new:
+            os.setxattr(place.path, "system.posix_acl_access", content)
+            refused(place.check_protected, "all users would read the repository")
+        secret = place.make("repositories") / "secret"
+        secret.touch()
+        assert can_read(AS_USER, secret.parent, secret) == []
+        place.check_protected()
 
 
 MARKERS = {

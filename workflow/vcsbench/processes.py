@@ -23,6 +23,7 @@ from vcsbench.kernel import number_in, read
 # their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
 UNPRIVILEGED = "nobody"
 SERVER_GROUP = 65531
+ACCESS_LISTS = ("system.posix_acl_access", "system.posix_acl_default")
 GRACE_S = 3.0
 LOG_TAIL = 1 << 16
 
@@ -96,12 +97,23 @@ def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = F
 def grant(path: Path | int, mode: int) -> None:
     """Set the mode of a file or folder, and its group to the group of root's servers.
 
-    Servers of other users run as these users: the group gets no rights then. `path` may be a descriptor.
+    Servers of other users run as these users: the group gets no rights then. `path` may be a descriptor. Its
+    access-control list is removed: with the mode of a group, the users in an inherited list get rights, too.
     """
     ids = server_ids()
+    for name in ACCESS_LISTS:
+        with contextlib.suppress(OSError):
+            os.removexattr(path, name)
     if ids:
         os.chown(path, -1, ids[1])
     os.chmod(path, mode if ids else mode & 0o700)
+
+
+def has_access_list(path: Path) -> bool:
+    try:
+        return not {*ACCESS_LISTS}.isdisjoint(os.listxattr(path, follow_symlinks=False))
+    except OSError:
+        return False
 
 
 def closed_folder(path: Path) -> Path | None:

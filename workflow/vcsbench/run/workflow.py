@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,11 +82,7 @@ def run_workflow(
     others and makes the report. Raise UserError for a configuration file that cannot be read.
     """
     tempfile.gettempdir()  # refuses a machine without room for temporary files before Snakemake
-    for path in (root / name for name in WRITTEN):
-        if os.path.lexists(path) and not path.is_dir():
-            raise UserError(
-                f"{path}: this is no folder, and vcsbench writes there. Move it elsewhere."
-            )
+    _check_folders(root)
     check_records(root)
     check_pairs(arguments)
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -357,7 +353,16 @@ def full_folder(root: Path) -> str:
     return ""
 
 
+def _check_folders(root: Path, exists: Callable[[Path], bool] = os.path.lexists) -> None:
+    for path in (root / name for name in WRITTEN):
+        if exists(path) and not path.is_dir():
+            raise UserError(
+                f"{path}: this is no folder, and vcsbench writes there. Move it elsewhere."
+            )
+
+
 def _check_writable(root: Path) -> None:
+    _check_folders(root, os.path.exists)  # `make clean` removes a link to nothing
     folders = [root]
     for name in WRITTEN:
         folders += [root / name, *filter(Path.is_dir, (root / name).glob("*"))]

@@ -124,13 +124,15 @@ class WorkDir:
         ids = processes.server_ids()
         status = os.stat(self.path, follow_symlinks=False)
         has_group = not ids or status.st_gid == ids[1]
-        if not has_group or stat.S_IMODE(status.st_mode) != (MODE if ids else MODE & 0o700):
+        has_mode = stat.S_IMODE(status.st_mode) == (MODE if ids else MODE & 0o700)
+        if not (has_group and has_mode) or processes.has_access_list(self.path):
             with contextlib.suppress(PermissionError):
                 processes.grant(self.path, MODE)
 
     def check_protected(self) -> None:
         """Raise UserError if other users could read a private repository in the work folder."""
-        if stat.S_IMODE(os.stat(self.path).st_mode) & 0o007:
+        is_open = stat.S_IMODE(os.stat(self.path).st_mode) & 0o007
+        if is_open or processes.has_access_list(self.path):
             raise UserError(
                 f"{self.storage}: its file system keeps no modes, so all users would read the repository, "
                 f"which they cannot now. Name another folder in `storages` or `scratch`."
