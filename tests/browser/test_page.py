@@ -607,7 +607,23 @@ def test_tables_of_findings_fit_1280_pixels_with_all_details_open(page, tmp_path
     return all("#findings .scroll").map((box) => [innerWidth, box.scrollWidth - box.clientWidth]);
     """
     found = drive(page, tmp_path, steps, "", "", "--window-size=1280,900")
-    assert found == [[1280, 0]] * 4
+    assert found == [[1280, 0]] * 5
+
+
+@pytest.mark.parametrize("anchor", ["", "#ra=svn"])
+def test_verdicts_and_reasons_lead_to_their_rows_also_folded_ones(page, tmp_path, anchor):
+    steps = """
+    const links = all("#findings .verdicts a, #findings a[href^='#reason-']");
+    const isThere = links.map((link) => Boolean(document.getElementById(link.hash.slice(1))));
+    const last = all("#findings .verdicts a").at(-1);
+    const row = document.getElementById(last.hash.slice(1));
+    const before = seen(row);
+    last.click();
+    await until(() => seen(row));
+    return [last.textContent, links.length > 10, isThere.every(Boolean), before];
+    """
+    expected = ["not measured", True, True, False]
+    assert drive(page, tmp_path, steps, anchor=anchor) == expected
 
 
 def test_copy_of_a_command_has_its_text_only(page, tmp_path):
