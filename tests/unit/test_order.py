@@ -5,12 +5,14 @@ Drift of the machine affects all cells equally if each cell has each position eq
 import hashlib
 import os
 from collections import Counter
+from contextlib import nullcontext
 from itertools import groupby, pairwise, product
 
 import pytest
 from scipy.stats import chisquare
 
-from vcsbench.files import write_json, write_record
+from vcsbench.errors import UserError
+from vcsbench.files import read_record, write_json, write_record
 from vcsbench.plan.grid import CellSpec
 from vcsbench.plan.plan import run_order
 from vcsbench.plan.result_state import (
@@ -135,7 +137,7 @@ def write_decision(root, number, gives=True, **rounds):
     path = root / decision_of(STUDY, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     blocks = {f"log/{name}": n for name, n in rounds.items()}
-    write_json(path, {"gives": gives, "rounds": blocks, "of": dict.fromkeys(blocks, "digest")})
+    write_record(path, {"gives": gives, "rounds": blocks, "of": dict.fromkeys(blocks, "digest")})
 
 
 def batches(root, blocks=DIGESTS):
@@ -215,3 +217,21 @@ def test_remove_damaged_keeps_records_that_a_job_can_write_again(tmp_path):
     sentence = remove_damaged(tmp_path)
     left = sorted(path.name for path in tmp_path.rglob("*.json"))
     assert left == ["cut.json", "cut.json"] and sentence.count("loop.json") == 2
+
+
+@pytest.mark.parametrize("is_sealed", [True, False])
+def test_record_without_its_seal_is_damaged(tmp_path, is_sealed):
+    decision = {"gives": True, "rounds": {"all": 9}, "of": {"all": "d"}}
+    # Somebody edited it, and wrote other types.
+    edited = {"gives": True, "rounds": [9], "of": "x"}
+    path = tmp_path / decision_of(STUDY, 2)
+    path.parent.mkdir(parents=True)
+    if is_sealed:
+        write_record(path, decision)
+    else:
+        write_json(path, edited)
+    batches = SamplingBatches(STUDY, tmp_path, 3, {"all": "d"})
+    assert (batches.last, batches.rounds()) == ((2, {"all": 9}) if is_sealed else (1, {"all": 3}))
+    with nullcontext() if is_sealed else pytest.raises(UserError, match=f"^{path}: .*damaged"):
+        assert read_record(path)["of"] == {"all": "d"}
+    assert bool(remove_damaged(tmp_path)) is not is_sealed and path.exists() is is_sealed

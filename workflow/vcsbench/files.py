@@ -107,9 +107,18 @@ def read_json(path: str | Path, *, follow_links: bool = True) -> dict[str, Any]:
     return content if isinstance(content, dict) and not is_altered(content) else {}
 
 
+def read_sealed(path: str | Path) -> dict[str, Any]:
+    """Return the object in a file of write_record(); {} as read_json() does, and without its seal.
+
+    So all of its keys have the types that were written.
+    """
+    record = read_json(path)
+    return record if SEAL in record else {}
+
+
 def read_record(path: str | Path) -> dict[str, Any]:
-    """Return the object in a JSON file of a run. Raise UserError if it is missing or damaged."""
-    if not (record := read_json(path)):
+    """Return the object in a file of write_record(). Raise UserError if it is missing or damaged."""
+    if not (record := read_sealed(path)):
         raise UserError(
             f"{path}: the file is missing or damaged. Run `make report` to make it again."
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.config.configuration import EMPTY, Build, Config
 from vcsbench.config.study import Study
 from vcsbench.external import hide_url
-from vcsbench.files import OddPaths, read_json
+from vcsbench.files import OddPaths, read_sealed
 from vcsbench.formats import Shape
 from vcsbench.machine import Machine
 from vcsbench.records import Head, Recipe
@@ -49,7 +49,7 @@ class Environment:
         source = self.sources[repo]
         if not source.keeps_odd_paths:
             return OddPaths()
-        record = read_json(self.root / "results" / "loaded" / f"{repo}.json")
+        record = read_sealed(self.root / "results" / "loaded" / f"{repo}.json")
         if not behind and record.get("identity") == source.identity():
             return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))
         return source.odd_paths(behind)

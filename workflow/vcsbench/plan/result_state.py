@@ -17,7 +17,7 @@ from typing import cast
 
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
-from vcsbench.files import read_json, write_json
+from vcsbench.files import read_json, read_sealed, write_json
 from vcsbench.records import Context
 from vcsbench.storages.workdir import remove_path
 
@@ -73,7 +73,7 @@ class SamplingBatches:
                 break
 
     def _take(self, number: int) -> bool:
-        decision = read_json(self.root / decision_of(self.study, number))
+        decision = read_sealed(self.root / decision_of(self.study, number))
         if not decision.get("gives"):
             return False
         self.last = number
@@ -176,7 +176,7 @@ def _results(root: Path) -> Iterator[Path]:
 
 def _records(root: Path) -> Iterator[Path]:
     for pattern, keys in RECORDS.items():
-        yield from (path for path in root.glob(pattern) if not keys <= read_json(path).keys())
+        yield from (path for path in root.glob(pattern) if not keys <= read_sealed(path).keys())
 
 
 def _derived(root: Path) -> Iterator[Path]:

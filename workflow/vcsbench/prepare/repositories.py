@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from vcsbench import words
-from vcsbench.files import read_json
+from vcsbench.files import read_sealed
 from vcsbench.prepare.copies import missing_copies, staged_path
 from vcsbench.records import LoadRecord, LoadRequest
 from vcsbench.storages.workdir import WorkDir
@@ -82,7 +82,7 @@ class PreparedRepositories:
         Return the present time if copies are missing or changed, for example in a tmpfs after a reboot.
         The changed param makes Snakemake run the rule again.
         """
-        workdir, record = self.workdir(storage).path, read_json(self.copies_record(storage))
+        workdir, record = self.workdir(storage).path, read_sealed(self.copies_record(storage))
         made = {n: v.get("identity") for n, v in record.get("repositories", {}).items()}
         known = [v for v in self.needed[storage] if made.get(v.name) == v.identity]
         gone = [
@@ -108,7 +108,7 @@ class PreparedRepositories:
 
         Return the present time if copies are missing, and nothing exists to make them from (copies_token).
         """
-        record = cast("LoadRecord", read_json(self.load_record(repo)))
+        record = cast("LoadRecord", read_sealed(self.load_record(repo)))
         for storage, variants in self.needed.items():
             for variant in variants:
                 numbers = {(variant, number) for number in range(1, self.copies + 1)}
@@ -121,14 +121,14 @@ class PreparedRepositories:
         return str(record.get("made") or self._now)
 
     def needs_load(self, repo: str) -> bool:
-        return self.load_token(repo) != read_json(self.load_record(repo)).get("made")
+        return self.load_token(repo) != read_sealed(self.load_record(repo)).get("made")
 
     def load_request(self, repo: str) -> LoadRequest:
         """Return what a load makes. If nothing has to be loaded, return the request of the last load.
 
         Snakemake loads again if a param changes, for example after a run of another study.
         """
-        record = cast("LoadRecord", read_json(self.load_record(repo)))
+        record = cast("LoadRecord", read_sealed(self.load_record(repo)))
         if "request" in record and not self.needs_load(repo):
             return record["request"]
         return {

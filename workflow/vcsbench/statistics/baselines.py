@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from vcsbench import __version__
 from vcsbench.errors import UserError
-from vcsbench.files import read_json
+from vcsbench.files import read_sealed
 from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT
 from vcsbench.plan.result_state import read_context
@@ -188,7 +188,7 @@ def changes(before: Description, now: Description) -> list[str]:
 
 def read_description(name: str, study: str) -> Description:
     path = description_path(name, study)
-    description = read_json(path)
+    description = read_sealed(path)
     if not isinstance(description.get("cells"), dict):
         raise UserError(
             f"{path}: the file is missing or damaged. Save the baseline again under another name."

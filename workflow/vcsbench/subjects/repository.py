@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
-from vcsbench.files import SEAL, OddPaths, read_json, read_record, why_not_on_disk, write_record
+from vcsbench.files import SEAL, OddPaths, read_record, read_sealed, why_not_on_disk, write_record
 from vcsbench.subjects import Subject, Target, Words, fsfs
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def write_metadata(copy: Path, content: CopyMetadata) -> None:
 
 def read_metadata(copy: Path) -> CopyMetadata:
     """Return the metadata of a copy; {} if it is missing or was modified. The copy is not checked."""
-    metadata = read_json(metadata_file(copy))
-    return cast("CopyMetadata", metadata if SEAL in metadata else {})
+    return cast("CopyMetadata", read_sealed(metadata_file(copy)))
 
 
 def published_metadata(metadata: CopyMetadata) -> RepositoryFacts:
