@@ -76,8 +76,8 @@ def test_action_of_settings_has_optional_ones_apart(server, text, commands, memo
     action = question[0].actions["fast"]
     reload = ["apachectl configtest && apachectl graceful"] * (server == "httpd")
     assert [step.command for step in action.steps] == [*commands, *reload]
-    useless = {step.command for step in action.steps if "f6" in step.useless_formats}
-    assert useless == {command for command in commands if "lock" in command}
+    limited = {step.command for step in action.steps if "format 7" in step.note}
+    assert limited == {command for command in commands if "lock" in command}
     assert action.cost.startswith(f"Up to {memory} of memory in")
     assert ("each httpd process" in action.cost) == (server == "httpd")
 

@@ -1,17 +1,17 @@
-// The head of the answers: what to change, in order of worth, with evidence, cost and the way back.
+// The head of the answers: a table of what to change, in order of worth, with evidence, cost and the way back.
 
 // The results of a value against the present one. Each command has the last of the states with a decided result:
-// the picks, then these after some steps, then after all. A result has its factor, times, and the steps before it.
+// the picks, then these after some steps, then after all. A result has its factor and times.
 function resultsOf(card, axis, value, states) {
   const found = new Map();
-  states.forEach(({ picks: state, steps: taken }) => {
+  states.forEach(({ picks: state }) => {
     const rows = state[axis] === value ? [] : comparisonsOf(card, state).filter(({ dataset }) => dataset.sides.split("|").includes(value));
     const results = rows.map((row) => {
       const { sides, winner, gain, times } = row.dataset;
       const isLast = sides.endsWith(`|${value}`);
       const kind = !winner ? row.className : winner === labelOf(axis, value) ? "faster" : "slower";
       const both = times ? times.split("|") : [];
-      return { name: operationOf(row), keys: keysOf(row), kind, gain: Number(gain), isDisturbed: isDisturbed(row), taken, times: isLast ? both : both.reverse() };
+      return { name: operationOf(row), keys: keysOf(row), kind, gain: Number(gain), isDisturbed: isDisturbed(row), times: isLast ? both : both.reverse() };
     });
     for (const [name, list] of groupedBy(results, (one) => one.name)) {
       if (!found.has(name) || list.some(({ kind }) => !["undecided", "small"].includes(kind))) found.set(name, list);
@@ -86,97 +86,82 @@ function after({ picks, steps }, { axis, value }, number) {
   return { picks: { ...picks, [axis]: value }, steps: [...steps, number] };
 }
 
-// "cold log 1.7x faster (0.81 s → 0.49 s; disturbed), cold export 5.9 % faster (sure but small)". After two commands:
-// others. The first has its times, or all.
-function phraseOf(results, word, of = results, isTimed = false) {
-  const names = [...groupedBy(results, (one) => one.name)].map(([name, list]) => {
-    const all = of.filter((one) => one.name === name);
-    const won = list.filter(({ kind }) => kind === word);
-    return { name, won, gains: won.map(({ gain }) => gain), number: won.length < all.length ? ` in ${won.length} of ${all.length}` : "" };
-  }).filter(({ won }) => won.length).sort((one, other) => Math.max(...other.gains) - Math.max(...one.gains));
-  const most = names.length > 3 ? 2 : 3;
-  const others = names.slice(most).flatMap(({ won }) => won);
-  const texts = names.slice(0, most).map(({ name, won, gains, number }, n) => {
-    const [{ times: [before, after] }] = won;
-    const times = (isTimed || !n) && gains.length === 1 && !number && after;
-    return `${name} ${factorsOf(gains)} ${word}${number}${notesOf(times && `${before} → ${after}`, won)}`;
+// The results of one command as chips, one for each kind: "1.7x faster in 2 of 3 !" with the times of a single one.
+function resultChips(list) {
+  return [...groupedBy(list, ({ kind }) => kind)].map(([kind, of]) => {
+    const gains = of.map(({ gain }) => gain);
+    const [word, doubt = ""] = kind.split("|");
+    const isDecided = ["faster", "slower"].includes(word);
+    const isSlight = isDecided && !gains.some(isNotable);
+    const style = doubt ? "undecided" : { faster: "candidate", slower: "reference" }[word] ?? word;
+    const text = isDecided ? `${factorsOf(gains)} ${word}${doubt}` : OUTCOMES[word] ?? word;
+    const number = of.length < list.length ? ` in ${of.length} of ${list.length}` : "";
+    const chip = made("span", `${text}${number}${isSlight ? `, ${answers.slight}` : ""}`);
+    chip.className = `chip ${style}${isSlight ? " slight" : ""}`;
+    if (of.some((one) => one.isDisturbed)) chip.append(" ", made("i", "!"));
+    const [before, after] = of.length === 1 ? of[0].times : [];
+    if (after) chip.append(made("small", ` ${before} → ${after}`));
+    return chip;
   });
-  return [...texts, ...others.length ? [`others ${factorsOf(others.map(({ gain }) => gain))} ${word}${notesOf("", others)}`] : []].join(", ");
 }
 
-function notesOf(times, results) {
-  const isSlight = !results.some(({ gain }) => isNotable(gain));
-  const notes = [times, isSlight && answers.slight, results.some((one) => one.isDisturbed) && "disturbed"].filter(Boolean);
-  return notes.length ? ` (${notes.join("; ")})` : "";
+// A row of the head's table: a state of the repository, and for each command the results there.
+function resultRow(label, results, names) {
+  const cells = names.map((name) => {
+    const list = results.filter((one) => one.name === name);
+    return made("td", "", ...list.length ? resultChips(list) : ["–"]);
+  });
+  const head = made("th", label);
+  head.scope = "row";
+  return made("tr", "", head, ...cells);
+}
+
+// A row for each state in which a change was measured: what one has, and after other steps.
+function proofRows({ card, axis, value }, states, names) {
+  const [first] = states;
+  return states.filter(({ picks }) => picks[axis] === first.picks[axis])
+    .map(({ picks }) => [picks, resultsOf(card, axis, value, [{ picks }])])
+    .filter(([, results]) => results.some(({ name }) => names.includes(name)))
+    .map(([picks, results]) => resultRow(stateText(picks, first.picks), results, names));
+}
+
+// "as you are", or what other steps have changed: "after: packed, tuned settings".
+function stateText(picks, present) {
+  const changed = Object.entries(picks).filter(([axis, value]) => present[axis] !== value);
+  const labels = changed.map(([axis, value]) => labelOf(axis, value));
+  return labels.length ? `after: ${labels.join(", ")}` : Object.keys(present).length ? "as you are" : "alone";
 }
 
 function stepsText(numbers) {
   const isRange = numbers.length > 2 && numbers.at(-1) - numbers[0] === numbers.length - 1;
-  if (numbers.length === 1) return `step ${numbers[0]}`;
   return `steps ${isRange ? `${numbers[0]} to` : `${numbers.slice(0, -1).join(", ")} and`} ${numbers.at(-1)}`;
-}
-
-// The evidence for a change, a line for each state it was measured in: what one has now, or after other steps.
-function proofOf({ card, axis, value, results: judged }, states, steps) {
-  const [first] = states;
-  // A command without a result so far can have one after a later step.
-  const number = steps.length + 1;
-  const more = resultsOf(card, axis, value, states.filter(({ steps: taken }) => !taken.includes(number)));
-  const results = [...judged, ...more.filter(({ name }) => !namesOf(judged).includes(name))];
-  // A loss now of a command that has its last result after other steps.
-  const before = resultsOf(card, axis, value, [first]);
-  const later = results.filter(({ kind, taken }) => kind === "faster" && taken.length).map(({ name }) => name);
-  const early = before.filter(({ name, kind, gain }) => kind === "slower" && isNotable(gain) && later.includes(name));
-  const groups = groupedBy([...early, ...results].sort((one, other) => one.taken.length - other.taken.length), (one) => one.taken.join());
-  const lines = [...groups.values()].map((list) => {
-    const [{ taken }] = list;
-    const phrases = ["faster", "slower"].map((word) => phraseOf(list, word));
-    const decided = list.filter(({ kind }) => ["faster", "slower"].includes(kind)).map(({ name }) => name);
-    for (const [kind, word] of Object.entries(OUTCOMES)) {
-      const names = namesOf(list, [kind]).filter((name) => !decided.includes(name));
-      if (names.length) phrases.push(`${word}: ${names.join(", ")}`);
-    }
-    const skipped = steps.map((_, n) => n + 1).filter((number) => !taken.includes(number));
-    const state = taken.length ? `After ${stepsText(taken)}${skipped.length ? ` without ${stepsText(skipped)}` : ""}` : "Alone";
-    return [state, phrases.filter(Boolean).join("; ")];
-  });
-  if (namesOf(results, ["faster"]).length && !namesOf([...early, ...results], ["slower"]).length) lines.push(["Slower", "in no case measured"]);
-  const known = namesOf(results);
-  const lacking = operationsOf(first.picks).filter((name) => !known.includes(name));
-  if (results.length && lacking.length) lines.push(["Not measured", lacking.join(", ")]);
-  return lines;
 }
 
 function namesOf(results, kinds) {
   return [...new Set(results.filter(({ kind }) => !kinds || kinds.includes(kind)).map(({ name }) => name))];
 }
 
-// The commands of daily work, with their caches, that the grid has for some picks.
-function operationsOf(values) {
-  return [...document.querySelectorAll(".overview tbody tr")].filter((row) => isForWork(keysOf(row)) && answers.situations.some(
-    ({ where, choices }) => choices.length && isPicked(where, { ...values, ...keysOf(row) }))).map(nameOf);
+// The commands of the table: those of daily work that the grid has for some picks, and any with a result.
+function namesFor(values, changes) {
+  const known = changes.flatMap(({ results }) => namesOf(results));
+  return [...document.querySelectorAll(".overview tbody tr")].filter((row) => known.includes(nameOf(row)) || (isForWork(keysOf(row))
+    && answers.situations.some(({ where, choices }) => choices.length && isPicked(where, { ...values, ...keysOf(row) })))).map(nameOf);
 }
 
-// The measured effect of several steps together on the reader's own combination, if it differs.
-function togetherText(values, target, numbers) {
-  const [found, lacking, equal] = [[], [], []];
+// The measured effect of several steps together on the reader's own combination.
+function togetherRow(values, target, numbers, names) {
+  const found = [];
   for (const { where, name, choices } of answers.situations) {
     if (!choices.length || !isPicked(where, values) || !isForWork(where)) continue;
     const [now, next] = [choiceIn(choices, values), choiceIn(choices, target)];
     const gain = now && next && now[3] / next[3];
-    if (!gain || !isNotable(gain)) {
-      (gain ? equal : lacking).push(name);
-      continue;
-    }
+    if (!gain) continue;
     // Calls are against the best choice. One that is not called, and slower by more than the smallest effect, is open.
     const isOpen = ![now[2], next[2]].includes("slower") || [now, next].some(([, , call, ratio]) => call === "undecided" && isNotable(ratio));
-    const kind = `${gain > 1 ? "faster" : "slower"}${isOpen ? " but undecided" : ""}`;
+    const kind = isNotable(gain) ? `${gain > 1 ? "faster" : "slower"}${isOpen ? "| but undecided" : ""}` : `below ${Math.round(100 * (answers.notable - 1))} %`;
     found.push({ name, kind, gain: Math.max(gain, 1 / gain), times: [now[1], next[1]] });
   }
-  const texts = [...new Set(found.map(({ kind }) => kind))].sort().map((kind) => phraseOf(found.filter((one) => one.kind === kind), kind, undefined, true));
-  for (const [word, names] of Object.entries({ "not notably different": equal, "not measured": lacking })) if (names.length) texts.push(`${word}: ${names.join(", ")}`);
-  const steps = stepsText(numbers);
-  return [`${steps[0].toUpperCase()}${steps.slice(1)} together, against now`, texts.join("; ")];
+  return resultRow(`${stepsText(numbers)} together`, found, names);
 }
 
 // The time and the disk space of a change for the reader's number of revisions.
@@ -191,16 +176,16 @@ function effortOf({ axis, value }, values) {
   return time ? ` For ${written(count, "revisions")}: ${time}${disk ? `, ${disk} of free disk` : ""}.` : "";
 }
 
-function stepOf(change, before, lead, states, together) {
+// The part of the table for a change: its name, cost and way back, then its evidence.
+function stepOf(change, number, before, lead, rows, values) {
   const { axis, value, card, cost, undo } = change;
   const packs = before.findIndex((step) => step.axis === "packing") + 1;
-  const order = axis === "format" && packs ? `, before step ${packs} (the new repository is not packed)` : "";
-  const texts = { Cost: `${cost ?? ""}${effortOf(change, states[0].picks)}`, Undo: undo };
+  const order = axis === "format" && packs && packs < number ? `, before step ${packs} (the new repository is not packed)` : "";
+  const texts = { Cost: `${cost ?? ""}${effortOf(change, values)}`, Undo: undo };
   const price = Object.entries(texts).filter(([, text]) => text).flatMap(([name, text]) => [made("b", `${name}:`), ` ${text} `]);
-  const lines = [...proofOf(change, states, before), ...together ? [together] : []];
-  return made("li", "", made("b", `${lead}: ${labelOf(axis, value)}${order}.`), " ",
-    made("ul", "", ...lines.map(([state, text]) => made("li", "", made("b", `${state}: `), `${text}. `))),
-    made("small", "", ...price, linkTo(card.id, "Commands")));
+  const head = made("th", "", made("b", `${number}. ${lead}: ${labelOf(axis, value)}${order}.`), " ", made("small", "", ...price, linkTo(card.id, "Commands")));
+  head.colSpan = 99;
+  return made("tbody", "", made("tr", "", head), ...rows);
 }
 
 // The condition of a change that makes some commands faster and others slower.
@@ -216,26 +201,32 @@ function linkTo(id, text) {
   return Object.assign(made("a", text), { href: `#${id}` });
 }
 
-// The list of actions, then what to keep, what depends, and what is open.
+// The table of actions, then what to keep and what is open.
 function actionLines({ steps, states, others }, values, isComplete) {
   const { picks: target, steps: numbers } = states.at(-1);
-  const items = steps.map((step, n) => stepOf(step, steps.slice(0, n), n ? "Then" : "Do first", states,
-    isComplete && n && n === steps.length - 1 && togetherText(values, target, numbers)));
-  for (const change of [...others.filter(({ kind }) => kind === "do"), ...others.filter(({ kind }) => kind === "depends")]) {
-    const number = items.length + 1;
+  const changes = [...steps, ...["do", "depends"].flatMap((kind) => others.filter((change) => change.kind === kind))];
+  const names = namesFor(values, changes);
+  const parts = changes.map((change, n) => {
+    const isStep = n < steps.length;
+    const rows = proofRows(change, states, names);
     // Combinations are compared within an access.
     const isWithin = !answers.situations.some(({ where }) => where[change.axis]);
-    const isJoined = isComplete && steps.length && isWithin && !change.instead;
-    const together = isJoined && togetherText(values, { ...target, [change.axis]: change.value }, [...numbers, number]);
-    items.push(stepOf(change, steps, leadOf(change), states, together));
-  }
-  const lines = items.length ? [made("ol", "", ...items)] : [made("p", "", made("b", "Nothing to change: no change is shown to be worth it."))];
-  lines[0].className = "actions";
+    if (isComplete && isStep && n && n === steps.length - 1) rows.push(togetherRow(values, target, numbers, names));
+    if (isComplete && !isStep && steps.length && isWithin && !change.instead) {
+      rows.push(togetherRow(values, { ...target, [change.axis]: change.value }, [...numbers, n + 1], names));
+    }
+    return stepOf(change, n + 1, steps, isStep ? (n ? "Then" : "Do first") : leadOf(change), rows, values);
+  });
+  const heads = ["Measured", ...names].map((name) => Object.assign(made("th", name), { scope: "col" }));
+  const table = made("table", "", made("thead", "", made("tr", "", ...heads)), ...parts);
+  const area = Object.assign(made("div", "", table), { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "What to do" });
+  const lines = parts.length ? [area] : [made("p", "", made("b", "Nothing to change: no change is shown to be worth it."))];
+  table.className = "steps";
   const of = (kinds) => others.filter(({ kind }) => kinds.includes(kind));
   const textOf = (change, value) => {
-    const evidence = proofOf(change, states, steps).filter(([state]) => !["Slower", "Not measured"].includes(state))
-      .map(([state, text]) => `${state[0].toLowerCase()}${state.slice(1)}: ${text}`).join("; ");
-    return `${value} (${value === labelOf(change.axis, change.value) ? "" : `${labelOf(change.axis, change.value)} `}${evidence})`;
+    const texts = [...groupedBy(change.results, ({ name }) => name)].map(([name, list]) =>
+      `${name} ${resultChips(list).map((chip) => chip.firstChild.textContent).join(", ")}`);
+    return `${value} (${value === labelOf(change.axis, change.value) ? "" : `${labelOf(change.axis, change.value)}: `}${texts.join("; ")})`;
   };
   const groups = {
     "No reason to change": of(["keep", "equal", "slight"]).map((change) => textOf(change, labelOf(change.axis, change.present))),
@@ -264,7 +255,7 @@ function coverageLines({ places, lacking }, hasPicks) {
   if (lacking.length && answers.include.length) {
     const number = countOf(lacking);
     const time = answers.cell_s ? `, about ${durationOf(number * answers.cell_s)}` : "";
-    lines.push(made("details", "", made("summary", `Measure the places marked –, too (they compare ${written(number, "cells")} that have no result yet${time})`), commandOf(commandToAdd(lacking))));
+    lines.push(made("details", "", made("summary", `Measure the places marked –, too (they compare ${written(number, "cells")} that have no result yet${time}; results are kept)`), commandOf(commandToAdd(lacking))));
   }
   return lines;
 }

@@ -68,7 +68,8 @@ function chipsOf(rows, axis, current) {
     const gain = winner && ` ${factorsOf(members.map(({ dataset }) => Number(dataset.gain)))} faster`;
     const isSlight = winner && !members.some(({ dataset }) => isNotable(Number(dataset.gain)));
     const chip = made("span", `${isKept ? "keep " : ""}${name}${gain}${rows.length > 1 ? ` in ${members.length}` : ""}${isSlight ? `, ${answers.slight}` : ""}`);
-    chip.className = `chip ${className}${isSlight ? " slight" : ""}`;
+    const style = winner && current ? (isKept ? "reference" : "candidate") : className;
+    chip.className = `chip ${style}${isSlight ? " slight" : ""}`;
     const disturbed = members.filter(isDisturbed).length;
     if (disturbed) chip.append(" ", made("i", disturbed < members.length ? `! ${disturbed}` : "!"));
     if (rows.length > 1) return chip;
@@ -250,7 +251,7 @@ function applyCase() {
     }
     const otherServer = { http: "svnserve", svn: "httpd" }[values.ra];
     for (const step of card.querySelectorAll("[data-server]")) {
-      step.hidden = step.dataset.server === otherServer || step.dataset.useless.split(" ").includes(values.format);
+      step.hidden = step.dataset.server === otherServer;
     }
   }
   const situations = [...document.querySelectorAll(".situations tbody tr")];

@@ -75,15 +75,11 @@ HTTPD_SERVER = "In httpd.conf, outside of any <Location>:"
 HTTPD_LOCATION = "In httpd.conf, in the <Location> of the repository:"
 # httpd refuses these directives in a <Location>.
 SERVER_LEVEL = re.compile(r"SVN(InMemoryCacheSize|CompressionLevel)\b", re.I)
-# Settings that not everybody needs: a reason, and the formats without any effect.
+# Settings that not everybody needs, and why.
 OPTIONAL = {
-    re.compile(r"(SVNBlockRead|--block-read) \S+", re.I): (
-        "Only with format 7 or 8.",
-        ("f4", "f5", "f6", "f6-today"),
-    ),
+    re.compile(r"(SVNBlockRead|--block-read) \S+", re.I): "Has an effect only with format 7 or 8.",
     re.compile(r"(SVNCompressionLevel|--compression) \S+", re.I): (
-        "Optional, for a fast network: less CPU, more bytes. On a slow network leave it out.",
-        (),
+        "Optional, for a fast network: less CPU, more bytes. On a slow network leave it out."
     ),
 }
 NOTE = "Measured with all of these lines, over loopback."
@@ -149,10 +145,10 @@ def _setting_steps(server: str, settings: str) -> list[ActionStep]:
             steps += [ActionStep("\n".join(of), server, place)] * bool(of)
     else:
         steps.append(ActionStep("\n".join(lines), server, SVNSERVE))
-    for setting, (reason, formats) in optional.items():
+    for setting, reason in optional.items():
         place = HTTPD_SERVER if SERVER_LEVEL.match(setting) else HTTPD_LOCATION
         place = place if server == "httpd" else "Add to it:"
-        steps.append(ActionStep(setting, server, f"{reason} {place}", formats))
+        steps.append(ActionStep(setting, server, f"{reason} {place}"))
     return [*steps, RESTART] if server == "httpd" else steps
 
 

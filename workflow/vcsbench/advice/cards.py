@@ -55,15 +55,11 @@ MAX_WORDS = 25
 
 
 class ActionStep(NamedTuple):
-    """A command that applies a value; `server` if it concerns one server only.
-
-    It has no effect on `useless_formats`.
-    """
+    """A command that applies a value; `server` if it concerns one server only."""
 
     command: str
     server: str = ""
     note: str = ""
-    useless_formats: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
