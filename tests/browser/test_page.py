@@ -157,8 +157,11 @@ const actionsSeen = () => all("#first .steps tbody").map((part) => {
   const names = [...part.closest("table").tHead.rows[0].cells].map((cell) => cell.textContent);
   const [head, ...rows] = [...part.rows];
   const lead = head.querySelector("b").textContent.replace(/^\\d+\\. /, "");
-  const lines = rows.map((row) => `${row.cells[0].textContent}: ${[...row.cells].slice(1)
-    .map((cell, n) => `${names[n + 1]} ${cell.textContent}`).filter((text) => !text.endsWith("–")).join(", ")}`);
+  const lines = rows.map(({ cells: [state, ...results] }) => {
+    const textOf = (cell, n) => cell.querySelector(".chip") && `${names[n + 1]} ${cell.textContent}`;
+    const texts = results.map(textOf);
+    return `${state.textContent}: ${texts.filter(Boolean).join(", ")}`;
+  });
   return [lead, ...lines].join(" ");
 });
 """

@@ -107,8 +107,8 @@ def test_cards_have_the_known_values_and_factors(page):
 @pytest.mark.parametrize(
     ("outcome", "detectable", "shown"),
     [
-        ("too noisy", 1.24, "detectable from 1.2x"),
-        ("equal", 1.08, "detectable from 8.0 %"),
+        ("too noisy", 1.24, "detectable from 24 %"),
+        ("equal", 1.08, "detectable from 8 %"),
         ("better", 1.08, ""),
         ("too few rounds", 0.0, ""),
     ],
@@ -447,7 +447,7 @@ def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(resu
         for table in quality_of(replace(results, tables={"f6-vs-f7": rows}))[0]
         if table.title == "Smallest detectable differences"
     )
-    assert table.rows == [("log, cold, svn", "3", "8.0 %"), ("dump, cold", "1", "1.2x")]
+    assert table.rows == [("log, cold, svn", "3", "8 %"), ("dump, cold", "1", "20 %")]
 
 
 def test_links_of_the_page_to_documents_and_to_anchors_exist(tree):

@@ -27,6 +27,7 @@ from vcsbench.advice.decision import (
     BETTER,
     DEPENDS,
     EQUAL,
+    SAME_BINARIES,
     UNDECIDED,
     VALUE,
     WORSE,
@@ -89,7 +90,6 @@ RESTART = ActionStep(
 UNDO = "Remove the lines and restart."
 PROCESSES = "MaxRequestWorkers / ThreadsPerChild"
 DEFAULT_CACHE = 16 << 20
-SAME_BINARIES = "same-binaries"
 # The mean over the cases `wheres` of the ratio baseline / candidate.
 Mean = Callable[[Sequence[Where], tuple[str, str]], Estimate]
 OUTCOMES = {WORSE: "slower", BETTER: "faster", EQUAL: "equal"}
@@ -333,10 +333,7 @@ def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
     for lost in card.missing:
         cells = words.count_of(lost.cells, "cell")
         lines.append(f"{lost.value}: {cells} not measured: {lost.reason.rstrip('.')}.")
-    cases = [
-        replace(c, pairs=tuple(p for p in c.pairs if p.candidate not in same)) for c in card.cases
-    ]
-    card = replace(card, cases=[case for case in cases if case.pairs], lines=lines)
+    card = replace(card, lines=lines)
     if not answers:
         short = "no other build" if pairs else "no result"
         text = f"{short} was compared.".capitalize()
@@ -375,8 +372,9 @@ def _answer(
 def _average_text(average: Estimate) -> list[str]:
     if not math.isfinite(average.value):
         return []
-    text = "no difference shown" if average.low < 1 < average.high else change(average.value)
-    return [f"on average {text} ({change_between(average.low, average.high)})"]
+    none = ", no difference shown" if average.low < 1 < average.high else ""
+    interval = change_between(average.low, average.high)
+    return [f"on average {change(average.value)} ({interval}){none}"]
 
 
 def _against_noise(candidate: str, average: Estimate, noise: Estimate) -> str:

@@ -30,6 +30,7 @@ NO_DUPLICATES = "no duplicates"
 VALUE, DEPENDS, UNDECIDED = "value", "depends", contract.UNDECIDED
 NOT_MEASURED = contract.NOT_MEASURED
 SAME = 1e-9
+SAME_BINARIES = "same-binaries"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class Pair:
     @property
     def is_decided(self) -> bool:
         return self.outcome in (BETTER, WORSE, EQUAL)
+
+    @property
+    def is_noise_check(self) -> bool:
+        """Return True if both builds have the same binaries (A/A test)."""
+        return SAME_BINARIES in self.flags.split()
 
 
 @dataclass(frozen=True)

@@ -152,5 +152,16 @@ def change_between(low: float, high: float, words: tuple[str, str] = ("faster", 
     return f"{change(low, words)} to {change(high, words)}"
 
 
-def seconds(value: float) -> str:
-    return f"{value:.{3 if value < 0.0995 else 2 if value < 9.95 else 1}f} s"
+def seconds(value: float, more_digits: int = 0) -> str:
+    return f"{value:.{more_digits + (3 if value < 0.0995 else 2 if value < 9.95 else 1)}f} s"
+
+
+def seconds_of_both(times: Sequence[float]) -> list[str]:
+    """Return two times with a digit more if they are close, so that their quotient agrees with the factor."""
+    is_close = len(times) == 2 and 0 < min(times) < max(times) < 1 and max(times) < 1.2 * min(times)
+    return [seconds(time, is_close) for time in times]
+
+
+def detectable_text(ratio: float) -> str:
+    """Return the smallest detectable difference, below a factor of 2 in per cent."""
+    return f"{100 * (ratio - 1):.2g} %" if ratio < 1.995 else factor(ratio)

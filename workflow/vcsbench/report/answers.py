@@ -19,6 +19,7 @@ from vcsbench.advice.cards import (
     fits,
 )
 from vcsbench.advice.decision import (
+    SAME_BINARIES,
     Case,
     Pair,
     Row,
@@ -28,7 +29,7 @@ from vcsbench.advice.labels import (
     PICTOGRAMS,
     axis_label,
     case_label,
-    factor,
+    detectable_text,
     seconds,
     value_label,
 )
@@ -58,7 +59,7 @@ WORK = {
 }
 NEARLY_ALL = 0.8
 # Cards show these in other words, or not.
-PLAIN_FLAGS = ("low-n", "mean-cpu", "mostly-fixed-cost")
+PLAIN_FLAGS = ("low-n", "mean-cpu", "mostly-fixed-cost", SAME_BINARIES)
 # One answer over few cases can rest on these. Elsewhere an interval has the scatter.
 DOUBTS = ("outlier-10", "outlier-20", "too-short")
 GUARD, GUARD_PCT = "my-expectations.yaml", (5, 10, 15, 20, 30, 50)
@@ -169,22 +170,23 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
     studied = () if card.question.values or isinstance(studied, str) else studied
     present = {row.get(name) for row in results.grid}
     pairs = [(case, pair) for case in card.cases for pair in case.pairs]
-    compared = [{p.baseline: "" for _, p in pairs}, {p.candidate: "" for _, p in pairs}]
+    tested = [(case, pair) for case, pair in pairs if not pair.is_noise_check]
+    compared = [{p.baseline: "" for _, p in tested}, {p.candidate: "" for _, p in tested}]
     left, right = (
         " or ".join(value_label(name, value) for value in side)
         if len(side) < 3
         else "another value"
         for side in compared
     )
-    pairs.sort(key=lambda item: (not item[1].is_decided, -abs(math.log(item[1].ratio))))
+    pairs.sort(key=lambda i: (i[1].is_noise_check, not i[1].is_decided, -abs(math.log(i[1].ratio))))
     axis = charts.LogAxis.over(v for _, p in pairs for v in (p.ratio, p.low, p.high))
     actions = [
         (value, value_label(name, value) if value else "Measure more values", action)
         for value in unique_values([*(value for case in card.cases for value in case.times), ""])
         if (action := card.question.actions.get(value))
     ]
-    if card.question.aggregate and pairs:
-        actions.append(("", "Fail in CI if it is slower", _guard(results, name, pairs)))
+    if card.question.aggregate and tested:
+        actions.append(("", "Fail in CI if it is slower", _guard(results, name, tested)))
     builds = builds_of(results) if name == BUILD_AXIS else {}
     lines = [f"{build}: Subversion {v} in {places}." for build, (v, places) in builds.items()]
     lines = [*card.lines, *lines, *card.notes]
@@ -230,7 +232,11 @@ def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> C
     given = variables_of(results.provenance.get("command", ""), results.study.name)
     command = command_with(given, f"--config expectations=[{GUARD}]", "check")
     note = f"`at_least` is time of baseline / time of candidate: 1 / {1 + limit / 100:g}. "
-    note += f"Here differences from {factor(detectable)} on are detectable." if detectable else ""
+    note += (
+        f"Here differences from {detectable_text(detectable)} on are detectable."
+        if detectable
+        else ""
+    )
     return CardAction([ActionStep(f"cat >{GUARD} <<'END'\n{text}END\n{command}")], note)
 
 

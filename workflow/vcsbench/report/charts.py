@@ -16,8 +16,9 @@ from vcsbench.advice.labels import (
     axis_label,
     case_label,
     change_between,
+    detectable_text,
     factor,
-    seconds,
+    seconds_of_both,
     value_label,
 )
 from vcsbench.axes import STATES
@@ -123,29 +124,29 @@ def forest_row(
 ) -> ForestRow:
     name, label = card.question.axis, case_label(case.where, card.shown)
     if has_several:
-        label = f"{value_label(name, pair.candidate)}: {label}"
+        same = " (the same build)" if pair.is_noise_check else ""
+        label = f"{value_label(name, pair.candidate)}{same}: {label}"
     style = STYLES.get(pair.outcome, "undecided")
     text = pair_text(name, pair, card.min_effect_pct, of_candidate=card.question.aggregate)
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
     drawing = _forest_drawing(axis, pair.ratio, pair.low, pair.high, style, band, title)
-    times = [seconds(time) for time in case.pair_times(pair) or ()]
-    notes = []
+    times = seconds_of_both([*(case.pair_times(pair) or ())])
+    labels = [value_label(name, side) for side in (pair.baseline, pair.candidate)]
+    disturbed, texts = flag_texts([(pair.flags, runs)], labels, rare_flags)
+    notes = [disturbed] * bool(disturbed)
     if card.question.aggregate and all(runs):
         rounds = words.count_of(pair.rounds, "round")
         notes.append(f"{len(runs[0])} and {len(runs[1])} runs in {rounds}")
     if pair.outcome in (EQUAL, NOISY) and pair.detectable > 1:
-        notes.append(f"detectable from {factor(pair.detectable)}")
+        notes.append(f"detectable from {detectable_text(pair.detectable)}")
     if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
         notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
     medians = [median_seconds(of) for of in runs]
     if contradicts_medians(pair.ratio, medians):
-        both = " → ".join(map(seconds, medians))
+        both = " → ".join(seconds_of_both(medians))
         notes.append(
             f"medians, as in tables: {both} ({factor(at_least_1(medians[0] / medians[1]))})"
         )
-    labels = [value_label(name, side) for side in (pair.baseline, pair.candidate)]
-    disturbed, texts = flag_texts([(pair.flags, runs)], labels, rare_flags)
-    notes += [disturbed] * bool(disturbed)
     notes += [f"flags: {', '.join(texts)}"] * bool(texts)
     notes += [LESS_WORK] * has_less_work(name, case.where)
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0

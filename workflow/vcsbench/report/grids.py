@@ -16,7 +16,7 @@ from vcsbench.advice.labels import (
     case_label,
     change,
     change_between,
-    factor,
+    detectable_text,
     value_label,
 )
 from vcsbench.evidence.flags import INVALID
@@ -443,7 +443,7 @@ def number_sentences(row: Row, definition: Row) -> list[str]:
     if outcome == NOISY and not row["low"] <= 1 <= row["high"]:
         calls.append(CORRECTED)
     if words.is_number(row.get("detectable")):
-        calls.append(f"The smallest detectable difference is {factor(row['detectable'])}.")
+        calls.append(f"The smallest detectable difference is {detectable_text(row['detectable'])}.")
     return [text, *calls]
 
 

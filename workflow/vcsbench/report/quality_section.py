@@ -10,7 +10,7 @@ from statistics import geometric_mean, mean, median
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import case_label, change, factor, seconds
+from vcsbench.advice.labels import case_label, change, detectable_text, seconds
 from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
@@ -240,7 +240,7 @@ def _detectable_rows(results: Results) -> list[tuple[str, str, str]]:
     classes = grouped_by(known, lambda row: values_label(row, results.study.variance_group))
     rows = []
     for name, of in classes.items():
-        detectable = factor(median(row["detectable"] for row in of))
+        detectable = detectable_text(median(row["detectable"] for row in of))
         rows.append((name or "all cells", str(len(of)), detectable))
     return rows
 
