@@ -47,7 +47,7 @@ MEANINGS = {
     "delayed acknowledgements (see Fixed cost)",
     contract.INCONCLUSIVE: "the interval crosses an end of the range",
     contract.REPRODUCED: "the interval is inside the range",
-    contract.NOT_MEASURED: "no valid run of its cells",
+    contract.NOT_MEASURED: "the grid has no such cell, or it was skipped or failed",
 }
 MAX_NAMED = 3
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
