@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, Card, has_less_work, pair_text
-from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Row, Where
+from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Where
 from vcsbench.advice.labels import (
     at_least_1,
     axis_label,
@@ -212,12 +212,9 @@ def flag_texts(
 
 def _matters(flag: str, sides: Sequence[Rows]) -> bool:
     """Return False for the position of copies that are read from memory."""
-    runs = [run for of in sides for run in of]
-    return flag != "apart" or not runs or any(map(reads_storage, runs))
-
-
-def reads_storage(run: Row) -> bool:
-    return STATES.get(run.get("cache") or "", STATES[""])["promises"].get("os") != "hot"
+    states = [STATES.get(run.get("cache") or "", STATES[""]) for of in sides for run in of]
+    is_hot = states and all(state["promises"].get("os") == "hot" for state in states)
+    return not (flag == "apart" and is_hot)
 
 
 def _forest_drawing(

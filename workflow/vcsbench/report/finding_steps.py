@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -14,14 +13,15 @@ from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values
-from vcsbench.report.terminal import command_with, seconds_of_rounds, variables_of
+from vcsbench.report.terminal import (
+    command_with,
+    seconds_of_rounds,
+    variables_of,
+    verdict_counts,
+)
 from vcsbench.statistics import contract
 
 DIFFERENT = (contract.REVERSED, contract.DIFFERS)
-VERDICTS = (
-    *(contract.REPRODUCED, contract.DIFFERS, contract.REVERSED, contract.INCONCLUSIVE),
-    *(contract.TOO_SMALL, contract.NOT_MEASURED),
-)
 # Of a finding that differs, if no condition other than published explains it.
 NO_REASON = "no reason known"
 NOT_IN_GRID = contract.SENTENCES["not-in-grid"].partition(": ")[0]
@@ -187,7 +187,7 @@ def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonL
     groups = grouped_by(steps, lambda item: _form_of(item[2]) if item[2].command else item[2].label)
     lines, anchored = [], set[str]()
     for members in sorted(groups.values(), key=lambda of: -len({number for number, *_ in of})):
-        verdicts = [{"verdict": of} for of in {n: verdict for n, verdict, _ in members}.values()]
+        verdicts = {number: verdict for number, verdict, _ in members}.values()
         labels = unique_values(step.label for *_, step in members)
         named = [(of, "" if of in anchored else f"reason-{words.slug(of)}") for of in labels]
         anchored |= {*labels}
@@ -216,10 +216,3 @@ def _test_of(steps: Sequence[Step]) -> tuple[str, str]:
     cells = unique_values(found[1] for step in steps if (found := _INCLUDED.search(step.command)))
     command = _INCLUDED.sub(lambda _: f"include: [{', '.join(cells)}]", first.command)
     return "; ".join(parts), command
-
-
-def verdict_counts(findings: Iterable[Row]) -> str:
-    counts = Counter(finding["verdict"] for finding in findings)
-    plural = {contract.DIFFERS: "differ"}
-    texts = [(counts[v], v if counts[v] == 1 else plural.get(v, v)) for v in [*VERDICTS, *counts]]
-    return ", ".join(unique_values(f"{number} {verdict}" for number, verdict in texts if number))

@@ -25,7 +25,7 @@ from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
-from vcsbench.report.finding_steps import cell_seconds, reason_lines, verdict_counts
+from vcsbench.report.finding_steps import cell_seconds, reason_lines
 from vcsbench.report.findings_section import (
     MEANINGS,
     FindingView,
@@ -33,10 +33,7 @@ from vcsbench.report.findings_section import (
     summary_of,
 )
 from vcsbench.report.quality_section import (
-    APART_NOTE,
-    apart_cells,
     details,
-    is_one_sided,
     noise_verdict,
     others_sentence,
     quality_of,
@@ -53,7 +50,6 @@ from vcsbench.report.table_sections import (
     KEY,
     MARKS,
     PlainTable,
-    TableSection,
     download,
     reversed_answers,
     reversed_table,
@@ -66,6 +62,7 @@ from vcsbench.report.terminal import (
     next_steps,
     uncertain_sentences,
     variables_of,
+    verdict_counts,
 )
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
@@ -228,7 +225,7 @@ def page_of(results: Results) -> dict[str, Any]:
             answers.pairs_outside(results, cards),
             given,
         ),
-        "flagged": _flagged(cards, results, tables),
+        "flagged": _flagged(cards),
         "next_steps": [*next_steps(results, given, facts["measured"], own_command)],
         "setup": setup,
         "remarks": remarks,
@@ -342,7 +339,7 @@ def _time(account: Row) -> list[str]:
 
 
 def _flagged(
-    cards: Sequence[answers.CardView], results: Results, tables: Sequence[TableSection]
+    cards: Sequence[answers.CardView],
 ) -> tuple[str, str, list[str]] | None:
     """Return the conclusion from the flags of a busy machine, and a heading and lines on all other flags.
 
@@ -355,10 +352,6 @@ def _flagged(
     for flag, number in Counter(flag for of in others for flag in of).most_common():
         meaning = charts.meaning_of(flag)
         lines.append(f"{flag}, {number}{f': {meaning}' if meaning else ''}.")
-    apart, tables_ = apart_cells(results), [t for t in tables if t.compared not in ("", "cache")]
-    points = (p for t in tables_ for pair in t.pairs if pair.measured for p in pair.measured.points)
-    if any(is_one_sided(point, apart) for point in points):
-        lines.append(f"In some, {APART_NOTE[0].lower()}{APART_NOTE[1:].rstrip('. ')}.")
     if not any(found):
         return None
     text = f"{busy} of {all_} were disturbed by other programs: measure again on a quiet machine"
@@ -440,7 +433,7 @@ def read_entries(folder: Path) -> list[Entry]:
         findings = _findings_of(facts)
         if is_report and findings is not None and path.name != "index.html":
             time = words.moment(facts["date"])
-            counts = verdict_counts(findings)
+            counts = verdict_counts(finding["verdict"] for finding in findings)
             entries.append(Entry(path.name, facts, words.day(time) if time else "", counts))
     return sorted(entries, key=lambda entry: entry.facts["date"], reverse=True)
 
@@ -467,13 +460,13 @@ def build_index(entries: Sequence[Entry], studies: Iterable[StudyFindings] = ())
             for f in study.findings
         ]
         of = {"study": study, "file": entry.file if entry else "", "findings": rows}
-        verdicts.append({**of, "counts": verdict_counts(rows)})
+        verdicts.append({**of, "counts": verdict_counts(row["verdict"] for row in rows)})
     findings = [finding for of in verdicts for finding in of["findings"]]
     model = {
         "entries": entries,
         "studies": verdicts,
         "measured": sum(bool(of["file"]) for of in verdicts),
         "all": len(findings),
-        "counts": verdict_counts(findings),
+        "counts": verdict_counts(finding["verdict"] for finding in findings),
     }
     return render("index.html.jinja", model)

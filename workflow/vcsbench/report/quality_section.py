@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import geometric_mean, mean, median
 
 from vcsbench import words
@@ -19,7 +19,7 @@ from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, name_in, nam
 from vcsbench.plan.grid import DUPLICATE, is_duplicate, originals
 from vcsbench.report import grids
 from vcsbench.report.answers import NEARLY_ALL
-from vcsbench.report.charts import ROW_KEY, reads_storage
+from vcsbench.report.charts import ROW_KEY
 from vcsbench.report.results import (
     Results,
     Rows,
@@ -43,10 +43,6 @@ CALLS = (
     "(empirical Bayes), corrected for all comparisons of a table together (Holm): a table without true "
     "differences shows a false one in at most 5 of 100 cases. Verdicts are not corrected for the number of "
     "findings."
-)
-APART_NOTE = (
-    "On one side the copies are not interleaved (apart): part of the difference can be their "
-    "position."
 )
 VALID = "An invalid run broke a promise, such as a cold run with files in memory. Other flagged runs count."
 FIXED_HEADS = ["Case", "Start and connection", "Delayed acknowledgements", "Total", "Share"]
@@ -196,20 +192,6 @@ def _noise_sentence(results: Results) -> str:
         f"{words.significant(100 * math.expm1(max(known)), 2)} % (standard deviation). The error of every "
         "comparison includes that."
     )
-
-
-def apart_cells(results: Results) -> set[str]:
-    """Return the cells that read the storage, and most of whose runs are of copies that lie apart."""
-    return {
-        cell
-        for cell, runs in grouped_by(results.measurements, lambda row: row["cell"]).items()
-        if reads_storage(runs[0])
-        and 2 * sum("apart" in run["flags"].split() for run in runs) > len(runs)
-    }
-
-
-def is_one_sided(point: grids.Point, apart: Collection[str]) -> bool:
-    return len({cell in apart for cell in point.cells}) > 1
 
 
 def others_sentence(results: Results) -> str:

@@ -17,7 +17,13 @@ from vcsbench.config.study import Study
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.plan.result_state import NOTHING, OUTDATED
-from vcsbench.report.results import CSV_FILES, Results, read_advice, read_records
+from vcsbench.report.results import (
+    CSV_FILES,
+    Results,
+    read_advice,
+    read_records,
+    unique_values,
+)
 from vcsbench.statistics import contract
 
 COLUMNS = 80
@@ -34,13 +40,10 @@ HEADER = (
 )
 # The width of the columns; the answers share the width of the longest.
 _QUESTION, _ANSWER, _LONGEST = 12, 10, 20
-_VERDICTS = {
-    contract.REPRODUCED: "reproduced",
-    contract.DIFFERS: "differ",
-    contract.REVERSED: contract.REVERSED,
-    contract.INCONCLUSIVE: "inconclusive",
-    contract.TOO_SMALL: contract.TOO_SMALL,
-}
+_VERDICTS = (
+    *(contract.REPRODUCED, contract.DIFFERS, contract.REVERSED, contract.INCONCLUSIVE),
+    *(contract.TOO_SMALL, contract.NOT_MEASURED),
+)
 
 
 def count_results(account: Row) -> Counter[str]:
@@ -230,11 +233,18 @@ def _rows(study: Results, given: Mapping[str, str]) -> Iterator[tuple[str, str, 
 def _counts(study: Results) -> Iterator[str]:
     results = count_results(study.account)
     yield results_text(results) if results.total() else "no comparison was measured"
-    counts = Counter(map(contract.verdict_for_reader, study.findings))
-    if verdicts := [f"{counts[v]} {text}" for v, text in _VERDICTS.items() if counts[v]]:
-        if rest := len(study.findings) - sum(counts[v] for v in _VERDICTS):
-            verdicts.append(f"{rest} not measured")
-        yield f"{len(study.findings)} findings: {', '.join(verdicts)}"
+    verdicts = [contract.verdict_for_reader(finding) for finding in study.findings]
+    if {*verdicts} - {contract.NOT_MEASURED}:
+        yield f"{len(verdicts)} findings: {verdict_counts(verdicts)}"
+
+
+def verdict_counts(verdicts: Iterable[str]) -> str:
+    """Return `6 reproduced, 5 differ, 1 reversed`."""
+    counts, plural = Counter(verdicts), {contract.DIFFERS: "differ"}
+    known = [(counts[v], v) for v in unique_values([*_VERDICTS, *counts]) if counts[v]]
+    return ", ".join(
+        f"{n} {verdict if n == 1 else plural.get(verdict, verdict)}" for n, verdict in known
+    )
 
 
 def variables_of(command: str, study: str = "") -> dict[str, str]:
