@@ -1,6 +1,7 @@
 """The lines that a run prints at its end."""
 
 import re
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -37,6 +38,11 @@ def summary(*cards, **changes):
     return Results(study("fsfs"), {}, **{**made, **changes})
 
 
+def plain(text):
+    """Return printed text in one line, with commands as they were before they were broken."""
+    return " ".join(text.split()).replace(" \\ ", " ")
+
+
 def packing():
     return card(
         row(2.4), row(6.9, ra="svn"), question=CardQuestion("format", "Pack?", yes_value="f7")
@@ -53,9 +59,45 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
     assert found[2].startswith(
         "Answered    70 of 82 comparisons, 2 too small to compare, 10 undecided; 4"
     )
-    assert " ".join(found[-2:]).startswith(
-        "Next        make report STUDY=fsfs MINUTES=26: 12 min more decide 8"
-    )
+    assert found[-2:] == [
+        "Next        12 min more decide 8 of 10 undecided comparisons:",
+        f"{' ' * 12}make report STUDY=fsfs MINUTES=26",
+    ]
+
+
+def test_next_command_can_be_pasted_into_a_shell(tmp_path):
+    account = {**ACCOUNT, "tables": {"t": {"too small to compare": 1}}, "outlook": []}
+    config = {"repositories": {"ruby": {"scale": 0.12}}}
+    given = {
+        "REPO": "/srv/a repository with a name of some length",
+        "ARGS": "--configfile 'b b.yaml'",
+    }
+    of = summary(account=account, provenance={"config": config}, grid=[{"repo": "ruby"}])
+    printed = lines([of], given)
+    start = next(n for n, line in enumerate(printed) if line.lstrip().startswith("echo "))
+    assert len(printed) - start > 2 and max(map(len, printed)) <= COLUMNS
+    shell = "\n".join(['make() { printf "%s\\n" "$@"; }', *printed[start:]])
+    pasted = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
+    arguments = f"{given['ARGS']} --configfile larger.yaml"
+    assert pasted.stdout.splitlines() == [
+        *(
+            "report",
+            "REPO=/srv/a repository with a name of some length",
+            "STUDY=fsfs",
+            f"ARGS={arguments}",
+        )
+    ]
+    assert (tmp_path / "larger.yaml").read_text() == "repositories: {ruby: {scale: 0.48}}\n"
+
+
+@pytest.mark.parametrize(("flags", "command"), [("cpu-busy", "--forcerun cell"), ("apart", "")])
+def test_disturbed_answers_are_counted_and_measured_again_first(flags, command):
+    of = card(row(2.4, flags=flags), question=CardQuestion("format", "Pack?", yes_value="f7"))
+    printed = lines([summary(of)])
+    counts = [line for line in printed if line.startswith("Disturbed")]
+    assert [line.split()[1:4] for line in counts] == [["1", "of", "1"]] * bool(command)
+    start = next(n for n, line in enumerate(printed) if line.startswith("Next"))
+    assert (f"make report STUDY=fsfs ARGS='{command}'" in printed[start + 1]) == bool(command)
 
 
 def test_lines_answers_share_the_width_of_the_longest():
@@ -89,22 +131,19 @@ def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
     )
     larger = "echo 'repositories: {ruby: {scale: 0.48}}' >larger.yaml && make report STUDY=fsfs"
     command = f"{larger} ARGS='--configfile larger.yaml'"
-    assert " ".join(found.split()).startswith(f"Next {command}: runs 4 times as long")
+    assert plain(found).startswith("Next runs 4 times as long") and plain(found).endswith(command)
     # Builds whose runs are too short can differ by less than the smallest effect.
     flagged = [row(1.01, "no difference shown", flags="too-short")]
     build = card(*flagged, question=CardQuestion("format", "Build?", aggregate=True))
     answered = {**account, "tables": {"t": {"equal": 1}}}
     for cards, effect in (([build], "show smaller differences"), ([packing()], "")):
         of = summary(*cards, account=answered, provenance={"config": config}, grid=grid)
-        text = " ".join(" ".join(lines([of])).split())
+        text = plain(" ".join(lines([of])))
         assert (command in text) == bool(effect) and effect in text
     # More rounds come first where they decide.
     account |= {"tables": {"t": COUNTS}, "outlook": OUTLOOK}
-    found = " ".join(
-        " ".join(
-            lines([summary(account=account, provenance={"config": config}, grid=grid)])
-        ).split()
-    )
+    of = summary(account=account, provenance={"config": config}, grid=grid)
+    found = plain(" ".join(lines([of])))
     assert found.index("MINUTES=") < found.index(command)
 
 

@@ -231,12 +231,13 @@ def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> C
         )
     given = variables_of(results.provenance.get("command", ""), results.study.name)
     command = command_with(given, f"--config expectations=[{GUARD}]", "check")
-    note = f"`at_least` is time of baseline / time of candidate: 1 / {1 + limit / 100:g}. "
-    note += (
-        f"Here differences from {detectable_text(detectable)} on are detectable."
-        if detectable
-        else ""
+    note = (
+        "It fails unless the 95 % interval of the slowest case is within the limit. `at_least` is "
+        f"time of baseline / time of candidate: 1 / {1 + limit / 100:g}. "
     )
+    if detectable:
+        note += f"Here differences from {detectable_text(detectable)} on are detectable. "
+        note += "Longer runs allow a lower limit."
     return CardAction([ActionStep(f"cat >{GUARD} <<'END'\n{text}END\n{command}")], note)
 
 
@@ -249,12 +250,6 @@ def flags_of(cards: Iterable[Card]) -> list[list[str]]:
         for case in card.cases
         for pair in case.pairs
     ]
-
-
-def count_busy(flags: Sequence[Sequence[str]]) -> tuple[int, bool]:
-    """Return in how many comparisons the machine was busy, and True if that is most of them."""
-    busy = sum(not BUSY.isdisjoint(of) for of in flags)
-    return busy, 2 * busy > len(flags)
 
 
 def pairs_outside(results: Results, cards: Sequence[CardView]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import textwrap
 from collections import Counter
@@ -12,8 +13,10 @@ from itertools import dropwhile
 from pathlib import Path
 
 from vcsbench import words
+from vcsbench.advice.cards import Card
 from vcsbench.advice.decision import NOT_MEASURED, Row
 from vcsbench.config.study import Study
+from vcsbench.evidence.flags import BUSY
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.plan.result_state import NOTHING, OUTDATED
@@ -40,6 +43,7 @@ HEADER = (
 )
 # The width of the columns; the answers share the width of the longest.
 _QUESTION, _ANSWER, _LONGEST = 12, 10, 20
+_INDENT = " " * _QUESTION
 _VERDICTS = (
     *(contract.REPRODUCED, contract.DIFFERS, contract.REVERSED, contract.INCONCLUSIVE),
     *(contract.TOO_SMALL, contract.NOT_MEASURED),
@@ -135,6 +139,8 @@ def next_steps(
     if measured == "0":
         return
     account = {**results.account, "studies": 1}
+    if step := quiet_step(results, given):
+        yield "Quiet machine", f"{step[1][0].upper()}{step[1][1:]}:", step[0]
     if step := next_step(account, given):
         yield "More rounds", f"{step[1]}:", step[0]
     if step := larger_step(replace(results, account=account), given):
@@ -142,7 +148,11 @@ def next_steps(
     if own_command:
         yield "Your own repository", "Measure it (it is only read):", own_command
     command, arguments = command_of(given), given.get("ARGS", "")
-    yield "Measure again", "After a rebuild or another change, this measures what changed:", command
+    yield (
+        "After a change",
+        "After a rebuild or another change, this measures what changed:",
+        command,
+    )
     done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
     if done and "--config" not in shlex.split(arguments):
         more = command_with(given, f"--config rounds={2 * done}")
@@ -193,7 +203,24 @@ def lines(studies: Sequence[Results], given: Mapping[str, str] | None = None) ->
             indent = " " * (_QUESTION + (column if answer else 0))
             wrapper = textwrap.TextWrapper(COLUMNS, head, indent, break_on_hyphens=False)
             printed += [line.rstrip() for line in wrapper.wrap(printable(text)) or [head]]
+        for number, (command, effect) in enumerate(_steps(study, given)):
+            head = f"{'' if number else 'Next':<{_QUESTION}}"
+            printed += textwrap.wrap(
+                f"{effect}:", COLUMNS, initial_indent=head, subsequent_indent=_INDENT
+            )
+            printed += _wrapped_command(printable(command))
     return printed
+
+
+def _wrapped_command(command: str) -> list[str]:
+    """Return a command in lines that can be pasted: broken by backslashes, and only outside of quotes."""
+    lines_ = [""]
+    for part in re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", command):
+        if lines_[-1] and len(f"{_INDENT}{lines_[-1]} {part} \\") > COLUMNS:
+            lines_[-1] += " \\"
+            lines_.append("")
+        lines_[-1] = f"{lines_[-1]} {part}".strip()
+    return [_INDENT + line for line in lines_]
 
 
 def _rows(study: Results, given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -212,6 +239,10 @@ def _rows(study: Results, given: Mapping[str, str]) -> Iterator[tuple[str, str, 
     if missing:
         yield "Unmeasured", "", ", ".join(missing)
     yield "Answered", "", "; ".join(_counts(study))
+    disturbed, number = count_disturbed(study.advice.cards)
+    if disturbed:
+        of = f"{disturbed} of {words.count_of(number, 'comparison')} of the answers"
+        yield "Disturbed", "", f"{of}, by other programs"
     skipped = [row["skip"] for row in study.grid if row.get("skip")]
     failed = {row["cell"]: row["reason"] for row in study.failures}
     old = [reason for reason in failed.values() if reason == OUTDATED]
@@ -221,13 +252,33 @@ def _rows(study: Results, given: Mapping[str, str]) -> Iterator[tuple[str, str, 
             reason, number = Counter(reasons).most_common(1)[0]
             of = f" ({number} of them)" if number < len(reasons) else ""
             yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
-    steps = [(command_of(given), "measures the outdated cells again")] if old else []
-    steps += filter(None, [next_step(study.account, given)])
-    steps += filter(None, [larger_step(study, given)])
-    for number, step in enumerate(steps):
-        yield "" if number else "Next", "", ": ".join(step)
-    if not steps and count_results(study.account)[contract.TOO_SMALL]:
+    if not [*_steps(study, given)] and count_results(study.account)[contract.TOO_SMALL]:
         yield "Next", "", "measure a larger repository: some runs are mostly start-up"
+
+
+def _steps(study: Results, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the commands that improve the answers, each with its effect."""
+    if any(row["reason"] == OUTDATED for row in study.failures):
+        yield command_of(given), "measures the outdated cells again"
+    yield from filter(None, [quiet_step(study, given)])
+    yield from filter(None, [next_step(study.account, given)])
+    yield from filter(None, [larger_step(study, given)])
+
+
+def count_disturbed(cards: Iterable[Card]) -> tuple[int, int]:
+    """Return how many comparisons of cards were disturbed by other programs, and how many there are."""
+    pairs = [pair for card in cards for case in card.cases for pair in case.pairs]
+    return sum(not BUSY.isdisjoint(pair.flags.split()) for pair in pairs), len(pairs)
+
+
+def quiet_step(study: Results, given: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the command that measures all cells again, if most comparisons were disturbed."""
+    disturbed, number = count_disturbed(study.advice.cards)
+    if 2 * disturbed <= number:
+        return None
+    taken = words.duration(study.account.get("taken_s", 0.0))
+    effect = f"on a quiet machine, this measures all cells again, in {taken}"
+    return command_with(given, "--forcerun cell"), effect
 
 
 def _counts(study: Results) -> Iterator[str]:
