@@ -1,5 +1,6 @@
 """Recipes: a cell is stale if a module changes that runs for it."""
 
+import os
 import shutil
 
 import pytest
@@ -88,9 +89,13 @@ def test_syntax_digest_changes_with_code_only(before, after, same):
 
 def test_code_digest_damaged_cache_is_ignored(package, tmp_path, monkeypatch):
     before = digests()
-    for content in ("", "[1]", '{"a": 1}', "{"):
+    for content in ("", "[1]", '{"a": 1}', "{", '{"a":' * 100_000, None):
         cache = tmp_path / "cache.json"
-        cache.write_text(content)
+        if content is None:
+            cache.unlink()
+            os.mkfifo(cache)
+        else:
+            cache.write_text(content)
         monkeypatch.setattr(modules, "CACHE", cache)
         modules._known_digests.cache_clear()
         assert digests() == before

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from project import HOT, STUDY, needs
+from project import HOT, ODD_FILES, STUDY, needs
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine")
 
@@ -108,6 +108,8 @@ DAMAGES = {
     "binary": lambda _: b"\xff\x00\x80" * 99,
     "other JSON": lambda _: b"[1]",
     "empty": lambda _: b"",
+    "zeros": lambda content: bytes(len(content)),
+    "deep": lambda _: b"[" * 100_000,
     "altered": lambda content: ALTERED.sub(lambda m: b"%s%d" % (m[1], 9 - int(m[2])), content, 1),
 }
 
@@ -118,11 +120,12 @@ DAMAGES = {
         (("export", "tables", "findings"), "truncated"),
         (("grid", "report"), "binary"),
         (("context",), "altered"),
+        (("copies record", "findings"), "folder"),
         *(
             pytest.param((k,), h, marks=pytest.mark.slow)
             for k in KINDS
             if k != "cell"
-            for h in DAMAGES
+            for h in (*DAMAGES, *ODD_FILES)
             if (k, h) != ("failures", "altered")  # it has only a header
         ),
     ],
@@ -132,8 +135,12 @@ def test_run_after_damage_names_files_and_makes_these_again(after_run, kinds, ho
     for kind in kinds:
         path = after_run.path / KINDS[kind][0]
         path = min(path.glob("*.csv")) if path.is_dir() else path
-        before = path.stat()
-        path.write_bytes(DAMAGES[how](path.read_bytes()))
+        before, content = path.stat(), path.read_bytes()
+        if how in ODD_FILES:
+            path.unlink()
+            ODD_FILES[how](path)
+            continue
+        path.write_bytes(DAMAGES[how](content))
         # As a faulty disk does it.
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     done = after_run.tool("run", "--cores", "2")

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vcsbench.errors import UserError
+from vcsbench.external import SMALL_FILE, read_bytes
+
 EVERY_S = 1.0
 WRITTEN = ("name", "total", "unit", "done", "seconds")
 Look = Callable[[], tuple[int, int]]
@@ -96,8 +99,9 @@ def progress_file(log: str | Path) -> Path:
 def read_stages(log: str | Path) -> list[Stage]:
     """Return the stages of a job, those of one name and unit added up; [] without a file."""
     try:
-        stages = [Stage(**fields) for fields in json.loads(progress_file(log).read_bytes())]
-    except (OSError, ValueError, TypeError):
+        content = read_bytes(progress_file(log), SMALL_FILE)
+        stages = [Stage(**fields) for fields in json.loads(content)]
+    except (OSError, ValueError, TypeError, RecursionError, UserError):
         return []
     found: dict[tuple[str, str], Stage] = {}
     for each in stages:

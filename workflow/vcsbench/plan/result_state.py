@@ -141,8 +141,12 @@ def remove_damaged(root: Path) -> str:
     damaged = [path for path in dict.fromkeys(found) if os.path.lexists(path)]
     for path in damaged:
         # Without a record of copies, Snakemake would measure all cells again. A damaged one is written again.
-        if path.parent.name not in ("loaded", "repositories") or not path.exists():
-            remove_path(path)
+        is_record = path.parent.name in ("loaded", "repositories")
+        if is_record and path.is_file():
+            continue
+        remove_path(path)
+        if is_record:
+            path.touch()
     names = [printable(os.path.relpath(path, root)) for path in damaged]
     more = [f"{len(names) - LISTED:,} more"] if len(names) > LISTED else []
     listed = ", ".join(names[:LISTED] + more)
