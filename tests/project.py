@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ DEFAULT = CONFIG / "config.yaml"
 STUDY = "fsfs-san-2014"
 AS_USER = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--"]
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--"]
+# Modes count for root, too.
+WITHOUT_CAPABILITIES = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--"]
+WITHOUT_CAPABILITIES = WITHOUT_CAPABILITIES if os.geteuid() == 0 else []
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
 # A part of its grid with one cell per access.
 HOT = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow", "cache": "hot-os"}
@@ -215,11 +218,11 @@ ODD_FILES: dict[str, Callable[[Path], object]] = {
 
 
 def run_python(
-    program: str, *arguments: str | Path, **environment: str
+    program: str, *arguments: str | Path, start: Sequence[str] = (), **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program that imports vcsbench in a new Python process."""
+    """Run a program that imports vcsbench in a new Python process, which the words `start` begin."""
     return subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
+        [*start, sys.executable, "-c", program, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT / "workflow"), **environment},
         capture_output=True,
         text=True,

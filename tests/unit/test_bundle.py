@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from fuzz import damaged, dice_of, limits
+from project import WITHOUT_CAPABILITIES, run_python
 from unit.report_files import CONFIG, default_study, make_files, order_of, results_of
 from vcsbench.errors import UserError
 from vcsbench.report.page import build_page
@@ -112,6 +113,20 @@ def test_pack_file_with_an_odd_name_is_refused(root, name):
         bundle.pack("odd", [], root)
     odd.unlink()
     assert str(raised.value).isprintable() and not (root / "bundles/odd.tar.gz").exists()
+
+
+@pytest.mark.parametrize("name", ["loaded", "tables", f"tables/{STUDY}"])
+def test_pack_folder_that_cannot_be_read_is_refused(root, name):
+    folder = root / "results" / name
+    folder.mkdir(exist_ok=True)
+    mode = folder.stat().st_mode
+    folder.chmod(0)
+    program = "import sys; from vcsbench.run import bundle; from pathlib import Path\n"
+    program += "bundle.pack('closed', [], Path(sys.argv[1]))"
+    done = run_python(program, root, start=WITHOUT_CAPABILITIES)
+    folder.chmod(mode)
+    assert f"PermissionError: [Errno 13] Permission denied: '{folder}'" in done.stderr
+    assert not (root / "bundles/closed.tar.gz").exists()
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"baselines": 3}', '{"baselines": ["../x"]}', "["])

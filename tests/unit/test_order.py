@@ -11,7 +11,7 @@ from itertools import groupby, pairwise, product
 import pytest
 from scipy.stats import chisquare
 
-from project import ODD_FILES
+from project import ODD_FILES, WITHOUT_CAPABILITIES, run_python
 from vcsbench.errors import UserError
 from vcsbench.files import read_record, write_json, write_record
 from vcsbench.plan.grid import CellSpec
@@ -222,6 +222,17 @@ def test_remove_damaged_keeps_records_that_a_job_can_write_again(tmp_path):
     sentence = remove_damaged(tmp_path)
     assert "cut.json" in sentence and f"{len(damaged) - LISTED} more" in sentence
     assert all(path.is_file() and not path.is_symlink() for path in damaged)
+
+
+def test_remove_damaged_replaces_a_record_that_cannot_be_written(tmp_path):
+    path = tmp_path / "results" / "loaded" / "x.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    path.chmod(0)
+    program = "import sys; from pathlib import Path; from vcsbench.plan import result_state\n"
+    program += "print(result_state.remove_damaged(Path(sys.argv[1])))"
+    done = run_python(program, tmp_path, start=WITHOUT_CAPABILITIES)
+    assert "results/loaded/x.json" in done.stdout and path.stat().st_mode & 0o600 == 0o600
 
 
 @pytest.mark.parametrize("is_sealed", [True, False])

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import pytest
 import yaml
 
-from project import CONFIG, DEFAULT, ODD_FILES, ROOT
+from project import CONFIG, DEFAULT, ODD_FILES, ROOT, WITHOUT_CAPABILITIES, run_python
 from unit.study_grid import merge
 from vcsbench.config import study as study_file
 from vcsbench.config.definitions import read_definitions
@@ -147,6 +147,16 @@ def test_clean_with_a_file_in_place_of_a_folder_is_refused(tmp_path, name):
     (tmp_path / name).unlink()
     (tmp_path / "results").symlink_to(tmp_path / "gone")
     assert "removed the link" in clean_checkout(raw, tmp_path, [DEFAULT])[0]
+
+
+def test_checkout_lock_with_a_closed_folder_of_the_user_names_the_remedy(tmp_path):
+    (tmp_path / "results" / "loaded").mkdir(parents=True, mode=0)
+    program = "import sys; from pathlib import Path; from vcsbench.run import workflow\n"
+    program += "with workflow.checkout_lock(Path(sys.argv[1])): pass"
+    done = run_python(program, tmp_path, start=WITHOUT_CAPABILITIES)
+    folder = f"{tmp_path}/results/loaded"
+    assert f"UserError: {folder}: cannot be written. " in done.stderr
+    assert done.stderr.endswith(f"chmod u+rwx {folder}.\n")
 
 
 def test_project_folder_that_holds_no_files_is_refused():

@@ -140,9 +140,10 @@ def remove_damaged(root: Path) -> str:
     found = chain(_results(root), _records(root), _derived(root))
     damaged = [path for path in dict.fromkeys(found) if os.path.lexists(path)]
     for path in damaged:
-        # Without a record of copies, Snakemake would measure all cells again. A damaged one is written again.
+        # Without a record of copies, Snakemake would measure all cells again. A damaged one is written again,
+        # if Snakemake does not take it for write-protected.
         is_record = path.parent.name in ("loaded", "repositories")
-        if is_record and path.is_file():
+        if is_record and path.is_file() and os.access(path, os.R_OK | os.W_OK):
             continue
         remove_path(path)
         if is_record:

@@ -29,7 +29,7 @@ from vcsbench.config.models import Name
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, read_bytes
-from vcsbench.files import read_json, write_bytes
+from vcsbench.files import entries, read_json, write_bytes
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.sources import archives
@@ -142,11 +142,14 @@ def _files(study: str, root: Path) -> Iterator[Path]:
     numbers = (Path("config/published") / name for name in load_study(root / definition).numbers)
     yield from (page, definition, FINDINGS, GLOSSARY, *numbers)
     found: list[Path] = []
+    # Unlike glob(), this raises for a folder that cannot be read.
     for folder in sorted((root / "results").iterdir()):
         if folder.name in SHARED:
-            found += folder.glob("*.json")
+            found += [path for path in folder.iterdir() if path.suffix == ".json"]
         elif folder.is_dir() and folder.name not in EXCLUDED:
-            found += [*folder.glob(f"{study}.*"), *(folder / study).rglob("*")]
+            found += [path for path in folder.iterdir() if path.name.startswith(f"{study}.")]
+            if (folder / study).is_dir():
+                found += [Path(path) for path, _ in entries(folder / study)]
     yield from (p.relative_to(root) for p in found if p.is_file() and not p.name.startswith("."))
     baselines = read_json(root / made_with).get("baselines")
     if not isinstance(baselines, list) or not all(map(_is_safe_name, baselines)):

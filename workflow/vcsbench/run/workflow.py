@@ -13,6 +13,7 @@ import os
 import pwd
 import re
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -377,6 +378,8 @@ def _remedy(path: Path) -> str:
     if flags & os.ST_RDONLY:
         return "Its file system is read-only: run in a copy of the checkout elsewhere."
     me, owner = _user(os.geteuid()), _user(existing.stat().st_uid)
+    if me == owner:
+        return f"Give yourself the right to write it: chmod u+rwx {shlex.quote(str(existing))}."
     return f"It belongs to {owner}, and you are {me}: run as {owner}, or make {me} its owner (chown -R)."
 
 
