@@ -154,6 +154,12 @@ def test_console_shows_messages_that_matter(level, message, is_shown):
             r"x\.yaml: `a`: is no number\.",
         ),
         (
+            'InputFunctionException in rule cell in file "/c/workflow/rules/cells.smk", line 4:\nError:\n'
+            "  UserError: s/x: no such cell.\nWildcards:\n  study=s\n  cell=x\nTraceback:\n"
+            '  File "/c/workflow/rules/common.smk", line 74, in cell_inputs',
+            r"s/x: no such cell\.",
+        ),
+        (
             'Traceback (most recent call last):\n\n  File "/x/snakemake/persistence/file.py", line 3, in b\n'
             "    x\n\nValueError: bad\n",
             r"\.snakemake: .*: ValueError: bad\. Remove .* metadata, .*",

@@ -1,5 +1,6 @@
 # The project, and the input functions of the rules.
 import os
+import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -34,11 +35,16 @@ except UserError as error:
 LIMITS = asdict(Limits.of(PLAN.config))
 
 
+def one_of(names):
+    """Return the pattern of some names. Snakemake then refuses a target with another one by a sentence."""
+    return "|".join(map(re.escape, names))
+
+
 wildcard_constraints:
-    study="[a-z0-9-]+",
+    study=one_of(PLAN.config.studies),
     baseline="[A-Za-z0-9][A-Za-z0-9._-]*",
-    storage="[A-Za-z0-9._-]+",
-    repo="[A-Za-z0-9][A-Za-z0-9._-]*",
+    storage=one_of(PROJECT.repositories.storages),
+    repo=one_of(PROJECT.environment.repositories),
     cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*(~2)?",
     round="[0-9]+",
     number="[0-9]+",

@@ -42,7 +42,7 @@ rule report:
     log:
         "results/logs/report/{study}.log",
     wildcard_constraints:
-        study="(?!index\\.)[a-z0-9-]+",
+        study=rf"(?!index\.)({one_of(PLAN.config.studies)})",
     conda:
         "../../envs/python.yaml"
     params:

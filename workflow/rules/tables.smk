@@ -41,6 +41,8 @@ rule published_tables:
         directory("results/published/{study}"),
     log:
         "results/logs/published/{study}.log",
+    wildcard_constraints:
+        study=one_of(inputs.study_names()),
     conda:
         "../../envs/python.yaml"
     params:
@@ -82,6 +84,8 @@ rule findings:
         ),
     log:
         "results/logs/findings/{study}.log",
+    wildcard_constraints:
+        study=one_of(inputs.study_names()),
     conda:
         "../../envs/python.yaml"
     params:
