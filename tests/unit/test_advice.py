@@ -78,7 +78,7 @@ def test_action_of_settings_has_optional_ones_apart(server, text, commands, memo
     assert [step.command for step in action.steps] == [*commands, *reload]
     limited = {step.command for step in action.steps if "format 7" in step.note}
     assert limited == {command for command in commands if "lock" in command}
-    assert action.cost.startswith(f"Up to {memory} of memory in")
+    assert action.cost.startswith(f"Up to {memory} of memory for ")
     assert ("each httpd process" in action.cost) == (server == "httpd")
 
 

@@ -88,7 +88,7 @@ RESTART = ActionStep(
     "apachectl configtest && apachectl graceful", "httpd", "Then check and reload:"
 )
 UNDO = "Remove the lines and restart."
-PROCESSES = "MaxRequestWorkers / ThreadsPerChild"
+PROCESSES = "their number: MaxRequestWorkers / ThreadsPerChild, such as 400 / 25 = 16"
 DEFAULT_CACHE = 16 << 20
 # The mean over the cases `wheres` of the ratio baseline / candidate.
 Mean = Callable[[Sequence[Where], tuple[str, str]], Estimate]
@@ -156,9 +156,15 @@ def _cost_of_settings(servers: Mapping[str, str]) -> str:
     sizes = [n for server, text in servers.items() for n in cache_bytes(server, text)]
     mib = max(sizes, default=DEFAULT_CACHE) / (1 << 20)
     memory = f"{mib / 1024:g} GiB" if mib >= 1024 else f"{mib:g} MiB"
-    each = {"httpd": f"in each httpd process ({PROCESSES} of them)", "svnserve": "in svnserve"}
-    places = " or ".join(text for name, text in each.items() if name in servers)
-    return f"Up to {memory} of memory {places}. A restart, once."
+    each = {
+        "httpd": (f"for each httpd process ({PROCESSES})", "a graceful restart of httpd"),
+        "svnserve": ("for svnserve", "a restart of svnserve"),
+    }
+    places, restarts = (
+        " or ".join(part)
+        for part in zip(*(each[name] for name in each if name in servers), strict=True)
+    )
+    return f"Up to {memory} of memory {places}. Once {restarts}."
 
 
 def advise(

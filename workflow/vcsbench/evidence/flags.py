@@ -99,7 +99,7 @@ FLAGS: dict[str, Flag] = {
     "mean-cpu": Flag("User and system time are means over the runs of a cell-round.",
         "For the times of each run, use hyperfine 2 or later, or set `runs: 1`."),
     "too-short": Flag(
-        "Answered, but a small difference can be one of start-up: the cell's median is below `min_run_s`.",
+        "Answered, but a small difference can be start-up: the median is below 0.2 s, or your `min_run_s`.",
         "Use a larger scale to be sure of differences below 10 %."),
     "mostly-fixed-cost": Flag(
         "More than a quarter of the time is fixed cost: starting the client and connecting.",

@@ -49,9 +49,9 @@ LARGE_PCT = 9.95
 BAR = ("▁", "its length is the number's share of the largest one in the table")
 GREY = ("grey", "equal or undecided; colours: the scale above, for differences")
 NOTHING = ("·", "not in the grid, or not published")
-DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (the switch above shows it)")
+DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown by the switch above)")
 CACHES = {"cold": ("□", "cold"), "hot-os": ("◧", "OS cache warm")}
-CACHES |= dict.fromkeys(("hot", "hot-svn"), ("■", "server cache warm, too"))
+CACHES |= dict.fromkeys(("hot", "hot-svn"), ("■", "OS cache and server cache warm"))
 MARKS = {
     **dict(CACHES.values()),
     "● ○ ◌": "in a picture, with its 95 % interval: a result; undecided; too small to compare",
