@@ -554,12 +554,19 @@ def test_read_records_converts_numbers_and_keeps_axis_values(tmp_path):
     assert read_records(tmp_path / "none.csv") == []
 
 
-@pytest.mark.parametrize("content", [b"value\nmany\n", b"value\n\xff\xfe\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"value\nmany\n",
+        b"value\n\xff\xfe\n",
+        *(b"round,run\n%s,1\n" % n for n in (b"", b"nan", b"1e999")),
+    ],
+)
 def test_read_records_of_a_damaged_file_names_it(tmp_path, content):
     path = tmp_path / "table.csv"
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"table\.csv: "):
-        read_records(path)
+        read_records(path, ["round", "run"] if b"run" in content else [])
 
 
 def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path):

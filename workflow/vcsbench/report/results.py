@@ -44,6 +44,8 @@ NUMBERS = frozenset(
 )
 # A comparison and the quotient of medians that are further apart need an explanation.
 NOTABLE_GAP = 1.05
+# A file that has both has a number for each row.
+COUNTS = {"round", "run"}
 # The columns that each file has at least.
 CSV_FILES = {
     "grid": ("cell", "skip"),
@@ -137,11 +139,13 @@ def read_records(
     if not Path(path).exists():
         return []
     rows: list[dict[str, Any]] = [*read_rows(path, AGAIN, columns=columns)]
+    finite = COUNTS if {*columns} >= COUNTS else set()
     for row in rows:
         for name in (NUMBERS & row.keys()).difference(texts):
             try:
                 number = float(row[name] or "nan")
-            except ValueError:
+                _ = int(number) if name in finite else 0
+            except (ValueError, OverflowError):
                 reason = f"{path}: {name}: '{row[name]}' is not a number"
                 raise UserError(f"{reason}. {AGAIN}") from None
             row[name] = number if math.isfinite(number) else None
