@@ -1,12 +1,13 @@
 """Input from outside: limits, numbers, safe printing, and URLs as arguments of the real svn."""
 
+import errno
 import os
 import subprocess
 
 import pytest
 
 from fuzz import limits
-from vcsbench.errors import UserError, without_password
+from vcsbench.errors import UserError, sentence_of, without_password
 from vcsbench.external import (
     file_url,
     hide_password,
@@ -34,6 +35,12 @@ def test_read_bytes_takes_the_memory_of_the_file_not_of_the_limit(tmp_path):
         os.truncate(tmp_path / "file", 1 << 29)
         with pytest.raises(UserError, match="larger than 5 bytes"):
             read_bytes(tmp_path / "file", 5)
+
+
+@pytest.mark.parametrize("name", [0, 11, None])
+def test_sentence_of_an_error_without_a_name_has_the_place(name):
+    error = OSError(errno.EPERM, "Operation not permitted", name)
+    assert sentence_of(error, "the run").startswith("the run: Operation not permitted. Check ")
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,8 @@ class ChangedError(UserError):
 
 
 def sentence_of(error: OSError, place: object = "") -> str:
-    subject = error.filename or place
+    # The number of a descriptor names nothing.
+    subject = (not isinstance(error.filename, int) and error.filename) or place
     remedy = REMEDIES.get(error.errno or 0, "Fix that")
     return f"{subject}: {error.strerror or error}. {remedy}, and run again.".removeprefix(": ")
 
