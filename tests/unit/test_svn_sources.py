@@ -31,6 +31,7 @@ from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.prepare.loader import load_source
+from vcsbench.sources import odd_paths
 from vcsbench.sources import svn_source as svn_source_module
 from vcsbench.sources.svn_source import export_head
 
@@ -190,7 +191,7 @@ def test_svn_long_names_of_files_and_links_are_counted(tmp_path):
 
 
 def test_svn_tree_with_too_many_entries_is_refused(repository, monkeypatch):
-    monkeypatch.setattr(svn_source_module, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(odd_paths, "MAX_ENTRIES", 3)
     assert svn_source(repository).odd_paths() == (0, 0)
     with pytest.raises(UserError, match=r" 3 files.*TREE="):
         svn_source(repository, tree="").odd_paths()

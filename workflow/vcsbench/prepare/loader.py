@@ -26,7 +26,7 @@ from vcsbench.processes import how_it_ended
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
-from vcsbench.sources.svn_source import summarize_tree
+from vcsbench.sources.odd_paths import summarize_tree
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import STAGING, WorkDir
 from vcsbench.subjects import fsfs

@@ -36,7 +36,8 @@ from vcsbench.sources.git_repository import (
     work_tree_above,
 )
 from vcsbench.sources.git_source import GitSource, write_tree
-from vcsbench.sources.svn_source import SvnSource, SvnUrlSource, export_head, summarize_tree
+from vcsbench.sources.odd_paths import summarize_tree
+from vcsbench.sources.svn_source import SvnSource, SvnUrlSource, export_head
 from vcsbench.sources.tree_source import (
     ArchiveSource,
     DirectorySource,

@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import copy as copying
 import hashlib
-import html
 import itertools
 import os
 import re
 import stat
 import urllib.parse
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +31,6 @@ from vcsbench.external import (
 from vcsbench.files import OddPaths, older_revision
 from vcsbench.formats import CONFIGURATION_LIMIT, Shape, read_shape
 from vcsbench.records import Head
-from vcsbench.sources import dump_format
 from vcsbench.sources.base import (
     Definition,
     Facts,
@@ -46,14 +43,11 @@ from vcsbench.sources.base import (
     output,
 )
 from vcsbench.sources.dump_reader import DumpReader
+from vcsbench.sources.odd_paths import summarize_tree
 
 TRUNK = "trunk"
-HEAD = "HEAD"
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
 _URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
-_TARGET = re.compile(rb'\s*path="([^"]*)">?$')
-# Only a tree that was copied into itself many times has more.
-MAX_ENTRIES = 10_000_000
 # Public histories have 4 to 60 KB per revision in the repository.
 REVISION_BYTES = 20_000
 # svn:// has no limit of its own. A server may need minutes for a large revision.
@@ -67,8 +61,6 @@ YOUNGEST_SHARDS = 3
 YOUNGEST_FILES = 5000
 # 200,000 files take 0.6 s, and 2 s from a device. Subversion gives a file the mode of the one before.
 LISTED_FILES = 10_000
-# Links that are read by one process.
-LINK_BATCH = 100
 
 
 def is_svn_repository(path: Path) -> bool:
@@ -168,89 +160,6 @@ def exported_tree(options: Options, path: Path, tree: str | None, repository: Pa
         if not listed[0].endswith(b"/"):
             raise options.no_tree(path, tree)
     return tree
-
-
-def summarize_tree(
-    repository: Path, tree: str, reads_links: bool = True, revision: str = HEAD
-) -> tuple[str, OddPaths]:
-    """Return the folder for `log`, and the numbers of odd paths below `tree` at a revision.
-
-    The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
-    Without `reads_links`, all links of the tree are possible.
-    """
-    above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
-    entries: Counter[bytes] = Counter()
-    impossible = reserved = 0
-    argv = _svnlook("tree", repository, revision, "--full-paths")
-    with Program([*argv, tree], f"{repository}: svnlook tree failed") as program:
-        for number, line in enumerate(program.stdout):
-            if number == MAX_ENTRIES:
-                raise UserError(
-                    f"{repository}: /{tree} has more than {MAX_ENTRIES:,} files and folders. Name a smaller "
-                    "folder in `tree` or by TREE=."
-                )
-            path = line.rstrip(b"\n").lstrip(b"/").removeprefix(above).rstrip(b"/")
-            top, slash, _ = path.partition(b"/")
-            entries[top] += bool(slash)
-            impossible += dump_format.is_impossible(path)
-            reserved += dump_format.is_reserved(path)
-        program.finish()
-    if reads_links:
-        impossible += _count_impossible_links(repository, tree, revision)
-    odd_paths = OddPaths(impossible, reserved)
-    if not (+entries):
-        return tree, odd_paths
-    largest = min(entries, key=lambda name: (-entries[name], name))
-    return (above + largest).decode(errors="surrogateescape"), odd_paths
-
-
-def _svnlook(command: str, repository: Path, revision: str, *options: str) -> list[str]:
-    at = [] if revision == HEAD else ["-r", revision]
-    return ["svnlook", command, *options, *at, "--", os.path.abspath(repository)]
-
-
-def _count_impossible_links(repository: Path, tree: str, revision: str) -> int:
-    url = file_url(repository, urllib.parse.quote(tree))
-    above = urllib.parse.unquote_to_bytes(f"{url}/")
-    argv = ["svn", "propget", "--recursive", "--xml", "svn:special", f"{url}@{revision}"]
-    number, links = 0, list[str]()
-    with Program(argv, f"{repository}: svn propget failed") as program:
-        for line in program.stdout:
-            if match := _TARGET.match(line):
-                path = urllib.parse.unquote_to_bytes(html.unescape(match[1].decode()))
-                path = path.removeprefix(above)
-                if dump_format.is_impossible(path):
-                    continue  # counted
-                if dump_format.is_impossible(path, is_link=True):
-                    number += 1
-                else:
-                    links.append(f"{tree}/{os.fsdecode(path)}".lstrip("/"))
-        program.finish()
-    batches = (links[at : at + LINK_BATCH] for at in range(0, len(links), LINK_BATCH))
-    return number + sum(_count_impossible_targets(repository, batch, revision) for batch in batches)
-
-
-def _count_impossible_targets(repository: Path, links: Sequence[str], revision: str) -> int:
-    """Read many links with one process. Only if one of them is odd, each has a process of its own."""
-    urls = [
-        f"{file_url(repository, urllib.parse.quote(os.fsencode(link)))}@{revision}"
-        for link in links
-    ]
-    first, *targets = _read_start(["svn", "cat", *urls], repository, len(links)).split(b"link ")
-    is_split = not first and len(targets) == len(links)
-    if is_split and not any(dump_format.is_impossible_link(b"link " + text) for text in targets):
-        return 0
-    look = _svnlook("cat", repository, revision)
-    return sum(
-        dump_format.is_impossible_link(_read_start([*look, link], repository)) for link in links
-    )
-
-
-def _read_start(argv: Sequence[str], repository: Path, links: int = 1) -> bytes:
-    with Program(argv, f"{repository}: {argv[0]} cat failed") as program:
-        text = program.stdout.read(links * (dump_format.LONGEST_TARGET + 10))
-        program.process.kill()
-    return text
 
 
 class SvnSource(LocalSource):
