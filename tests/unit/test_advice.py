@@ -226,10 +226,10 @@ def test_answer_sentence_has_at_most_25_words(seed):
         ([1e40], "9999x"),
         ([6.91, 2.4], "2.4x to 6.9x"),
         ([1.05, 1.08], "5.0 to 8.0 %"),
-        ([1.08, 1.6], "1.08x to 1.6x"),
+        ([1.08, 1.6], "1.08x to 1.60x"),
         ([1.03, 1.6], "3.0 % to 1.6x"),
         ([1.3, 1.3], "1.3x"),
-        ([1.16, 1.21], "1.16x to 1.2x"),
+        ([1.16, 1.21], "1.16x to 1.21x"),
         ([1.08, 1.0801], "8.0 %"),
     ],
 )
@@ -249,7 +249,7 @@ def on_builds(*rows, average=NO_ESTIMATE):
 @pytest.mark.parametrize(
     ("ratios", "short", "kind"),
     [
-        ([0.8, 0.9, 0.98, 0.97], "f7: 1.11x to 1.2x slower in 2 of 4", rule.DEPENDS),
+        ([0.8, 0.9, 0.98, 0.97], "f7: 1.11x to 1.25x slower in 2 of 4", rule.DEPENDS),
         (
             [1.5, 0.946, 1.0],
             "f7: 5.7 % slower (sure but small) in 1, 1.5x faster in 1 of 3",

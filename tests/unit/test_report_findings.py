@@ -59,7 +59,7 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert (views[0].id, views[0].verdict) == (NAME, "reversed")
     assert re.findall(r"[\d.]+x", views[0].news) == ["2.0x", "2.0x"]
     values = (views[0].expected, views[0].published, views[0].measured, views[0].interval)
-    assert values == ("0.5x to 0.9x", "0.50x", "2.0x", "1.8x to 2.2x")
+    assert values == ("0.5x to 0.9x", "0.50x", "2.0x", "1.80x to 2.2x")
     assert re.search("not packed ÷ .*: above 1x, packed is faster$", views[0].ratio)
     level = next(view for view in views if view.id == "hot-fast-log-client-bound")
     assert (level.expected, level.ratio) == ("at least 80 %", "Client CPU")
@@ -72,7 +72,12 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [("0.742x", "all 24 pairs: 0.74x"), ("11.34x", "all 24 pairs: 11x"), ("0.672x", ""), ("", "")],
+    [
+        ("0.742x", "all 24 pairs published: 0.74x"),
+        ("11.34x", "all 24 pairs published: 11x"),
+        ("0.672x", ""),
+        ("", ""),
+    ],
 )
 def test_published_value_of_all_pairs_is_apart_from_that_of_the_measured(results, value, shown):
     why = f"published over all 24 pairs: {value}" if value else ""
@@ -298,7 +303,7 @@ SLOWER = {"ratio": 0.8, "call": "slower"}
         # The table has the sides exchanged.
         (
             *(("f7", "f6"), {"packing": "pack"}),
-            "6 pairs, 0.50x to 1.2x, mixed: f6 slower in 3 (not packed), faster in 3 (packed)",
+            "6 pairs, 0.50x to 1.25x, mixed: f6 slower in 3 (not packed), faster in 3 (packed)",
         ),
         (
             *(("f6", "f7"), {"packing": "pack", "ra": "http"}),
@@ -402,9 +407,9 @@ def test_same_warning_on_less_work_is_in_card_table_and_finding(results):
     found = [{**results.findings[0], "id": "x", "why": ""}]
     sections = table_sections(changed, {})
     (view,) = finding_views(changed, found, {"x": definition}, sections)
-    assert view.note == f"null-log {LESS_WORK}"
+    assert view.note == f"null-log: {LESS_WORK}"
     table = next(section for section in sections if section.name == "http-vs-ra")
-    assert f"null-log {LESS_WORK}." in table.notes
+    assert f"null-log: {LESS_WORK}." in table.notes
     (card_view,) = page_of(replace(changed, findings=[]))["cards"]
     assert all(row.note.endswith(LESS_WORK) for row in card_view.rows)
     format_ = {
@@ -424,6 +429,8 @@ def test_answer_that_was_published_as_slower_is_marked(results):
     text = "Published in 2014: slower in 2 comparisons"
     assert reversed_answers(changed, sections)["format"] == text
     table = reversed_table(replace(changed, definitions={}), sections)
-    assert [row[1:3] for row in table.rows if "f6 ÷ f7" in row[0]] == [("0.50x", "2.0x")] * 2
+    assert [row[1:3] for row in table.rows if "f7 against f6" in row[0]] == [
+        ("2.0x slower", "2.0x faster")
+    ] * 2
     without = replace(results, published={})
     assert reversed_answers(without, table_sections(without, {})) == {}

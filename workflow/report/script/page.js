@@ -41,6 +41,8 @@ function factorsOf(gains) {
   const most = factorOf(high);
   const isPercent = most.endsWith("%");
   const least = factorOf(low, isPercent || low < 1.05);
+  // Both ends have the same decimals.
+  if (low < 1.195 && least.endsWith("x") && high >= 1.195 && high < 1.995) return `${least} to ${high.toFixed(2)}x`;
   return least === most ? most : `${isPercent ? least.replace(" %", "") : least} to ${most}`;
 }
 

@@ -50,7 +50,7 @@ QUESTIONS = {
 # The commands of svnbench, which nobody runs at work.
 BENCHMARK_ONLY = "null-"
 ACCESS = "ra"
-LESS_WORK = "decides nothing: over svn, its client does less work"
+LESS_WORK = "over svn, its client does less work"
 MAX_WORDS = 25
 
 

@@ -101,14 +101,16 @@ def factor(ratio: float) -> str:
     """Return a factor of at least 1 as `5.7 %`, `1.12x`, `2.9x`, `12x`, at most `9999x`."""
     if ratio < _PERCENT_BELOW:
         return f"{100 * (ratio - 1):.1f} %"
-    return times(min(ratio, _LARGEST))
+    return (
+        times(ratio) if ratio < 1.195 else f"{min(ratio, _LARGEST):.{1 if ratio < 9.95 else 0}f}x"
+    )
 
 
 def times(ratio: float) -> str:
-    """Return any ratio as `0.074x`, `0.74x`, `1.12x`, `2.1x`, `11x`."""
+    """Return any ratio as `0.074x`, `0.74x`, `1.12x`, `1.64x`, `2.1x`, `11x`."""
     if ratio < 0.0995:
         return f"{significant(ratio, 2)}x"
-    return f"{ratio:.{2 if ratio < 1.195 else 1 if ratio < 9.95 else 0}f}x"
+    return f"{ratio:.{2 if ratio < 1.995 else 1 if ratio < 9.95 else 0}f}x"
 
 
 def times_between(low: float, high: float) -> str:
@@ -123,8 +125,11 @@ def factors(ratios: Sequence[float]) -> str:
     low, high = factor(min(ratios)), factor(max(ratios))
     if high.endswith("%"):
         low = low.removesuffix(" %") if low != high else low
-    elif low.endswith("%") and min(ratios) >= _TIMES_FROM:
-        low = times(min(ratios))
+    else:
+        low = times(min(ratios)) if low.endswith("%") and min(ratios) >= _TIMES_FROM else low
+        # Both ends have the same decimals.
+        is_close = min(ratios) < 1.195 <= max(ratios) < 1.995 and low.endswith("x")
+        high = times(max(ratios)) if is_close else high
     return high if low == high else f"{low} to {high}"
 
 

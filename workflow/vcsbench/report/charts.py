@@ -148,7 +148,7 @@ def forest_row(
             f"medians, as in tables: {both} ({factor(at_least_1(medians[0] / medians[1]))})"
         )
     notes += [f"flags: {', '.join(texts)}"] * bool(texts)
-    notes += [LESS_WORK] * has_less_work(name, case.where)
+    notes += [f"decides nothing: {LESS_WORK}"] * has_less_work(name, case.where)
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
         winner = value_label(name, sides[pair.ratio >= 1])

@@ -37,9 +37,9 @@ WITH_COMMAND = {
 }
 WITHOUT_COMMAND = {
     "mostly fixed cost": "measure a larger repository",
-    "newer Subversion": "nothing: the study builds has no such cells",
+    "newer Subversion": "cannot be tested here: the study builds has no such cells",
     "same machine": "measure with a server on another machine (key server, docs/working-copies.md)",
-    "other operating system": "nothing: servers run on Linux here",
+    "other operating system": "cannot be tested here: servers run on Linux",
     "fewer cells": "measure the other cells (config/full.yaml)",
     NOT_IN_GRID: "name their values in the configuration (key grid, config/README.md)",
     NO_REASON: "repeat the run on another machine",

@@ -199,7 +199,9 @@ def _published_all(row: Row, unit: str) -> str:
             count, _, value = sentence.removeprefix(PUBLISHED_OVER_ALL).partition(": ")
             number = _number(value.removesuffix(unit))
             text = value if number is None else _written(number, unit)
-            return "" if text == _written(row["published"], unit) else f"all{count}: {text}"
+            return (
+                "" if text == _written(row["published"], unit) else f"all{count} published: {text}"
+            )
     return ""
 
 
@@ -278,7 +280,7 @@ def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, lis
     labels = [value_label(axis, side) for side in sides] if all(sides) else [""]
     disturbed, texts = charts.flag_texts(found, labels, shown)
     less = unique_values(run["command"] for run in runs if has_less_work(axis, run))
-    less = [f"{' or '.join(less)} {LESS_WORK}"] if less and "svn" in sides else []
+    less = [f"{' or '.join(less)}: {LESS_WORK}"] if less and "svn" in sides else []
     names = [text.partition(" ")[0] for text in texts]
     return "; ".join(filter(None, [*less, disturbed, *texts])), names
 

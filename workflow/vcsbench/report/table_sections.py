@@ -14,10 +14,10 @@ from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
 from vcsbench.advice.labels import (
     case_label,
+    change,
+    change_between,
     factor,
     seconds,
-    times,
-    times_between,
     value_label,
 )
 from vcsbench.config.study import Study
@@ -62,7 +62,6 @@ MARKS = {
     **KEY,
     **dict([PER_CENT, GREY, BAR, NOTHING, *grids.ABSENT.values(), DEVIATION]),
 }
-MAX_REVERSED = 5
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
 
 
@@ -207,7 +206,7 @@ def _section(
         notes=[
             *results.notes.get(name, ()),
             *(text for command, of in distances.items() if command in commands for text in of),
-            *([f"{' or '.join(less)} {LESS_WORK}."] if less else []),
+            *([f"{' or '.join(less)}: {LESS_WORK}."] if less else []),
         ],
         axes=layout.axes,
         compared=layout.compared,
@@ -372,7 +371,7 @@ def reversed_answers(results: Results, sections: Sequence[TableSection]) -> dict
 
 
 def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
-    """Return the largest reversals that no finding covers. Return None without any."""
+    """Return the reversals that no finding covers, the largest first. Return None without any."""
     tables = [table_of(of, results.study.tables) for of in results.definitions.values()]
     rows = []
     for section, point, was, now in reversals_of(sections):
@@ -381,23 +380,22 @@ def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainT
             continue
         row = point.row or {}
         keys = {axis: value for axis, value in point.keys.items() if axis != "candidate"}
-        sides = " ÷ ".join(value_label(section.compared, row[side]) for side in contract.SIDES)
+        second, first = (value_label(section.compared, row[side]) for side in contract.SIDES[::-1])
+        sides = f"{second} against {first}"
         less = f" ({LESS_WORK})" if has_less_work(section.compared, keys) else ""
-        texts = (times(was), times(now), times_between(row["low"], row["high"]))
+        names = grids.change_words(metric_in(results.study.tables[section.name]))
+        texts = (
+            change(was, names),
+            change(now, names),
+            change_between(row["low"], row["high"], names),
+        )
         case = f"{case_label(keys, [*keys])}: {sides}{less}"
         rows.append((abs(math.log(now)), (case, *texts)))
     rows.sort(key=lambda row: -row[0])
-    some = f", the largest {MAX_REVERSED}" if len(rows) > MAX_REVERSED else ""
     pairs_are = words.count_of(len(rows), "more comparison", "more comparisons")
-    title = f"Reversed in the tables: {pairs_are} that no finding covers{some}"
-    texts_ = [texts for _, texts in rows[:MAX_REVERSED]]
-    heads = [
-        "Ratio of times: above 1x, the second value is faster",
-        "Published",
-        "Measured",
-        "95 % interval",
-    ]
-    return PlainTable(title, heads, texts_, 1) if rows else None
+    title = f"Reversed in the tables: {pairs_are} that no finding covers"
+    heads = ["Comparison", "Published", "Measured", "95 % interval"]
+    return PlainTable(title, heads, [texts for _, texts in rows], 1) if rows else None
 
 
 def overlaps(where: Row, other: Row) -> bool:
