@@ -144,7 +144,7 @@ function applyEstimate(given) {
   const { load, pack } = workOf(count);
   const names = { nopack: "loaded", pack: "packed" };
   const sizes = Object.entries(bytes).filter(([format]) => [undefined, format].includes(picked().format) || !bytes[picked().format])
-    .map(([format, of]) => `${labelOf("format", format)} ${Object.entries(of).sort().map(([name, size]) => `${sizeOf(size * scale)} ${names[name] ?? name}`).join(" and ")}`);
+    .map(([format, of]) => `${labelOf("format", format)} ${Object.entries(of).sort().map(([name, size]) => `${sizeOf(size * scale)} ${names[name] ?? name}`).join(" or ")}`);
   const parts = [`load ${load}`, pack && `pack ${pack}`,
                  sizes.length && `disk space ${sizes.join(", ")}`].filter(Boolean);
   const basis = `scaled from the ${written(revisions, "revisions")} of this run, all formats loaded at the same time; larger revisions need more`;

@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
@@ -148,6 +149,7 @@ class Project:
 
     def cell_arguments(self, study: str, cell: str, number: int) -> str:
         """Return the arguments of run/cell.py for a round; all but the export."""
+        end_timers()
         recipe, order = self.plan.recipe_json(study, cell), self.plan.position(study, cell, number)
         thresholds = json.dumps(self.config.thresholds, sort_keys=True)
         return shlex.join(
@@ -199,6 +201,7 @@ class Project:
 
     def end(self, failed: bool = False) -> None:
         """Store the digests of files, record that jobs failed, and collect the results of nodes."""
+        end_timers()
         with suppress(OSError):
             if failed:
                 (self.root / FAILED).touch()
@@ -207,6 +210,17 @@ class Project:
             store_digests(self.root, {n.format(study=s) for n in names for s in studies})
         if self.cluster:
             self.cluster.collect()
+
+
+def end_timers() -> None:
+    """End the timers of Snakemake that look for ready jobs, next to the measurements.
+
+    Its limit of jobs per time (profiles/default) starts one for each job, and each starts the next: after
+    500 jobs they kept a core busy. They are not needed, because each job that ends looks for ready jobs.
+    """
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.cancel()
 
 
 def open_project(
