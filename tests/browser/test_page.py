@@ -172,7 +172,7 @@ const rowOf = (label) => [...document.querySelectorAll(".overview tbody tr")]
   .find((row) => row.cells[0].textContent.includes(label));
 const row = rowOf("cold log");
 return {
-  first: [...document.querySelectorAll("#first > p")].map((line) => line.textContent),
+  first: [...document.querySelectorAll("#first > p:not(.key)")].map((line) => line.textContent),
   steps: actionsSeen(),
   now: row.querySelector(".now").hidden ? "" : row.querySelector(".now").textContent,
   chips: Object.fromEntries([...row.querySelectorAll(".square")].map((square) =>
@@ -226,7 +226,7 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     """
     sentence = drive(page, tmp_path, keep, anchor=MINE)
     assert sentence.startswith(
-        "You have f6: keep it. At the head, only if you can stop commits for a load: f7."
+        "You have f6: keep it. In the steps above, only if you can stop commits for a load: f7."
     )
     kept = drive(page, tmp_path, OVERVIEW, anchor=MINE.replace("=f6", "=f7"))
     assert kept["chips"]["card-format"] == ["keep f7 2.0x faster"]
@@ -298,7 +298,7 @@ const set = (card, values, kind, gain = 1) => {
 };
 const seenSteps = () => {
   update();
-  return [...actionsSeen(), ...all("#first > p").map((one) => one.textContent)];
+  return [...actionsSeen(), ...all("#first > p:not(.key)").map((one) => one.textContent)];
 };
 const cold = { command: "log", cache: "cold", packing: "nopack" };
 """

@@ -177,10 +177,12 @@ function effortOf({ axis, value }, values) {
 }
 
 // The part of the table for a change: its name, cost and way back, then its evidence.
-function stepOf(change, number, before, lead, rows, values) {
+function stepOf(change, number, changes, lead, rows, values) {
   const { axis, value, card, cost, undo } = change;
-  const packs = before.findIndex((step) => step.axis === "packing") + 1;
-  const order = axis === "format" && packs && packs < number ? `, before step ${packs} (the new repository is not packed)` : "";
+  const [loads, packs] = ["format", "packing"].map((name) => changes.findIndex((step) => step.axis === name) + 1);
+  const isLater = packs && packs < loads;
+  const order = !isLater ? "" : number === loads ? `, before step ${packs} (the new repository is not packed)`
+    : number === packs ? `, after step ${loads} if you take that` : "";
   const texts = { Cost: `${cost ?? ""}${effortOf(change, values)}`, Undo: undo };
   const price = Object.entries(texts).filter(([, text]) => text).flatMap(([name, text]) => [made("b", `${name}:`), ` ${text} `]);
   const head = made("th", "", made("b", `${number}. ${lead}: ${labelOf(axis, value)}${order}.`), " ", made("small", "", ...price, linkTo(card.id, "Commands")));
@@ -193,7 +195,7 @@ function leadOf({ results, kind, condition, instead }) {
   const [won, lost] = ["faster", "slower"].map((word) => namesOf(results, [word]));
   const isSplit = kind === "depends" && !answers.workload.length && !won.some((name) => lost.includes(name));
   if (kind === "depends" && !isSplit) return `Depends on what you run${condition ? `, only if ${condition}` : ""}`;
-  const parts = [isSplit && `${won.join(", ")} ${won.length > 1 ? "matter" : "matters"} more to you than ${lost.join(", ")}`, condition];
+  const parts = [isSplit && `${won.join(" and ")} ${won.length > 1 ? "matter" : "matters"} more to you than ${lost.join(" and ")}`, condition];
   return `Only if ${parts.filter(Boolean).join(", and ")}${instead ? `, instead of step ${instead}` : ""}`;
 }
 
@@ -215,12 +217,13 @@ function actionLines({ steps, states, others }, values, isComplete) {
     if (isComplete && !isStep && steps.length && isWithin && !change.instead) {
       rows.push(togetherRow(values, { ...target, [change.axis]: change.value }, [...numbers, n + 1], names));
     }
-    return stepOf(change, n + 1, steps, isStep ? (n ? "Then" : "Do first") : leadOf(change), rows, values);
+    return stepOf(change, n + 1, changes, isStep ? (n ? "Then" : "Do first") : leadOf(change), rows, values);
   });
   const heads = ["Measured", ...names].map((name) => Object.assign(made("th", name), { scope: "col" }));
   const table = made("table", "", made("thead", "", made("tr", "", ...heads)), ...parts);
+  const key = "after: with that change made already; together: against what you have; –: not measured";
   const area = Object.assign(made("div", "", table), { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "What to do" });
-  const lines = parts.length ? [area] : [made("p", "", made("b", "Nothing to change: no change is shown to be worth it."))];
+  const lines = parts.length ? [area, Object.assign(made("p", key), { className: "key" })] : [made("p", "", made("b", "Nothing to change: no change is shown to be worth it."))];
   table.className = "steps";
   const of = (kinds) => others.filter(({ kind }) => kinds.includes(kind));
   const textOf = (change, value) => {
@@ -250,7 +253,7 @@ function coverageLines({ places, lacking }, hasPicks) {
   const open = Object.entries({ undecided: "undecided", small: "too small to compare" }).filter(([kind]) => count(kind))
     .map(([kind, word]) => `${count(kind)} ${word}`);
   const answered = !open.length ? ", all answered" : `: ${[`${measured - count("undecided") - count("small")} answered`, ...open].join(", ")}`;
-  const text = `${measured} of ${written(places.length, "places")} of this table were measured${measured ? answered : ""}`;
+  const text = `${measured} of ${written(places.length, "places")} of the table below were measured${measured ? answered : ""}`;
   const lines = hasPicks ? [made("p", `${text}${count("") ? `; ${count("")} (–) were not` : ""}.`)] : [];
   if (lacking.length && answers.include.length) {
     const number = countOf(lacking);

@@ -242,7 +242,7 @@ function applyCase() {
     // A value to keep if nothing else changes can be worth it after other changes.
     const later = changes.find((change) => change.axis === axis && value && value === values[axis]);
     const lead = later && !actions.steps.includes(later) ? leadOf(later).toLowerCase() : "with the other steps";
-    const other = later ? ` At the head, ${lead}: ${labelOf(axis, later.value)}.` : "";
+    const other = later ? ` In the steps above, ${lead}: ${labelOf(axis, later.value)}.` : "";
     card.querySelector(".sentence").textContent = `${sentence}${other}${isOther ? ` Over all cases: ${overall}: ${effect}.` : ""}`;
     const scope = Object.keys(values).length ? "With what you have" : "Over all cases measured";
     card.querySelector(".scope").textContent = `${scope}, if you change only this:`;

@@ -156,15 +156,9 @@ def _cost_of_settings(servers: Mapping[str, str]) -> str:
     sizes = [n for server, text in servers.items() for n in cache_bytes(server, text)]
     mib = max(sizes, default=DEFAULT_CACHE) / (1 << 20)
     memory = f"{mib / 1024:g} GiB" if mib >= 1024 else f"{mib:g} MiB"
-    each = {
-        "httpd": (f"for each httpd process ({PROCESSES})", "a graceful restart of httpd"),
-        "svnserve": ("for svnserve", "a restart of svnserve"),
-    }
-    places, restarts = (
-        " or ".join(part)
-        for part in zip(*(each[name] for name in each if name in servers), strict=True)
-    )
-    return f"Up to {memory} of memory {places}. Once {restarts}."
+    each = {"httpd": f"for each httpd process ({PROCESSES})", "svnserve": "for svnserve"}
+    places = " or ".join(text for name, text in each.items() if name in servers)
+    return f"Up to {memory} of memory {places}. One restart (httpd: graceful; svnserve: connections end)."
 
 
 def advise(
