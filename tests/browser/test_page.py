@@ -192,7 +192,7 @@ def test_overview_counts_the_results_of_all_cases(page, tmp_path):
     assert head.startswith("All cases ")
     # A step without a condition comes first, then the larger gain.
     packed, f7, svn = seen["steps"]
-    assert packed.startswith("Do first: packed. alone: ")
+    assert packed.startswith("Do first: packed, after step 2 if you take that. alone: ")
     assert packed.count("1.2x to 1.3x faster") == 6
     assert re.search(
         r"f7, before step 1 .* alone: .*2\.0x faster.* after: packed: .*2\.0x faster", f7
@@ -208,7 +208,10 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     first, places = seen["first"]
     assert re.split(": |, ", first)[1:] == ["http", "f6", "not packed", "default settings."]
     packed, f7, svn = seen["steps"]
-    assert re.match(r"Do first: packed\. as you are: .*cold log 1\.3x faster", packed)
+    assert re.match(
+        r"Do first: packed, after step 2 if you take that\. as you are: .*cold log 1\.3x faster",
+        packed,
+    )
     assert f7.startswith("Only if you can stop commits for a load: f7, before step 1 ")
     assert re.search(r"after: packed: .*cold export 2\.0x faster", f7)
     together = re.search(r"steps 1 and 2 together: cold log 2\.5x faster (.*?) →", f7)
@@ -279,7 +282,9 @@ def test_actions_name_no_command_that_only_benchmarks_run(page, tmp_path):
     return actionsSeen();
     """
     packed, f7, svn = drive(page, tmp_path, ACTIONS + steps, anchor=MINE)
-    assert packed.startswith("Do first: packed. as you are: cold export 1.2x faster ")
+    assert packed.startswith(
+        "Do first: packed, after step 2 if you take that. as you are: cold export 1.2x faster "
+    )
     assert "log" not in packed + f7 + svn
 
 
@@ -312,7 +317,7 @@ def test_value_that_wins_only_after_another_step_is_after_it_with_its_loss_alone
     return seenSteps();
     """
     packed, f7, *_ = drive(page, tmp_path, SET + steps, anchor=MINE)
-    assert packed.startswith("Do first: packed.") and "; before step 1" not in packed
+    assert packed.startswith("Do first: packed, after step 2 ") and "; before step 1" not in packed
     assert re.search(
         r"f7, before step 1 .* as you are: cold log 1\.3x slower.* after: packed: .*2\.0x faster",
         f7,
@@ -384,7 +389,7 @@ def test_better_value_with_a_condition_is_named_instead_of_the_step(page, tmp_pa
     return seenSteps();
     """
     f7, packed, f8, svn, *_ = drive(page, tmp_path, SET + steps, anchor=MINE)
-    assert f7.startswith("Do first: f7. ") and packed.startswith("Then: packed. ")
+    assert f7.startswith("Do first: f7. ") and packed.startswith("Then: packed, after step 3 ")
     assert f8.startswith(
         "Only if you can stop commits for a load, instead of step 1: f8, before step 2 "
     )

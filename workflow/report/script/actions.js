@@ -179,10 +179,9 @@ function effortOf({ axis, value }, values) {
 // The part of the table for a change: its name, cost and way back, then its evidence.
 function stepOf(change, number, changes, lead, rows, values) {
   const { axis, value, card, cost, undo } = change;
-  const [loads, packs] = ["format", "packing"].map((name) => changes.findIndex((step) => step.axis === name) + 1);
-  const isLater = packs && packs < loads;
-  const order = !isLater ? "" : number === loads ? `, before step ${packs} (the new repository is not packed)`
-    : number === packs ? `, after step ${loads} if you take that` : "";
+  const [loads, packs] = ["format", "packing"].map((name) => changes.findLastIndex((step) => step.axis === name) + 1);
+  const order = axis === "format" && packs && packs < number ? `, before step ${packs} (the new repository is not packed)`
+    : axis === "packing" && number < loads ? `, after step ${loads} if you take that` : "";
   const texts = { Cost: `${cost ?? ""}${effortOf(change, values)}`, Undo: undo };
   const price = Object.entries(texts).filter(([, text]) => text).flatMap(([name, text]) => [made("b", `${name}:`), ` ${text} `]);
   const head = made("th", "", made("b", `${number}. ${lead}: ${labelOf(axis, value)}${order}.`), " ", made("small", "", ...price, linkTo(card.id, "Commands")));
