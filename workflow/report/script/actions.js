@@ -92,16 +92,12 @@ function resultChips(list) {
     const gains = of.map(({ gain }) => gain);
     const [word, doubt = ""] = kind.split("|");
     const isDecided = ["faster", "slower"].includes(word);
-    const isSlight = isDecided && !gains.some(isNotable);
     const style = doubt ? "undecided" : { faster: "candidate", slower: "reference" }[word] ?? word;
     const text = isDecided ? `${factorsOf(gains)} ${word}${doubt}` : OUTCOMES[word] ?? word;
     const number = of.length < list.length ? ` in ${of.length} of ${list.length}` : "";
-    const chip = made("span", `${text}${number}${isSlight ? `, ${answers.slight}` : ""}`);
-    chip.className = `chip ${style}${isSlight ? " slight" : ""}`;
-    if (of.some((one) => one.isDisturbed)) chip.append(" ", made("i", "!"));
+    const mark = of.some((one) => one.isDisturbed) && "!";
     const [before, after] = of.length === 1 ? of[0].times : [];
-    if (after) chip.append(made("small", ` ${before} → ${after}`));
-    return chip;
+    return chipOf(`${text}${number}`, style, isDecided ? gains : [], mark, after && `${before} → ${after}`);
   });
 }
 

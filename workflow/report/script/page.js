@@ -67,20 +67,27 @@ function chipsOf(rows, axis, current) {
   return [...groups].map(([name, members]) => {
     const [{ className, dataset: { winner, times, range } }] = members;
     const isKept = current && winner === labelOf(axis, current);
-    const gain = winner && ` ${factorsOf(members.map(({ dataset }) => Number(dataset.gain)))} faster`;
-    const isSlight = winner && !members.some(({ dataset }) => isNotable(Number(dataset.gain)));
-    const chip = made("span", `${isKept ? "keep " : ""}${name}${gain}${rows.length > 1 ? ` in ${members.length}` : ""}${isSlight ? `, ${answers.slight}` : ""}`);
+    const gains = members.map(({ dataset }) => Number(dataset.gain));
+    const gain = winner && ` ${factorsOf(gains)} faster`;
     const style = winner && current ? (isKept ? "reference" : "candidate") : className;
-    chip.className = `chip ${style}${isSlight ? " slight" : ""}`;
     const disturbed = members.filter(isDisturbed).length;
-    if (disturbed) chip.append(" ", made("i", disturbed < members.length ? `! ${disturbed}` : "!"));
-    if (rows.length > 1) return chip;
+    const mark = disturbed && (disturbed < members.length ? `! ${disturbed}` : "!");
     const [slower, faster] = className === "reference" ? times.split("|").reverse() : times.split("|");
     const change = isKept ? `${faster} against ${slower}` : `${slower} → ${faster}`;
     const more = { candidate: faster && change, reference: faster && change, undecided: range }[className];
-    if (more) chip.append(made("small", more));
-    return chip;
+    const text = `${isKept ? "keep " : ""}${name}${gain}${rows.length > 1 ? ` in ${members.length}` : ""}`;
+    return chipOf(text, style, winner ? gains : [], mark, rows.length === 1 && more);
   });
+}
+
+// A coloured result: its text, the factors of a difference, a mark if it is disturbed, and times or an interval.
+function chipOf(text, style, gains, mark, detail) {
+  const isSlight = gains.length && !gains.some(isNotable);
+  const chip = made("span", `${text}${isSlight ? `, ${answers.slight}` : ""}`);
+  chip.className = `chip ${style}${isSlight ? " slight" : ""}`;
+  if (mark) chip.append(" ", made("i", mark));
+  if (detail) chip.append(made("small", ` ${detail}`));
+  return chip;
 }
 
 // The reader's own choice: its values, time, and ratio over the best time, as called and as measured.

@@ -380,7 +380,7 @@ def _average_text(average: Estimate) -> list[str]:
 def _against_noise(candidate: str, average: Estimate, noise: Estimate) -> str:
     """Return a sentence that compares an average with the 95 % interval of the noise check's average."""
     most = max(noise.high, 1 / noise.low)
-    found = max(average.value, 1 / average.value)
+    found = at_least_1(average.value)
     if not math.isfinite(most + found):
         return ""
     is_larger = found > most and not average.low < 1 < average.high

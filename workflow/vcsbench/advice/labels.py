@@ -58,6 +58,7 @@ _PERCENT_BELOW = 1.0995
 _TIMES_FROM = 1.05
 # The interval of two rounds can end beyond.
 _LARGEST = 9999.0
+_TWO_DECIMALS_BELOW = 1.195
 
 
 def axis_label(axis: str) -> str:
@@ -101,16 +102,14 @@ def factor(ratio: float) -> str:
     """Return a factor of at least 1 as `5.7 %`, `1.12x`, `2.9x`, `12x`, at most `9999x`."""
     if ratio < _PERCENT_BELOW:
         return f"{100 * (ratio - 1):.1f} %"
-    return (
-        times(ratio) if ratio < 1.195 else f"{min(ratio, _LARGEST):.{1 if ratio < 9.95 else 0}f}x"
-    )
+    return times(min(ratio, _LARGEST), _TWO_DECIMALS_BELOW)
 
 
-def times(ratio: float) -> str:
+def times(ratio: float, two_decimals_below: float = 1.995) -> str:
     """Return any ratio as `0.074x`, `0.74x`, `1.12x`, `1.64x`, `2.1x`, `11x`."""
     if ratio < 0.0995:
         return f"{significant(ratio, 2)}x"
-    return f"{ratio:.{2 if ratio < 1.995 else 1 if ratio < 9.95 else 0}f}x"
+    return f"{ratio:.{2 if ratio < two_decimals_below else 1 if ratio < 9.95 else 0}f}x"
 
 
 def times_between(low: float, high: float) -> str:
@@ -128,7 +127,7 @@ def factors(ratios: Sequence[float]) -> str:
     else:
         low = times(min(ratios)) if low.endswith("%") and min(ratios) >= _TIMES_FROM else low
         # Both ends have the same decimals.
-        is_close = min(ratios) < 1.195 <= max(ratios) < 1.995 and low.endswith("x")
+        is_close = min(ratios) < _TWO_DECIMALS_BELOW <= max(ratios) < 1.995 and low.endswith("x")
         high = times(max(ratios)) if is_close else high
     return high if low == high else f"{low} to {high}"
 
@@ -153,7 +152,7 @@ def change(ratio: float, words: tuple[str, str] = ("faster", "slower")) -> str:
 def change_between(low: float, high: float, words: tuple[str, str] = ("faster", "slower")) -> str:
     """Return an interval of ratios: `3.0 to 8.3 % slower`, `2.0 % slower to 4.0 % faster`."""
     if (low < 1) == (high < 1):
-        return f"{factors([max(v, 1 / v) for v in (low, high)])} {words[low < 1]}"
+        return f"{factors([at_least_1(low), at_least_1(high)])} {words[low < 1]}"
     return f"{change(low, words)} to {change(high, words)}"
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import factor, times, times_between, value_label
+from vcsbench.advice.labels import at_least_1, factor, times, times_between, value_label
 from vcsbench.config.definitions import FindingDefinition
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import DEFAULT, metric_in
@@ -384,7 +384,7 @@ def _news(row: Row, definition: Row) -> str:
     if "candidate" not in compare or not published:
         return ""
     first, second = ("faster", "slower") if published > 1 else ("slower", "faster")
-    was, now = (factor(max(v, 1 / v)) for v in (published, float(row["measured"])))
+    was, now = (factor(at_least_1(v)) for v in (published, float(row["measured"])))
     label = value_label(compare["axis"], compare["candidate"])
     return f"{label[:1].upper()}{label[1:]}: {was} {first} as published, {now} {second} here."
 

@@ -347,8 +347,8 @@ def _flagged(
     Flags are of the runs behind the comparisons of the cards. Few of a busy machine give no conclusion.
     """
     found = answers.flags_of(view.card for view in cards)
-    busy, number = count_disturbed([view.card for view in cards])
-    all_, is_busy = words.count_of(number, "comparison"), 2 * busy > number
+    busy, number, is_busy = count_disturbed(view.card for view in cards)
+    all_ = words.count_of(number, "comparison")
     others = [[flag for flag in of if not (is_busy and flag in BUSY)] for of in found]
     lines = []
     for flag, number in Counter(flag for of in others for flag in of).most_common():

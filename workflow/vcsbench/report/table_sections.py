@@ -13,6 +13,7 @@ from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
 from vcsbench.advice.labels import (
+    at_least_1,
     case_label,
     change,
     change_between,
@@ -292,7 +293,7 @@ def _legend(definition: Row, has_published: bool) -> Legend | None:
     swatches = [
         (grids.colour_of(100 * (step - 1), metric.gain), words.percentage(100 * (step - 1)))
         if has_published
-        else (grids.colour_of(100 * (step - 1), metric.gain), factor(max(step, 1 / step)))
+        else (grids.colour_of(100 * (step - 1), metric.gain), factor(at_least_1(step)))
         for step in steps
     ]
     swatches.insert(len(grids.COLOUR_STEPS), ("", ""))
@@ -357,11 +358,11 @@ def reversals_of(sections: Sequence[TableSection]) -> list[Reversal]:
 
 def reversed_answers(results: Results, sections: Sequence[TableSection]) -> dict[str, str]:
     """Return by axis how often the answer of a card was published as slower, and is faster here."""
-    texts, year = {}, results.study.date.partition("-")[0]
+    texts, year, reversals = {}, results.study.date.partition("-")[0], reversals_of(sections)
     for axis, answer in ((c.question.axis, c.answer.value) for c in results.advice.cards):
         sides = [
             (of.point.row or {})[contract.SIDES[of.measured > 1]]
-            for of in reversals_of(sections)
+            for of in reversals
             if of.section.compared == axis
         ]
         if number := sides.count(answer):

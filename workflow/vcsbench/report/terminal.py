@@ -194,7 +194,8 @@ def lines(studies: Sequence[Results], given: Mapping[str, str] | None = None) ->
         printed += [study.study.name] if len(studies) > 1 else []
         has_cases = any(not card.question.aggregate for card in study.advice.cards)
         printed += HEADER if has_cases else ()
-        rows = list(_rows(study, given))
+        steps = [*_steps(study, given)]
+        rows = list(_rows(study, has_steps=bool(steps)))
         column = min(_LONGEST, max([_ANSWER, *(len(answer) + 2 for _, answer, _ in rows)]))
         for question, answer, text in rows:
             head = f"{question:<{_QUESTION - 1}} "
@@ -203,7 +204,7 @@ def lines(studies: Sequence[Results], given: Mapping[str, str] | None = None) ->
             indent = " " * (_QUESTION + (column if answer else 0))
             wrapper = textwrap.TextWrapper(COLUMNS, head, indent, break_on_hyphens=False)
             printed += [line.rstrip() for line in wrapper.wrap(printable(text)) or [head]]
-        for number, (command, effect) in enumerate(_steps(study, given)):
+        for number, (command, effect) in enumerate(steps):
             head = f"{'' if number else 'Next':<{_QUESTION}}"
             printed += textwrap.wrap(
                 f"{effect}:", COLUMNS, initial_indent=head, subsequent_indent=_INDENT
@@ -223,7 +224,7 @@ def _wrapped_command(command: str) -> list[str]:
     return [_INDENT + line for line in lines_]
 
 
-def _rows(study: Results, given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _rows(study: Results, has_steps: bool) -> Iterator[tuple[str, str, str]]:
     missing = []
     for card in study.advice.cards:
         short, answer = card.question.short, card.answer
@@ -239,7 +240,7 @@ def _rows(study: Results, given: Mapping[str, str]) -> Iterator[tuple[str, str, 
     if missing:
         yield "Unmeasured", "", ", ".join(missing)
     yield "Answered", "", "; ".join(_counts(study))
-    disturbed, number = count_disturbed(study.advice.cards)
+    disturbed, number, _ = count_disturbed(study.advice.cards)
     if disturbed:
         of = f"{disturbed} of {words.count_of(number, 'comparison')} of the answers"
         yield "Disturbed", "", f"{of}, by other programs"
@@ -252,7 +253,7 @@ def _rows(study: Results, given: Mapping[str, str]) -> Iterator[tuple[str, str, 
             reason, number = Counter(reasons).most_common(1)[0]
             of = f" ({number} of them)" if number < len(reasons) else ""
             yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
-    if not [*_steps(study, given)] and count_results(study.account)[contract.TOO_SMALL]:
+    if not has_steps and count_results(study.account)[contract.TOO_SMALL]:
         yield "Next", "", "measure a larger repository: some runs are mostly start-up"
 
 
@@ -265,16 +266,17 @@ def _steps(study: Results, given: Mapping[str, str]) -> Iterator[tuple[str, str]
     yield from filter(None, [larger_step(study, given)])
 
 
-def count_disturbed(cards: Iterable[Card]) -> tuple[int, int]:
-    """Return how many comparisons of cards were disturbed by other programs, and how many there are."""
+def count_disturbed(cards: Iterable[Card]) -> tuple[int, int, bool]:
+    """Return the number of comparisons that other programs disturbed, of all, and True for most of them."""
     pairs = [pair for card in cards for case in card.cases for pair in case.pairs]
-    return sum(not BUSY.isdisjoint(pair.flags.split()) for pair in pairs), len(pairs)
+    disturbed = sum(not BUSY.isdisjoint(pair.flags.split()) for pair in pairs)
+    return disturbed, len(pairs), 2 * disturbed > len(pairs)
 
 
 def quiet_step(study: Results, given: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the command that measures all cells again, if most comparisons were disturbed."""
-    disturbed, number = count_disturbed(study.advice.cards)
-    if 2 * disturbed <= number:
+    *_, is_most = count_disturbed(study.advice.cards)
+    if not is_most:
         return None
     taken = words.duration(study.account.get("taken_s", 0.0))
     effect = f"on a quiet machine, this measures all cells again, in {taken}"
