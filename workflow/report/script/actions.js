@@ -137,7 +137,7 @@ function namesOf(results, kinds) {
   return [...new Set(results.filter(({ kind }) => !kinds || kinds.includes(kind)).map(({ name }) => name))];
 }
 
-// The commands of the table: those of daily work that the grid has for some picks, and any with a result.
+// The commands of the table: the daily ones that the grid has for some picks, and any with a result.
 function namesFor(values, changes) {
   const known = changes.flatMap(({ results }) => namesOf(results));
   return [...document.querySelectorAll(".overview tbody tr")].filter((row) => known.includes(nameOf(row)) || (isForWork(keysOf(row))

@@ -107,7 +107,7 @@ def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
 
 
 def rare_flags(cards: Sequence[Card]) -> set[str]:
-    """Return the flags that rows name, not those of nearly all comparisons or of disturbed runs."""
+    """Return the flags that rows name, without flags of nearly all comparisons or of disturbed runs."""
     found = flags_of(cards)
     counts = Counter(flag for of in found for flag in of)
     return {f for f, number in counts.items() if number <= NEARLY_ALL * len(found)} - BUSY

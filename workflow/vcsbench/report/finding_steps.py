@@ -28,7 +28,7 @@ NOT_IN_GRID = contract.SENTENCES["not-in-grid"].partition(": ")[0]
 PUBLISHED_OVER_ALL = contract.SENTENCES["all-published"].partition(" {")[0]
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 LARGER_HELPS = ("smaller scale", "mostly fixed cost")
-# What to do about a reason with a command, and without one. Those of a build or storage name theirs.
+# What to do about a reason, with and without a command. The text of a build or storage names its action.
 WITH_COMMAND = {
     **dict.fromkeys(LARGER_HELPS, "measure at a larger scale"),
     "other storage": "measure on the published storage",

@@ -226,7 +226,7 @@ def _pairs(where: Row, section: TableSection) -> list[Point]:
 def _pairs_text(definition: Row, pairs: Sequence[Point], is_same: bool, axes: Sequence[str]) -> str:
     """Return `4 pairs, 0.94x to 2.9x, mixed: svn faster in 3 (export, log), slower in 1 (dump)`.
 
-    Pairs have the values that separate the calls, or those of all varying axes. Return "" for fewer than
+    Pairs have the values that separate the calls, or the values of all varying axes. Return "" for fewer than
     two pairs.
     """
     rows = [point.row or {} for point in pairs]
