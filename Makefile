@@ -122,7 +122,7 @@ lint: ## Check formatting, types, rules and shell scripts
 	$(run) ruff check
 	$(run) ruff format --check
 	$(run) snakefmt --check Snakefile workflow/Snakefile workflow/rules
-	$(run) mypy workflow/vcsbench workflow/scripts workflow/snakemake_logger_plugin_vcsbench
+	$(run) mypy workflow/vcsbench workflow/scripts workflow/snakemake_logger_plugin_vcsbench benchmarks
 	$(run) snakemake --lint
 	$(run) python tests/prose_check.py
 	@if type -P shellcheck >/dev/null; then shellcheck -x .ci/run vcsbench $$(find envs workflow -name '*.sh'); fi

@@ -21,9 +21,10 @@ from rows import ROOT, run
 
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "workflow")]
 
+from snakemake.utils import update_config  # noqa: E402
+
 from project import Project, make_project  # noqa: E402
-from vcsbench.config.configuration import merge  # noqa: E402
-from vcsbench.config.validation import read_yaml  # noqa: E402
+from vcsbench.config.validation import read_mapping  # noqa: E402
 from vcsbench.files import write_record  # noqa: E402
 from vcsbench.plan.plan import Plan  # noqa: E402
 from vcsbench.run.project import Project as Workflow  # noqa: E402
@@ -115,5 +116,5 @@ def _plan(project: Project) -> Plan:
     files = [project.path / "config" / "config.yaml", project.config]
     config: dict[str, Any] = {}
     for file in files:
-        config = merge(config, read_yaml(file))
+        update_config(config, read_mapping(file))
     return Workflow(config, project.path, files).plan

@@ -32,8 +32,8 @@ def main(profile: str, scale: float) -> None:
 
         def load() -> None:
             with dump.open("rb") as file:
-                words = ["svnadmin", "load", "-q", "--no-flush-to-disk", repository]
-                subprocess.run(words, stdin=file, check=True)
+                argv = ["svnadmin", "load", "-q", "--no-flush-to-disk", str(repository)]
+                subprocess.run(argv, stdin=file, check=True)
 
         subprocess.run(["svnadmin", "create", repository], check=True)
         generating, loading = (source.coming() / seconds(work) for work in (generate, load))

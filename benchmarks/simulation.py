@@ -247,14 +247,9 @@ def measurements(measured: LogTable) -> pd.DataFrame:
     for key, twin, logs in zip(measured.keys, measured.is_duplicate, measured.logs, strict=True):
         cell = {"cell": "/".join(key) + ("~2" if twin else ""), **dict(zip(AXES, key, strict=True))}
         rows += [{**cell, "round": i, "elapsed_s": math.exp(log)} for i, log in enumerate(logs, 1)]
-    others = {
-        "user_s": 0.1,
-        "system_s": 0.1,
-        "host": "here",
-        "flags": "",
-        "work": '{"kind": "log"}',
-    }
-    return pd.DataFrame(rows).assign(**others)
+    return pd.DataFrame(rows).assign(
+        user_s=0.1, system_s=0.1, host="here", flags="", work='{"kind": "log"}'
+    )
 
 
 def cases() -> list[Case]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from vcsbench.config.study import TableDefinition
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import budget
 from vcsbench.statistics.contract import DEFAULT_LIMITS
@@ -18,7 +19,9 @@ from vcsbench.statistics.noise import LogTable, Noise, estimate_noise
 HALF_WIDTH = 0.03
 # Duration of a block's round, as in a default run, and rounds of each block that the budget pays for.
 ROUND_S, MORE_ROUNDS = 20.0, 5
-TABLES = {"f6-vs-f7": {"compare": {"axis": "format"}}}
+TABLES: dict[str, TableDefinition] = {
+    "f6-vs-f7": {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
+}
 Pairs = Sequence[tuple[int, int]]
 
 

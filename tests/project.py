@@ -163,9 +163,16 @@ class Run(subprocess.Popen[str]):
         if not plain:
             command[:3] = [str(project.path / "vcsbench"), "run"]
         with self.log.open("w") as log:
-            files = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
-            own = {"cwd": project.path, "env": environment, "start_new_session": True}
-            super().__init__(command, text=True, **files, **own)
+            super().__init__(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=project.path,
+                env=environment,
+                start_new_session=True,
+                text=True,
+            )
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")
@@ -311,7 +318,7 @@ def serve_with_password(repository: Path, user: str, password: str) -> Iterator[
     )
     (repository / "conf/passwd").write_text(f"[users]\n{user} = {password}\n")
     port = free_port()
-    argv = ["svnserve", "-d", "--foreground", "-T", "-r", repository.parent]
+    argv = ["svnserve", "-d", "--foreground", "-T", "-r", str(repository.parent)]
     argv += ["--listen-host", "127.0.0.1", "--listen-port", str(port)]
     with subprocess.Popen(argv) as server:
         try:
