@@ -239,55 +239,6 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     assert drive(page, tmp_path, OVERVIEW, anchor="#ra=file")["chips"]["card-ra"] == []
 
 
-def test_disturbed_comparisons_are_marked_and_named_for_the_picks(page, tmp_path):
-    steps = """
-    const rows = all("#card-format .forest tbody tr").filter((row) => keysOf(row).packing === "nopack");
-    rows.filter((row) => DISTURBED).forEach((row) => { row.dataset.disturbed = "yes"; });
-    update();
-    const marks = () => all("#first .steps i").length;
-    const seen = { line: document.getElementById("disturbed")?.textContent, listed: [marks()],
-                   marks: all(".overview [data-card=card-format] .chip i").map((mark) => mark.textContent) };
-    all(".forest tbody tr").forEach((row) => { row.dataset.disturbed = "yes"; });
-    update();
-    return { ...seen, listed: [...seen.listed, marks()] };
-    """
-    of = ('keysOf(row).command === "log" && keysOf(row).cache === "cold"', "true")
-    paragraph = '<p id="disturbed" hidden></p>'
-    made = tmp_path / "disturbed.html"
-    text = page.read_text()
-    made.write_text(
-        text
-        if paragraph in text
-        else text.replace('<div id="cards">', paragraph + '<div id="cards">')
-    )
-    some, every = (
-        drive(made, tmp_path, steps.replace("DISTURBED", one), anchor=MINE) for one in of
-    )
-    assert some["marks"] == ["!"] and len(every["marks"]) == 4
-    assert 0 < some["listed"][0] < every["listed"][0] < every["listed"][1]
-    assert re.findall(r"(\d+) of (\d+)", some["line"]) == [("1", "12")]
-    assert some["line"].count(" over http") == 1 and "cold log over http" in some["line"]
-    assert re.findall(r"(\d+) of (\d+)", every["line"]) == [("4", "12")]
-    everywhere = drive(made, tmp_path, steps.replace("DISTURBED", of[0]))
-    assert everywhere["marks"] == ["! 3"]
-
-
-def test_actions_name_no_command_that_only_benchmarks_run(page, tmp_path):
-    steps = """
-    for (const row of document.querySelectorAll("[data-of*='command=log']")) {
-      row.dataset.of = row.dataset.of.replace("command=log", "command=null-log");
-    }
-    for (const { where } of answers.situations) where.command = where.command.replace("log", "null-log");
-    update();
-    return actionsSeen();
-    """
-    packed, f7, svn = drive(page, tmp_path, ACTIONS + steps, anchor=MINE)
-    assert packed.startswith(
-        "Do first: packed, after step 2 if you take that. as you are: cold export 1.2x faster "
-    )
-    assert "log" not in packed + f7 + svn
-
-
 # Sets the result of the comparisons of a card that fit some values, and the gain.
 SET = (
     ACTIONS
@@ -324,22 +275,6 @@ def test_value_that_wins_only_after_another_step_is_after_it_with_its_loss_alone
     )
 
 
-def test_step_names_what_was_measured_only_after_another_one_and_what_was_not(page, tmp_path):
-    steps = """
-    delete answers.actions.format.f7.condition;
-    for (const row of all("#card-format .forest tbody tr")) {
-      const { command, cache, packing } = keysOf(row);
-      if (command === "export" && (packing === "nopack" || cache !== "cold")) row.remove();
-    }
-    return seenSteps()[0];
-    """
-    f7 = drive(page, tmp_path, SET + steps, anchor=MINE)
-    assert re.match(r"Do first: f7. as you are: cold log 2\.0x faster [^,]*,", f7)
-    now, packed = f7.split(" after: packed: ")
-    assert "export" not in now and "cold export 2.0x faster" in packed
-    assert "export (OS" not in packed
-
-
 @pytest.mark.parametrize(
     ("kind", "order"), [("candidate", ["f7", "packed"]), ("reference", ["packed", "f7"])]
 )
@@ -356,44 +291,6 @@ def test_first_step_loses_nowhere_also_after_another_one(page, tmp_path, kind, o
     assert ("f7, before step 1 " in seen[1]) == (order[0] == "packed")
     loss = re.search(r"cold log 5\.0 % slower, sure but small [\d.]+ s → [\d.]+ s", seen[1])
     assert bool(loss) == (kind == "reference")
-
-
-def test_change_without_a_pick_is_to_the_value_of_the_card(page, tmp_path):
-    steps = """
-    answers.cards["card-format"].answers.forEach((answer) => { answer[3] = "f6"; });
-    return seenSteps();
-    """
-    seen = drive(page, tmp_path, SET + steps)
-    assert not any("f7," in step for step in seen)
-    assert any(step.startswith("No reason to change: format (f6: ") for step in seen)
-
-
-def test_page_without_an_overview_has_the_answers_of_the_picks(page, tmp_path):
-    steps = """
-    document.getElementById("first").remove();
-    document.querySelector(".overview").remove();
-    update();
-    return document.querySelector("#card-packing .answer").textContent;
-    """
-    assert drive(page, tmp_path, steps, anchor=MINE) == "yes"
-
-
-def test_better_value_with_a_condition_is_named_instead_of_the_step(page, tmp_path):
-    steps = """
-    delete answers.actions.format.f7.condition;
-    for (const row of all("#card-format .forest tbody tr")) {
-      const other = row.cloneNode(true);
-      Object.assign(other.dataset, { sides: "f6|f8", winner: "f8", gain: 3 });
-      row.after(other);
-    }
-    return seenSteps();
-    """
-    f7, packed, f8, svn, *_ = drive(page, tmp_path, SET + steps, anchor=MINE)
-    assert f7.startswith("Do first: f7. ") and packed.startswith("Then: packed, after step 3 ")
-    assert f8.startswith(
-        "Only if you can stop commits for a load, instead of step 1: f8, before step 2 "
-    )
-    assert ": svn." in svn
 
 
 @pytest.mark.parametrize(
@@ -438,44 +335,6 @@ def test_workload_decides_by_the_weighted_mean(page, tmp_path):
         for weights in ([10, 90], [90, 10])
     ]
     assert "Do firsttrue" in seen[0] and "Depends on what you runtrue" in seen[1]
-
-
-@pytest.mark.parametrize(("call", "ratio", "note"), [("undecided", 1.2, True), ("equal", 1, False)])
-def test_steps_together_have_the_call_of_each_command(page, tmp_path, call, ratio, note):
-    steps = f"""
-    const of = answers.situations.find(({{ name, where }}) => name === "cold log" && where.ra === "http");
-    const target = {{ format: "f7", packing: "pack", config: "slow" }};
-    const choice = of.choices.find(([axes]) => isPicked(axes, target));
-    [choice[2], choice[3]] = ["{call}", {ratio}];
-    return seenSteps()[1];
-    """
-    text = drive(page, tmp_path, SET + steps, anchor=MINE)
-    together = re.search(r" together: .*cold log [\d.]+x faster( but undecided)?", text)
-    assert bool(together[1]) == note
-
-
-def test_actions_have_the_time_and_disk_of_the_readers_revisions(page, tmp_path):
-    steps = """
-    answers.estimate.bytes = { f6: { nopack: 55e6 }, f7: { nopack: 22e6 } };
-    update();
-    return all("#first .steps small:not(.chip small)").map((one) => one.textContent);
-    """
-    packed, f7, _ = drive(page, tmp_path, steps, anchor=f"{MINE}&revisions=55000")
-    assert " 4 s in memory" in packed and " 9.5 MiB of free disk" in packed
-    assert " in memory, up to 29 min on a disk, 210 MiB of free disk" in f7
-
-
-def test_card_that_is_undecided_for_the_picks_has_the_counts_of_all_cases(page, tmp_path):
-    steps = """
-    const { answers: list, by } = answers.cards["card-format"];
-    by["http|f6|nopack|slow"] = list.push(["undecided", "undecided", "Too noisy.", "", ""]) - 1;
-    update();
-    return document.querySelector("#card-format .sentence").textContent;
-    """
-    sentence = drive(page, tmp_path, steps, anchor=MINE)
-    counts = "of 36 cases 36 faster, 0 slower"
-    assert sentence.startswith("Too noisy. Over all cases: f7: ") and counts in sentence
-    assert "Choose" not in sentence
 
 
 def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
@@ -584,21 +443,6 @@ return { same: cells.filter((cell) => cell.classList.contains("same")).length, a
 """
 
 
-def test_keys_and_columns_without_content_are_hidden(page, tmp_path):
-    steps = """
-    const signs = () => all("#overview-key [data-show]").filter(seen).map((one) => one.dataset.show);
-    const column = () => grids.find(({ measured }) => measured).rows.map(({ cells }) => cells[0].cell);
-    const before = [signs().includes("chip equal"), column().some(seen)];
-    all("#card-format .forest tbody tr").forEach((row) => {
-      Object.assign(row, { className: "equal" }).dataset.winner = "";
-    });
-    column().forEach((cell) => { cell.textContent = "·"; });
-    update();
-    return [before, [signs().includes("chip equal"), column().some(seen)], signs().includes("chip small")];
-    """
-    assert drive(page, tmp_path, steps) == [[False, True], [True, False], False]
-
-
 def test_filter_shows_differences_only_and_marks_on_request(page, tmp_path):
     plain = drive(page, tmp_path, FILTER)
     differs = drive(page, tmp_path, FILTER, anchor="#only=differs")
@@ -623,15 +467,6 @@ def test_copy_has_the_shown_numbers(page, tmp_path):
     assert {row[rows[0].index("ra")] for row in rows[1:]} == {"svn"}
 
 
-def test_tables_of_findings_fit_1280_pixels_with_all_details_open(page, tmp_path):
-    steps = """
-    document.querySelectorAll("details").forEach((details) => { details.open = true; });
-    return all("#findings .scroll").map((box) => [innerWidth, box.scrollWidth - box.clientWidth]);
-    """
-    found = drive(page, tmp_path, steps, "", "", "--window-size=1280,900")
-    assert found == [[1280, 0]] * 5
-
-
 @pytest.mark.parametrize("anchor", ["", "#ra=svn"])
 def test_verdicts_and_reasons_lead_to_their_rows_also_folded_ones(page, tmp_path, anchor):
     steps = """
@@ -646,17 +481,6 @@ def test_verdicts_and_reasons_lead_to_their_rows_also_folded_ones(page, tmp_path
     """
     expected = ["not measured", True, True, False]
     assert drive(page, tmp_path, steps, anchor=anchor) == expected
-
-
-def test_copy_of_a_command_has_its_text_only(page, tmp_path):
-    steps = """
-    const blocks = all("pre").filter((block) => block.textContent.includes("make report"));
-    blocks[0].previousElementSibling.click();
-    await until(() => !note.hidden);
-    return [root.dataset.copied, blocks[0].textContent, all("pre").length, all(".copy + pre").length];
-    """
-    text, shown, blocks, copyable = drive(page, tmp_path, steps)
-    assert text == shown and "Copy" not in text and blocks == copyable > 1
 
 
 AXE = importlib.util.find_spec("axe_core_python")

@@ -1,6 +1,5 @@
 """The section of a page on findings: verdicts, pictures, reasons and the commands that test them."""
 
-import json
 import re
 import shlex
 import subprocess
@@ -13,7 +12,6 @@ from unit.report_files import results_of
 from vcsbench.advice.cards import LESS_WORK
 from vcsbench.config.validation import read_yaml
 from vcsbench.report.finding_steps import (
-    NO_REASON,
     WITH_COMMAND,
     WITHOUT_COMMAND,
     Step,
@@ -70,37 +68,6 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert (view.verdict, view.news) == ("differs", "")
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("0.742x", "all 24 pairs published: 0.74x"),
-        ("11.34x", "all 24 pairs published: 11x"),
-        ("0.672x", ""),
-        ("", ""),
-    ],
-)
-def test_published_value_of_all_pairs_is_apart_from_that_of_the_measured(results, value, shown):
-    why = f"published over all 24 pairs: {value}" if value else ""
-    view = view_of(views_of(results, why, published=0.674))
-    assert (view.published, view.published_all) == ("0.67x", shown)
-    assert not any("24 pairs" in note for note in view.notes)
-
-
-def test_pictures_of_findings_have_numbers_on_their_axis(results):
-    picture = view_of(views_of(results)).picture
-    assert re.findall(r">([\d.]+x)<", picture) == ["0.5x", "0.7x", "1x", "1.5x", "2x"]
-
-
-@pytest.mark.parametrize(
-    ("expect", "expected"), [({"at_least": 0}, "at least 0x"), ({"at_most": 0}, "at most 0x")]
-)
-def test_expected_range_that_ends_at_zero_is_in_words(results, expect, expected):
-    row = next(row for row in results.findings if row["id"] == NAME)
-    definitions = {NAME: {**results.definitions[NAME], "expect": expect}}
-    (view,) = finding_views(results, [row], definitions, [])
-    assert view.expected == expected
-
-
 def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(results):
     timed = replace(results, account={"taken_s": 900.0})
     scale, version = view_of(views_of(timed)).steps
@@ -127,11 +94,8 @@ def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(result
         ("", (0.7, 0.1, 0.5), (0.3, 0.1, 0.1), ["server", "0.50 s", "0.10 s", "6 pairs"]),
         # Access by file has no server.
         ("file", (0.7, 0.1, 0.5), (0.3, 0.1, 0.1), ["server", "0.50 s", "0.10 s", "4 of 6 pairs"]),
-        ("", (0.7, 0.4, 0.1), (0.3, 0.1, 0.1), ["client", "0.40 s", "0.10 s", "6 pairs"]),
         # The part that differs most is larger on the faster side.
         ("", (0.70, 0.40, 0.29), (0.68, 0.35, 0.26), ["client", "0.40 s", "0.35 s", "6 pairs"]),
-        ("", (0.70, 0.02, 0.66), (0.66, 0.32, 0.30), ["server", "0.66 s", "0.30 s", "6 pairs"]),
-        ("", (0.60, 0.1, 0.1), (0.70, 0.1, 0.5), []),
         # No part has half of the difference.
         ("", (0.90, 0.3, 0.3), (0.60, 0.2, 0.2), []),
         # The client computes while the server does, so waiting is unknown.
@@ -154,9 +118,8 @@ def test_finding_that_differs_names_the_part_with_most_of_the_difference(
     assert re.findall(r"client|server|[\d.]+ s|(?:\d of )?\d pairs", "".join(notes)) == expected
 
 
-@pytest.mark.parametrize("value", ["medium", "fast"])
-def test_finding_without_cells_has_the_command_that_adds_them(results, value, tmp_path):
-    study = results.study.name
+def test_finding_without_cells_has_the_command_that_adds_them(results, tmp_path):
+    study, value = results.study.name, "fast"
     include = [{"command": "log", "config": "slow"}]
     made = {"command": "vcsbench run", "config": {"grid": {study: {"include": include}}}}
     changed = replace(results, provenance=made)
@@ -164,40 +127,14 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, value, tm
     row = {**results.findings[0], "id": NAME, "verdict": "", "why": "not in the grid: x"}
     (view,) = finding_views(changed, [row], {NAME: definition}, [])
     (step,) = view.steps
-    label = {"medium": "256 MB cache", "fast": "tuned settings"}[value]
-    assert step.text.startswith(f"log, {label}, not packed or packed")
+    assert step.text.startswith("log, tuned settings, not packed or packed")
     (line,) = reason_lines([(view.verdict, view.steps)])
-    what = WITH_COMMAND if step.command else WITHOUT_COMMAND
-    assert (line.action, line.command) == (what["not in the grid"], step.command)
-    if value not in results.order["config"]:
-        assert step.command == ""
-        return
+    assert (line.action, line.command) == (WITH_COMMAND["not in the grid"], step.command)
     make, _, run = step.command.partition(" && ")
     subprocess.run(["sh", "-c", make], cwd=tmp_path, check=True)
     part = {"command": ["log"], "config": [value], "packing": ["nopack", "pack"]}
     assert read_yaml(tmp_path / "more.yaml") == {"grid": {study: {"include": [*include, part]}}}
     assert shlex.split(run) == ["make", "report", f"STUDY={study}", "ARGS=--configfile more.yaml"]
-
-
-def test_findings_that_lack_cells_share_a_command_that_adds_all_of_them(results):
-    study, values = results.study.name, ("slow", "fast")
-    blocks = [{"rounds": 2}]
-    changed = replace(
-        results,
-        provenance={"config": {"grid": {study: {"include": []}}}},
-        account={"spent_s": {"measuring": 5000.0, "waiting": 1.0}, "blocks": blocks},
-        grid=[cell for cell in results.grid if cell["command"] != "log"],
-    )
-    definition = results.definitions[NAME]
-    definitions = {
-        value: {**definition, "where": {"command": "log", "config": value}} for value in values
-    }
-    row = {**results.findings[0], "verdict": "", "why": "not in the grid: x"}
-    views = finding_views(changed, [{**row, "id": value} for value in values], definitions, [])
-    (shared,) = reason_lines([(view.verdict, view.steps) for view in views])
-    content = json.loads(shlex.split(shared.command)[2])["grid"][study]["include"]
-    assert [part["config"] for part in content] == [["slow"], ["fast"]]
-    assert shared.findings == "2 not measured" and "; takes up to " in shared.action
 
 
 def older(cells):
@@ -234,31 +171,11 @@ def test_findings_share_one_command_with_the_cells_or_the_rounds_of_all():
     assert more.command == rounds(7).command and "; " in more.action
 
 
-def test_reasons_with_the_same_command_share_it():
-    scale, cost = (Step(label, "x", "", LARGER) for label in ("smaller scale", "mostly fixed cost"))
-    nothing = Step("smaller scale", "y")
-    shared, alone = reason_lines(
-        [("differs", [scale, scale]), ("differs", [cost]), ("", [nothing])]
-    )
-    labels = [
-        ("smaller scale", "reason-smaller-scale"),
-        ("mostly fixed cost", "reason-mostly-fixed-cost"),
-    ]
-    assert shared == (labels, "2 differ", WITH_COMMAND["smaller scale"], LARGER)
-    # An anchor is unique.
-    assert (alone.labels, alone.command) == ([("smaller scale", "")], "")
-
-
 def test_each_reason_of_a_verdict_has_something_to_do():
     causes = ["reversed", "published over all {published}", "{flag}", "unknown error"]
     labels = {text.partition(": ")[0] for text in contract.SENTENCES.values()} - {*causes}
     in_row = {"no metric", "not counted", "skipped", "other work", "work unknown", "wide interval"}
     assert labels - WITH_COMMAND.keys() - WITHOUT_COMMAND.keys() == in_row
-
-
-def test_bound_of_a_statement_without_a_number_is_ours(results):
-    ours = {view.id: view.is_ours for view in views_of(results)}
-    assert ours["cache-size-no-help-cold"] and not ours["cold-log-packing-f6"]
 
 
 def test_summary_has_the_number_and_the_first_finding_of_each_verdict(results):
@@ -269,15 +186,6 @@ def test_summary_has_the_number_and_the_first_finding_of_each_verdict(results):
     assert lines["reversed"].first == NAME
     for line in lines.values():
         assert line.first == next(view.id for view in views if view.verdict == line.verdict)
-
-
-@pytest.mark.parametrize("verdict", ["reversed", "differs"])
-def test_finding_that_differs_without_a_known_reason_reports_that(results, verdict):
-    why = "reversed: packed" if verdict == "reversed" else ""
-    view = view_of(views_of(results, why))
-    assert (view.verdict, [step.label for step in view.steps]) == (verdict, [NO_REASON])
-    (line,) = reason_lines([(view.verdict, view.steps)])
-    assert (line.action, line.command) == (WITHOUT_COMMAND[NO_REASON], "")
 
 
 def changed_pairs(results, change):
@@ -305,11 +213,6 @@ SLOWER = {"ratio": 0.8, "call": "slower"}
             *(("f7", "f6"), {"packing": "pack"}),
             "6 pairs, 0.50x to 1.25x, mixed: f6 slower in 3 (not packed), faster in 3 (packed)",
         ),
-        (
-            *(("f6", "f7"), {"packing": "pack", "ra": "http"}),
-            "6 pairs, 0.80x to 2.0x, mixed: f7 faster in 5 (http, not packed; svn, not packed; "
-            "svn, packed; others), slower in 1 (http, packed)",
-        ),
     ],
 )
 def test_median_of_pairs_that_disagree_is_mixed_and_names_them(results, sides, slower, text):
@@ -326,19 +229,6 @@ def test_median_of_pairs_that_disagree_is_mixed_and_names_them(results, sides, s
     least = {"x": {**definition, "expect": {"over": "min"}}}
     (view,) = finding_views(changed, found, least, sections)
     assert "mixed" not in view.of
-
-
-def test_undecided_pairs_disagree_with_no_other(results):
-    def change(row):
-        is_open = row["packing"] == "pack"
-        return {"ratio": 2.0, "call": contract.TOO_NOISY if is_open else "faster"}
-
-    changed, sections = changed_pairs(results, change)
-    compare = {"axis": "format", "baseline": "f6", "candidate": "f7"}
-    definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "median"}}
-    found = [{**results.findings[0], "id": "x", "why": ""}]
-    (view,) = finding_views(changed, found, {"x": definition}, sections)
-    assert "undecided in 3 (packed)" in view.of and "mixed" not in view.of
 
 
 @pytest.mark.parametrize(
@@ -384,39 +274,24 @@ def flagged(card):
     return replace(card, cases=[replace(first, pairs=pairs), *rest])
 
 
-def test_same_warning_on_less_work_is_in_card_table_and_finding(results):
-    rows, grid, runs = (
+def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):
+    rows, runs = (
         [{**row, "command": "null-log"} for row in rows if row["command"] == "log"]
-        for rows in (results.tables["http-vs-ra"], results.grid, results.measurements)
+        for rows in (results.tables["http-vs-ra"], results.measurements)
     )
     card = next(card for card in results.advice.cards if card.question.axis == "ra")
     cases = [replace(case, where={**case.where, "command": "null-log"}) for case in card.cases]
-    changed = replace(
-        results,
-        grid=grid,
-        measurements=runs,
-        tables={**results.tables, "http-vs-ra": rows},
-        advice=replace(results.advice, cards=[replace(card, cases=cases)]),
-    )
+    advice = replace(results.advice, cards=[replace(card, cases=cases)])
+    tables = {**results.tables, "http-vs-ra": rows}
+    changed = replace(results, measurements=runs, tables=tables, advice=advice)
     compare = {"axis": "ra", "baseline": "http", "candidate": "svn"}
-    definition = {
-        "where": {"command": "null-log"},
-        "compare": compare,
-        "expect": {"over": "median"},
-    }
+    where = {"command": "null-log"}
+    definition = {"where": where, "compare": compare, "expect": {"over": "median"}}
     found = [{**results.findings[0], "id": "x", "why": ""}]
-    sections = table_sections(changed, {})
-    (view,) = finding_views(changed, found, {"x": definition}, sections)
+    (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed, {}))
     assert view.note == f"null-log: {LESS_WORK}"
-    table = next(section for section in sections if section.name == "http-vs-ra")
-    assert f"null-log: {LESS_WORK}." in table.notes
     (card_view,) = page_of(replace(changed, findings=[]))["cards"]
     assert all(row.note.endswith(LESS_WORK) for row in card_view.rows)
-    format_ = {
-        "x": {**definition, "compare": {"axis": "format", "baseline": "f6", "candidate": "f7"}}
-    }
-    (view,) = finding_views(changed, found, format_, sections)
-    assert LESS_WORK not in view.note
 
 
 def test_answer_that_was_published_as_slower_is_marked(results):

@@ -10,7 +10,6 @@ import pytest
 from unit.report_files import make_files, results_of
 from vcsbench.report.answers import card_views
 from vcsbench.report.grids import (
-    Layout,
     Point,
     expected_rows,
     layout_of,
@@ -70,15 +69,6 @@ def test_grid_follows_the_order_of_the_study_with_joined_headings():
     assert [heading.text for heading in grid.headings[1]] == ["slow", "fast"] * 2
     assert grid.starts == [True, False, True, False] and grid.constant == [("repo", "ruby")]
     assert len(grid.points) == 15 and None in grid.groups[0].rows[0].points
-
-
-def test_grid_with_one_candidate_names_its_axis():
-    layout = Layout(("candidate", "ra"), ("cache",), (), {}, "config")
-    points = [
-        Point({"candidate": "fast", "ra": ra, "cache": "cold"}, "measured")
-        for ra in ("http", "svn")
-    ]
-    assert make_grids(points, layout)[0].constant == [("config", "fast")]
 
 
 def test_matching_takes_the_places_of_the_measured_points():

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from dataclasses import replace
 
 import pytest
 
@@ -100,23 +99,6 @@ def test_disturbed_answers_are_counted_and_measured_again_first(flags, command):
     assert (f"make report STUDY=fsfs ARGS='{command}'" in printed[start + 1]) == bool(command)
 
 
-def test_lines_answers_share_the_width_of_the_longest():
-    settings = replace(packing(), answer=replace(packing().answer, short="tuned settings"))
-    found = lines([summary(packing(), settings)])[len(HEADER) :]
-    starts = [line.index("cold log") for line in found if line.startswith("Format?")]
-    assert starts == [12 + len("tuned settings") + 2] * 2
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"), [((720, 86400), "all 10"), ((720, 86401), "1 of 10"), ((90000, 1e6), "")]
-)
-def test_next_command_takes_at_most_a_day(seconds, shown):
-    pairs = zip((0, *seconds), (10, 9, 0), strict=True)
-    outlook = [{"seconds": s, "left": {"t": n}} for s, n in pairs]
-    text = " ".join(lines([summary(packing(), account={**ACCOUNT, "outlook": outlook})]))
-    assert (f"decide {shown}" in " ".join(text.split())) if shown else "more decide" not in text
-
-
 def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
     counts = {"different": 1, "equal": 0, "too small to compare": 3, "undecided": 0}
     account = {**ACCOUNT, "tables": {"t": counts}, "outlook": [{"seconds": 0, "left": {}}]}
@@ -124,27 +106,6 @@ def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
         "Answered    1 of 4 comparisons, 3 too small to compare",
         "Next        measure a larger repository: some runs are mostly start-up",
     ]
-    config = {"repositories": {"ruby": {"scale": 0.12}, "kde": {"scale": 0.1}}}
-    grid = [{"repo": "ruby", "skip": ""}]
-    found = " ".join(
-        lines([summary(account=account, provenance={"config": config}, grid=grid)])[1:]
-    )
-    larger = "echo 'repositories: {ruby: {scale: 0.48}}' >larger.yaml && make report STUDY=fsfs"
-    command = f"{larger} ARGS='--configfile larger.yaml'"
-    assert plain(found).startswith("Next runs 4 times as long") and plain(found).endswith(command)
-    # Builds whose runs are too short can differ by less than the smallest effect.
-    flagged = [row(1.01, "no difference shown", flags="too-short")]
-    build = card(*flagged, question=CardQuestion("format", "Build?", aggregate=True))
-    answered = {**account, "tables": {"t": {"equal": 1}}}
-    for cards, effect in (([build], "show smaller differences"), ([packing()], "")):
-        of = summary(*cards, account=answered, provenance={"config": config}, grid=grid)
-        text = plain(" ".join(lines([of])))
-        assert (command in text) == bool(effect) and effect in text
-    # More rounds come first where they decide.
-    account |= {"tables": {"t": COUNTS}, "outlook": OUTLOOK}
-    of = summary(account=account, provenance={"config": config}, grid=grid)
-    found = plain(" ".join(lines([of])))
-    assert found.index("MINUTES=") < found.index(command)
 
 
 @pytest.mark.parametrize("length", [10, 200, 1000])
