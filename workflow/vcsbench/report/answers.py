@@ -252,23 +252,6 @@ def flags_of(cards: Iterable[Card]) -> list[list[str]]:
     ]
 
 
-def pairs_outside(results: Results, cards: Sequence[CardView]) -> list[str]:
-    """Return the compared values that no card has: `http against file`."""
-    shown = {(view.card.question.axis, *row.sides) for view in cards for row in view.rows}
-    pairs = [
-        (table["compare"]["axis"], str(row["baseline"]), str(row["candidate"]))
-        for name, table in results.study.tables.items()
-        if name in results.account.get("tables", {})
-        for row in results.tables.get(name, [])
-        if words.is_number(row["ratio"])
-    ]
-    return [
-        f"{value_label(axis, first)} against {value_label(axis, second)}"
-        for axis, first, second in unique_values(pairs)
-        if (axis, first, second) not in shown
-    ]
-
-
 def _present(where: Where) -> Where:
     return {axis: value for axis, value in where.items() if value}
 

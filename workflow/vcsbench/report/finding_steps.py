@@ -1,4 +1,4 @@
-"""The reasons of findings, and what to do about each: commands, one for all findings of a reason."""
+"""The reasons of findings, and what to do about each."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ WITHOUT_COMMAND = {
 }
 IN_ITS_ROW = "see the cause in its row"
 LONGER = "longer than this run (make plan estimates it)"
-_MANY_ROUNDS = re.compile(r"\brounds=(\d+)")
 # The cells that an older build measures, too.
 _INCLUDED = re.compile(r"\binclude: \[(\{.*\})\](?=\}\}\})")
 _ROUNDS = re.compile(r"`rounds: (\d+)`")
@@ -76,16 +75,11 @@ class Step(NamedTuple):
 
 
 class ReasonLine(NamedTuple):
-    """What to do about reasons with one command, or about a reason without one.
+    """A reason, the number of its findings by verdict, and what to do: texts, each with a command or ""."""
 
-    `labels` have the reasons with their anchors ("" after the first line with it), `findings` their number
-    by verdict.
-    """
-
-    labels: Sequence[tuple[str, str]]
+    label: str
     findings: str
-    action: str
-    command: str
+    tests: Sequence[tuple[str, str]]
 
 
 def reason_steps(
@@ -178,41 +172,32 @@ def cell_seconds(results: Results) -> float:
 
 
 def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonLine]:
-    """Return what to do about the reasons of findings, with the most findings first.
+    """Return what to do about each reason and its different commands, the reason with most findings first.
 
-    `findings` are verdicts and steps. A reason has one command for all of its findings: with the cells of
-    all of them, or the fewest rounds.
+    `findings` are verdicts and steps.
     """
-    steps = [(number, verdict, s) for number, (verdict, of) in enumerate(findings) for s in of]
-    groups = grouped_by(steps, lambda item: _form_of(item[2]) if item[2].command else item[2].label)
-    lines, anchored = [], set[str]()
-    for members in sorted(groups.values(), key=lambda of: -len({number for number, *_ in of})):
-        verdicts = {number: verdict for number, verdict, _ in members}.values()
-        labels = unique_values(step.label for *_, step in members)
-        named = [(of, "" if of in anchored else f"reason-{words.slug(of)}") for of in labels]
-        anchored |= {*labels}
-        lines.append(
-            ReasonLine(named, verdict_counts(verdicts), *_test_of([s for *_, s in members]))
-        )
-    return lines
+    groups = grouped_by(
+        ((number, verdict, step) for number, (verdict, of) in enumerate(findings) for step in of),
+        lambda item: item[2].label,
+    )
+    lines = []
+    for label, members in groups.items():
+        verdicts = {number: verdict for number, verdict, _ in members}
+        steps = [step for *_, step in members if step.command]
+        same = grouped_by(steps, lambda step: _INCLUDED.sub("", step.command)).values()
+        tests = [(_action_of(of[0]), _joined_command(of)) for of in same]
+        nothing = [(WITHOUT_COMMAND.get(label, IN_ITS_ROW), "")]
+        counts = verdict_counts(verdicts.values())
+        lines.append((len(verdicts), ReasonLine(label, counts, tests or nothing)))
+    return [line for _, line in sorted(lines, key=lambda item: -item[0])]
 
 
-def _form_of(step: Step) -> str:
-    """Return the command without what differs between findings: their cells and rounds."""
-    return _MANY_ROUNDS.sub("rounds=", _INCLUDED.sub("include: []", step.command))
-
-
-def _test_of(steps: Sequence[Step]) -> tuple[str, str]:
-    """Return what to do, and the command, "" if there is none."""
-    first = steps[0]
-    if not first.command:
-        return WITHOUT_COMMAND.get(first.label, IN_ITS_ROW), ""
-    if _MANY_ROUNDS.search(first.command):
-        first = min(steps, key=lambda step: int(_MANY_ROUNDS.findall(step.command)[0]))
-    parts = [": ".join(filter(None, [WITH_COMMAND.get(first.label), first.before])) or "test it"]
-    parts += [f"takes {first.takes}"] if first.takes else []
-    if _MANY_ROUNDS.search(first.command) and len({step.command for step in steps}) > 1:
-        parts.append("enough for one finding, the rows of others have their number")
+def _joined_command(steps: Sequence[Step]) -> str:
+    """Return the command of steps that differ in the cells to measure, with the cells of all."""
     cells = unique_values(found[1] for step in steps if (found := _INCLUDED.search(step.command)))
-    command = _INCLUDED.sub(lambda _: f"include: [{', '.join(cells)}]", first.command)
-    return "; ".join(parts), command
+    return _INCLUDED.sub(lambda _: f"include: [{', '.join(cells)}]", steps[0].command)
+
+
+def _action_of(step: Step) -> str:
+    parts = [": ".join(filter(None, [WITH_COMMAND.get(step.label), step.before])) or "test it"]
+    return "; ".join([*parts, *([f"takes {step.takes}"] if step.takes else [])])

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import mean, median
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import at_least_1, factor, times, times_between, value_label
-from vcsbench.config.definitions import FindingDefinition
 from vcsbench.evidence.flags import is_invalid
-from vcsbench.metrics import DEFAULT, metric_in
+from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.answers import rare_flags
 from vcsbench.report.finding_steps import (
-    DIFFERENT,
     PUBLISHED_OVER_ALL,
     Step,
     addable_parts,
     reason_steps,
 )
-from vcsbench.report.grids import Point
-from vcsbench.report.quality_section import metric_value, times_of
 from vcsbench.report.results import (
     Results,
     Rows,
     grouped_by,
     unique_values,
     values_in,
-    values_label,
-    varying,
 )
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
 from vcsbench.statistics import contract
@@ -49,9 +42,7 @@ MEANINGS = {
     contract.REPRODUCED: "the interval is inside the range",
     contract.NOT_MEASURED: "the grid has no such cell, or it was skipped or failed",
 }
-MAX_NAMED = 3
 _STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
-_PARTS = ("CPU time of the client", "CPU time of the server", "waiting (for storage or network)")
 
 
 @dataclass(frozen=True)
@@ -126,21 +117,9 @@ def finding_views(
             expected = _expected(bounds, unit)
         verdict = contract.verdict_for_reader(row)
         steps, notes = reason_steps(results, definition, row, verdict, addable)
-        of = [row.get("over", ""), _groups_text(results, definition, unit)]
-        pairs = _pairs(where, section) if section else []
-        note, flags = _flags(results, definition, rare)
-        if verdict == contract.REPRODUCED:
-            limit = results.advice.min_effect_pct
-            notes.insert(0, _unlike_published(row, definition, pairs, limit))
-        if section and pairs:
-            # The table may have the sides exchanged.
-            is_same = section.baseline == str(
-                definition["compare"].get("baseline", section.baseline)
-            )
-            of[0] = _pairs_text(definition, pairs, is_same, [*results.order]) or of[0]
-            if verdict in DIFFERENT:
-                ratio = float(row["measured"])
-                notes.insert(0, _where_time_goes(results, definition, pairs, is_same, ratio))
+        of, note_and_flags = row.get("over", ""), _flags(results, definition, rare)
+        if section and (definition.get("expect") or {}).get("over") == contract.MEDIAN:
+            of = _pairs_text(definition, section, where) or of
         view = FindingView(
             id=row["id"],
             statement=row["statement"],
@@ -152,11 +131,11 @@ def finding_views(
             measured=measured,
             interval=_range(*interval, unit) if interval else "",
             ratio=_ratio_text(row, definition),
-            of="; ".join(filter(None, of)),
+            of=of,
             steps=steps,
-            notes=[*filter(None, notes)],
-            note=note,
-            flags=flags,
+            notes=notes,
+            note=note_and_flags[0],
+            flags=note_and_flags[1],
             table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",
             news=_news(row, definition) if verdict == contract.REVERSED else "",
@@ -217,47 +196,29 @@ def _ratio_text(row: Row, definition: Row) -> str:
     return f"{ratio}: above 1x, {second} {is_better}"
 
 
-def _pairs(where: Row, section: TableSection) -> list[Point]:
+def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
+    """Return `4 pairs, 0.94x to 2.9x, mixed: svn faster in 3, slower in 1`, "" for fewer than two pairs."""
+    compare, few = definition.get("compare") or {}, "too few rounds"
     points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
     points = [p for p in points if p.row and not p.is_small and overlaps(where, p.keys)]
-    return [p for p in points if p.row and words.is_number(p.row.get("ratio"))]
-
-
-def _pairs_text(definition: Row, pairs: Sequence[Point], is_same: bool, axes: Sequence[str]) -> str:
-    """Return `4 pairs, 0.94x to 2.9x, mixed: svn faster in 3 (export, log), slower in 1 (dump)`.
-
-    Pairs have the values that separate the calls, or the values of all varying axes. Return "" for fewer than
-    two pairs.
-    """
-    rows = [point.row or {} for point in pairs]
-    if len(rows) < 2 or (definition.get("expect") or {}).get("over") != contract.MEDIAN:
+    rows = [p.row for p in points if p.row and words.is_number(p.row.get("ratio"))]
+    if len(rows) < 2:
         return ""
+    # The table may have the sides exchanged.
+    is_same = section.baseline == str(compare.get("baseline", section.baseline))
     ratios = [row["ratio"] if is_same else 1 / row["ratio"] for row in rows]
     text = f"{len(rows)} pairs, {_range(min(ratios), max(ratios), 'x')}"
     turned = {} if is_same else {"faster": "slower", "slower": "faster"}
-    few = "too few rounds"
-    undecided = (contract.TOO_NOISY, few)
-    calls = grouped_by(pairs, lambda point: (point.row or {}).get("call") or few)
-    calls = dict(sorted(calls.items(), key=lambda item: item[0] in undecided))
+    calls = Counter(row.get("call") or few for row in rows)
     if len(calls) == 1:
         return text
-    shown = varying([point.keys for point in pairs], axes)
-    sides = {a: [{point.keys[a] for point in of} for of in calls.values()] for a in shown}
-    separate = (a for a, of in sides.items() if sum(map(len, of)) == len(set().union(*of)))
-    shown = [axis] if (axis := next(separate, "")) else shown
-    parts = []
-    for call, of in calls.items():
-        labels = unique_values(values_label(point.keys, shown) for point in of)
-        named = [*labels[:MAX_NAMED], *["others"] * (len(labels) > MAX_NAMED)]
-        word = turned.get(call, call)
-        named_ = "; ".join(filter(None, named))
-        parts.append(
-            f"{contract.WORDS.get(word, word)} in {len(of)}{f' ({named_})' if named_ else ''}"
-        )
-    is_mixed = len({*calls}.difference(undecided)) > 1
-    compare = definition["compare"]
+    undecided = (contract.TOO_NOISY, few)
+    called = [call for call in calls if call not in undecided]
+    known = {call: contract.WORDS.get(call, turned.get(call, call)) for call in calls}
+    parts = [f"{known[c]} in {calls[c]}" for c in (*called, *(c for c in undecided if c in calls))]
     label = value_label(compare["axis"], compare["candidate"]) if "candidate" in compare else ""
-    return f"{text}, {'mixed: ' if is_mixed else ''}{f'{label} '.lstrip()}{', '.join(parts)}"
+    mixed = "mixed: " if len(called) > 1 else ""
+    return f"{text}, {mixed}{f'{label} '.lstrip()}{', '.join(parts)}"
 
 
 def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, list[str]]:
@@ -283,100 +244,6 @@ def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, lis
     less = [f"{' or '.join(less)}: {LESS_WORK}"] if less and "svn" in sides else []
     names = [text.partition(" ")[0] for text in texts]
     return "; ".join(filter(None, [*less, disturbed, *texts])), names
-
-
-def _where_time_goes(
-    results: Results, definition: Row, pairs: Sequence[Point], is_same: bool, ratio: float
-) -> str:
-    """Return the part of the time with at least half of the difference between both sides, or "".
-
-    Times are means over the pairs that have the part: access by file has no server. Waiting is unknown if
-    client and server computed at once.
-    """
-    compare = definition["compare"]
-    if "candidate" not in compare or metric_in(definition).name != DEFAULT:
-        return ""
-    runs = grouped_by(results.measurements, lambda row: row["cell"])
-    order = 1 if is_same else -1
-    times = [[times_of(runs.get(cell, [])) for cell in pair.cells[::order]] for pair in pairs]
-    times = [pair for pair in times if len(pair) == 2 and all(pair)]
-    labels = [value_label(compare["axis"], compare[side]) for side in ("baseline", "candidate")]
-    largest, text = 0.5, ""
-    # The first two times are of the whole.
-    for at, name in enumerate(_PARTS, 2):
-        known = [[(of[0], of[at]) for of in pair] for pair in times]
-        known = [pair for pair in known if None not in [part for _, part in pair]]
-        if not known or (at == 4 and any((part or 0.0) < 0 for pair in known for _, part in pair)):
-            continue
-        (all_1, part_1), (all_2, part_2) = (
-            map(mean, zip(*side, strict=True)) for side in zip(*known, strict=True)
-        )
-        whole = all_1 - all_2
-        if whole * math.log(ratio) <= 0 or (share := (part_1 - part_2) / whole) < largest:
-            continue
-        spent = zip((part_1, part_2), labels, strict=True)
-        both = ", ".join(f"{words.significant(time, 2)} s with {label}" for time, label in spent)
-        some = f"{len(known)} of " if len(known) < len(pairs) else ""
-        over = f", mean of {some}{len(pairs)} pairs" if len(pairs) > 1 else ""
-        largest, text = share, f"Most of the difference is {name}: {both}{over}."
-    return text
-
-
-def _groups_text(results: Results, definition: Row, unit: str) -> str:
-    """Return `mixed: packed 85 % to 89 %, not packed 35 % to 65 %`, the axis that separates the cells of a
-    level best; "" if none does, or if all its values are on one side of the expected range."""
-    if not definition or definition.get("compare"):
-        return ""
-    metric, where = metric_in(definition), definition.get("where") or {}
-    runs = [r for r in originals(results.measurements) if contract.matches_cell(r, where)]
-    cells = []
-    for rows in grouped_by(runs, lambda row: row["cell"]).values():
-        values = [metric_value(metric, row) for row in rows if not is_invalid(row["flags"])]
-        if known := [value for value in values if value is not None]:
-            cells.append((rows[0], median(known)))
-    best, text = 0.0, ""
-    for axis in results.order:
-        groups = grouped_by(cells, lambda cell: str(cell[0].get(axis, "")))  # noqa: B023
-        ranges = [
-            (min(levels), max(levels), value_label(axis, value))
-            for value, of in groups.items()
-            for levels in [[level for _, level in of]]
-        ]
-        ranges.sort(reverse=True)
-        gaps = [above[0] - below[1] for above, below in pairwise(ranges)]
-        sides = {
-            contract.side_of(cast(FindingDefinition, definition), end)
-            for *ends, _ in ranges
-            for end in ends
-        }
-        if gaps and len(sides) > 1 and min(gaps) > best:
-            best = min(gaps)
-            text = ", ".join(f"{label} {_range(low, high, unit)}" for low, high, label in ranges)
-    return f"mixed: {text}" if text else ""
-
-
-def _unlike_published(
-    row: Row, definition: Row, pairs: Sequence[Point], min_effect_pct: float
-) -> str:
-    """Return a sentence if a value is in the expected range, but the difference is larger than published or
-    on the other side."""
-    compare = definition.get("compare") or {}
-    numbers = [_number(row.get(name)) for name in ("published", "measured", "low", "high")]
-    if "candidate" not in compare or not all(numbers):
-        return ""
-    was, now, low, high = (math.log(number or 1.0) for number in numbers)
-    is_between = min(0.0, was) <= now <= max(0.0, was)
-    if low <= was <= high or is_between or abs(now - was) <= math.log1p(min_effect_pct / 100):
-        return ""
-    is_other = was * now < 0 and abs(was) > math.log1p(min_effect_pct / 100)
-    head = "Inside the range, but on the other side" if is_other else "Reproduced, and more"
-    is_better = (now > 0) == (metric_in(definition).gain > 0)
-    winner = value_label(compare["axis"], compare["candidate" if is_better else "baseline"])
-    calls = [(point.row or {}).get("call") for point in pairs]
-    undecided = sum(call in (None, "", contract.TOO_NOISY) for call in calls)
-    open_ = f" ({words.count_of(undecided, 'pair')} undecided)" if undecided else ""
-    here = f"measured {factor(math.exp(abs(now)))} in favour of {winner}{open_}"
-    return f"{head}: published {times(math.exp(was))}, {here}."
 
 
 def _news(row: Row, definition: Row) -> str:

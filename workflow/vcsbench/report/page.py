@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +35,6 @@ from vcsbench.report.findings_section import (
 from vcsbench.report.quality_section import (
     details,
     noise_verdict,
-    others_sentence,
     quality_of,
 )
 from vcsbench.report.results import (
@@ -51,8 +50,6 @@ from vcsbench.report.table_sections import (
     MARKS,
     PlainTable,
     download,
-    reversed_answers,
-    reversed_table,
     table_sections,
     title_of,
 )
@@ -67,7 +64,6 @@ from vcsbench.report.terminal import (
 )
 from vcsbench.statistics.contract import (
     ALL_DECIDED,
-    NOT_MEASURED,
     TIME_IS_UP,
     UNREACHABLE,
     WORDS,
@@ -76,9 +72,6 @@ from vcsbench.statistics.contract import (
 ASSETS = Path(__file__).parents[2] / "report"
 # In this order: each part uses the parts before it.
 SCRIPTS = ("state", "tables", "detail", "actions", "page")
-FINDING_KEYS = (
-    *("id", "statement", "verdict", "expected", "published", "measured", "interval", "of"),
-)
 ENDED = {
     ALL_DECIDED: "The measuring ended because all comparisons are answered or too small.",
     TIME_IS_UP: "The measuring ended because the {minutes} of this study were over.",
@@ -87,7 +80,7 @@ ENDED = {
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
 META = re.compile(r'<meta name="vcsbench:([^"]*)" content="([^"]*)">')
-TEXTS = ("study", "title", "date", "host")
+TEXTS = ("study", "title", "date", "host", "verdicts")
 NUMBERS = ("cells", "measured", "skipped", "failures")
 
 
@@ -205,8 +198,6 @@ def page_of(results: Results) -> dict[str, Any]:
         "findings": findings,
         "verdicts": summary_of(findings),
         "reasons": reason_lines([(view.verdict, view.steps) for view in findings]),
-        "reversed": reversed_table(results, tables) if findings else None,
-        "reversed_answers": reversed_answers(results, tables) if findings else {},
         "expectations": expectations,
         "noise": noise_verdict(results.account),
         "compared": compared_setup(setup, study),
@@ -223,7 +214,6 @@ def page_of(results: Results) -> dict[str, Any]:
         "uncertain": uncertain_sentences(
             results.account,
             sum(len(view.rows) for view in cards),
-            answers.pairs_outside(results, cards),
             given,
         ),
         "flagged": _flagged(cards),
@@ -264,7 +254,7 @@ def _header(results: Results, setup: Setup, measured: str) -> list[str]:
     runs = words.count_of(len(results.measurements), "timed run")
     parts.append(f"{cells} (a command with all its settings), {runs}")
     what = ", ".join(filter(None, [subject, f"on {storage}" if storage else ""]))
-    return [*filter(None, [what, "; ".join(filter(None, parts)), others_sentence(results)])]
+    return [*filter(None, [what, "; ".join(filter(None, parts))])]
 
 
 def _condition(results: Results, setup: Setup) -> str:
@@ -304,7 +294,6 @@ def _incomplete(results: Results, facts: Mapping[str, str], command: str) -> str
 
 def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> dict[str, str]:
     grid, measured = originals(results.grid), originals(results.measurements)
-    rows = [{name: getattr(view, name) for name in FINDING_KEYS} for view in findings]
     return {
         "study": results.study.name,
         "title": results.study.title,
@@ -314,7 +303,7 @@ def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> d
         "measured": str(len({row["cell"] for row in measured})),
         "skipped": str(sum(1 for cell in grid if cell["skip"])),
         "failures": str(len(results.failures)),
-        "findings": json.dumps(rows),
+        "verdicts": verdict_counts(view.verdict for view in findings),
     }
 
 
@@ -407,68 +396,27 @@ def history_table(history: Row) -> PlainTable | None:
     return PlainTable("Saved baselines", heads, rows) if len(rows) > 1 else None
 
 
-class StudyFindings(NamedTuple):
-    """A study with the findings of its file."""
-
-    name: str
-    title: str
-    findings: Sequence[Row]
-
-
 class Entry(NamedTuple):
     """A report in the index: its file, and the facts in its head."""
 
     file: str
     facts: Mapping[str, str]
     when: str
-    verdicts: str
 
 
 def read_entries(folder: Path) -> list[Entry]:
     entries = []
     for path in sorted(folder.glob("*.html")):
-        facts = {**dict.fromkeys(TEXTS, ""), "findings": "[]"}
+        facts = dict.fromkeys(TEXTS, "")
         with open(open_regular(path), encoding="utf-8", errors="replace") as file:
             tags = META.findall(file.read(HEAD_CHARACTERS))
         facts |= {name: unescape(content) for name, content in tags}
         is_report = all(facts.get(name, "").isdigit() for name in NUMBERS)
-        findings = _findings_of(facts)
-        if is_report and findings is not None and path.name != "index.html":
+        if is_report and path.name != "index.html":
             time = words.moment(facts["date"])
-            counts = verdict_counts(finding["verdict"] for finding in findings)
-            entries.append(Entry(path.name, facts, words.day(time) if time else "", counts))
+            entries.append(Entry(path.name, facts, words.day(time) if time else ""))
     return sorted(entries, key=lambda entry: entry.facts["date"], reverse=True)
 
 
-def _findings_of(facts: Mapping[str, str]) -> Sequence[Row] | None:
-    """Return the findings in the facts of a page; None if vcsbench did not write them."""
-    try:
-        rows = json.loads(facts["findings"])
-    except (ValueError, RecursionError):
-        return None
-    is_list = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
-    return rows if is_list and all({"id", "verdict"} <= row.keys() for row in rows) else None
-
-
-def build_index(entries: Sequence[Entry], studies: Iterable[StudyFindings] = ()) -> str:
-    by_study = {entry.facts["study"]: entry for entry in entries}
-    verdicts: list[dict[str, Any]] = []
-    for study in studies:
-        entry = by_study.get(study.name)
-        known = {row["id"]: row for row in _findings_of(entry.facts) or ()} if entry else {}
-        unknown = {**dict.fromkeys(FINDING_KEYS, ""), "verdict": NOT_MEASURED}
-        rows = [
-            {**unknown, "statement": f["statement"], **known.get(f["id"], {})}
-            for f in study.findings
-        ]
-        of = {"study": study, "file": entry.file if entry else "", "findings": rows}
-        verdicts.append({**of, "counts": verdict_counts(row["verdict"] for row in rows)})
-    findings = [finding for of in verdicts for finding in of["findings"]]
-    model = {
-        "entries": entries,
-        "studies": verdicts,
-        "measured": sum(bool(of["file"]) for of in verdicts),
-        "all": len(findings),
-        "counts": verdict_counts(finding["verdict"] for finding in findings),
-    }
-    return render("index.html.jinja", model)
+def build_index(entries: Sequence[Entry]) -> str:
+    return render("index.html.jinja", {"entries": entries})

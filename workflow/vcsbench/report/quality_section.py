@@ -194,19 +194,6 @@ def _noise_sentence(results: Results) -> str:
     )
 
 
-def others_sentence(results: Results) -> str:
-    """Return the share of the processors that other programs used, "" up to the threshold of its flag."""
-    shares = [row.get("others_cpu_pct") for row in results.measurements]
-    known = [float(share) for share in shares if words.is_number(share)]
-    limit = {**Thresholds().model_dump(), **results.thresholds}["max_others_cpu_pct"]
-    if not known or median(known) <= limit:
-        return ""
-    return (
-        f"Other programs used {median(known):.0f} % of the processors (median of the runs): repeat on an "
-        "idle machine."
-    )
-
-
 def _of_times(results: Results) -> list[Row]:
     """Return the rows of the tables of elapsed time, without comparisons with saved baselines."""
     return [

@@ -165,10 +165,8 @@ def next_steps(
     yield "Guard it in CI", text, command_of(given, "check")
 
 
-def uncertain_sentences(
-    account: Row, in_cards: int, others: Sequence[str], given: Mapping[str, str]
-) -> list[str]:
-    """Return sentences on the comparisons without an answer. `others` are pairs that no card has."""
+def uncertain_sentences(account: Row, in_cards: int, given: Mapping[str, str]) -> list[str]:
+    """Return sentences on the comparisons without an answer."""
     counts = count_results(account)
     if not counts[contract.TOO_SMALL] + counts[contract.UNDECIDED]:
         return []
@@ -176,8 +174,7 @@ def uncertain_sentences(
     why = f" (runs of a cell scatter by {noisy['scatter_pct']:.2g} %)" if noisy else ""
     sentences = [f"Over all cases, answered: {results_text(counts)}{why}."]
     if (rest := counts.total() - in_cards) > 0:
-        names = f": {words.enumeration(others)}" if others else ""
-        sentences.append(f"{rest} of all are in tables only, not in cards{names}.")
+        sentences.append(f"{rest} of all are in tables only, not in cards.")
     if counts[contract.TOO_SMALL]:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
     if counts[contract.UNDECIDED] and not next_step({**account, "studies": 1}, given):
