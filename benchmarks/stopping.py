@@ -20,7 +20,11 @@ HALF_WIDTH = 0.03
 # Duration of a block's round, as in a default run, and rounds of each block that the budget pays for.
 ROUND_S, MORE_ROUNDS = 20.0, 5
 TABLES: dict[str, TableDefinition] = {
-    "f6-vs-f7": {"compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]}}
+    "f6-vs-f7": {
+        "compare": {"axis": "format", "baseline": "f6", "candidates": ["f7"]},
+        "rows": [],
+        "columns": [],
+    }
 }
 Pairs = Sequence[tuple[int, int]]
 

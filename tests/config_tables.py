@@ -7,18 +7,15 @@ The tables are made from the models of the configuration. Each is between `<!-- 
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Literal, get_args, get_origin
 
-from pydantic import BaseModel
-
-from vcsbench.config.definitions import Finding
+from vcsbench.config.definitions import FindingDefinition
 from vcsbench.config.models import Settings
 from vcsbench.config.study import StudyFile
-from vcsbench.config.validation import fields_of, is_model
+from vcsbench.config.validation import item_schemas, members_of, schema_of
 
 README = Path(__file__).parents[1] / "config" / "README.md"
 TABLE = re.compile(r"(<!-- keys of (\w+) -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
-MODELS = {m.__name__: m for m in (Settings, StudyFile, Finding)}
+MODELS = {"Settings": Settings, "StudyFile": StudyFile, "Finding": FindingDefinition}
 
 
 def with_tables(text):
@@ -28,52 +25,34 @@ def with_tables(text):
 
 def rows_of(model):
     lines = ["| key | type | default | meaning |", "| --- | --- | --- | --- |"]
-    for name, field in keys_of(model, ""):
-        meaning = (field.description or "").replace("|", "\\|")
-        lines.append(
-            f"| `{name}` | {type_of(field.annotation)} | {default_of(field)} | {meaning} |"
-        )
+    whole = schema_of(model)
+    for key, field, default in keys_of(whole, whole, ""):
+        meaning = " ".join(field.get("description", "").split()).replace("|", "\\|")
+        types = filter(None, dict.fromkeys(map(type_of, members_of(field, whole))))
+        lines.append(f"| `{key}` | {' or '.join(types)} | {default} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
-def keys_of(kind, key):
+def keys_of(schema, whole, key):
     """Yield the keys below a key. In a mapping, `<name>` stands for each name."""
-    if is_model(kind):
-        for name, field in fields_of(kind).items():
-            below = f"{key}.{name}" if key else str(name)
-            yield below, field
-            yield from keys_of(field.annotation, below)
-    else:
-        origin = get_origin(kind)
-        key += ".<name>" if origin is dict else "[]" if origin is list else ""
-        for member in get_args(kind):
-            yield from keys_of(member, key)
+    for member in members_of(schema, whole):
+        for value in item_schemas(member):
+            yield from keys_of(value, whole, key + ("[]" if "items" in member else ".<name>"))
+        for name, field in member.get("properties", {}).items():
+            below = f"{key}.{name}" if key else name
+            # The default of a mapping or "not set" tells nothing.
+            is_set = field.get("default") is not None and "$ref" not in field
+            default = f"`{json.dumps(field['default'])}`" if is_set else ""
+            yield below, field, "needed" if name in member.get("required", []) else default
+            yield from keys_of(field, whole, below)
 
 
-def default_of(field):
-    """Return the default of a key; "" if its absence means that it is not set."""
-    if field.is_required():
-        return "needed"
-    if isinstance(field.default, BaseModel) or field.default is None:
-        return ""
-    return f"`{json.dumps(field.default)}`"
-
-
-def type_of(kind):
-    names = {str: "text", int: "integer", float: "number", bool: "boolean"}
-    origin = get_origin(kind)
-    if kind in names:
-        return names[kind]
-    if origin is Literal:
-        return "one of " + ", ".join(f"`{value}`" for value in get_args(kind))
-    if origin is list:
-        return "list"
-    if origin is dict or is_model(kind):
-        return "mapping"
-    if origin is Annotated:
-        return type_of(get_args(kind)[0])
-    members = [member for member in get_args(kind) if member is not type(None)]
-    return " or ".join(dict.fromkeys(map(type_of, members)))
+def type_of(schema):
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum") or [schema["const"]]
+        return "one of " + ", ".join(f"`{value}`" for value in values)
+    names = {"string": "text", "array": "list", "object": "mapping", "null": ""}
+    return names.get(schema["type"], schema["type"])
 
 
 if __name__ == "__main__":

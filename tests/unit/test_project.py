@@ -69,8 +69,8 @@ COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
     [
         ({}, {}, {"cache": "hot-os"}, ["`commands` has no null-log", "`grid.own` only log"]),
         (TAPE, {}, LOG | TAPE, ["`storages.tape` is missing", "disk, ssd"]),
-        ({}, {"work": "guess"}, LOG, [f"{OWN}: `commands.log.work`: 'guess' must be one of"]),
-        ({}, {"input": "tea"}, LOG, [f"{OWN}: `commands.log.input`: 'tea' must be one of"]),
+        ({}, {"work": "guess"}, LOG, [f"{OWN}: `commands.log.work`: 'guess' should be 'log'"]),
+        ({}, {"input": "tea"}, LOG, [f"{OWN}: `commands.log.input`: 'tea' should be"]),
         ({}, {"work": "tree"}, LOG, [f"{OWN}: `commands.log.work`: 'tree' inspects the output"]),
         ({}, {"argv": "svn log 'x"}, LOG, [f"{OWN}: `commands.log.argv`: No closing quotation"]),
         (LOCAL, {}, {"command": "log"}, ["needs the axes repo, format, packing", "has no format"]),

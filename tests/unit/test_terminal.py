@@ -25,7 +25,7 @@ ACCOUNT = {"tables": {"t": COUNTS}, "outlook": OUTLOOK, "minutes": 14, "studies"
 
 
 def study(name):
-    return Study(name, title="", source="", axes={}, tables={})
+    return Study.model_construct(name=name, title="", source="", axes={}, tables={})
 
 
 def findings(*verdicts):

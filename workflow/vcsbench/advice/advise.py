@@ -182,7 +182,9 @@ def advise(
         if len(measured) > 1:
             first, *others = measured
             definition: TableDefinition = {
-                "compare": {"axis": axis, "baseline": first, "candidates": others}
+                "compare": {"axis": axis, "baseline": first, "candidates": others},
+                "rows": [],
+                "columns": [],
             }
             made = make_table(
                 frame, axis, definition, settings.order, settings.block, settings.limits

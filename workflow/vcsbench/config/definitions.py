@@ -5,114 +5,100 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Required, Self, TypedDict
+from typing import Annotated, Any, Literal, Required
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field
+from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings for pydantic
 
-from vcsbench.config.models import NAME, Metric, Model, Name, Text, key
+from vcsbench.config.models import Metric, Model, Name, Text, definition
 from vcsbench.config.validation import read_mapping, read_yaml, validate
 from vcsbench.errors import UserError
 
 GLOSSARY = Path("config", "words.yaml")
 Scalar = str | int | float
+Bound = Annotated[float, Field(ge=-1e12, le=1e12)]
 
 
-class ComparedSides(Model):
-    axis: Text | None = None
+@definition
+class SidesDefinition(TypedDict, total=False):
+    """The key `compare` of a finding."""
+
+    axis: Text
     """The compared axis."""
-    baseline: Scalar | None = None
+    baseline: Scalar
     """Its value in the numerator."""
-    candidate: Scalar | None = None
+    candidate: Scalar
     """Its value in the denominator."""
-    metric: Metric | None = None
+    metric: Metric
     """The metric (default: elapsed_s)."""
-    to: Name | None = None
+    to: Name
     """A saved baseline to compare with: elapsed(saved) / elapsed(now); 0.952 is 5 % slower."""
 
-    @model_validator(mode="after")
-    def _has_sides(self) -> Self:
-        sides = {name: getattr(self, name) for name in ("axis", "baseline", "candidate", "metric")}
-        given = [name for name, value in sides.items() if value is not None]
-        if self.to is not None and given:
-            raise ValueError(f"`{given[0]}` excludes `to`. Remove one of them.")
-        if self.to is None and (missing := [*sides.keys() - {"metric", *given}]):
-            raise ValueError(
-                f"`{min(missing)}` is missing. `compare` needs axis, baseline and candidate."
-            )
-        return self
+
+def _with_sides(compare: SidesDefinition) -> SidesDefinition:
+    others = [name for name in compare if name != "to"]
+    if "to" in compare and others:
+        raise ValueError(f"`{others[0]}` excludes `to`. Remove one of them.")
+    missing = {"axis", "baseline", "candidate"} - compare.keys()
+    if "to" not in compare and missing:
+        raise ValueError(
+            f"`{min(missing)}` is missing. `compare` needs axis, baseline and candidate."
+        )
+    return compare
 
 
-class Expected(Model):
-    over: Literal["median", "min", "max"]
+@definition
+class BoundsDefinition(TypedDict, total=False):
+    """The key `expect` of a finding."""
+
+    over: Required[Literal["median", "min", "max"]]
     """Of several cells or pairs: the median, taken within each round, or the least or greatest of their means
     over the rounds."""
-    at_least: float | None = key(None, ge=-1e12, le=1e12)
+    at_least: Bound
     """The lower bound."""
-    at_most: float | None = key(None, ge=-1e12, le=1e12)
+    at_most: Bound
     """The upper bound."""
-    ours: bool | None = None
+    ours: bool
     """A published statement has no number, so vcsbench chose the bounds. The page shows it."""
 
-    @model_validator(mode="after")
-    def _has_a_bound(self) -> Self:
-        if self.at_least is None and self.at_most is None:
-            raise ValueError("has no bound. Add `at_least` or `at_most`.")
-        return self
+
+def _with_bound(expect: BoundsDefinition) -> BoundsDefinition:
+    if not expect.keys() & {"at_least", "at_most"}:
+        raise ValueError("has no bound. Add `at_least` or `at_most`.")
+    return expect
 
 
-class Finding(Model):
-    id: str = key(pattern=NAME)
+@definition
+class FindingDefinition(TypedDict, total=False):
+    """A finding or an expectation."""
+
+    id: Required[Name]
     """A short name, once in a study."""
-    statement: Text
+    statement: Required[Text]
     """The statement, in a sentence."""
-    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] | None = None
+    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]]
     """The cells of the finding: axes of the study, each with a value or a list of values. An axis that is
     left out (for example the repository) takes all that are measured."""
-    level: Metric | None = None
+    level: Metric
     """The metric whose own values are checked, by its name in workflow/vcsbench/metrics.py."""
-    compare: ComparedSides | None = None
+    compare: Annotated[SidesDefinition, AfterValidator(_with_sides)]
     """Instead of `level`: the compared sides. The value is metric(baseline) / metric(candidate): above 1 the
     candidate is faster. Needs `axis`, `baseline` and `candidate`, or `to`."""
-    expect: Expected
+    expect: Required[Annotated[BoundsDefinition, AfterValidator(_with_bound)]]
     """The bounds: `at_least`, `at_most` or both."""
-    allow_inconclusive: bool | None = None
+    allow_inconclusive: bool
     """An expectation only: `check` accepts an inconclusive result."""
-    allow_not_measured: bool | None = None
+    allow_not_measured: bool
     """An expectation only: `check` accepts that nothing of it was measured."""
 
-    @model_validator(mode="after")
-    def _has_level_or_compares(self) -> Self:
-        if (self.level is None) == (self.compare is None):
-            raise ValueError("needs either `compare` or `level`. Add one of them.")
-        return self
+
+def _with_level_or_comparison(finding: FindingDefinition) -> FindingDefinition:
+    if ("level" in finding) == ("compare" in finding):
+        raise ValueError("needs either `compare` or `level`. Add one of them.")
+    return finding
 
 
-class SidesDefinition(TypedDict, total=False):
-    axis: str
-    baseline: Scalar
-    candidate: Scalar
-    metric: str
-    to: str
-
-
-class BoundsDefinition(TypedDict, total=False):
-    over: Required[Literal["median", "min", "max"]]
-    at_least: float
-    at_most: float
-    ours: bool
-
-
-class FindingDefinition(TypedDict, total=False):
-    id: Required[str]
-    statement: Required[str]
-    where: Required[Mapping[str, Scalar | Sequence[Scalar]]]
-    level: str
-    compare: SidesDefinition
-    expect: Required[BoundsDefinition]
-    allow_inconclusive: bool
-    allow_not_measured: bool
-
-
+Finding = Annotated[FindingDefinition, AfterValidator(_with_level_or_comparison)]
 # None if a value may have any name.
 AxisChoices = Mapping[str, Sequence[str] | None]
 
@@ -148,20 +134,13 @@ def read_expectations(
 
 @cache
 def read_definitions(path: str) -> dict[str, list[FindingDefinition]]:
-    """Return findings or expectations by study, without null keys and with a `where`."""
+    """Return findings or expectations by study, each with a `where`."""
     content: Any = read_mapping(Path(path))
     validate(content, dict[str, list[Finding]], lambda _keys: path)
     # Unlike the model, the content keeps a bound of 2 an integer, as it is printed.
     return {
-        study: [{"where": {}} | _without_nulls(each) for each in findings]
-        for study, findings in content.items()
+        study: [{"where": {}} | each for each in findings] for study, findings in content.items()
     }
-
-
-def _without_nulls(content: Any) -> Any:
-    if not isinstance(content, Mapping):
-        return content
-    return {key: _without_nulls(value) for key, value in content.items() if value is not None}
 
 
 def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:

@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     StringConstraints,
     model_validator,
+    with_config,
 )
 
 from vcsbench.metrics import names as metric_names
@@ -26,25 +27,28 @@ MOST_MINUTES = 365 * 24 * 60
 LARGEST = 1e9
 
 
+# Of a mapping in a configuration file: unknown keys, other types and infinite numbers are errors. The text
+# below a key is its documentation.
+STRICT = ConfigDict(
+    extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+)
+# For mappings that Snakemake stores as params of rules: they stay dictionaries.
+definition = with_config(STRICT)
+
+
 class Model(BaseModel):
-    """A mapping of a configuration file: unknown keys, other types and infinite numbers are errors.
+    """A mapping of a configuration file with defaults."""
 
-    The text below a key is its documentation.
-    """
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        for field in cls.model_fields.values():
-            field.description = " ".join((field.description or "").split())
+    model_config = STRICT
 
 
 def key(default: object = ..., was: str = "", **rules: Any) -> Any:
     """Return a field; `was` is its former name. A key without a default is needed."""
-    return Field(default, json_schema_extra={"was": was}, **rules)
+    return Field(default, json_schema_extra={"was": was} if was else None, **rules)
+
+
+def former(name: str) -> Any:
+    return Field(json_schema_extra={"was": name})
 
 
 def unique(values: list[Item]) -> list[Item]:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Required, Self, TypedDict
+from typing import Annotated, Literal, Required
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints
+from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings for pydantic
 
-from vcsbench.config.models import Metric, Model, Part, Text, Values, key, unique
+from vcsbench.config.models import (
+    Metric,
+    Model,
+    Part,
+    Text,
+    Values,
+    definition,
+    former,
+    key,
+    unique,
+)
 from vcsbench.config.validation import read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -28,7 +38,6 @@ WorkName = Literal[
     "log", "printed_counts", "tree", "trees", "dump", "repository", "stdout", "built_tree", "verified",
     "unchecked", "opaque",
 ]  # fmt: skip
-Selection = Mapping[str, str | Sequence[str]]
 
 
 class Command(Model):
@@ -95,41 +104,48 @@ class Command(Model):
     """A sentence that the tables and the report carry."""
 
 
-class Measure(Model):
-    command: Text = key(was="type")
+@definition
+class MeasureDefinition(TypedDict):
+    """The key `how_to_measure` of a question."""
+
+    command: Annotated[Text, former("type")]
     """The command to type."""
-    note: Text = key(was="says")
+    note: Annotated[Text, former("says")]
     """Its effect."""
 
 
-class Action(Model):
-    command: Text | None = key(None, was="type")
+@definition
+class ActionDefinition(TypedDict, total=False):
+    """An action that applies a value."""
+
+    command: Annotated[Text, former("type")]
     """The command to type."""
-    note: Text | None = key(None, was="says")
+    note: Annotated[Text, former("says")]
     """Its effect and its limits."""
-    cost: Text | None = None
+    cost: Text
     """Its price: duration, downtime, disk, and how often to repeat it."""
-    undo: Text | None = None
+    undo: Text
     """How to undo it, or what to save before."""
-    condition: Text | None = None
+    condition: Text
     """If it interrupts the service: its condition, after "Only if ". The report lists it after others."""
 
 
-class Question(Model):
-    question: Text = key(was="ask")
+@definition
+class QuestionDefinition(TypedDict, total=False):
+    """A question that readers have to decide."""
+
+    question: Required[Annotated[Text, former("ask")]]
     """The question, in the reader's words."""
-    yes_value: Text | None = key(None, was="yes")
+    yes_value: Annotated[Text, former("yes")]
     """The value of the answer "yes" (default: the answer names a value)."""
-    values: Annotated[list[Text], Field(min_length=2), AfterValidator(unique)] | None = key(
-        None, was="between"
-    )
+    values: Annotated[list[Text], Field(min_length=2), AfterValidator(unique), former("between")]
     """The values to choose from (default: all)."""
-    aggregate: bool | None = key(None, was="overall")
+    aggregate: Annotated[bool, former("overall")]
     """Answer over all cells: in how many a value is better, and the geometric mean. For a choice that covers
     all cells, for example a build."""
-    how_to_measure: Measure | None = key(None, was="measure")
+    how_to_measure: Annotated[MeasureDefinition, former("measure")]
     """The command to type if the grid compares no two of its values."""
-    actions: Annotated[dict[str, Action], Field(min_length=1)] | None = key(None, was="do")
+    actions: Annotated[dict[str, ActionDefinition], Field(min_length=1), former("do")]
     """By value: the command that applies it, and its effect."""
 
 
@@ -161,71 +177,56 @@ class Published(Model):
     """How often it repeated each measurement."""
 
 
-class Compare(Model):
-    axis: Text
-    """The compared axis."""
-    baseline: Text
-    """The value in the numerator; on an axis with `builds`, `formats` or the like, `first` is the first of
-    them."""
-    candidates: Annotated[list[Text], Field(min_length=1)] | Literal["rest"]
-    """The values in the denominator, one row each. `rest` is all but the first."""
-    metric: Metric | None = None
-    """The metric that is divided (default: elapsed_s). Counts of work have no noise if all rounds agree."""
-
-
-class Table(Model):
-    metric: Metric | None = None
-    """The metric of the table, by its name in workflow/vcsbench/metrics.py."""
-    reduce: Literal["median", "best", "worst"] | None = None
-    """How the runs of a cell are aggregated, within each round and then over the rounds (default: median).
-    The metric defines which of two values is better."""
-    where: Annotated[Part, Field(min_length=1)] | None = None
-    """The cells of the table: axes with a value or a list of values (default: all)."""
-    over: Text | None = None
-    """An axis whose values are numbers; the table's chart has the metric over them."""
-    each: list[Metric] | None = key(None, min_length=1)
-    """For the metric `counts`: the metrics side by side, as `count` in the table's rows or columns."""
-    by: list[Text] | None = None
-    """Further columns of the measurements or published numbers, such as `run`, that are used like axes in
-    `rows` or `columns`. Rows that differ in other columns are aggregated."""
-    compare: Compare | None = None
-    """The compared axis: value = 100 * (metric(baseline) / metric(candidate) - 1)."""
-    rows: list[Text]
-    """The axes (or `candidate`) down the side of the report's grid."""
-    columns: list[Text]
-    """The axes across its top."""
-    published: bool | None = None
-    """false if the published numbers have nothing for the table."""
-
-    @model_validator(mode="after")
-    def _has_metric_or_compares(self) -> Self:
-        if (self.metric is None) == (self.compare is None):
-            raise ValueError("needs either `metric` or `compare`. Add one of them.")
-        return self
-
-
+@definition
 class ComparisonDefinition(TypedDict, total=False):
     """The key `compare` of a table. `candidates` are resolved (axes.resolved_tables), otherwise "rest"."""
 
-    axis: Required[str]
-    baseline: Required[str]
-    candidates: Required[Sequence[str]]
-    metric: str
+    axis: Required[Text]
+    """The compared axis."""
+    baseline: Required[Text]
+    """The value in the numerator; on an axis with `builds`, `formats` or the like, `first` is the first of
+    them."""
+    candidates: Required[Annotated[list[Text], Field(min_length=1)] | Literal["rest"]]
+    """The values in the denominator, one row each. `rest` is all but the first."""
+    metric: Metric
+    """The metric that is divided (default: elapsed_s). Counts of work have no noise if all rounds agree."""
 
 
+@definition
 class TableDefinition(TypedDict, total=False):
-    """A table as its file has it, with the keys that are set."""
+    """A table of a study."""
 
-    metric: str
-    reduce: str
-    where: Selection
-    over: str
-    each: Sequence[str]
-    by: list[str]
+    metric: Metric
+    """The metric of the table, by its name in workflow/vcsbench/metrics.py."""
+    reduce: Literal["median", "best", "worst"]
+    """How the runs of a cell are aggregated, within each round and then over the rounds (default: median).
+    The metric defines which of two values is better."""
+    where: Annotated[Part, Field(min_length=1)]
+    """The cells of the table: axes with a value or a list of values (default: all)."""
+    over: Text
+    """An axis whose values are numbers; the table's chart has the metric over them."""
+    each: Annotated[list[Metric], Field(min_length=1)]
+    """For the metric `counts`: the metrics side by side, as `count` in the table's rows or columns."""
+    by: list[Text]
+    """Further columns of the measurements or published numbers, such as `run`, that are used like axes in
+    `rows` or `columns`. Rows that differ in other columns are aggregated."""
     compare: ComparisonDefinition
-    rows: Sequence[str]
-    columns: Sequence[str]
+    """The compared axis: value = 100 * (metric(baseline) / metric(candidate) - 1)."""
+    rows: Required[list[Text]]
+    """The axes (or `candidate`) down the side of the report's grid."""
+    columns: Required[list[Text]]
+    """The axes across its top."""
     published: bool
+    """false if the published numbers have nothing for the table."""
+
+
+def _with_metric_or_comparison(table: TableDefinition) -> TableDefinition:
+    if ("metric" in table) == ("compare" in table):
+        raise ValueError("needs either `metric` or `compare`. Add one of them.")
+    return table
+
+
+Table = Annotated[TableDefinition, AfterValidator(_with_metric_or_comparison)]
 
 
 class StudyFile(Model):
@@ -256,7 +257,7 @@ class StudyFile(Model):
     scenario_axes: UniqueTexts = key([], was="given")
     """Axes such as command, repository and access. Advice is given for each of their values, in this order,
     and chooses among the values of all other axes. A question may still compare accesses."""
-    questions: Annotated[dict[str, Question], Field(min_length=1)] = key({}, validate_default=False)
+    questions: Annotated[dict[str, QuestionDefinition], Field(min_length=1)] = key({})
     """What readers have to decide, by axis: each is a card at the head of the report, in this order. Other
     choices have a card after them."""
     trace_syscalls: dict[str, Values] | None = key(None, was="count_calls")
@@ -270,31 +271,13 @@ class StudyFile(Model):
     """The tables, by name; each has a `metric` or compares two values of an axis."""
 
 
-@dataclass(frozen=True)
-class Study:
-    """One file of config/studies; StudyFile documents its keys.
+class Study(StudyFile):
+    """The content of a study's file, and the name of the file.
 
-    `axes` has the values of each axis, in the order of a cell's path, or a word that axes.values_of
-    resolves.
+    Words among the values of `axes` are resolved by axes.values_of.
     """
 
     name: str
-    title: str
-    source: str
-    axes: dict[str, list[str] | str]
-    tables: dict[str, TableDefinition]
-    commands: dict[str, Command] = field(default_factory=dict)
-    defaults: dict[str, str] = field(default_factory=dict)
-    block: list[str] = field(default_factory=list)
-    variance_group: list[str] = field(default_factory=list)
-    scenario_axes: list[str] = field(default_factory=list)
-    questions: dict[str, dict[str, object]] = field(default_factory=dict)
-    trace_syscalls: dict[str, list[str]] | None = None
-    featured_tables: list[str] = field(default_factory=list)
-    published: Published | None = None
-    authors: list[str] = field(default_factory=list)
-    date: str = ""
-    url: str = ""
 
     @property
     def numbers(self) -> dict[str, dict[str, str]]:
@@ -342,13 +325,7 @@ def load_study(path: str | Path) -> Study:
         for name in names:
             if name not in known:
                 raise UserError(f"{path}: `{place}`: {kind} {name}. Use one of {', '.join(known)}.")
-    definitions = file.model_dump(
-        include={"tables", "questions"}, exclude_unset=True, exclude_none=True
-    )
-    others = file.model_dump(exclude={"tables", "questions", "commands", "published"})
-    return Study(
-        path.stem, commands=file.commands, published=file.published, **others, **definitions
-    )
+    return Study.model_construct(**dict(file), name=path.stem)
 
 
 def _names(file: StudyFile) -> Iterator[tuple[str, Iterable[str], Collection[str], str]]:
@@ -364,17 +341,17 @@ def _names(file: StudyFile) -> Iterator[tuple[str, Iterable[str], Collection[str
     for name, command in file.commands.items():
         of_axes[f"commands.{name}.restrict_to"] = command.restrict_to or ()
     for name, table in file.tables.items():
-        of_axes[f"tables.{name}.where"] = table.where or ()
-        of_axes[f"tables.{name}.over"] = [table.over] if table.over else []
+        of_axes[f"tables.{name}.where"] = table.get("where", ())
+        of_axes[f"tables.{name}.over"] = [table["over"]] if "over" in table else []
     for place, names in of_axes.items():
         yield place, names, file.axes, "the study has no axis"
     for axis, question in file.questions.items():
         known = list(file.commands) if file.axes[axis] == "commands" else file.axes[axis]
         if isinstance(known, list):
             of_values = {
-                "yes_value": [question.yes_value] if question.yes_value else [],
-                "values": question.values or [],
-                "actions": question.actions or {},
+                "yes_value": [question["yes_value"]] if "yes_value" in question else [],
+                "values": question.get("values", []),
+                "actions": question.get("actions", {}),
             }
             for place, names in of_values.items():
                 yield f"questions.{axis}.{place}", names, known, "the axis has no value"

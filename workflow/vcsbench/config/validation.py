@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
@@ -13,12 +14,13 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-    from pydantic.fields import FieldInfo
     from pydantic_core import ErrorDetails
 
 Checked = TypeVar("Checked")
 Keys = Sequence[str | int]
+UNKNOWN = "extra_forbidden"
+# A JSON schema, as pydantic makes it from a model.
+Schema = dict[str, Any]
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 YAML_BYTES = 4 << 20
 YAML_DEPTH = 40
@@ -129,56 +131,36 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
         raise UserError(_sentence(error.errors(include_url=False), content, model, where)) from None
 
 
-_FAULTS = {
-    "missing": "is missing",
-    "greater_than": "must be more than {gt:g}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "less_than": "must be less than {lt:g}",
-    "less_than_equal": "must be at most {le:g}",
-    "finite_number": "must be a finite number",
-    "int_type": "must be a whole number",
-    "float_type": "must be a number",
-    "string_type": "must be text (numbers and words like `on` need quotation marks)",
-    "bool_type": "must be true or false",
-    "list_type": "must be a list",
-    "dict_type": "must be a mapping",
-    "model_type": "must be a mapping",
-    "literal_error": "must be one of {expected}",
-    "string_too_short": "must not be empty",
-    "string_too_long": "is too long",
-    "string_pattern_mismatch": "must match {pattern}",
-    "too_short": "needs at least {min_length}",
-    "value_error": "{error}",
-}
 _SHOWN = 80
 
 
 def _sentence(
-    errors: Sequence[ErrorDetails], content: object, model: object, where: Callable[[Keys], str]
+    errors: Sequence[ErrorDetails], content: object, model: type, where: Callable[[Keys], str]
 ) -> str:
     """Return the sentence for the error that is deepest, and not only another type of a union."""
-    paths = [_keys_in(content, error["loc"]) for error in errors]
-    unions = [error["type"].endswith(("_type", "literal_error")) for error in errors]
-    unknown = [error["type"] != "extra_forbidden" for error in errors]
-    order = sorted(range(len(errors)), key=lambda n: (-len(paths[n]), unions[n], unknown[n], n))
-    keys, error = paths[order[0]], errors[order[0]]
-    if error["type"] == "extra_forbidden":
+    found = [(_keys_in(content, error["loc"]), error) for error in errors]
+    found.sort(key=lambda one: (-len(one[0]), _is_type(one[1]), one[1]["type"] != UNKNOWN))
+    keys, error = found[0]
+    if error["type"] == UNKNOWN:
         return f"{where(keys)}: `{dotted(keys)}` is not a key here. {_similar(keys, model)}"
     if error["type"] == "missing":
         return f"{where(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
-    same = [errors[n] for n in order if paths[n] == keys and unions[n] == unions[order[0]]]
-    faults = dict.fromkeys(map(_fault, same))
+    same = [e for place, e in found if place == keys and _is_type(e) == _is_type(error)]
+    faults = " or ".join(dict.fromkeys(map(_fault, same)))
     name = f"`{dotted(keys)}`" if keys else "the file"
-    if error["type"] == "value_error" and (fault := _fault(error)).endswith("."):
-        return f"{where(keys)}: {name}: {fault}"
-    return f"{where(keys)}: {name}: {_quoted(error['input'])} {' or '.join(faults)}. {_advice(keys, model)}"
+    if faults.endswith("."):
+        return f"{where(keys)}: {name}: {faults}"
+    return f"{where(keys)}: {name}: {_quoted(error['input'])} {faults}. {_advice(keys, model)}"
+
+
+def _is_type(error: ErrorDetails) -> bool:
+    return error["type"].endswith(("_type", "literal_error"))
 
 
 def _fault(error: ErrorDetails) -> str:
-    context = error.get("ctx", {})
-    if error["type"] == "string_pattern_mismatch" and context["pattern"].startswith("^[A-Za-z0-9]"):
-        return "may only have letters, digits, `.`, `_` and `-`, and begins with a letter or digit"
-    return _FAULTS.get(error["type"], error["msg"]).format(**context)
+    hint = " (numbers and words like `on` need quotation marks)" * (error["type"] == "string_type")
+    text = re.sub("^(Value error, |(Input|String|List|Dictionary) (?=should))", "", error["msg"])
+    return text + hint
 
 
 def _quoted(value: object) -> str:
@@ -201,55 +183,60 @@ def _keys_in(content: object, location: Keys) -> list[str | int]:
     return keys
 
 
-def is_model(kind: object) -> TypeGuard[type[BaseModel]]:
-    return hasattr(kind, "model_fields")
+def schema_of(model: type) -> Schema:
+    import pydantic
+
+    return pydantic.TypeAdapter(model).json_schema()
 
 
-def _fields_at(keys: Keys, model: object) -> dict[str | int, FieldInfo]:
-    kinds = _containers(model)
+def members_of(schema: Schema, whole: Schema) -> list[Schema]:
+    """Return the members of a union in the schema of a model, without references into the whole."""
+    if "$ref" in schema:
+        return members_of(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
+    members = [each for member in schema.get("anyOf", ()) for each in members_of(member, whole)]
+    return members or [schema]
+
+
+def fields_of(schema: Schema, whole: Schema) -> dict[str, Schema]:
+    members = members_of(schema, whole)
+    return {name: field for m in members for name, field in m.get("properties", {}).items()}
+
+
+def item_schemas(schema: Schema) -> list[Schema]:
+    """Return the schemas of the values of a mapping, or of the items of a list."""
+    values = [schema.get(name) for name in ("additionalProperties", "items")]
+    return [*schema.get("patternProperties", {}).values(), *filter(None, values)]
+
+
+def _fields_at(keys: Keys, whole: Schema) -> dict[str, Schema]:
+    schemas = [whole]
     for part in keys:
-        below: list[object] = []
-        for kind in kinds:
-            if not is_model(kind):
-                below += _containers(get_args(kind)[-1])
-            elif field := fields_of(kind).get(part):
-                below += _containers(field.annotation)
-        kinds = below
-    return {
-        name: field for kind in kinds if is_model(kind) for name, field in fields_of(kind).items()
-    }
+        members = [member for schema in schemas for member in members_of(schema, whole)]
+        schemas = [
+            below
+            for member in members
+            for below in item_schemas(member)
+            or filter(None, [member.get("properties", {}).get(part)])
+        ]
+    return {name: field for schema in schemas for name, field in fields_of(schema, whole).items()}
 
 
-def _containers(kind: object) -> list[object]:
-    if is_model(kind) or get_origin(kind) in (dict, list):
-        return [kind]
-    return [container for member in get_args(kind) for container in _containers(member)]
-
-
-def fields_of(model: type[BaseModel]) -> dict[str | int, FieldInfo]:
-    return {field.alias or name: field for name, field in model.model_fields.items()}
-
-
-def former_name(field: FieldInfo) -> str:
-    extra = field.json_schema_extra
-    return str(extra.get("was", "")) if isinstance(extra, dict) else ""
-
-
-def _similar(keys: Keys, model: object) -> str:
-    fields = _fields_at(keys[:-1], model)
+def _similar(keys: Keys, model: type) -> str:
+    fields = _fields_at(keys[:-1], schema_of(model))
     for name, field in fields.items():
-        if keys[-1] and str(keys[-1]) == former_name(field):
+        if keys[-1] and str(keys[-1]) == field.get("was"):
             return f"It is now `{name}`: rename it."
-    known = sorted(map(str, fields))
+    known = sorted(fields)
     close = difflib.get_close_matches(str(keys[-1]), known, 1)
     return f"Did you mean `{close[0]}`?" if close else f"The keys are {', '.join(known)}."
 
 
-def _advice(keys: Keys, model: object) -> str:
+def _advice(keys: Keys, model: type) -> str:
+    whole = schema_of(model)
     for length in range(len(keys), 0, -1):
-        field = _fields_at(keys[: length - 1], model).get(keys[length - 1])
-        if field is not None and field.description:
-            return field.description
+        field = _fields_at(keys[: length - 1], whole).get(str(keys[length - 1]), {})
+        if "description" in field:
+            return " ".join(field["description"].split())
     return "See config/README.md."
 
 

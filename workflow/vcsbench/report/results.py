@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar, cast
@@ -168,7 +168,7 @@ def read_results(
     """
     name = study.name
     saved = {table_name(b): table_definition(study.tables, b) for b in baselines}
-    study = replace(study, tables={**resolved_tables(study, order), **saved})
+    study = study.model_copy(update={"tables": {**resolved_tables(study, order), **saved}})
     stems = [*(f"tables/{name}/{table}" for table in study.tables), f"measurements/{name}"]
     measurements = read_records(folder / "measurements" / f"{name}.csv", MEASURED)
     files: dict[str, Any] = {

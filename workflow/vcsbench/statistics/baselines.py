@@ -62,12 +62,11 @@ def table_name(baseline: str) -> str:
 
 
 def table_definition(definitions: Mapping[str, TableDefinition], baseline: str) -> TableDefinition:
-    no_table: TableDefinition = {}
-    elapsed = [t for t in definitions.values() if t.get("metric") == DEFAULT] or [no_table]
+    elapsed = [t for t in definitions.values() if t.get("metric") == DEFAULT]
     return {
         "compare": {"axis": SINCE, "baseline": baseline, "candidates": [NOW]},
-        "rows": elapsed[0].get("rows", []),
-        "columns": elapsed[0].get("columns", []),
+        "rows": elapsed[0]["rows"] if elapsed else [],
+        "columns": elapsed[0]["columns"] if elapsed else [],
         "published": False,
     }
 
