@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from project import ROOT, run_python
+from project import NOBODY, needs_root, run_python
 from vcsbench.storages.filesystems import MAKEABLE, why_cannot_make
 
 MIB = 1 << 20
@@ -103,17 +103,10 @@ def test_make_on_storage_without_room_raises(folder):
     assert not loops(folder)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become another user")
+@needs_root
 def test_why_cannot_make_without_right_to_mount():
-    done = subprocess.run(
-        [
-            *("setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all"),
-            *("python3", "-c"),
-            "import sys; sys.path.insert(0, sys.argv[1])\n"
-            "from vcsbench.storages.filesystems import why_cannot_make as why; print(why('tmpfs'))",
-            str(ROOT / "workflow"),
-        ],
-        capture_output=True,
-        text=True,
+    program = (
+        "from vcsbench.storages.filesystems import why_cannot_make as why; print(why('tmpfs'))"
     )
+    done = run_python(program, start=[*NOBODY[:-1], "--bounding-set=-all", "--"])
     assert "not permitted" in done.stdout, done.stderr

@@ -88,14 +88,6 @@ def test_own_repository_as_it_is_is_detected_and_first(
     assert why_no_pack in why and bool(why) is bool(why_no_pack)
 
 
-def test_format_findings_without_trunk_name_the_root(tmp_path):
-    path = tmp_path / "mine"
-    fsfs.create(path, "f6")
-    url = f"{path.as_uri()}/project/trunk"
-    subprocess.run(["svn", "mkdir", "-q", "--parents", "-m", "", url], check=True)
-    assert "the root, " in findings(here_of(path))
-
-
 @pytest.mark.parametrize(
     ("kind", "why"),
     [

@@ -62,20 +62,6 @@ def test_checkout_with_clones_equals_a_plain_checkout(kind, folder):
     assert rest == ["-rwxr-xr-x"]
 
 
-def test_update_with_clones_merges_local_changes(folder):
-    script = CHECKOUT + (
-        "svn update -q -r1 cloned; sed -i '$s/.*/mine/' cloned/merged; rm stats\n"
-        "LD_PRELOAD=$REFLINK_LIBRARY SVN_REFLINK_STATS=$PWD/stats svn update -q cloned\n"
-        "cat stats; head -1 cloned/merged; tail -1 cloned/merged; svn status cloned\n"
-        "cmp start/large cloned/large\n"
-        "svn cat cloned/merged | tail -1\n"
-    )
-    stats, first, last, status, pristine = inside("btrfs", folder, script)
-    assert stats.startswith("cloned=2 ")  # large and edited
-    assert (first, last, status.split()) == ("theirs", "mine", ["M", "cloned/merged"])
-    assert pristine == "3000"
-
-
 def test_checkout_without_reflinks_makes_copies(folder):
     stats, *rest = inside("ext4", folder, CHECKOUT + RESULT)
     assert stats.startswith("cloned=0 ") and " failed=6 " in stats and not stats.endswith("errno=0")

@@ -115,32 +115,27 @@ def test_setup_without_root_or_apt_prints_missing_packages(machine, present):
         assert text in done.stderr
 
 
-@pytest.mark.parametrize("tool", ["micromamba", "mamba env", "conda env"])
+OF_PIXI = [
+    "pixi init --import .tools/pixi/workflow.yaml .tools/pixi",
+    "pixi install --manifest-path .tools/pixi/pixi.toml",
+]
+
+
+@pytest.mark.parametrize("tool", ["micromamba", "mamba env", "conda env", "pixi"])
 def test_setup_without_root_uses_conda(machine, tool):
     machine.user(1000)
     machine.lacks_subversion()
     machine.httpd_has_module(False)
-    machine.has(tool.split()[0], CONDA)
+    machine.has(tool.split()[0], PIXI if tool == "pixi" else CONDA)
     output = machine.set_up_well()
     created = f"{tool} create --prefix {machine.checkout}/.conda --file envs/workflow.yaml"
-    assert machine.calls() == [created, "priority strict strict"]
+    of_conda = [created, "priority strict strict"]
+    assert machine.calls() == (OF_PIXI if tool == "pixi" else of_conda)
     assert "mod_dav_svn" in output
     which = machine.fakes.run(machine.checkout / "envs/run.sh", "bash", "-c", "type -P svn")
     assert which.stdout.strip() == f"{machine.checkout}/.conda/bin/svn"
     machine.set_up_well()
     assert machine.calls() == []
-
-
-def test_setup_without_root_uses_pixi(machine):
-    machine.user(1000)
-    machine.lacks_subversion()
-    machine.has("pixi", PIXI)
-    machine.set_up_well()
-    assert machine.calls() == [
-        "pixi init --import .tools/pixi/workflow.yaml .tools/pixi",
-        "pixi install --manifest-path .tools/pixi/pixi.toml",
-    ]
-    assert (machine.checkout / ".conda/bin/svn").exists()
 
 
 def test_setup_with_old_hyperfine_builds_it(machine):
@@ -199,31 +194,6 @@ def test_setup_failed_step_is_printed_each_time(machine, tool, script, package_l
         done = machine.set_up()
         assert done.returncode == 1
         assert [done.stderr.count(error) > 0 for error in errors] == [True, True], done.stderr
-
-
-def make_build(machine):
-    build = machine.checkout / "svn.yaml"
-    build.write_text("channels: [conda-forge]\ndependencies: [subversion=1.15.0]\n")
-    script = f"cd {machine.checkout}; envs/make_conda_build.sh svn.yaml results/builds/svn-1 record"
-    return machine.fakes.run(
-        "bash", "-c", script, RECORD=str(machine.record), PRIVATE=str(machine.private)
-    )
-
-
-@pytest.mark.parametrize(
-    ("script", "error"),
-    [
-        (None, "neither micromamba, mamba, conda nor pixi is on PATH"),
-        ("echo out of reach >&2; exit 1", "conda could not make the environment of svn.yaml"),
-        ("true", "has no Subversion; put subversion among its dependencies"),
-    ],
-)
-def test_make_conda_build_failed_has_reason(machine, script, error):
-    if script is not None:
-        machine.has("conda", script)
-    done = make_build(machine)
-    assert done.returncode == 1 and error in done.stderr
-    assert not (machine.checkout / "record").exists()
 
 
 def test_setup_with_gcc_builds_libraries(machine):
@@ -406,7 +376,7 @@ def test_lock_files_have_the_pinned_versions(lock, pinned):
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_conda_environments_are_pinned_and_strict(name):
+def test_conda_environments_are_strict_and_agree_with_pyproject(name):
     file = environment(name)
     channels = file["channels"]
     assert set(file) == {"channels", "dependencies"}
@@ -416,18 +386,10 @@ def test_conda_environments_are_pinned_and_strict(name):
     assert ("bioconda" in channels) == ("snakemake-minimal" in conda_pins(name))
     for dependency in file["dependencies"]:
         assert re.fullmatch(r"[a-z0-9.-]+=\d+(\.\d+)+", dependency), dependency
-
-
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_conda_environments_agree_with_pyproject(name):
-    pinned = RUNTIME | GROUPS["dev"]
     conda = conda_pins(name)
-    expected = {
-        package: CONDA_HAS.get(package, version)
-        for package, version in pinned.items()
-        if CONDA_NAMES.get(package, package) in conda
-    }
-    assert {package: conda[CONDA_NAMES.get(package, package)] for package in expected} == expected
+    for package, version in (RUNTIME | GROUPS["dev"]).items():
+        expected = CONDA_HAS.get(package, version)
+        assert conda.get(CONDA_NAMES.get(package, package), expected) == expected
 
 
 def test_rules_name_environments_that_exist():

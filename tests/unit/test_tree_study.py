@@ -12,7 +12,6 @@ import pytest
 from project import CONFIG, needs
 from unit.study_grid import published_table, study_grid
 from vcsbench import programs, strategies
-from vcsbench.axes import axis_of
 from vcsbench.config.study import load_study
 from vcsbench.evidence import same_work
 from vcsbench.measure.prepared_cell import PYTHON, fill_template
@@ -195,32 +194,6 @@ def test_checkout_head_has_the_committed_tree(kind, tree, tmp_path):
     (tmp_path / "private").mkdir()
     checkout_head(head, tmp_path / "head", tmp_path / "private", shutil.which("svn") or "")
     assert inspect_built_tree(tmp_path / "head", NEUTRAL) == before
-
-
-def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
-    """Without a journal, the removal of old files would be part of the measurement."""
-    here, _ = made()
-    axis, place = axis_of("filesystem"), "vcsbench.axes.subject_axes"
-    for lacks, cannot, kind in ((True, "", "ext4"), (True, "no right", ""), (False, "", "")):
-        monkeypatch.setattr(f"{place}._lacks_journal", lambda _path, lacks=lacks: lacks)
-        monkeypatch.setattr(f"{place}.why_cannot_make", lambda _kind, cannot=cannot: cannot)
-        part = axis.part("storage", here)["filesystem"]
-        assert (part["make"], bool(part["mounted"])) == (kind, not kind)
-
-
-def test_fewest_calls_uses_three_calls_per_file(tree, tmp_path):
-    if why := missing(STUDY.commands["fewest calls"]) or not programs.path_of("strace"):
-        pytest.skip(f"not installed: {why or 'strace'}")
-    pack = templates(tree, "pack", tmp_path / "storage").store_record["path"]
-    log, target = tmp_path / "log", str(tmp_path / "built")
-    names = "trace=open,openat,write,close,mkdir,symlink,link,mknod,mknodat,chdir"
-    argv = ["strace", "-qq", "-e", names, "-o", log, f"{programs.BUILT}/build_tree", pack, target]
-    subprocess.run(argv, check=True)
-    _, _, calls = log.read_text().partition("\nchdir")
-    state = list(tree.rglob("*"))
-    files = [p for p in state if p.is_file() and not p.is_symlink() and p.stat().st_size]
-    # One of the two names of a file is made as a link.
-    assert calls.count("\n") - 1 == 3 * (len(files) - 1) + len(state) - len(files) + 1
 
 
 def test_same_work_of_unchecked_work_is_refused():
