@@ -110,6 +110,22 @@ def test_console_in_log_file_has_a_line_a_minute(monkeypatch):
     assert "\r" not in stream.getvalue() and "\x1b" not in stream.getvalue()
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_console_on_a_terminal_rewrites_one_line(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    output = Console(stream)
+    for each in EVENTS:
+        output.handle(each)
+    _, _, later = stream.getvalue().partition("\n")
+    output.close()
+    assert "\r" in later and "\n" not in later
+
+
 def test_console_line_has_at_most_80_characters(log):
     job = {**CELL, "rule_name": "load", "wildcards": {"repo": "r" * 200}, "log": [str(log)]}
     events = (EVENTS[0], event(jobid=1, **job))
