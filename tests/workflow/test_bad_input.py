@@ -23,18 +23,7 @@ def test_configuration_unknown_key_on_command_line_is_refused(shared_project):
     assert "`rounds`?" in shared_project.fail("-n", "--config", "roundz=3")
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        *(
-            "measurements/nope.csv",
-            "findings/nope.csv",
-            "published/nope",
-            "grid/own-repository.csv",
-        ),
-        *("loaded/nope.json", "repositories/nope.json"),
-    ],
-)
+@pytest.mark.parametrize("target", ["measurements/nope.csv", "published/nope", "loaded/nope.json"])
 def test_target_with_an_unknown_name_is_refused(shared_project, target):
     shared_project.configure()
     assert f"No rule to produce results/{target}" in shared_project.fail("-n", f"results/{target}")

@@ -199,18 +199,6 @@ def test_cluster_submission_refused_prints_error_of_slurm(cluster, project):
     assert not contexts(project)
 
 
-def test_cluster_two_runs_at_once_use_separate_nodes(cluster, project):
-    for other in make_project():
-        runs = []
-        for study in (project, other):
-            configure(study, rounds=1, cluster={"nodes": 1, "class": "bench", "cores": CORES})
-            runs.append(start(study))
-        for run, study in zip(runs, (project, other), strict=True):
-            finish(run, study)
-            assert len(contexts(study)) == 4
-            assert all(len(nodes) == 1 for nodes in nodes_of_blocks(study).values())
-
-
 # Scripts that replace the OpenPBS scripts of the profile.
 SUBMIT = """#!/bin/sh
 exec sbatch --parsable --exclusive -C bench -c "$1" ${2:+--nodelist="$2"} -o /dev/null --export=ALL "$3"

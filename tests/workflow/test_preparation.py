@@ -112,26 +112,19 @@ def disk(project, tmp_path):
         )
 
 
-@pytest.mark.parametrize("where", [pytest.param("scratch", marks=pytest.mark.slow), "storage"])
-def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk, where):
-    full = disk(where)
+def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk):
+    full = disk("storage")
     project.configure(PART, **TWO)
     # The disk fills up after the check of free space.
-    module = project.path / "workflow" / "vcsbench" / "prepare"
-    if where == "scratch":
-        target, line = module / "loader.py", "    begun = time.monotonic()\n"
-    else:
-        target, line = module / "copies.py", "        if jobs:\n            _make_batch("
+    target = project.path / "workflow" / "vcsbench" / "prepare" / "copies.py"
+    line = "        if jobs:\n            _make_batch("
     text = target.read_text()
     assert text.count(f"\n{line}") == 1
     hog = full / "mine"
     taking = (
         f'__import__("subprocess").run(["{sys.executable}", "{project.path}/fill.py"], check=True)'
     )
-    if where == "scratch":  # the empty repository is loaded before
-        taking = f'source.kind == "empty" or {taking}'
-    indent = line[: len(line) - len(line.lstrip())]
-    target.write_text(text.replace(f"\n{line}", f"\n{indent}{taking}\n{line}"))
+    target.write_text(text.replace(f"\n{line}", f"\n        {taking}\n{line}"))
     (project.path / "fill.py").write_text(
         "import os, sys\n"
         f"os.path.exists({str(hog)!r}) and sys.exit()\n"
@@ -144,8 +137,6 @@ def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk
     output = project.fail("measured")
     assert f"{full}/vcsbench-" in output and os.strerror(errno.ENOSPC) in output, output
     assert hog.exists()
-    loading = {path.name for path in full.glob("vcsbench-*/loading/*")}
-    assert loading <= {"empty"} or where == "storage"
     assert not list(full.glob("vcsbench-*/repositories/*"))
     assert not list(full.glob("vcsbench-*/making"))
     assert not (project.path / "results/repositories/disk.json").exists()

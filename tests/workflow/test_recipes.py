@@ -175,22 +175,7 @@ def test_axes_added_are_measured(project):
     assert context["runs"][0]["work"]["revisions"] == 7
 
 
-def test_table_added_is_written(project):
-    entry = """tables:
-  slow-vs-medium:
-    compare: {axis: config, baseline: slow, candidates: [medium]}
-    rows: [ra, repo, packing, format]
-    columns: [cache]
-    published: false
-"""
-    edit(study_file(project), "tables:\n", entry)
-    tables = f"results/tables/{STUDY}"
-    project.measure({"config": ["slow", "medium"]}, target=tables)
-    rows = project.project.rows(f"tables/{STUDY}/slow-vs-medium.csv")
-    assert [(row["baseline"], row["candidate"]) for row in rows] == [("slow", "medium")]
-
-
-def test_metric_added_is_in_tables(project):
+def test_metric_and_tables_added_are_written(project):
     edit(
         project.path / "workflow" / "vcsbench" / "metrics.py",
         "_LOADS = (\n",
