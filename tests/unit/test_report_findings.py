@@ -6,7 +6,6 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-import yaml
 
 from unit.report_files import results_of
 from vcsbench.advice.cards import LESS_WORK
@@ -14,7 +13,6 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.report.finding_steps import (
     WITH_COMMAND,
     WITHOUT_COMMAND,
-    Step,
     reason_lines,
 )
 from vcsbench.report.findings_section import (
@@ -106,40 +104,6 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, tmp_path)
     assert shlex.split(run) == ["make", "report", f"STUDY={study}", "ARGS=--configfile more.yaml"]
 
 
-def older(cells):
-    content = (
-        f"{{builds: {{old: {{prefix: /x}}, new: {{}}}}, grid: {{builds: {{include: [{cells}]}}}}}}"
-    )
-    return Step(
-        "newer Subversion", "1; support", "install it", f"echo '{content}' >old.yaml && run"
-    )
-
-
-def rounds(number):
-    return Step(
-        "more rounds", f"{number} in all", "", f"make report ARGS='--config rounds={number}'"
-    )
-
-
-def test_findings_share_one_command_with_the_cells_of_all():
-    log, export = "{command: [log], ra: [svn]}", "{command: [export], ra: [http]}"
-    findings = [
-        ("differs", [older(log), rounds(7)]),
-        ("reversed", [older(export)]),
-        *(("differs", [older(log), rounds(60)]), ("inconclusive", [rounds(7)])),
-    ]
-    version, more = reason_lines(findings)
-    ((action, command),) = version.tests
-    content, file = shlex.split(command)[1:3]
-    assert yaml.safe_load(content)["grid"]["builds"]["include"] == [
-        {"command": ["log"], "ra": ["svn"]},
-        {"command": ["export"], "ra": ["http"]},
-    ]
-    assert (version.label, file, action) == ("newer Subversion", ">old.yaml", "install it")
-    assert (version.findings, more.findings) == ("2 differ, 1 reversed", "2 differ, 1 inconclusive")
-    assert [command for _, command in more.tests] == [rounds(n).command for n in (7, 60)]
-
-
 def test_each_reason_of_a_verdict_has_something_to_do():
     causes = ["reversed", "published over all {published}", "{flag}", "unknown error"]
     labels = {text.partition(": ")[0] for text in contract.SENTENCES.values()} - {*causes}
@@ -194,52 +158,6 @@ def test_median_of_pairs_that_disagree_is_mixed(results, sides, slower, text):
     found = [{**results.findings[0], "id": "x", "why": ""}]
     (view,) = finding_views(changed, found, {"x": definition}, sections)
     assert view.of == text
-    least = {"x": {**definition, "expect": {"over": "min"}}}
-    (view,) = finding_views(changed, found, least, sections)
-    assert "mixed" not in view.of
-
-
-@pytest.mark.parametrize(
-    ("cache", "apart", "busy", "note"),
-    [
-        ("cold", {"pack": 9}, 0, "apart (packed)"),
-        ("cold", {"pack": 9, "nopack": 9}, 0, "apart"),
-        # Reads from memory do not depend on the position.
-        ("hot-os", {"pack": 9}, 0, ""),
-        ("cold", {"pack": 9}, 1, "! disturbed in 12 of 60 runs; apart (packed)"),
-    ],
-)
-def test_finding_has_the_flags_of_its_pairs_in_the_words_of_cards(
-    results, cache, apart, busy, note
-):
-    def flags_of(row):
-        words = ["apart"] * (int(row["round"]) <= apart.get(row["packing"], 0))
-        return " ".join([*words, *["cpu-busy"] * (int(row["round"]) <= busy)])
-
-    runs = [{**row, "flags": flags_of(row)} for row in results.measurements]
-    of_row = {"flags": f"apart{' cpu-busy' if busy else ''}"}
-    tables = {name: [{**r, **of_row} for r in rows] for name, rows in results.tables.items()}
-    compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack"}
-    where = {"command": "log", "cache": cache}
-    definition = {"where": where, "compare": compare, "expect": {"over": "median"}}
-    found = [{**results.findings[0], "id": "x", "why": "", "verdict": "reproduced"}]
-    # Of cards, some comparisons only have these flags.
-    cards = [flagged(card) for card in results.advice.cards]
-    changed = replace(
-        results, measurements=runs, tables=tables, advice=replace(results.advice, cards=cards)
-    )
-    (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed, {}))
-    assert view.note == note
-    assert view.flags == ["apart"] * ("apart" in note)
-
-
-def flagged(card):
-    """Return a card of which one comparison has flags."""
-    if not card.cases:
-        return card
-    first, *rest = card.cases
-    pairs = [replace(pair, flags="apart cpu-busy") for pair in first.pairs]
-    return replace(card, cases=[replace(first, pairs=pairs), *rest])
 
 
 def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):

@@ -99,28 +99,6 @@ def test_cards_have_the_known_values_and_factors(page):
         assert row.winner == "f7" and row.sides == ("f6", "f7")
 
 
-@pytest.mark.parametrize(
-    ("outcome", "detectable", "shown"),
-    [
-        ("too noisy", 1.24, "detectable from 24 %"),
-        ("equal", 1.08, "detectable from 8 %"),
-        ("better", 1.08, ""),
-        ("too few rounds", 0.0, ""),
-    ],
-)
-def test_cases_without_a_difference_have_the_smallest_that_would_show(
-    results, page, outcome, detectable, shown
-):
-    card = card_on(page, "packing").card
-    pair = Pair("nopack", "pack", 1.02, 0.9, 1.1, 5, outcome, detectable=detectable)
-    view = card_views([replace(card, cases=[Case({}, (pair,))])], results)[0]
-    assert view.rows[0].note == shown
-    # The tables have it, so the advice has it, too.
-    pairs = [pair for case in card.cases for pair in case.pairs]
-    known = {row["detectable"] for row in results.tables["nopack-vs-pack"]}
-    assert {pair.detectable for pair in pairs} == known and min(known) > 1
-
-
 def test_estimate_has_times_and_sizes_of_the_largest_repository(results):
     def context(name, fmt, packing, size):
         of = {"name": name, "format": fmt, "packing": packing, "bytes": size}
@@ -279,22 +257,6 @@ def test_page_without_a_result_up_to_date_has_the_command_that_measures(results)
     (section,) = (table for table in page["tables"] if table.name == "elapsed")
     shown = Counter(p.text for pair in section.pairs for p in pair.measured.points)
     assert shown["failed"] == 1 and shown["outdated"] == shown.total() - 1
-
-
-def test_page_has_the_results_of_each_table_and_the_time_of_each_step(results):
-    counts = {"different": 20, "equal": 4, "too small to compare": 3, "undecided": 55}
-    spent = {"preparation": 60.0, "measuring": 700.4, "waiting": 21.0}
-    tables = dict.fromkeys(("f6-vs-f7", "http-vs-ra"), counts)
-    account = {"tables": tables, "spent_s": spent, "timed_s": 357.0, "taken_s": 840}
-    account |= {"minutes": None, "min_effect_pct": 10.0, "blocks": []}
-    page = page_of(replace(results, account=account))
-    (table,) = (table for table in page["quality"] if table.title == "Comparisons by table")
-    assert table.rows[0][1:] == ("82", "20", "4", "3", "55")
-    assert table.rows[2][1:] == ("164", "40", "8", "6", "110")
-    # The parts add up.
-    (time,) = (text for text in page["budget"] if text.startswith("All sessions took 14 min"))
-    *parts, timed = map(int, re.findall(r"(\d+) s", time))
-    assert parts == [60, 700, 21, 59] and sum(parts) == 840 and timed == 357
 
 
 def test_links_of_the_page_to_documents_and_to_anchors_exist(tree):

@@ -91,26 +91,6 @@ def test_setup_configurations_differ_by_files_and_not_by_port():
     assert sorted(first.files) == ["httpd.conf", "svnserve.args"]
 
 
-def test_setup_names_builds_with_the_same_binaries():
-    def of(name, digest, *libraries):
-        client = {"program": f"/{name}/svn", "version": "1", "libraries": libraries}
-        build = {"name": name, "digest": digest, "client": client}
-        return {"build": build, "axes": {"command": "log", "build": name}}
-
-    contexts = [of("trunk", "2", "/t/lib/libsvn_fs-1.so"), of("again", "1"), of("system", "1"), {}]
-    study = default_study("builds")
-    order = {**order_of(study, {}), "build": ["system", "again", "trunk"]}
-    provenance = {"builds": {"trunk": {"compiler": "GCC 12"}}}
-    made = setup_of(Results(study, order, contexts=contexts, provenance=provenance), {})
-    table, how = made.tables
-    assert [(row[0], row[2]) for row in how.rows] == [
-        *(("system", "not known"), ("again", "not known"), ("trunk", "GCC 12"))
-    ]
-    folders = [("system", "unknown"), ("again", "unknown"), ("trunk", "/t/lib")]
-    assert [(row[0], row[4]) for row in table.rows] == folders
-    assert re.findall("again|system", table.note) == ["again", "system"]
-
-
 def update(first, last, scale=1.0):
     return {
         "axes": {"command": "update-1000", "repo": "main"},

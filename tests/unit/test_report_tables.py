@@ -8,7 +8,6 @@ from statistics import median
 import pytest
 
 from unit.report_files import make_files, results_of
-from vcsbench.report.answers import card_views
 from vcsbench.report.grids import (
     Point,
     expected_rows,
@@ -201,7 +200,6 @@ def test_medians_with_another_factor_than_their_comparison_are_printed(results, 
     (ratio,) = (
         row["ratio"] for row in results.tables["nopack-vs-pack"] if keys.items() <= row.items()
     )
-    # Per round there is one run, so the median of the runs is that of the rounds.
     before, after = (median(run["elapsed_s"] for run in side) for side in of)
     assert (abs(math.log(before / after / ratio)) > math.log(1.05)) is differs
     changed = replace(results, measurements=runs)
@@ -209,14 +207,6 @@ def test_medians_with_another_factor_than_their_comparison_are_printed(results, 
     points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
     (point,) = (point for point in points if point.cells[:1] == (CELL,))
     assert ("m" in point.mark, "m" in dict(section.key)) == (differs, differs)
-    known = details(changed, [section])["tables"][section.anchor]["numbers"].values()
-    (number,) = (number for number in known if number["cells"][0] == CELL)
-    shown = f"{before:.2f} s and {after:.2f} s, differ by the factor {before / after:.2f}"
-    assert any(shown in text for text in number["sentences"]) is differs
-    (card,) = (card for card in changed.advice.cards if card.question.axis == "packing")
-    (view,) = card_views([card], changed)
-    (note,) = (row.note for row in view.rows if keys.items() <= row.where.items())
-    assert (f"{before:.2f} s → {after:.2f} s" in note) is differs
 
 
 @pytest.mark.slow

@@ -4,13 +4,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from project import needs, write_program
+from project import needs
 from shards import small_shards
 from vcsbench import sources
 from vcsbench.errors import UserError
@@ -155,39 +154,6 @@ def test_verify_all_one_flipped_bit_is_damage(fmt, place, file, into):
     with pytest.raises(verify.DamagedError, match=rf"{fmt}\.(no)?pack") as raised:
         verify.verify_all(into)
     assert raised.value.staging == into and not (into / verify.MARK).exists()
-
-
-# `svnadmin verify` misses some single bits of f6.
-DAMAGES_LOADED = f"""#!{sys.executable}
-import os, subprocess, sys
-code = subprocess.call(["{shutil.which("svnadmin")}", *sys.argv[1:]])
-if sys.argv[1] == "load":
-    path = os.path.join(sys.argv[-1], "db/revs/1/12")
-    os.chmod(path, 0o644)
-    with open(path, "r+b") as file:
-        content = bytearray(file.read())
-        for place in {{int((0.5 + at / 1000) * len(content)) for at in range(100)}}:
-            content[place] ^= 1
-        file.seek(0)
-        file.write(content)
-sys.exit(code)
-"""
-
-
-@pytest.mark.parametrize("fmt", ["f6", "f7"])
-@pytest.mark.parametrize("packings", [("pack",), ("nopack", "pack")])
-def test_load_damaged_revision_is_refused(fmt, packings, tmp_path, monkeypatch):
-    write_program(tmp_path / "bin" / "svnadmin", DAMAGES_LOADED)
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    into = tmp_path / "into"
-    into.mkdir()
-
-    def load_and_verify():
-        load_source(sources.open_source("ruby", SMALL), [(fmt, p) for p in packings], into)
-        verify.verify_all(into)
-
-    with pytest.raises(UserError, match=rf"svnadmin (verify|pack) .*{fmt}\..*pack failed"):
-        load_and_verify()
 
 
 @pytest.mark.parametrize("fmt", ["f6", "f7"])

@@ -17,7 +17,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
 from vcsbench.measure import launcher
-from vcsbench.measure.cell_round import DISCARDED_RUN_S, DiscardedRun
+from vcsbench.measure.cell_round import DiscardedRun
 from vcsbench.measure.run_evidence import EvidenceCollector
 from vcsbench.measure.runs import (
     ExitTracer,
@@ -354,17 +354,3 @@ def test_discarded_run_is_stored_per_command_and_copy(recipe, tmp_path):
     (tmp_path / "copy1").rename(tmp_path / "old")
     (tmp_path / "copy1").mkdir()
     assert cache_of(recipe).read() is None
-
-
-def test_discarded_run_expires_unless_renewed(recipe):
-    cache = cache_of(recipe)
-    cache.write(READ_BYTES)
-    assert cache.file
-    expired = time.time() - DISCARDED_RUN_S - 1
-    os.utime(cache.file, (expired, expired))
-    assert cache.read() is None
-    cache.renew()
-    assert cache.read() == READ_BYTES
-    os.utime(cache.file, (expired, expired))
-    cache_of(recipe, "copy2").write(READ_BYTES)
-    assert not cache.file.exists()

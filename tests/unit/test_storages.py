@@ -7,7 +7,6 @@ import shutil
 import stat
 import struct
 import subprocess
-import sys
 from contextlib import nullcontext
 
 import pytest
@@ -111,27 +110,6 @@ def test_workdir_link_inside_is_not_followed(workdir, precious):
     refused(lambda: workdir.remove("repositories", precious.name), "it is a link")
     workdir.remove()
     assert not workdir.path.exists()
-
-
-def test_remove_folder_with_a_living_writer_is_removed(workdir):
-    made = workdir.make("loading", "ruby")
-    program = """if True:
-        import pathlib, sys, time
-        end = time.monotonic() + 1
-        while time.monotonic() < end:
-            for number in range(2000):
-                try:
-                    pathlib.Path(sys.argv[1], str(number)).touch()
-                except FileNotFoundError:
-                    pathlib.Path(sys.argv[1]).mkdir()
-    """
-    writer = subprocess.Popen([sys.executable, "-c", program, made / "txn"])
-    while not list(made.glob("txn/*")):
-        assert writer.poll() is None
-    workdir.remove("loading", "ruby")
-    assert not made.exists()
-    writer.kill()
-    writer.wait()
 
 
 @pytest.mark.parametrize("left", [{}, {f".{MARKER}.new": b"{"}, {MARKER: b""}, {MARKER: bytes(20)}])

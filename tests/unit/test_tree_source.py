@@ -497,32 +497,17 @@ def test_tree_source_wrong_path_names_the_key(source, make, message, tmp_path):
 # Mutated archives
 
 
-def tar_seed():
-    text = b"x" * 700
-    return tar_of(
-        ("kit/file", REG, text),
-        ("kit/link", SYM, "../../outside"),
-        ("kit/same", LNK, "kit/file"),
-        ("kit/é" + "n" * 120, REG, text),
-        ("kit/pipe", FIFO, b""),
-        ("kit/link2/x", REG, text),
-    )
-
-
-def zip_seed():
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for number, method in enumerate((0, 8, 12, 14)):
-            info = zipfile.ZipInfo(f"kit/file{number}")
-            info.compress_type = method
-            archive.writestr(info, b"hello" * 50)
-        link = zipfile.ZipInfo("kit/link")
-        link.external_attr = 0o120777 << 16
-        archive.writestr(link, "../../outside")
-        archive.writestr("kit/link2/x", "x")
-    return out.getvalue()
-
-
+TEXT_700 = b"x" * 700
+TAR_SEED = tar_of(
+    ("kit/file", REG, TEXT_700),
+    ("kit/link", SYM, "../../outside"),
+    ("kit/same", LNK, "kit/file"),
+    ("kit/é" + "n" * 120, REG, TEXT_700),
+    ("kit/pipe", FIFO, b""),
+    ("kit/link2/x", REG, TEXT_700),
+)
+ZIP_LINKS = (("kit/link", ZLINK, b"../../outside"), ("kit/link2/x", ZFILE, b"x"))
+ZIP_SEED = zip_of(("kit/file", ZFILE, b"hello" * 50), *ZIP_LINKS)
 WORDS = b"../ / \0 \xff\xff link kit/link/x \x80 1 2 S \x1b[".split(b" ")
 
 
@@ -537,7 +522,7 @@ def mutate(seed, choice):
     return bytes(content) or b"x"
 
 
-@pytest.mark.parametrize("seed", [tar_seed(), zip_seed()], ids=["tar", "zip"])
+@pytest.mark.parametrize("seed", [TAR_SEED, ZIP_SEED], ids=["tar", "zip"])
 @pytest.mark.parametrize("count", [150, pytest.param(4000, marks=pytest.mark.slow)])
 def test_fuzz_archives_raise_only_user_errors(seed, count, tmp_path):
     (tmp_path / "outside").mkdir()

@@ -301,20 +301,10 @@ def restart():
 """
 
 
-@pytest.mark.parametrize(
-    "when",
-    [
-        "if number == 3: restart()",
-        pytest.param(
-            "if number == 2: code = subprocess.call(real); restart(); sys.exit(code)",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_server_restarted_during_a_run_has_restarted(bench, when):
+def test_server_restarted_during_a_run_has_restarted(bench):
     pids = bench.project.path / "pids"
     pids.write_text("")
-    body = RESTART.format(pids=str(pids)) + when
+    body = RESTART.format(pids=str(pids)) + "if number == 3: restart()"
     try:
         with bench.program("svn", client(bench, body)):
             found, seen = bench.measure(f"{SVN}/hot-svn")

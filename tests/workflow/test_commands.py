@@ -49,19 +49,14 @@ def test_show_measure_and_clean_use_prepared_copies_only(project):
     assert shown.returncode == 0, shown.stdout
     assert "svn --non-interactive" in shown.stdout and "--limit 50000" in shown.stdout
     # As in `vcsbench show ... | head`, which ends first.
-    read, write = os.pipe()
-    os.close(read)
-    argv = ["./vcsbench", "show", CELL, "--configfile", str(project.config)]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     closed = subprocess.run(
-        argv,
+        ["bash", "-c", f"./vcsbench show {CELL} --configfile {project.config} | true"],
         cwd=project.path,
         env={**os.environ, "PATH": path},
-        stdout=write,
-        stderr=subprocess.PIPE,
+        capture_output=True,
     )
-    os.close(write)
-    assert (closed.returncode, closed.stderr) == (1, b"")
+    assert closed.stderr == b""
     assert "--threads" in shown.stdout and re.search(r"^warm-up +2 runs$", shown.stdout, re.M)
 
     measured = project.tool("measure", f"{STUDY}/{CELL}")

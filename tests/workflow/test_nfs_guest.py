@@ -65,24 +65,6 @@ def test_checkout_on_nfs_counts_its_calls(project):
 
 
 @pytest.mark.slow
-def test_commands_on_nfs_and_below_it_do_the_same_work(project):
-    runs = measure(project, filesystem=["nfs", "guest-local"])
-    assert {(r["command"], r["filesystem"]) for r in runs} == {
-        (command, filesystem)
-        for command in ("checkout", "update-null", "update-1000")
-        for filesystem in ("nfs", "guest-local")
-    }
-    calls = {
-        (r["command"], r["sqlite_locking"]): float(r["rpcs"])
-        for r in runs
-        if r["filesystem"] == "nfs"
-    }
-    assert calls["checkout", "default"] > 2 * calls["checkout", "exclusive"]
-    assert not any(float(r["rpcs"] or 0) > 10 for r in runs if r["filesystem"] == "guest-local")
-    assert len({r["work"] for r in runs if r["command"] == "checkout"}) == 1
-
-
-@pytest.mark.slow
 def test_network_delay_is_in_times_and_not_in_calls(project):
     rows = measure(project, **CHECKOUT, network_delay=["0", "1ms"])
     runs = {run["network_delay"]: run for run in rows}

@@ -1,13 +1,11 @@
 """The SSD study and a study without Subversion, and the default grids of all studies."""
 
-import errno
 import json
-import os
 from pathlib import Path
 
 import pytest
 
-from project import CONFIG, ROOT, invalid_flags, mounted, needs, open_folder, ruby
+from project import CONFIG, ROOT, invalid_flags, needs, open_folder, ruby
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.validation import read_yaml
 from vcsbench.evidence.flags import is_invalid
@@ -52,25 +50,6 @@ def test_load_is_timed_into_new_repositories_and_verified(project, memory):
         on = {"ssd": project.path / "storage", "ram": memory}[row["storage"]]
         assert written.is_relative_to(on) and not written.exists()
         assert ("--no-flush-to-disk" in context["argv"]) == (row["config"] == "fast")
-
-
-@pytest.mark.slow
-@needs("svnadmin", "hyperfine")
-@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
-def test_load_on_full_storage_fails_its_cells_only(project):
-    with mounted(project.path / "small", "size=600k,mode=755") as small:
-        storages = {"ssd": str(project.path / "storage"), "ram": str(small)}
-        keys = {"repositories": ruby(0.02), "storages": storages, "storage": "ssd"}
-        load = {"command": "load", "format": "f7", "config": "slow"}
-        project.configure(load, study=SSD, **keys)
-        done = project.tool("run", "measured")
-        output = done.stdout
-        assert done.returncode != 0
-        measured = project.rows(f"measurements/{SSD}.csv")
-        assert [row["storage"] for row in measured] == ["ssd"], output
-        (failed,) = project.rows(f"failures/{SSD}.csv")
-        assert os.strerror(errno.ENOSPC) in failed["reason"]
-        assert not list(small.glob("*/targets/*"))
 
 
 def load_record(project):

@@ -146,17 +146,6 @@ def test_disk_full_during_preparation_fails_and_next_run_continues(project, disk
     assert len(project.exports()) == 4
 
 
-def test_storage_read_only_after_a_run_is_refused(project, disk):
-    path = disk("storage")
-    project.configure(PART, **TWO)
-    project.prepare()
-    shutil.rmtree(copy_path(project, "ruby.f7.nopack.1"))
-    subprocess.run(["mount", "-o", "remount,ro", path], check=True)
-    assert f"{path}: cannot be written" in project.fail("measured")
-    subprocess.run(["mount", "-o", "remount,rw", path], check=True)
-    project.prepare()
-
-
 def test_clean_storage_and_results_behind_links_keeps_files_of_the_user(project):
     real, results = project.path / "elsewhere", project.path / "of results"
     (real / "vcsbench-12345678").mkdir(parents=True)

@@ -2,14 +2,10 @@
 system calls, two builds."""
 
 import json
-import shutil
-import time
-from pathlib import Path
 
 import pytest
 
-from project import invalid_flags, needs, ruby, servers_of, write_program
-from vcsbench import processes
+from project import invalid_flags, needs, ruby
 from vcsbench.machine import can_drop_caches
 
 STUDY = "server-prototype-2010"
@@ -94,32 +90,3 @@ def assert_findings_and_tables(project):
     throughput = project.rows(f"tables/{STUDY}/throughput.csv")
     assert {row["run"] for row in throughput} == {"1", "2", "3"}
     assert "throughput" in project.page(STUDY)
-
-
-@needs("svn", "svnserve", "hyperfine")
-def test_client_hanging_ends_all_clients_and_the_server(project):
-    prefix = project.path / "hangs" / "bin"
-    for program in ("svn", "svnserve", "svnadmin"):
-        real = shutil.which(program)
-        hang = 'case "$*" in */targets/*/2) exec sleep 60.5;; esac\n' if program == "svn" else ""
-        write_program(prefix / program, f'#!/bin/sh\n{hang}exec {real} "$@"\n')
-    (project.path / "hangs").chmod(0o755)
-    project.configure(
-        {**TRUNK, "command": "exports", "wire_compression": "off", "clients": "2"},
-        builds={"trunk": {"prefix": "hangs", "library_path": library_folder()}},
-        study=STUDY,
-        repositories=TSVN,
-        time_limit_s=3,
-    )
-    began = time.monotonic()
-    output = project.fail("measured")
-    assert time.monotonic() - began < 60
-    (log, *_) = (project.path / "results" / "logs" / "cells").rglob("round1.log")
-    assert " 3 s " in log.read_text(), output
-    assert not servers_of(project)
-    assert ["sleep", "60.5"] not in map(processes.command_line, processes.all_pids())
-
-
-def library_folder():
-    """Return the folder of the Subversion libraries of the system."""
-    return str(next(Path("/usr/lib").glob("**/libsvn_subr-1.so.1"), Path("/usr/lib/x")).parent)

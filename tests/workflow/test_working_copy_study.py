@@ -165,33 +165,6 @@ def test_filesystems_of_the_user_keep_their_files_and_may_be_full(project):
 
 @pytest.mark.slow
 @makes("tmpfs")
-def test_filesystem_unmounted_during_a_run_fails_its_cells(project):
-    folder = project.path / "user"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
-    try:
-        part = {**PLAIN, "command": "checkout", "sqlite_locking": "default", "filesystem": "tmpfs"}
-        configure(project, part, filesystems={"tmpfs": str(folder)}, rounds=6)
-        with subprocess.Popen(
-            project.command("--keep-going", f"results/measurements/{STUDY}.csv"),
-            cwd=project.path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        ) as run:
-            wait_for(lambda: project.exports() or run.poll() is not None, 60)
-            subprocess.run(["umount", "-l", folder], check=True)
-            output = run.stdout.read()
-        assert run.returncode == 1
-        assert "was on tmpfs" in output and "Traceback" not in output
-        assert len(project.exports()) < 6
-        assert not list(folder.iterdir())
-    finally:
-        subprocess.run(["umount", folder], check=False, capture_output=True)
-
-
-@pytest.mark.slow
-@makes("tmpfs")
 def test_remote_server_is_measured_without_server_evidence(project):
     part = {**PLAIN, "command": "update-1000", "filesystem": "tmpfs", "sqlite_locking": "default"}
     configure(project, part)
