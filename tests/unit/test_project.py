@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -188,3 +190,37 @@ def test_project_file_of_reports_that_cannot_be_read_is_refused(tmp_path, monkey
     read_definitions.cache_clear()
     with pytest.raises(UserError, match=f"^[^ ]*{path}: [^\n]*$"):
         _ = project.expectations
+
+
+SNAKEFILE = """
+import threading
+from vcsbench.run.project import end_timers
+
+def live_timers(wildcards):
+    end_timers()
+    timers = [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+    with open("timers", "a") as file:
+        print(sum(not t.finished.is_set() for t in timers), file=file)
+
+rule all:
+    input: expand("{n}", n=range(20))
+
+rule one:
+    output: "{n}"
+    threads: workflow.cores
+    params: live_timers
+    shell: "touch {output}"
+
+onsuccess:
+    end_timers()
+"""
+
+
+def test_end_timers_keeps_snakemake_from_looking_for_jobs_after_each_job(tmp_path):
+    # Of Snakemake 9.27: without it, each job leaves a timer that starts another one for ever.
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    words = ["-m", "snakemake", "--cores", "1", "--scheduler", "greedy"]
+    words += ["--max-jobs-per-timespan", "100000/10s"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+    subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, check=True)
+    assert max(map(int, (tmp_path / "timers").read_text().split())) <= 1
