@@ -2,7 +2,7 @@
 # operation, on this machine? The rules are included in the order in which the data flows.
 from snakemake.utils import min_version
 
-min_version("9.0")
+min_version("9.27")
 
 
 configfile: "config/config.yaml"

@@ -49,9 +49,9 @@ use_environment() {
     export PATH="${1:+$root/$1/bin:}$root/.tools/bin:$PATH:/usr/sbin:/sbin"
 }
 
-# Keeps the caches of a run inside the checkout, because a home may be missing or read-only. `make clean` removes them.
+# Keeps the caches of a run inside the checkout, because a home may be missing or read-only.
 use_own_caches() {
-    export XDG_CACHE_HOME=$root/.snakemake/caches
+    export XDG_CACHE_HOME=$root/.vcsbench/caches
     # Snakemake records the user's name. A container's user may have none.
     id -un &>/dev/null || export USER=${USER:-$(id -u 2>/dev/null || echo user)}
 }

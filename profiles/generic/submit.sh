@@ -3,4 +3,4 @@
 # the class of its nodes.
 set -euo pipefail
 where=${2:+:host=$2}
-exec qsub -V -l "select=1:ncpus=$1${where:-:class=bench}" -l place=excl -r n -N vcsbench -j oe -o .snakemake "$3"
+exec qsub -V -l "select=1:ncpus=$1${where:-:class=bench}" -l place=excl -r n -N vcsbench -j oe -o results/logs/nodes "$3"

@@ -148,10 +148,24 @@ def test_report_arguments_reach_snakemake_in_order(checkout):
     checkout.make("report", "CORES=1", "REPO=/r", arguments)
     ((words, _),) = checkout.calls()
     assert words == [
-        *("--config", "rounds=2", "--cores", "1", "--forcerun", "cell", "all"),
+        *("--config", "rounds=2", "--cores", "1", "all", "--forcerun", "cell"),
         *("--configfile", str(checkout.folder / "a.yaml"), ".vcsbench/options.json"),
         *("--logger", "vcsbench"),
     ]
+
+
+@pytest.mark.parametrize(
+    "force", [["--forcerun", "cell"], ["-R", "cell", "-F"], ["--forcerun=cell"]]
+)
+def test_run_with_failed_cells_forces_rules_once(checkout, force):
+    cell = checkout.folder / "results/cells/s/c"
+    cell.mkdir(parents=True)
+    (cell / "round1.context.json").touch()
+    checkout.run(*force, "--keep-going", "--", "fail")
+    first, *others = [words[2:] for words, _ in checkout.calls()]
+    assert first[:-2] == ["fail", *force, "--keep-going"]
+    ends = [words[: words.index("--configfile")] for words in others]
+    assert ends == [["fail", "--keep-going"]] * 2
 
 
 @pytest.mark.parametrize("first", [["--config", "a=1", "b=2"], ["-C", "a=1", "--config=b=2"]])

@@ -194,10 +194,10 @@ def test_project_file_of_reports_that_cannot_be_read_is_refused(tmp_path, monkey
 
 SNAKEFILE = """
 import threading
-from vcsbench.run.project import end_timers
+from vcsbench.run.project import stop_polling
 
 def live_timers(wildcards):
-    end_timers()
+    stop_polling()
     timers = [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
     with open("timers", "a") as file:
         print(sum(not t.finished.is_set() for t in timers), file=file)
@@ -212,11 +212,11 @@ rule one:
     shell: "touch {output}"
 
 onsuccess:
-    end_timers()
+    stop_polling()
 """
 
 
-def test_end_timers_keeps_snakemake_from_looking_for_jobs_after_each_job(tmp_path):
+def test_stop_polling_keeps_snakemake_from_looking_for_jobs_after_each_job(tmp_path):
     # Of Snakemake 9.27: without it, each job leaves a timer that starts another one for ever.
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     words = ["-m", "snakemake", "--cores", "1", "--scheduler", "greedy"]

@@ -248,7 +248,7 @@ def test_setup_and_run_without_a_home_keep_caches_in_the_checkout(machine, home)
     assert f"cache={machine.checkout}/.tools/caches/uv" in done.stderr
     run = machine.checkout / "envs/run.sh"
     done = machine.fakes.run(run, "bash", "-c", 'echo "$XDG_CACHE_HOME"', HOME=home)
-    assert done.stdout == f"{machine.checkout}/.snakemake/caches\n"
+    assert done.stdout == f"{machine.checkout}/.vcsbench/caches\n"
 
 
 @pytest.mark.parametrize(

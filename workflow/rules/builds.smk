@@ -3,7 +3,8 @@
 
 rule build:
     output:
-        "results/builds/{environment}.sha256",
+        folder=directory("results/builds/{environment}"),
+        record="results/builds/{environment}.sha256",
     log:
         "results/logs/builds/{environment}.log",
     conda:
@@ -11,5 +12,4 @@ rule build:
     params:
         file=lambda wildcards: PROJECT.conda_environments[wildcards.environment],
     shell:
-        "envs/make_conda_build.sh {params.file:q} results/builds/{wildcards.environment:q} {output:q}"
-        " > {log:q} 2>&1"
+        "envs/make_conda_build.sh {params.file:q} {output.folder:q} {output.record:q} > {log:q} 2>&1"

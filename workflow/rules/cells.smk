@@ -13,10 +13,11 @@ rule cell:
     priority: lambda wildcards: -PLAN.position(wildcards.study, wildcards.cell, int(wildcards.round))
     conda:
         "../../envs/subversion.yaml"
-    # Nothing else runs next to a measurement.
+    # Nothing else runs next to a measurement. A function, because a dry run has no cores.
     threads: lambda wildcards: workflow.cores
     params:
-        # A change of the digest makes the result out of date.
+        # A change of the digest makes the result out of date. Snakemake does not compare params that use `output`
+        # or `input`, such as the order, the seed and the thresholds.
         recipe=lambda wildcards: PLAN.recipe(wildcards.study, wildcards.cell)["digest"],
         task=lambda wildcards, output: PROJECT.cell_arguments(
             wildcards.study, wildcards.cell, int(wildcards.round)

@@ -9,8 +9,9 @@ rule node_job:
         "results/logs/nodes/job{job}.log",
     wildcard_constraints:
         job="[0-9]+",
+    # A node runs Snakemake.
     conda:
-        "../../envs/subversion.yaml"
+        "../../envs/workflow.yaml"
     threads: lambda wildcards: CLUSTER.cores
     resources:
         **(CLUSTER.constraint if CLUSTER else {}),
@@ -21,15 +22,3 @@ rule node_job:
         work=lambda wildcards: CLUSTER.digest(wildcards.job),
     shell:
         "python -m vcsbench.run.node {wildcards.job} {output:q} 2>> {log:q}"
-
-
-onstart:
-    PROJECT.begin()
-
-
-onsuccess:
-    PROJECT.end()
-
-
-onerror:
-    PROJECT.end(failed=True)

@@ -1,6 +1,6 @@
-# The project, and the input functions of the rules.
-import os
+# The project, the input functions of the rules, and the begin and the end of a run.
 import re
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -9,9 +9,12 @@ from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import DeploymentMethod
 
 WORKFLOW = Path(str(workflow.current_basedir)).parent
-# Scripts and measuring processes import vcsbench too, in every environment.
+if not WORKFLOW.is_dir():
+    raise WorkflowError("vcsbench runs from a clone of its repository, not as a module. Clone it.")
+# Scripts inherit it. A command needs the variable, which Snakemake removes for conda environments.
 sys.path.insert(0, str(WORKFLOW))
-os.environ.update(PYTHONPATH=str(WORKFLOW))
+PYTHONPATH = shlex.quote(str(WORKFLOW)).replace("{", "{{").replace("}", "}}")
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; ")
 
 from vcsbench.config.configuration import workload_of
 from vcsbench.errors import UserError
@@ -81,7 +84,7 @@ def cell_inputs(wildcards):
     export = f"results/cells/{wildcards.study}/{wildcards.cell}/round{wildcards.round}.json"
     if PLAN.is_fresh(wildcards.study, wildcards.cell, export):
         records = ancient(records)
-    return [*records, *PLAN.environment_records(wildcards.study, wildcards.cell)]
+    return [*records, *PLAN.environments(wildcards.study, wildcards.cell)]
 
 
 def exports(wildcards):
@@ -98,3 +101,15 @@ def raw_data(wildcards):
 def all_results(wildcards):
     """Return all files that a run makes, for each study."""
     return PROJECT.results(checkpoints.decide.get)
+
+
+onstart:
+    PROJECT.begin()
+
+
+onsuccess:
+    PROJECT.end()
+
+
+onerror:
+    PROJECT.end(failed=True)

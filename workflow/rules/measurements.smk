@@ -28,7 +28,7 @@ rule measurements:
         code=code_of("collect_measurements"),
         task="write_measurements",
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
-        # The results of nodes are no inputs, because no rule here makes them.
+        # As inputs, the results of nodes would start the rule `cell` here.
         of_nodes=lambda wildcards, input: PLAN.cell_files(wildcards.study) if CLUSTER else [],
         calls_of_nodes=lambda wildcards: (
             [*PLAN.calls_of(wildcards.study).values()] if CLUSTER else []

@@ -42,7 +42,9 @@ def main(arguments: list[str]) -> int:
         unknown = shlex.join(others)
         print(f"vcsbench {options.action}: unknown arguments: {unknown}", file=sys.stderr)
         return MISCONFIGURED
-    options.others = [argument for argument in others if argument != "--"]
+    # Targets first: an option such as --forcerun would take them for its own.
+    end = others.index("--") if "--" in others else len(others)
+    options.others = others[end + 1 :] + others[:end]
     # Snakemake keeps only the last of several `--config`. A flag must end its values.
     options.snakemake = ["--config", *options.config] if options.config else []
     options.snakemake += ["--cores", options.cores] if options.forwards else []
@@ -140,7 +142,7 @@ def published_tables(options: argparse.Namespace, keys: Keys) -> int:
     """Compute the tables of the published studies from their published numbers."""
     from vcsbench.run.workflow import run_workflow
 
-    arguments = [*options.snakemake, *options.others, "published"]
+    arguments = [*options.snakemake, "published", *options.others]
     keys = {**keys, "measure": "nothing"}
     return run_workflow(ROOT, keys, options.configfiles, arguments)
 

@@ -281,17 +281,6 @@ def read_builds(
     return {name: reader.build(name) for name in definitions}
 
 
-def environment_record(name: str, root: Path) -> str:
-    """Return the record file of a conda environment, relative to the workflow's folder.
-
-    A record without its environment is removed, because the rule then makes both again.
-    """
-    record = ENVIRONMENTS / f"{name}.sha256"
-    if (root / record).exists() and not (root / ENVIRONMENTS / name).is_dir():
-        (root / record).unlink()
-    return str(record)
-
-
 @dataclass(frozen=True)
 class _BuildReader:
     definitions: Mapping[str, BuildPlace | None]

@@ -10,7 +10,7 @@ from functools import cache, partial
 from itertools import product
 
 from vcsbench.axes.axis import Environment
-from vcsbench.config.configuration import environment_record
+from vcsbench.config.configuration import ENVIRONMENTS
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.plan import recipe as recipes
@@ -159,9 +159,10 @@ class Plan:
         return self.order.get((study, path, number), len(self.order))
 
     @cache  # noqa: B019 - there is one of it
-    def environment_records(self, study: str, path: str) -> list[str]:
+    def environments(self, study: str, path: str) -> list[str]:
+        """Return the folders of a cell's conda environments, and the record of each."""
         names = self.parts(self.cell(study, path))["environments"]
-        return [environment_record(name, self.root) for name in names]
+        return [f"{ENVIRONMENTS}/{name}{end}" for name in names for end in ("", ".sha256")]
 
     def grid_rows(self, study: str) -> list[list[str]]:
         cells = self.grids[study]

@@ -149,7 +149,7 @@ class Project:
 
     def cell_arguments(self, study: str, cell: str, number: int) -> str:
         """Return the arguments of run/cell.py for a round; all but the export."""
-        end_timers()
+        stop_polling()
         recipe, order = self.plan.recipe_json(study, cell), self.plan.position(study, cell, number)
         thresholds = json.dumps(self.config.thresholds, sort_keys=True)
         return shlex.join(
@@ -201,7 +201,7 @@ class Project:
 
     def end(self, failed: bool = False) -> None:
         """Store the digests of files, record that jobs failed, and collect the results of nodes."""
-        end_timers()
+        stop_polling()
         with suppress(OSError):
             if failed:
                 (self.root / FAILED).touch()
@@ -212,11 +212,11 @@ class Project:
             self.cluster.collect()
 
 
-def end_timers() -> None:
-    """End the timers of Snakemake that look for ready jobs, next to the measurements.
+def stop_polling() -> None:
+    """End the timers by which Snakemake looks for ready jobs, because they disturb measurements.
 
-    Its limit of jobs per time (profiles/default) starts one for each job, and each starts the next: after
-    500 jobs they kept a core busy. They are not needed, because each job that ends looks for ready jobs.
+    Each job starts one (max-jobs-per-timespan in profiles/default), and each of these starts the next: after
+    500 jobs they keep a core busy. A job that ends looks for ready jobs, too. No option ends the timers.
     """
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):

@@ -64,6 +64,7 @@ PAIRS = {
     "--group-components": "GROUP=NUMBER",
 }
 _WORDS = {"NUMBER": r"\d+", "VALUE": ".+"}
+FORCE = ("-f", "--force", "-F", "--forceall", "-R", "--forcerun")
 VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
 
 
@@ -148,6 +149,16 @@ def check_pairs(arguments: Iterable[str]) -> None:
             form = ""
 
 
+def _unforced(arguments: Iterable[str]) -> Iterator[str]:
+    """Yield arguments of Snakemake without the options that make results again, and without their rules."""
+    is_forced = False
+    for argument in arguments:
+        if argument.startswith("-"):
+            is_forced = argument.partition("=")[0] in FORCE
+        if not is_forced:
+            yield argument
+
+
 def _check_file(path: Path) -> dict[str, object]:
     """Return the content of a configuration file, which Snakemake reads without limits."""
     content = read_mapping(path)
@@ -162,6 +173,8 @@ def _measure(root: Path, snakemake: Snakemake) -> int:
     ended.unlink(missing_ok=True)
     prepared = _preparation_times(root)
     status = snakemake.call({})
+    # What was made again once is not made again by the next calls.
+    snakemake.arguments = list(_unforced(snakemake.arguments))
     if not status and prepared and _preparation_times(root) != prepared:
         # If copies are made again for results that are up to date, Snakemake makes no other missing file.
         status = snakemake.call({})
@@ -240,13 +253,18 @@ class Snakemake:
         return status
 
     def _tidy(self, configfiles: Sequence[str], *arguments: str) -> None:
-        subprocess.run(
+        done = subprocess.run(
             ["snakemake", *arguments, "--configfile", CONFIGURATION, *configfiles],
             cwd=self.root,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
+            text=True,
+            errors="replace",
         )
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            print_message(f"snakemake {arguments[0]} failed: {last}")
 
     def _run(self, command: list[str]) -> int:
         # In a session of its own, so that only this process receives Ctrl-C.
