@@ -20,6 +20,7 @@ from logging import WARNING, LogRecord
 from pathlib import Path
 from typing import IO, Any
 
+from snakemake.exceptions import LockException
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 from vcsbench import processes, progress, words
@@ -50,7 +51,6 @@ SHOWN = (
     *("Nothing to be done", "Creating conda env", "Downloading and installing", "Environment for"),
 )
 REPEATED = ("RuleException:", "Error in rule", "WorkflowError:\nAt least one job")
-LOCKED_MESSAGE = "Directory cannot be locked"
 TRACEBACK, PERSISTENCE = "Traceback (most recent call last)", "/snakemake/persistence/"
 ERRNO = re.compile(r"\w+: \[Errno (\d+)\]")
 # The place in our own code where an error in the configuration, or in a target, was found.
@@ -193,6 +193,9 @@ class Console:
     def handle(self, record: LogRecord) -> None:
         fields, now = vars(record), time.monotonic()
         event = str(fields.get("event") or "")
+        if fields.get("exception") == LockException.__name__:
+            with suppress(OSError):
+                Path(LOCKED).touch()
         with self._lock:
             if event == "run_info":
                 more = " more" if self.progress.total[MEASURING] else ""
@@ -275,9 +278,6 @@ def describe_failure(fields: Mapping[str, Any]) -> str:
 
 
 def message(text: str) -> str:
-    if LOCKED_MESSAGE in text:
-        with suppress(OSError):
-            Path(LOCKED).touch()
     text = _describe_crash(text) if text.startswith(TRACEBACK) else PLACE.sub("", text)
     return "" if text.startswith(REPEATED) else "\n".join(map(printable, text.splitlines()))
 
