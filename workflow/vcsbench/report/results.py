@@ -37,7 +37,7 @@ Key = TypeVar("Key", bound=Hashable)
 NUMBERS = frozenset(
     [
         *contract.NUMBERS,
-        *("round", "run", "twins", "rounds", "differed", "chance", "spread", "runs"),
+        *("round", "run", "rounds", "runs"),
         "others_cpu_pct",
         *(column for name in names() for column in metric_of(name).needs),
     ]
