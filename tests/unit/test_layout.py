@@ -115,9 +115,10 @@ SIDE_BY_SIDE = [(copy, r) for r in range(20) for copy in "abc"]
     ids=["side by side", "in turn", "at random", "two batches", "one copy", "one revision", "none"],
 )
 def test_judge_layout_follows_positions(order, verdict, apart):
-    positions = [(copy, ("revision", r), i * 4096) for i, (copy, r) in enumerate(order)]
-    random.Random(1).shuffle(positions)
-    result = verify.judge_layout(positions)
+    starts = {copy: {} for copy, _ in order}
+    for i, (copy, r) in enumerate(order):
+        starts[copy]["revision", r] = i * 4096
+    result = verify.judge_layout(starts)
     assert (result["verdict"], result["apart"]) == (verdict, apart)
 
 
