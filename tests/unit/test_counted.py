@@ -1,4 +1,4 @@
-"""Counts of bytes, calls and instructions: columns with reasons, tables, findings and advice."""
+"""Counts of bytes, calls and instructions: columns, tables, findings and advice."""
 
 import json
 import re
@@ -8,6 +8,7 @@ import pytest
 from unit.synthetic import make_study
 from vcsbench.advice.advise import less_work
 from vcsbench.evidence import run_columns
+from vcsbench.metrics import HIDDEN, UNTRACED
 from vcsbench.plan.recipe import CallCount, counting_cells
 from vcsbench.statistics.contract import NOT_SHOWN, Limits
 from vcsbench.statistics.findings import evaluate_findings
@@ -32,7 +33,6 @@ DEVICE = {
     "columns": ["cache", "config"],
 }
 CALLS = {**DEVICE, "compare": {**BY_PACKING, "metric": "read_calls"}, "where": {}}
-NO_COUNTER = "the machine has no counter of instructions (No such file or directory)"
 
 
 def read(axes, number=1):
@@ -44,7 +44,6 @@ def read(axes, number=1):
         "client_read_bytes": 80 * MIB // less if cold else 0,
         "client_rchar": 10 * MIB,
         "client_syscr": (3000 if packed else 1000) + scatter,
-        "instructions_why_not": NO_COUNTER,
     }
 
 
@@ -64,33 +63,23 @@ CERTIFICATE = {
     **{"client_read_bytes": 7, "client_rchar": 10, "client_syscr": 2},
     **{"device_write_bytes": 4096, "device_flushes": 3},
 }
-ON_TMPFS = "the storage is a tmpfs, from which nothing is read as from a device"
-
-
-def missing_of(columns):
-    reasons = json.loads(columns["not_counted"] or "{}")
-    return reasons
 
 
 @pytest.mark.parametrize(
-    ("more", "filesystem", "expected", "missing"),
+    ("more", "filesystem", "expected"),
     [
-        ({}, "ext4", (7, 10, 2, None), {"instructions": run_columns.BEFORE}),
-        ({"instructions_why_not": "x"}, "ext4", (7, 10, 2, None), {"instructions": "x"}),
-        ({"client_instructions": 5}, "btrfs", (7, 10, 2, 5), {}),
-        (
-            *({"client_instructions": None}, "xfs"),
-            *((7, 10, 2, None), {"instructions": run_columns.SHARED}),
-        ),
-        ({"client_instructions": 5}, "tmpfs", (None, 10, 2, 5), {"device_bytes": ON_TMPFS}),
+        ({}, "ext4", (7, 10, 2, None)),
+        ({"client_rchar": None, "client_instructions": 5}, "ext4", (7, None, 2, 5)),
+        ({"server_kind": "httpd"}, "ext4", (None, None, None, None)),
+        ({"server_kind": "httpd", "server_read_bytes": 1}, "ext4", (8, None, None, None)),
+        ({}, "tmpfs", (None, 10, 2, None)),
     ],
 )
-def test_count_columns_have_number_or_reason(more, filesystem, expected, missing):
+def test_count_columns_have_number_or_none(more, filesystem, expected):
     context = {"storage": {"filesystem": filesystem}}
     columns = run_columns.count_columns({**CERTIFICATE, **more}, context)
     assert tuple(columns[name] for name in run_columns.OF_SIDES) == expected
     assert (columns["written_bytes"], columns["flushes"]) == (4096, 3)
-    assert missing_of(columns) == missing
 
 
 # Traced system calls
@@ -120,19 +109,34 @@ def side(**counts):
     return {**dict.fromkeys(run_columns.CALL_COLUMNS, 0), **counts}
 
 
-def test_read_calls_of_other_recipe_has_reason(tmp_path):
+def test_read_calls_of_other_recipe_are_left_out(tmp_path):
     file = tmp_path / "x.json"
     file.write_text(json.dumps({"cell": "log/cold", "digest": "old", "client": side(reads=1)}))
 
     def hot(digest):
         counts = {name: CallCount("log/cold", digest) for name in ("log/cold", "log/hot")}
-        return run_columns.read_calls([file], counts)["log/hot"]
+        return run_columns.read_calls([file], counts).get("log/hot")
 
-    assert hot("new") == {"why_not": run_columns.OTHER_COMMAND}
+    assert hot("new") is None
     assert hot("old")["client"]["reads"] == 1
 
 
+def test_call_columns_without_counts_are_none():
+    assert set(run_columns.call_columns({"client": None}).values()) == {None}
+
+
 # Tables, findings and advice
+
+
+@pytest.mark.parametrize(
+    ("metric", "withheld"), [("flushes", HIDDEN), ("rpcs", None), ("seeks", UNTRACED)]
+)
+def test_table_of_missing_counts_has_reason(tmp_path, metric, withheld):
+    measured = frame(tmp_path).assign(seeks=float("nan"))
+    definition = {"metric": metric, "rows": ["ra"], "columns": ["cache"]}
+    made = table(measured, definition)
+    assert set(made["withheld"]) == ({withheld} if withheld else set())
+    assert table(measured.drop(columns="seeks"), {**definition, "metric": "seeks"}).empty
 
 
 def test_table_varying_counts_have_interval(tmp_path):
@@ -161,12 +165,12 @@ def test_finding_on_count(tmp_path):
     ratio = {**FINDING, "id": "x", "where": COLD, "compare": {**compare, "metric": "device_mib"}}
     level = {**FINDING, "id": "y", "where": {**COLD, "packing": "nopack"}, "level": "device_mib"}
     level["expect"] = {"over": "max", "at_most": 79}
-    missing = {**FINDING, "id": "z", "where": {}, "level": "instructions_m"}
+    missing = {**FINDING, "id": "z", "where": {}, "level": "flushes"}
     measured = frame(tmp_path)
     rows = evaluate_findings([ratio, level, missing], list(ORDER), None, measured).set_index("id")
     assert rows["verdict"].to_dict() == {"x": "reproduced", "y": "differs", "z": "not measured"}
     assert rows["measured"]["x"] == pytest.approx(2) and rows["measured"]["y"] == pytest.approx(80)
-    assert rows["why"]["z"] == f"not counted: {NO_COUNTER}"
+    assert rows["why"]["z"] == HIDDEN
 
 
 def test_less_work_counts_cases_of_both_directions(tmp_path):

@@ -18,6 +18,15 @@ DEFAULT = "elapsed_s"
 # Names the count in the tables of the metric `counts`, as an axis does.
 COUNT = "count"
 MIB = 2**20
+# Why a measured cell may lack a count of the kernel, by its columns, or a count under strace.
+HIDDEN = "not counted: the storage is in memory, or the kernel does not show the count"
+KERNEL_COUNTS = {
+    **dict.fromkeys(
+        ["call_bytes", "device_bytes", "written_bytes", "read_calls", "flushes"], HIDDEN
+    ),
+    "instructions": "not counted: the machine has no free counter of instructions for this user",
+}
+UNTRACED = "not counted: strace is missing, or the study does not trace the cell's system calls"
 
 
 class Words(NamedTuple):
@@ -75,6 +84,13 @@ class Metric:
         object.__setattr__(self, "parts", self.parts or {name: itemgetter(name) for name in needs})
         if self.better == HIGH and self.words is LESS:
             object.__setattr__(self, "words", MORE)
+
+    @property
+    def why_missing(self) -> str:
+        """Return the possible reasons of a measured cell without a value; "" if it needs none."""
+        if self.once:
+            return UNTRACED
+        return next((KERNEL_COUNTS[name] for name in self.needs if name in KERNEL_COUNTS), "")
 
     @property
     def gain(self) -> int:

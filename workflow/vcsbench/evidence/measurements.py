@@ -148,9 +148,8 @@ def collect(
                 failures.append({"cell": path, "round": number, "reason": str(failure)})
                 continue
             if counted_calls is not None:
-                counts = counted_calls.get(path)
                 for run in of_cell_round:
-                    run |= run_columns.call_columns(counts, str(run["not_counted"]))
+                    run |= run_columns.call_columns(counted_calls.get(path, {}))
             runs += [common | run for run in of_cell_round]
     frame, fixed = split_fixed_cost(_frame_of_runs(runs, axes))
     frame = with_fixed_cost(frame, fixed, axes)

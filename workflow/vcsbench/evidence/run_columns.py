@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -34,10 +33,6 @@ OF_SIDES = {
 OF_DEVICE = {"written_bytes": "device_write_bytes", "flushes": "device_flushes"}
 RPCS = "rpcs"
 COUNT_COLUMNS = (*OF_SIDES, *OF_DEVICE, RPCS)
-BEFORE = "an older vcsbench measured it, without this count"
-FORBIDDEN = "the kernel does not show the reads of another user's server here"
-UNSEEN = "the kernel has no such counter for the storage's device"
-SHARED = "other programs used the processor's counters, too"
 
 CLIENT_COLUMNS = (
     *("tree_bytes", "carried_s", "slowest_client_s", "fastest_client_s"),
@@ -58,8 +53,6 @@ _CALLS = (
 )
 _RENAMES = ("rename", "renameat", "renameat2")
 CALL_COLUMNS = (*_CALLS, "bytes_read", "bytes_written", "renames", "all_calls")
-NOT_COUNTED = "the study does not count the system calls of this cell (its `trace_syscalls`)"
-OTHER_COMMAND = "its system calls were counted of something else than is measured now; run again"
 
 BUILD_AXIS = "build"
 
@@ -73,36 +66,16 @@ def storage_label(storage: Mapping[str, object], host: Mapping[str, object]) -> 
 
 
 def count_columns(evidence: Evidence, context: Context) -> Columns:
-    """Return COUNT_COLUMNS (None for a missing count) and `not_counted`: the reasons by column as JSON, or
-    ""."""
-    filesystem = context.get("storage", {}).get("filesystem")
-    is_in_memory = filesystem in IN_MEMORY
+    """Return COUNT_COLUMNS; None for a missing count."""
+    is_in_memory = context.get("storage", {}).get("filesystem") in IN_MEMORY
     sides = ("client", "server") if evidence.get("server_kind") else ("client",)
     counts: Columns = {RPCS: evidence.get(RPCS)}
-    reasons: dict[str, str] = {}
     for name, part in OF_SIDES.items():
         values = [cast("int | None", evidence.get(f"{side}_{part}")) for side in sides]
-        if name == "device_bytes" and is_in_memory:
-            reasons[name] = (
-                f"the storage is a {filesystem}, from which nothing is read as from a device"
-            )
-        elif f"client_{part}" not in evidence:
-            reasons[name] = evidence.get("instructions_why_not") or BEFORE
-        elif None in values:
-            reasons[name] = SHARED if name == "instructions" else FORBIDDEN
-        counts[name] = None if name in reasons else sum(filter(None, values))
-    for name, part in OF_DEVICE.items():
-        counts[name] = evidence.get(part)
-        if counts[name] is None:
-            unseen = UNSEEN if part in evidence else BEFORE
-            in_memory = f"the storage is a {filesystem}: nothing is written to a device"
-            reasons[name] = in_memory if is_in_memory else unseen
-    return {**counts, "not_counted": json.dumps(reasons, sort_keys=True) if reasons else ""}
-
-
-def why_not_counted(not_counted: object, names: Iterable[str]) -> str:
-    reasons = json.loads(not_counted) if isinstance(not_counted, str) and not_counted else {}
-    return next((reasons[name] for name in names if name in reasons), "")
+        # Nothing is read from memory as from a device.
+        is_missing = None in values or (name == "device_bytes" and is_in_memory)
+        counts[name] = None if is_missing else sum(filter(None, values))
+    return {**counts, **{name: evidence.get(part) for name, part in OF_DEVICE.items()}}
 
 
 def client_columns(elapsed_s: float, run: RunRecord, context: Context) -> Columns:
@@ -139,21 +112,16 @@ def read_calls(
 ) -> dict[str, CellCalls]:
     """Return counted system calls (measure.syscalls.count_calls) by the path of each cell.
 
-    `counted` names the cell whose counts each cell uses. Counts of another command become a `why_not`.
+    `counted` names the cell whose counts each cell uses. Counts of another command are left out.
     """
     files = cast("list[CellCalls]", [read_json(path) for path in paths])
     by_path = {counts["cell"]: counts for counts in files if counts}
-    calls: dict[str, CellCalls] = {}
-    for cell, (path, digest) in counted.items():
-        counts = by_path.get(path, {})
-        is_same = counts.get("digest") in (None, digest)
-        calls[cell] = counts if is_same else {"why_not": OTHER_COMMAND}
-    return calls
+    of_cells = {cell: (by_path.get(path, {}), digest) for cell, (path, digest) in counted.items()}
+    return {c: counts for c, (counts, digest) in of_cells.items() if counts.get("digest") == digest}
 
 
-def call_columns(counts: CellCalls | None, not_counted: str) -> Columns:
-    """Return CALL_COLUMNS; without counts, None each, and `not_counted` with the reasons added."""
-    counts = {"why_not": NOT_COUNTED} if counts is None else counts
+def call_columns(counts: CellCalls) -> Columns:
+    """Return CALL_COLUMNS; without counts, None each."""
     columns: Counter[str] = Counter()
     for side in filter(None, (counts.get("client"), counts.get("server"))):
         others = side.get("others", {})
@@ -161,11 +129,7 @@ def call_columns(counts: CellCalls | None, not_counted: str) -> Columns:
         columns.update(named)
         columns["renames"] += sum(others.get(name, 0) for name in _RENAMES)
         columns["all_calls"] += sum(named.get(name, 0) for name in _CALLS) + sum(others.values())
-    if columns:
-        return {name: columns[name] for name in CALL_COLUMNS}
-    reason = counts.get("why_not") or "nothing counted its system calls"
-    reasons = (json.loads(not_counted) if not_counted else {}) | dict.fromkeys(CALL_COLUMNS, reason)
-    return {**dict.fromkeys(CALL_COLUMNS), "not_counted": json.dumps(reasons, sort_keys=True)}
+    return {name: columns[name] if columns else None for name in CALL_COLUMNS}
 
 
 def build_columns(context: Context) -> dict[str, str]:

@@ -6,7 +6,6 @@ geometric mean of the runs of a round: it scatters by a tenth to a sixth less th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.errors import UserError
-from vcsbench.evidence import flags, run_columns, same_work
+from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.measurements import group_rows, read_frame
 from vcsbench.metrics import COUNT, LOW, metric_of, names
 from vcsbench.plan import grid as grids
@@ -33,7 +32,6 @@ NO_ROUNDS: dict[str, str | float] = {
     "round": 1.0,
     "flags": "",
     "work": "published",
-    "not_counted": "",
     "started_at": "",
     FIXED_SHARE: np.nan,
 }
@@ -115,16 +113,9 @@ def add_key_columns(
 
 
 def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
-    """Return the rows once per metric: COUNT has its name, `counts` its value, `not_counted` why it is
-    missing."""
+    """Return the rows once per metric: COUNT has its name, `counts` its value."""
     runs = add_metrics(frame)
-    why = runs["not_counted"] if "not_counted" in runs else pd.Series("", index=runs.index)
-    parts = []
-    for name in each:
-        reasons = [run_columns.why_not_counted(text, [name]) for text in why]
-        as_json = [json.dumps({"counts": reason}) if reason else "" for reason in reasons]
-        part = runs.assign(counts=runs.get(name, np.nan), not_counted=as_json)
-        parts.append(part.assign(**{COUNT: name}))
+    parts = [runs.assign(**{"counts": runs.get(name, np.nan), COUNT: name}) for name in each]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -132,8 +123,8 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     """Return a row per cell, host and round, without duplicates and invalid runs.
 
     `frame` has measurements or published numbers; `axes` identify its cells. Columns: axes, host,
-    round, metrics and their parts, flags, not_counted and started_at (of the first run), fixed_share, and
-    work (same_work.join_works of all rounds of the cell).
+    round, metrics and their parts, flags, started_at (of the first run), fixed_share, and work
+    (same_work.join_works of all rounds of the cell).
     """
     if not is_measured(frame):
         return add_metrics(frame).assign(**NO_ROUNDS)
@@ -157,7 +148,7 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
-    missing: dict[str, str | float] = {"work": "", "not_counted": "", "started_at": ""}
+    missing: dict[str, str | float] = {"work": "", "started_at": ""}
     missing |= {FIXED_SHARE: np.nan}
     runs = valid_runs(frame)
     runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
@@ -171,7 +162,7 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     """Return a row per cell.
 
     A metric of several parts is computed from its aggregated parts. Columns: axes, metrics and their
-    parts, n (rounds), hosts, flags (separated by spaces), not_counted, fixed_share, work.
+    parts, n (rounds), hosts, flags (separated by spaces), fixed_share, work.
     """
     groups = group_rows(rounds, axes)
     hosts = groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts))))
@@ -206,7 +197,6 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
 def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
     values: dict[str, Column] = {
         "flags": groups["flags"].agg(" ".join),
-        "not_counted": groups["not_counted"].first(),
         "started_at": groups["started_at"].first(),
         FIXED_SHARE: groups[FIXED_SHARE].max(),
         "work": groups["work"].agg(same_work.join_works),

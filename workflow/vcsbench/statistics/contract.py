@@ -143,7 +143,7 @@ SENTENCES = {
     "no-metric": "no metric: {metric} was not measured",
     "hosts-differ": "hosts differ: measured on {hosts}, and numbers of different hosts are never divided",
     "fixed-cost": "mostly fixed cost: {excluded} of {total} excluded, use a larger scale",
-    "not-counted": "not counted: {reason}",
+    "not-counted": "{reason}",
     "not-in-grid": "not in the grid: cells with {cells}",
     "skipped": "skipped: {reason}",
     "no-result": "no result: all cells failed or have invalid runs",

@@ -15,7 +15,7 @@ import pandas as pd
 
 from vcsbench import words
 from vcsbench.config.configuration import EMPTY
-from vcsbench.evidence import flags, run_columns, same_work
+from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import metric_of, name_in, names
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
 REDUCTIONS = {contract.MEDIAN: "median", "min": "least", "max": "greatest"}
-NO_ROWS = pd.DataFrame(columns=["not_counted"])
 HOLDS = "holds"
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
@@ -321,9 +320,8 @@ class FindingCheck:
         return rows[~small], [Reason("fixed-cost", values, larger)]
 
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
-        for why in rows["not_counted"].unique():
-            if reason := run_columns.why_not_counted(why, metric_of(self.metric).needs):
-                return Reason("not-counted", {"reason": reason})
+        if len(rows) and (reason := metric_of(self.metric).why_missing):
+            return Reason("not-counted", {"reason": reason})
         for side in [{self.compare["axis"]: side} for side in self.sides] or [{}]:
             where = {**self.where, **side}
             cells = [cell for cell in grid if contract.matches_cell(cell, where)]
@@ -405,7 +403,7 @@ class FindingCheck:
         pairs = context.baselines[name]
         pairs = rows_where(pairs, {a: v for a, v in self.where.items() if a in pairs})
         if pairs.empty:
-            return Evaluation(reasons=[self._why_nothing(NO_ROWS, context.grid)])
+            return Evaluation(reasons=[self._why_nothing(pairs, context.grid)])
         refused = [HOSTS in words for words in pairs["refused"]]
         if any(refused):
             return _of_several_hosts({*chain.from_iterable(pairs["hosts"][refused])})

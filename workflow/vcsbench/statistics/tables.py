@@ -51,6 +51,11 @@ class Aggregation:
         self.cells = cache(lambda statistic: rows.by_cell(self.rounds(statistic), keys, statistic))
         self._noises = cache(lambda: noise_by_metric(frame, keys, block, self.rounds(MEAN)))
 
+    def why_missing(self, metric: Metric) -> str:
+        """Return why a cell may lack a value of a metric; "" if rows without it are left out."""
+        is_counted = self.is_measured and set(metric.needs) <= set(self.frame)
+        return metric.why_missing if is_counted else ""
+
     def noise(self, metric: str) -> Noise:
         return self._noises()(metric) if self.is_measured else NO_NOISE
 
@@ -122,8 +127,7 @@ def _table(
         order = {**order, "candidate": list(compare["candidates"])}
         table = in_order(table, order, [*keys, "candidate"])
     else:
-        cells = _with_metric(aggregation.cells(definition.get("reduce", MEDIAN)), metric)
-        table = in_order(_levels(cells, keys, metric, limits), order, keys)
+        table = in_order(_levels(aggregation, definition, metric, limits), order, keys)
     empty = [] if aggregation.is_measured else [*contract.STATISTICS]
     empty += contract.CALL if "call" not in table else []
     table = table.assign(**dict.fromkeys(empty, ""))
@@ -146,11 +150,12 @@ def rows_frame(
 
 
 def _levels(
-    cells: pd.DataFrame, keys: Sequence[str], metric: Metric, limits: Limits
+    aggregation: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    records = []
+    records, keys, missing = [], list(aggregation.order), aggregation.why_missing(metric)
+    cells = _with_metric(aggregation.cells(definition.get("reduce", MEDIAN)), metric)
     for cell in cells.to_dict("records"):
-        words, withheld = _withheld([cell], metric)
+        words, withheld = _withheld([cell], metric, missing)
         refused = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
         if refused and refused.flag == same_work.OTHER:
             withheld = refused.reason
@@ -179,6 +184,7 @@ def _comparisons(
     """Return a row per candidate and pair of cells; rounds are paired within a host."""
     records, keys, axis = [], list(aggregation.order), compare["axis"]
     shared, reduce = [key for key in keys if key != axis], definition.get("reduce", MEDIAN)
+    missing = aggregation.why_missing(metric)
     cells = _with_metric(aggregation.cells(reduce), metric)
     rounds = _with_metric(aggregation.rounds(MEAN if reduce == MEDIAN else reduce), metric)
     for candidate in compare["candidates"]:
@@ -192,7 +198,8 @@ def _comparisons(
             estimate = estimates.get(tuple(where.values()), NO_ESTIMATE)
             noise, end = aggregation.noise(metric.name), (ends[0], ends[1])
             estimate = noise.with_error(estimate, [end])
-            facts = _facts(pair, names, same_work.name_of(where, shared), estimate, metric, limits)
+            command = same_work.name_of(where, shared)
+            facts = _facts(pair, names, command, estimate, metric, limits, missing)
             facts["flags"] = flags.add_flag(
                 facts["flags"], "not-in-turns", not noise.are_in_turns(end)
             )
@@ -230,11 +237,12 @@ def _facts(
     estimate: Estimate,
     metric: Metric,
     limits: Limits,
+    missing: str,
 ) -> dict[str, Any]:
-    columns = ("hosts", "flags", "work", "not_counted", FIXED_SHARE, metric.name)
+    columns = ("hosts", "flags", "work", FIXED_SHARE, metric.name)
     sides = [{column: pair[f"{column}_{side}"] for column in columns} for side in SIDES]
     works = [side["work"] for side in sides]
-    words, withheld = _withheld(sides, metric)
+    words, withheld = _withheld(sides, metric, missing)
     words += [*own_flags(side["flags"] for side in sides), *low_n(estimate.n, limits)]
     refused = same_work.refusal(command, dict(zip(names, works, strict=True)))
     if refused and not any(map(same_work.is_unchecked, works)):
@@ -255,13 +263,11 @@ def ratio_columns(estimate: Estimate) -> dict[str, float]:
     return {"ratio": estimate.value} | {name: getattr(estimate, name) for name in names}
 
 
-def _withheld(sides: Sequence[Row], metric: Metric) -> tuple[list[str], str]:
+def _withheld(sides: Sequence[Row], metric: Metric, missing: str) -> tuple[list[str], str]:
     flag = "hosts-differ"
     if len({host for side in sides for host in side["hosts"].split()}) > 1:
         return [flag], flags.flag_message(flag)
-    missing = [side["not_counted"] for side in sides if math.isnan(side[metric.name])]
-    reasons = (run_columns.why_not_counted(why, metric.needs) for why in missing)
-    return [], next(filter(None, reasons), "")
+    return [], missing if any(math.isnan(side[metric.name]) for side in sides) else ""
 
 
 def own_flags(sides: Iterable[str]) -> list[str]:
