@@ -100,12 +100,11 @@ def test_resident_by_names_queries_cached_names_only(folder):
     assert whole and whole[:2] == residency[:2] and whole.coverage.startswith("6 of 6")
 
 
-@pytest.mark.parametrize("skip", [False, True])
-def test_cold_state_clears_caches_while_the_server_is_stopped(skip):
-    environment = study_environment("fsfs-san-2014", skip_client_warmup=skip)
+def test_cold_state_clears_caches_while_the_server_is_stopped():
+    environment = study_environment("fsfs-san-2014")
     steps = ["restore", "stop-server", "sync", "clear-caches", "start-server", "touch-client"]
     state = AXES["cache"].part("cold", environment)["state"]
-    assert state["setup"] == [] and state["prepare"] == steps[: -1 if skip else None]
+    assert state["setup"] == [] and state["prepare"] == steps
     assert state["promises"] == {"os": "cold", "server": "new"} and state["discard"]
 
 

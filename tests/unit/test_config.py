@@ -248,7 +248,7 @@ def test_validate_former_key_names_the_new_one(model, place, new):
 
 
 def test_models_have_all_former_names():
-    assert len(RENAMED) == 50
+    assert len(RENAMED) == 49
 
 
 def test_config_readme_has_generated_tables_and_each_default_key():

@@ -171,7 +171,6 @@ class Evidence(TypedDict, total=False):
     server_pid: int
     server_same: bool
     server_processes_changed: bool
-    server_started_at: str
     server_age_s: float
     server_argv: list[str]
     server_build: str
@@ -216,7 +215,6 @@ class Evidence(TypedDict, total=False):
     server_first_rchar: int | None
     client_peak_memory_bytes: int | None
     discarded_read_bytes: int
-    waiting_s: float | None
 
 
 class Launched(TypedDict):

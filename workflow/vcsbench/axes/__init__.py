@@ -74,12 +74,7 @@ def _part(value: str, env: Environment) -> Recipe:
     if value not in STATES:
         known = ", ".join(filter(None, STATES))
         raise UserError(f"cache: {value!r} is not a state. Use one of {known}.")
-    state = STATES[value].copy()
-    if env.config.settings.skip_client_warmup:
-        for phase in PHASES:
-            if phase in state:
-                state[phase] = [step for step in state[phase] if step != "touch-client"]
-    return {"state": state}
+    return {"state": STATES[value]}
 
 
 def _why_not(value: str, parts: Recipe, env: Environment) -> str:

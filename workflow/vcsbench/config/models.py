@@ -337,10 +337,6 @@ class Settings(Model):
     """What you run, in per cent: `{update-1000: 90, log: 10}`, or a list of parts with a `weight` and their
     cells, `{weight: 90, where: {command: log, cache: cold}}`. The advice weighs the commands by it
     (docs/report.md). A change measures nothing."""
-    skip_client_warmup: bool = key(False, was="cold_client")
-    """false: the client runs once on an empty repository after the caches were dropped, so that a cold run
-    does not time the loading of the client's own program and libraries. true: without this run, as
-    published."""
     clear_caches: Literal["auto", "drop-caches", "evict"] = "auto"
     """How caches become cold. `drop-caches` empties the kernel's (root). `evict` drops the repository's files
     one by one (inodes stay cached). `auto` uses the first that is possible."""

@@ -9,8 +9,6 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from vcsbench.measure.runs import Run
-
 if TYPE_CHECKING:
     from vcsbench.records import Evidence, Promises, WarmUpReads
 
@@ -34,22 +32,6 @@ def promised(promises: Promises, run: int) -> Promises:
     first = promises.copy()
     first.pop("then", None)
     return first
-
-
-def judge_run(
-    evidence: Evidence, number: int, run: Run, promises: Promises, limits: Thresholds
-) -> tuple[Evidence, list[str]]:
-    """Return the evidence of a run of a cell-round with its `waiting_s`, and the flags of the run.
-
-    `waiting_s` = elapsed - client CPU - server CPU: seconds in which neither side computed. It is negative if
-    both computed at the same time for longer than they waited.
-    """
-    waiting_s = None
-    if run.user_s is not None and run.system_s is not None:
-        busy_s = run.user_s + run.system_s + (evidence.get("server_cpu_s") or 0.0)
-        waiting_s = round(run.elapsed_s - busy_s, 6)
-    flags = judge(evidence, run.elapsed_s, promised(promises, number), limits)
-    return {**evidence, "waiting_s": waiting_s}, flags
 
 
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:

@@ -220,9 +220,9 @@ def _read_cell_round(export: Path, thresholds: Mapping[str, float]) -> list[Colu
 def _columns_of_run(
     run: Run, index: int, of_run: RunRecord, context: Context, limits: Mapping[str, float]
 ) -> Columns:
-    evidence, judged = judgement.judge_run(
-        of_run.get("certificate", {}), index, run, context["promises"], limits
-    )
+    evidence = of_run.get("certificate", {})
+    promises = judgement.promised(context["promises"], index)
+    judged = judgement.judge(evidence, run.elapsed_s, promises, limits)
     busy_s = (run.user_s, run.system_s, evidence.get("server_cpu_s"))
     share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
     words = [

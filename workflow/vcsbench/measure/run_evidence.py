@@ -5,7 +5,6 @@ Nothing is judged here. vcsbench.evidence judges again whenever its thresholds c
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import os
 import time
@@ -198,10 +197,8 @@ class EvidenceCollector:
         }
         if not is_same:
             return evidence
-        started = processes.started_at(pid)
         return evidence | {
-            "server_started_at": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(),
-            "server_age_s": round(time.time() - started, 3),
+            "server_age_s": round(time.time() - processes.started_at(pid), 3),
             "server_argv": processes.command_line(pid),
             "server_build": binary_of(pid),
             "server_peak_memory_bytes": processes.peak_memory_bytes(pid),

@@ -147,8 +147,9 @@ def _cell_round(
 
     def judge(export: Path, runs: list[RunRecord]) -> None:
         for run, timed in zip(runs, read_export(export), strict=True):
-            run["certificate"], run["flags"] = judgement.judge_run(
-                run["certificate"], run["run"], timed, promises, thresholds
+            promised = judgement.promised(promises, run["run"])
+            run["flags"] = judgement.judge(
+                run["certificate"], timed.elapsed_s, promised, thresholds
             )
 
     return CellRound(recipe, number, folder, judge)
