@@ -49,8 +49,6 @@ KINDS = {**{kind: (kind,) for kind in MAKEABLE}, "nfs": ("nfs", "nfs4")}
 LOOP = """A file system that vcsbench makes lies in an image on the storage, behind a loop device with direct
 I/O. Its journal, allocation and metadata are its own; its writes reach the storage's disk."""
 
-_lacks_journal = cache(lacks_journal)
-
 
 def _repository_part(value: str, env: Environment) -> Recipe:
     if not value:
@@ -233,7 +231,7 @@ def _filesystem_part(value: str, env: Environment) -> Recipe:
     storage = str(resolve(settings.storages[settings.storage], env.root))
     if value == STORAGE:
         # Recently removed files would disturb an ext4 without a journal.
-        is_replaced = _lacks_journal(storage) and not why_cannot_make(INSTEAD)
+        is_replaced = lacks_journal(storage) and not why_cannot_make(INSTEAD)
         return {"filesystem": _place(INSTEAD if is_replaced else "", storage)}
     folder = settings.filesystems[value]
     where = f"{env.config.where(['filesystems'])}: `filesystems.{value}`"

@@ -40,7 +40,6 @@ OWN, USER, SHARED = "own", "user", "shared"
 NOT_COUNTED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_s", "digest")
 
 _files_digest = cache(server_files_digest)
-_lacks_journal = cache(lacks_journal)
 
 
 def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
@@ -131,7 +130,7 @@ def _target_folder(parts: Recipe, env: Environment) -> str:
     storage = parts["storage"]["path"]
     location = parts.get("output_location", env.config.settings.output_location)
     if location == "auto":
-        location = "scratch" if _lacks_journal(storage) else "storage"
+        location = "scratch" if lacks_journal(storage) else "storage"
     folder = env.config.settings.scratch if location == "scratch" else storage
     return str(resolve(folder, env.root))
 

@@ -97,6 +97,7 @@ def free_bytes(folder: Path) -> int:
     return free
 
 
+@cache
 def lacks_journal(path: str) -> bool:
     """Return True if a path is on ext4 without a journal.
 
@@ -111,7 +112,7 @@ def lacks_journal(path: str) -> bool:
 
 
 def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
-    kind = _filesystem(storage)
+    kind = mount_of(storage).filesystem
     if kind in IN_MEMORY:
         return f"{storage} is a {kind}: files in memory are never cold"
     if machine.clearing(clear_caches):
@@ -120,11 +121,6 @@ def why_never_cold(machine: Machine, storage: str, clear_caches: str) -> str:
         return "caches cannot be cleared here: that takes root, or vmtouch to drop a repository's files"
     takes = "root" if clear_caches == "drop-caches" else "vmtouch"
     return f"`clear_caches: {clear_caches}` is not possible here: it takes {takes}"
-
-
-@cache
-def _filesystem(path: str) -> str:
-    return mount_of(path).filesystem
 
 
 def block_folder(path: str | Path) -> str:
