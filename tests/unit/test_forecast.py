@@ -23,7 +23,6 @@ SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
 @pytest.fixture(autouse=True)
 def _short_runs(monkeypatch):
     monkeypatch.setattr(plan_report, "NOISE_RUNS", 3)
-    monkeypatch.setattr(plan_report, "NOISE_RUN_S", 0.02)
 
 
 def open_project(root, **over):

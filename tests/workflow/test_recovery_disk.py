@@ -134,7 +134,7 @@ def test_run_in_folder_of_another_user_is_refused(project, name):
         pytest.skip("nobody cannot run this Python")
     output = report(project, *AS_NOBODY)
     assert output.startswith(f"{project.path / name}: cannot be written.")
-    assert "belongs to root" in output and output.count("\n") == 1
+    assert "Run as its owner" in output and output.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["results", ".snakemake"])

@@ -45,14 +45,10 @@ def main(arguments: list[str]) -> int:
     # Targets first: an option such as --forcerun would take them for its own.
     end = others.index("--") if "--" in others else len(others)
     options.others = others[end + 1 :] + others[:end]
-    # Snakemake keeps only the last of several `--config`. A flag must end its values.
-    options.snakemake = ["--config", *options.config] if options.config else []
-    options.snakemake += ["--cores", options.cores] if options.forwards else []
     os.environ["VCSBENCH_COMMAND"] = shlex.join(["vcsbench", *arguments])
     try:
         # Paths of the command line are relative to the user's folder, all others to the checkout.
-        keys = configuration(options)
-        _snakemake_keys(options.config)
+        keys = {**configuration(options), **_config_keys(options.config)}
         options.configfiles = [os.path.abspath(file) for file in options.configfile]
         if options.action == "import":
             options.bundle = os.path.abspath(options.bundle)
@@ -119,7 +115,8 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
 
     if is_url(keys.get("repository", "")):
         detect(keys["repository"])
-    arguments = [*options.snakemake, *(["--dry-run"] * options.dry_run), *options.others]
+    dry_run = ["--dry-run"] * options.dry_run
+    arguments = ["--cores", options.cores, *dry_run, *options.others]
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments)
     if not options.dry_run and status < 128:
@@ -142,7 +139,7 @@ def published_tables(options: argparse.Namespace, keys: Keys) -> int:
     """Compute the tables of the published studies from their published numbers."""
     from vcsbench.run.workflow import run_workflow
 
-    arguments = [*options.snakemake, "published", *options.others]
+    arguments = ["--cores", options.cores, "published", *options.others]
     keys = {**keys, "measure": "nothing"}
     return run_workflow(ROOT, keys, options.configfiles, arguments)
 
@@ -328,14 +325,13 @@ def _studies_of_run(options: argparse.Namespace, keys: Keys) -> list[Study]:
     from vcsbench.config.configuration import load_config
 
     try:
-        config, files = _configuration(options, {**keys, **_snakemake_keys(options.config)})
+        config, files = _configuration(options, keys)
         return [*load_config(config, ROOT, files).studies.values()]
     except UserError:
         return []
 
 
-def _snakemake_keys(pairs: Sequence[str]) -> Keys:
-    """Return the keys of Snakemake's `--config`. One without a value would be a traceback there."""
+def _config_keys(pairs: Sequence[str]) -> Keys:
     from vcsbench.config.validation import parse_yaml
 
     keys: Keys = {}
@@ -346,10 +342,7 @@ def _snakemake_keys(pairs: Sequence[str]) -> Keys:
             raise UserError(
                 f"--config: {pair!r} {fault}. Write KEY=VALUE, such as --config rounds=5."
             )
-        try:
-            keys[name] = parse_yaml(value, "--config")
-        except UserError:  # Snakemake takes it for text
-            keys[name] = value
+        keys[name] = parse_yaml(value, f"--config {name}")
     return keys
 
 
@@ -372,68 +365,61 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     print(f"Report: {report.resolve()}", flush=True)
 
 
+# By the names of the actions: their functions, and whether other arguments go to Snakemake.
+ACTIONS: dict[str, tuple[Callable[..., int], bool]] = {
+    "run": (run, True),
+    "check": (check, True),
+    "published-tables": (published_tables, True),
+    "plan": (plan, False),
+    "doctor": (doctor, False),
+    "show": (show, False),
+    "measure": (measure, False),
+    "baseline": (baseline, False),
+    "bundle": (bundle, False),
+    "import": (import_bundle, False),
+    "clean": (clean, False),
+}
+
+
 def _parser() -> argparse.ArgumentParser:
+    shared = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    several: Keys = {"nargs": "+", "action": "extend", "default": []}
+    flag = shared.add_argument
+    files = "files with configuration keys, over config/config.yaml"
+    flag("--configfile", "--configfiles", metavar="FILE", help=files, **several)
+    keys = "configuration keys, over those of all files"
+    flag("--config", "-C", metavar="KEY=VALUE", help=keys, **several)
+    flag("--repository", metavar="PATH", help="measure this repository of yours")
+    flag("--tree", metavar="PATH", help="the tree in that repository, such as trunk")
+    flag("--study", metavar="NAME", help="a study, several with commas, or all")
     parser = argparse.ArgumentParser(
         prog="vcsbench", description=__doc__, allow_abbrev=False, epilog="See docs/running.md."
     )
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-
-    def add(
-        act: Callable[..., int], name: str = "", forwards: bool = False
-    ) -> argparse.ArgumentParser:
+    parsers = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, (act, forwards) in ACTIONS.items():
         text = act.__doc__ or ""
-        added = actions.add_parser(
-            name or act.__name__,
-            help=text.partition("\n")[0],
-            description=text + " Other arguments go to Snakemake." * forwards,
-            allow_abbrev=False,
+        about = text + " Other arguments go to Snakemake." * forwards
+        added = parsers.add_parser(
+            name, help=text, description=about, parents=[shared], allow_abbrev=False
         )
-        added.set_defaults(act=act, forwards=forwards, config=[])
+        added.set_defaults(act=act, forwards=forwards)
         flag = added.add_argument
-        files = "a file with configuration keys, over config/config.yaml"
-        flag(
-            "--configfile",
-            "--configfiles",
-            nargs="+",
-            action="extend",
-            default=[],
-            metavar="FILE",
-            help=files,
-        )
-        flag("--repository", metavar="PATH", help="measure this repository of yours")
-        flag("--tree", metavar="PATH", help="the tree in that repository, such as trunk")
-        flag("--study", metavar="NAME", help="a study, several with commas, or all")
         if forwards:
             flag("--cores", default="all", help="cores for the preparation (default: all)")
-            flag(
-                "--config",
-                "-C",
-                nargs="+",
-                action="extend",
-                metavar="KEY=VALUE",
-                help="configuration keys, over those of all files",
-            )
-        return added
-
-    for act in (run, check):
-        flag = add(act, forwards=True).add_argument
-        flag("--minutes", metavar="M", help="how long the workflow run may take")
-        flag("--dry-run", "-n", action="store_true", help="list the jobs only")
-    only = "measure nothing: a report of the results that exist"
-    actions.choices["run"].add_argument("--report-only", action="store_true", help=only)
-    add(published_tables, "published-tables", forwards=True)
-    add(plan)
-    add(doctor)
-    for act in (show, measure):
-        flag = add(act).add_argument
-        flag("cell", help="as in the column `cell` of results/grid/<study>.csv")
-        flag("--round", type=int, default=1, help="the round (default: 1)")
-    add(baseline).add_argument("--name", required=True, help="the name, such as before-upgrade")
-    add(bundle).add_argument("--name", default="", help="the name (default: the studies')")
-    importing = add(import_bundle, "import")
-    importing.add_argument("bundle", help="the file, such as january.tar.gz")
-    importing.add_argument("--name", default="", help="the folder below opened/")
-    add(clean)
+        if name in ("run", "check"):
+            flag("--minutes", metavar="M", help="how long the workflow run may take")
+            flag("--dry-run", "-n", action="store_true", help="list the jobs only")
+        if name == "run":
+            only = "measure nothing: a report of the results that exist"
+            flag("--report-only", action="store_true", help=only)
+        if name in ("show", "measure"):
+            flag("cell", help="as in the column `cell` of results/grid/<study>.csv")
+            flag("--round", type=int, default=1, help="the round (default: 1)")
+        if name == "import":
+            flag("bundle", help="the file, such as january.tar.gz")
+        if name in ("baseline", "bundle", "import"):
+            is_needed = name == "baseline"
+            flag("--name", default="", required=is_needed, help="a name, such as before-upgrade")
     return parser
 
 

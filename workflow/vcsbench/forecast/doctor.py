@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
-import statistics
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,11 +16,10 @@ from vcsbench import kernel, words
 from vcsbench.errors import UserError
 from vcsbench.forecast.plan_report import (
     EVICT,
-    describe_rounds,
     missing_packages,
-    noise_runs,
+    noise,
+    rounds_needed,
     running_services,
-    scatter_of,
     side_effects,
     skip_reasons,
 )
@@ -77,11 +76,13 @@ def examine_machine(
     write("Side effects of a session")
     for sentence in side_effects(plan, repositories, services):
         write(f"  {sentence}")
-    runs = noise_runs()
-    scatter = scatter_of(runs)
-    rounds = describe_rounds(scatter, Limits.of(plan.config))
+    scatter = noise()
+    pct = Limits.of(plan.config).on_machine(math.log1p(scatter)).min_effect_pct
+    rounds = words.count_of(rounds_needed(scatter, pct), "round")
     write("\nNoise")
-    write(f"  runs of {statistics.median(runs):.1f} s scatter by {100 * scatter:.0f} %: {rounds}")
+    write(
+        f"  runs of a calculation scatter by {100 * scatter:.0f} %: to detect {pct:g} % takes about {rounds}"
+    )
     is_able = all(check.state != MISSING for check in found)
     write("\nAll can be measured." if is_able else "\nSome cells cannot be measured here.")
     return is_able

@@ -6,8 +6,6 @@ import math
 import os
 import statistics
 import subprocess
-import sys
-import time
 import timeit
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -22,7 +20,6 @@ from vcsbench.axes.client_server import cache_bytes, server_settings
 from vcsbench.config.configuration import EMPTY
 from vcsbench.files import read_json
 from vcsbench.machine import host
-from vcsbench.measure.runs import read_export
 from vcsbench.measure.server import HOST, other_servers
 from vcsbench.plan import grid as grids
 from vcsbench.plan.grid import CellSpec, is_fixed_cost
@@ -30,7 +27,6 @@ from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import OWN, SHARED, USER, is_private_cell
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
-from vcsbench.statistics.contract import Limits
 from vcsbench.statistics.estimates import detectable_effect
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
 from vcsbench.storages.workdir import SMALLEST, resolve
@@ -42,10 +38,7 @@ FIXED_COST_S = 1.0
 # The rest of a cell-round: Python, Snakemake, start and end of the server.
 OVERHEAD_S = 0.22
 REPORT_S, TABLE_S = 15.0, 0.5
-NOISE_RUN_S, NOISE_RUNS = 0.2, 20
-NOISE_SETUP = "import sys, zlib; block = bytes(range(256)) * 256"
-NOISE_STEP = "zlib.adler32(zlib.compress(block, 1))"
-NOISE_PROGRAM = f"{NOISE_SETUP}\nfor _ in range(int(sys.argv[1])):\n    {NOISE_STEP}\n"
+NOISE_RUNS = 20
 COMPARISONS = 10
 MIN_ROUNDS, MAX_ROUNDS = 2, 10_000
 # As a logarithm. Larger differences need no statistics.
@@ -65,10 +58,8 @@ class CostModel:
     """Cost of cell-rounds, from results of the same repositories on this host."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.measured = plan, 0
+        self.plan = plan
         self._wall_s: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        # Logarithms of the mean time of each round, by cell.
-        self._logs: dict[tuple[str, str], list[float]] = defaultdict(list)
         me = host()["id"]
         for cell in plan.cells:
             repository = plan.parts(cell).get("repository", {})
@@ -82,9 +73,6 @@ class CostModel:
                     hyperfine_s = context["took"]["hyperfine_s"] * (1 + len(context["set_aside"]))
                     for key in self._groups(cell.study, cell.axes):
                         self._wall_s[key].append(hyperfine_s + OVERHEAD_S)
-                    mean_s = statistics.fmean(run.elapsed_s for run in read_export(export))
-                    self._logs[cell.study, cell.path].append(math.log(mean_s))
-                    self.measured += 1
 
     def _groups(self, study: str, axes: Axes) -> list[tuple[str, ...]]:
         """Return the groups of a cell, the smallest first: the cell itself, its block, its study."""
@@ -97,13 +85,6 @@ class CostModel:
             return FIXED_COST_S
         groups = filter(None, map(self._wall_s.get, self._groups(study, axes)))
         return next(map(statistics.fmean, groups), None)
-
-    def scatter(self) -> float:
-        """Return the standard deviation between rounds of a cell, as a share; 0 if unknown."""
-        several = [logs for logs in self._logs.values() if len(logs) > 1]
-        degrees = sum(len(logs) - 1 for logs in several)
-        squares = sum(statistics.variance(logs) * (len(logs) - 1) for logs in several)
-        return math.expm1(math.sqrt(squares / degrees)) if degrees else 0.0
 
 
 class Forecast(NamedTuple):
@@ -153,13 +134,8 @@ def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
 def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     effects = side_effects(plan, repositories, running_services())
     yield from ("Cells", *_cells(plan), "", "Side effects", *(f"  {effect}" for effect in effects))
-    costs = CostModel(plan)
-    expected = forecast(plan, repositories, costs)
-    source = (
-        f"from {words.count_of(costs.measured, 'measured cell-round')}" if costs.measured else ""
-    )
-    rough = "from typical rates, for lack of results" if expected.is_rough else ""
-    yield from ("", f"Duration, {' and '.join(filter(None, (source, rough))) or 'all is measured'}")
+    expected = forecast(plan, repositories, CostModel(plan))
+    yield from ("", f"Duration{', in part from typical rates' * expected.is_rough}")
     for stage, seconds in {**expected.stages, "all": expected.total_s}.items():
         yield f"  {stage:<12}  {words.duration(seconds):>9}"
     minutes = plan.config.minutes or 0.0
@@ -167,7 +143,15 @@ def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]
         yield f"  More rounds follow until all comparisons are decided, or {minutes:g} min are over."
     elif minutes:
         yield f"  This is more than `minutes: {minutes:g}`. The first rounds are measured all the same."
-    yield from ("", "Detectable differences", *_precision(plan, costs, expected))
+    rounds, scatter = _rounds(plan), noise()
+    if rounds < (least := plan.config.least_rounds):
+        yield f"  Fewer than {least} rounds (`thresholds.min_rounds`) decide nothing."
+    else:
+        pct = detectable_pct(scatter, rounds)
+        yield (
+            f"  {words.count_of(rounds, 'round')} can detect differences of {pct:.0f} %, if they scatter by "
+            f"{100 * scatter:.0f} % as a calculation does now."
+        )
 
 
 def _cells(plan: Plan) -> Iterator[str]:
@@ -177,9 +161,6 @@ def _cells(plan: Plan) -> Iterator[str]:
         twice = f" ({duplicates} of them duplicates)" if duplicates else ""
         number, skipped = words.count_of(len(cells), "cell"), len(grid) - len(cells)
         yield f"  {study}: {number}{twice} in {words.count_of(_rounds(plan), 'round')}, {skipped} skipped"
-        for axis in plan.config.studies[study].block[:1]:
-            counts = Counter(cell.axes[axis] for cell in cells)
-            yield "    " + ", ".join(f"{value or '-'} {n}" for value, n in counts.items())
         yield from (f"    {fact}" for fact in findings_of(plan.config.studies[study], plan.env))
         yield from (f"    skipped, {n}: {reason}" for reason, n in skip_reasons(grid))
     total = sum(len(plan.exports_of(cell)) for cell in plan.cells)
@@ -193,23 +174,11 @@ def _rounds(plan: Plan) -> int:
     return min((len(plan.exports_of(cell)) for cell in cells), default=0)
 
 
-def _precision(plan: Plan, costs: CostModel, expected: Forecast) -> Iterator[str]:
-    if scatter := costs.scatter():
-        source = "as in earlier results"
-    else:
-        scatter, source = scatter_of(noise_runs()), "as this machine does now"
-    yield f"  If rounds scatter by {100 * scatter:.0f} %, {source}:"
-    cells = [cell for cell in plan.cells if not is_fixed_cost(cell.axes)]
-    round_s = sum(costs.cell_round_s(c.study, c.axes) or CELL_ROUND_S for c in cells)
-    left_s = max(0.0, (plan.config.minutes or 0.0) * 60 - expected.total_s)
-    rounds = _rounds(plan) + (int(left_s / round_s) if round_s else 0)
-    least = plan.config.thresholds["min_rounds"]
-    if rounds >= least:
-        pct = detectable_pct(scatter, rounds)
-        yield f"  {words.count_of(rounds, 'round')} can detect differences of {pct:.0f} %;"
-    else:
-        yield f"  fewer than {least:g} rounds (`thresholds.min_rounds`) decide nothing;"
-    yield f"  {describe_rounds(scatter, Limits.of(plan.config))}."
+def noise() -> float:
+    """Return the standard deviation of the times of a calculation on this machine, as a share."""
+    timer = timeit.Timer("zlib.compress(block, 1)", "import zlib; block = bytes(range(256)) * 256")
+    loops, _ = timer.autorange()
+    return math.expm1(statistics.stdev(map(math.log, timer.repeat(NOISE_RUNS, loops))))
 
 
 def detectable_pct(scatter: float, rounds: int) -> float:
@@ -227,30 +196,6 @@ def rounds_needed(scatter: float, difference_pct: float) -> int:
     return MIN_ROUNDS + bisect_left(
         numbers, True, key=lambda n: detectable_pct(scatter, n) <= difference_pct
     )
-
-
-def describe_rounds(scatter: float, limits: Limits) -> str:
-    pct = limits.on_machine(math.log1p(scatter)).min_effect_pct
-    rounds = words.count_of(rounds_needed(scatter, pct), "round")
-    return f"to detect {pct:g} % takes about {rounds}"
-
-
-def noise_runs() -> list[float]:
-    step_s = min(timeit.repeat(NOISE_STEP, NOISE_SETUP, number=1, repeat=16))
-    loops = max(1, round(NOISE_RUN_S / step_s))
-    argv = [sys.executable, "-S", "-c", NOISE_PROGRAM, str(loops)]
-    times = []
-    for _ in range(NOISE_RUNS):
-        began = time.monotonic()
-        # In a session of its own, Ctrl-C reaches only this process.
-        subprocess.run(argv, check=True, start_new_session=True)
-        times.append(time.monotonic() - began)
-    return times
-
-
-def scatter_of(times: Sequence[float]) -> float:
-    """Return the standard deviation of times, as a share."""
-    return math.expm1(statistics.stdev(map(math.log, times)))
 
 
 @cache

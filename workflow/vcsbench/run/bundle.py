@@ -16,6 +16,7 @@ import shutil
 import tarfile
 import tempfile
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Self, TypeGuard
@@ -48,9 +49,8 @@ REBUILT = "again"
 FOLDERS = ("baselines", "config", "reports", "results")
 _COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~+@=,%-]{0,199}")
 PATH_LENGTH, DEPTH = 400, 30
-# Other files, above all .html, are stored with the ending UNTRUSTED.
+# Other files, above all pages, may run a stranger's scripts: they are checked and not stored.
 DATA = {".csv", ".json", ".md", ".yaml", ".txt"}
-UNTRUSTED = ".theirs"
 # Against small bundles that expand to fill the disk.
 EXPANDED_BYTES = 64 * 2**20
 JSON_BYTES, CSV_BYTES = 16 * 2**20, 64 * 2**20
@@ -80,7 +80,7 @@ def _check_file_name(name: str) -> str:
 class PackedFile(BaseModel):
     """A file in the manifest."""
 
-    bytes: int
+    bytes: Annotated[int, Field(le=CSV_BYTES)]
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -205,7 +205,7 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".opening-") as made:
             target = Path(made) / name
             target.mkdir()
-            manifest, notes = _read(archive, target)
+            manifest = _read(archive, target)
             shutil.move(target, folder)
     except BaseException:
         if is_new:
@@ -213,15 +213,12 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
         raise
     studies = manifest.studies
     page = folder / REBUILT / f"{studies[0] if len(studies) == 1 else 'index'}.html"
-    files = f"{words.count_of(len(manifest.files), 'unchanged file')} in {folder}"
-    return [one_line(line, 1000) for line in (files, *notes, f"Report: {page}")]
+    files = f"{words.count_of(len(manifest.files), 'unchanged file')}, data in {folder}"
+    return [one_line(line, 1000) for line in (files, f"Report: {page}")]
 
 
-def _read(archive: Path, target: Path) -> tuple[Manifest, list[str]]:
-    """Write the files of an archive to `target`, check them, and rebuild their pages.
-
-    Return the manifest, and how the rebuilt pages differ from the packed ones.
-    """
+def _read(archive: Path, target: Path) -> Manifest:
+    """Write the data of an archive to `target`, check it, and rebuild its pages."""
     shown = one_line(archive)
     try:
         descriptor = open_regular(archive)
@@ -235,7 +232,6 @@ def _read(archive: Path, target: Path) -> tuple[Manifest, list[str]]:
         _check_files(target, manifest.files)
         try:
             _rebuild_pages(target, manifest)
-            notes = [note for study in manifest.studies for note in _compare(target, study)]
         except OSError as error:  # of this machine, such as a full disk
             raise UserError(f"{error.filename or target}: {error.strerror}") from None
     except ArchiveError as error:
@@ -248,7 +244,7 @@ def _read(archive: Path, target: Path) -> tuple[Manifest, list[str]]:
     except Exception as error:  # a stranger's data may raise anything in the code of the page
         message = f"this vcsbench cannot show it: {one_line(repr(error))}"
     else:
-        return manifest, notes
+        return manifest
     raise UserError(one_line(f"{shown}: {message}", 1000))
 
 
@@ -269,8 +265,10 @@ def _extract(
         digest = hashlib.sha256()
         if member.size == packed.bytes:
             content = _passed_to(digest.update, member.content)
-            stored = name if PurePosixPath(name).suffix in DATA else name + UNTRUSTED
-            contained.add_file(split_name(stored.encode()), content, mode=0o444)
+            if PurePosixPath(name).suffix in DATA:
+                contained.add_file(split_name(name.encode()), content, mode=0o444)
+            else:
+                deque(content, maxlen=0)
         if digest.hexdigest() != packed.sha256:
             raise UserError(f"{archive}: {name} is damaged. Ask for the bundle again.")
     if missing:
@@ -363,12 +361,3 @@ def _rebuild_pages(folder: Path, manifest: Manifest) -> None:
         write_bytes(page, build_page(results).encode())
     index = folder / REBUILT / "index.html"
     write_bytes(index, build_index(read_entries(index.parent)).encode())
-
-
-def _compare(folder: Path, study: str) -> Iterator[str]:
-    theirs = Path("reports", f"{study}.html{UNTRUSTED}")
-    rebuilt, stored = folder / REBUILT / f"{study}.html", folder / theirs
-    is_same = stored.is_file() and rebuilt.read_bytes() == stored.read_bytes()
-    yield f"{study}: rebuilt, {'the same page' if is_same else 'another page'}"
-    if not is_same:
-        yield f"{study}: {theirs} is untrusted. It may run scripts: do not open it."

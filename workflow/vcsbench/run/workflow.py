@@ -10,8 +10,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import pwd
-import re
 import resource
 import shlex
 import signal
@@ -53,17 +51,6 @@ PR_SET_PDEATHSIG = 1
 LEAST_FILE_BYTES = 1 << 20
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report"}
-# Options of Snakemake that take a list, and the form of each entry.
-PAIRS = {
-    **dict.fromkeys(("--resources", "--res"), "NAME=VALUE"),
-    **dict.fromkeys(("--default-resources", "--default-res"), "NAME=VALUE"),
-    "--set-resources": "RULE:NAME=VALUE",
-    "--set-threads": "RULE=NUMBER",
-    "--set-scatter": "NAME=NUMBER",
-    "--groups": "RULE=GROUP",
-    "--group-components": "GROUP=NUMBER",
-}
-_WORDS = {"NUMBER": r"\d+", "VALUE": ".+"}
 FORCE = ("-f", "--force", "-F", "--forceall", "-R", "--forcerun")
 VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
 
@@ -86,7 +73,6 @@ def run_workflow(
     tempfile.gettempdir()  # refuses a machine without room for temporary files before Snakemake
     _check_folders(root)
     check_records(root)
-    check_pairs(arguments)
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if 0 <= limit < LEAST_FILE_BYTES:
         raise UserError(
@@ -132,21 +118,6 @@ def check_records(root: Path) -> None:
         for path in (os.path.join(folder, name) for name in files):
             if not os.path.isfile(path) or (folder == top and "." not in path[len(top) :]):
                 raise UserError(f"{path}: Snakemake cannot use this. Remove it, and run again.")
-
-
-def check_pairs(arguments: Iterable[str]) -> None:
-    """Raise UserError for an entry of an option of Snakemake that would be a traceback there."""
-    option = form = ""
-    for argument in arguments:
-        value, is_option = argument, argument.startswith("-")
-        if is_option:
-            option, _, value = argument.partition("=")
-            form = PAIRS.get(option, "")
-        pattern = re.sub("[A-Z]+", lambda word: _WORDS.get(word[0], "[^:=]+"), form)
-        if form and value and not re.fullmatch(pattern, value):
-            raise UserError(f"{option}: {value!r} is not of the form {form}. Correct it.")
-        if is_option and value:  # what follows is a target
-            form = ""
 
 
 def _unforced(arguments: Iterable[str]) -> Iterator[str]:
@@ -395,17 +366,7 @@ def _remedy(path: Path) -> str:
     flags = os.statvfs(existing).f_flag if existing.exists() else 0
     if flags & os.ST_RDONLY:
         return "Its file system is read-only: run in a copy of the checkout elsewhere."
-    me, owner = _user(os.geteuid()), _user(existing.stat().st_uid)
-    if me == owner:
-        return f"Give yourself the right to write it: chmod u+rwx {shlex.quote(str(existing))}."
-    return f"It belongs to {owner}, and you are {me}: run as {owner}, or make {me} its owner (chown -R)."
-
-
-def _user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
+    return f"Run as its owner, or give yourself the rights: ls -ld {shlex.quote(str(existing))}."
 
 
 def _end_leftovers(root: Path) -> None:
