@@ -1,16 +1,21 @@
 """The section of a page on findings: verdicts, pictures, reasons and the commands that test them."""
 
+import csv
+import json
 import re
 import shlex
+import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
 
-from unit.report_files import results_of
+from unit.report_files import DEFINITIONS, results_of
 from vcsbench.advice.cards import LESS_WORK
 from vcsbench.config.validation import read_yaml
+from vcsbench.errors import UserError
 from vcsbench.report.finding_steps import (
+    NO_REASON,
     WITH_COMMAND,
     WITHOUT_COMMAND,
     reason_lines,
@@ -21,8 +26,10 @@ from vcsbench.report.findings_section import (
     summary_of,
 )
 from vcsbench.report.page import page_of
+from vcsbench.report.results import read_results
 from vcsbench.report.table_sections import table_sections
 from vcsbench.statistics import contract
+from vcsbench.statistics.contract import CELLS, Reason, ReasonTest
 
 
 @pytest.fixture(scope="module")
@@ -31,17 +38,19 @@ def results(whole_study):
 
 
 NAME = "hot-log-packing-penalty"
-LARGER = "make x && make report STUDY=fsfs-san-2014 ARGS='--configfile larger.yaml'"
-BUILDS = "make y && make report STUDY=builds ARGS='--configfile old.yaml'"
-WHY = (
-    f"reversed: packed; smaller scale: 0.1 (to test: `{LARGER}`); "
-    f"newer Subversion: 1 (to test: install it, `{BUILDS}`)"
-)
+LARGER = ReasonTest("fsfs-san-2014", "larger.yaml", "x: 1")
+BUILD = ReasonTest("builds", "old.yaml", f"[{CELLS}]", "install it", "{ra: svn}")
+VERSION = Reason("newer-version", {"measured": "1.14", "published": "1.9"}, BUILD)
+SCALE = Reason("scale", {"subject": "ruby", "share": 10.0}, LARGER)
+REASONS = [Reason("reversed"), SCALE, VERSION]
+RUN = "make report STUDY={0.study} ARGS='--configfile {0.file}'"
+NOT_IN_GRID = Reason("not-in-grid", {"cells": "x"})
 REVERSED = {"published": 0.5, "measured": 2.0, "low": 1.8, "high": 2.2, "verdict": "differs"}
 
 
-def views_of(results, why=WHY, sections=(), **changes):
-    change = {**REVERSED, "why": why, **changes}
+def views_of(results, reasons=REASONS, sections=(), **changes):
+    why = "; ".join(reason.text for reason in reasons)
+    change = {**REVERSED, "why": why, "reasons": reasons, **changes}
     rows = [{**row, **(change if row["id"] == NAME else {})} for row in results.findings]
     return finding_views(results, rows, results.definitions, sections)
 
@@ -61,7 +70,7 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert (level.expected, level.ratio) == ("at least 80 %", "Client CPU")
     assert all("<svg" in view.picture for view in views if view.measured)
     assert [view.rank for view in views] == sorted(view.rank for view in views)
-    view = view_of(views_of(results, "newer Subversion: 1"))
+    view = view_of(views_of(results, [replace(VERSION, test=None)]))
     assert [step.command for step in view.steps] == [""]
     assert (view.verdict, view.news) == ("differs", "")
 
@@ -69,20 +78,49 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
 def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(results):
     timed = replace(results, account={"taken_s": 900.0})
     scale, version = view_of(views_of(timed)).steps
-    assert (scale.label, scale.before, scale.command) == ("smaller scale", "", LARGER)
-    assert (scale.text, scale.takes) == ("0.1", "up to 60 min")
-    assert (version.label, version.before, version.command) == (
-        *("newer Subversion", "install it", BUILDS),
-    )
-    assert version.text == "1"
+    assert (scale.code, scale.before) == ("scale", "")
+    assert scale.command == f"echo 'x: 1' >larger.yaml && {RUN.format(LARGER)}"
+    assert scale.takes == "up to 60 min"
+    assert (version.code, version.before) == ("newer-version", "install it")
+    assert version.command == f"echo '[{{ra: svn}}]' >old.yaml && {RUN.format(BUILD)}"
     given = replace(results, provenance={"command": "vcsbench run --configfile 'my b.yaml'"})
     for step, file in zip(view_of(views_of(given)).steps, ("larger.yaml", "old.yaml"), strict=True):
         words = shlex.split(step.command)
         assert words[-1] == f"ARGS=--configfile 'my b.yaml' --configfile {file}"
-    few = views_of(given, "too few rounds: 4 measured, `rounds: 5` allows a verdict", verdict="")
+    few = views_of(given, [Reason("low-n", {"n": 4, "needed": 5})], verdict="")
     (step,) = view_of(few).steps
     assert re.findall(r"\d", step.text) == ["4", "5"]
     assert shlex.split(step.command)[-1].endswith("--config rounds=5")
+
+
+def test_reason_lines_join_tests_that_differ_in_their_cells(results):
+    other = replace(VERSION, test=replace(BUILD, cells="{ra: http}"))
+    findings = [
+        (view.verdict, view.steps)
+        for reason in (VERSION, other)
+        for view in [view_of(views_of(results, [reason]))]
+    ]
+    (line,) = reason_lines(findings)
+    ((action, command),) = line.tests
+    assert action.startswith("install it") and line.findings == "2 differ"
+    assert command == f"echo '[{{ra: svn}}, {{ra: http}}]' >old.yaml && {RUN.format(BUILD)}"
+
+
+UNKNOWN = {"code": "x", "values": {}, "test": None}
+
+
+@pytest.mark.parametrize("text", ["x", "[1]", json.dumps([UNKNOWN]), '[{"code": "low-n"}]'])
+def test_results_with_damaged_reasons_are_refused(results, whole_study, tmp_path, text):
+    shutil.copytree(whole_study.results, tmp_path / "results")
+    path = tmp_path / "results/findings/fsfs-san-2014.csv"
+    rows = [*csv.DictReader(path.open())]
+    rows[0]["reasons"] = text
+    with path.open("w") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    with pytest.raises(UserError, match="csv: reasons: "):
+        read_results(results.study, tmp_path / "results", DEFINITIONS, results.order)
 
 
 def test_finding_without_cells_has_the_command_that_adds_them(results, tmp_path):
@@ -91,7 +129,7 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, tmp_path)
     made = {"command": "vcsbench run", "config": {"grid": {study: {"include": include}}}}
     changed = replace(results, provenance=made)
     definition = {**results.definitions[NAME], "where": {"command": "log", "config": [value]}}
-    row = {**results.findings[0], "id": NAME, "verdict": "", "why": "not in the grid: x"}
+    row = {**results.findings[0], "id": NAME, "verdict": "", "reasons": [NOT_IN_GRID]}
     (view,) = finding_views(changed, [row], {NAME: definition}, [])
     (step,) = view.steps
     assert step.text.startswith("log, tuned settings, not packed or packed")
@@ -105,10 +143,10 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, tmp_path)
 
 
 def test_each_reason_of_a_verdict_has_something_to_do():
-    causes = ["reversed", "published over all {published}", "{flag}", "unknown error"]
-    labels = {text.partition(": ")[0] for text in contract.SENTENCES.values()} - {*causes}
-    in_row = {"no metric", "not counted", "skipped", "other work", "work unknown", "wide interval"}
-    assert labels - WITH_COMMAND.keys() - WITHOUT_COMMAND.keys() == in_row
+    causes = {"reversed", "all-published", "not-compared", "crosses-bound"}
+    in_row = {"no-metric", "not-counted", "skipped", "other-work", "work-unknown", "saved-rounds"}
+    codes = contract.SENTENCES.keys() - causes - in_row
+    assert codes == WITH_COMMAND.keys() | WITHOUT_COMMAND.keys() - {NO_REASON}
 
 
 def test_summary_has_the_number_and_the_first_finding_of_each_verdict(results):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -23,55 +23,52 @@ from vcsbench.statistics import contract
 
 DIFFERENT = (contract.REVERSED, contract.DIFFERS)
 # Of a finding that differs, if no condition other than published explains it.
-NO_REASON = "no reason known"
-NOT_IN_GRID = contract.SENTENCES["not-in-grid"].partition(": ")[0]
-PUBLISHED_OVER_ALL = contract.SENTENCES["all-published"].partition(" {")[0]
+NO_REASON = "no-reason"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
-LARGER_HELPS = ("smaller scale", "mostly fixed cost")
-# What to do about a reason, with and without a command. The text of a build or storage names its action.
+NOT_IN_GRID = "not-in-grid"
+LARGER_HELPS = ("scale", "fixed-cost")
+# What to do about a reason, with and without a command. The test of a build or storage names its action.
 WITH_COMMAND = {
     **dict.fromkeys(LARGER_HELPS, "measure at a larger scale"),
-    "other storage": "measure on the published storage",
-    **dict.fromkeys(["more rounds", "too few rounds"], "measure more rounds"),
+    "other-storage": "measure on the published storage",
+    **dict.fromkeys(["needs-rounds", "low-n"], "measure more rounds"),
     NOT_IN_GRID: "add the cells, left out by default so that a run fits its minutes",
 }
 WITHOUT_COMMAND = {
-    "mostly fixed cost": "measure a larger repository",
-    "newer Subversion": "cannot be tested here: the study builds has no such cells",
-    "same machine": "measure with a server on another machine (key server, docs/working-copies.md)",
-    "other operating system": "cannot be tested here: servers run on Linux",
-    "fewer cells": "measure the other cells (config/full.yaml)",
+    "fixed-cost": "measure a larger repository",
+    "newer-version": "cannot be tested here: the study builds has no such cells",
+    "same-machine": "measure with a server on another machine (key server, docs/working-copies.md)",
+    "other-system": "cannot be tested here: servers run on Linux",
+    "fewer-cells": "measure the other cells (config/full.yaml)",
     NOT_IN_GRID: "name their values in the configuration (key grid, config/README.md)",
     NO_REASON: "repeat the run on another machine",
-    "on a bound": "nothing: the true value is at an end of the range",
-    "measured": "nothing: the value is of the measured cells",
-    "noise unknown": "set duplicates to 1 or more",
-    "not in turns": "measure both sides again (--forcerun cell)",
-    "hosts differ": "measure both sides on one machine",
-    "no result": "see Failed rounds and Flags below Quality",
-    "no baseline": "save a baseline first",
+    "on-bound": "nothing: the true value is at an end of the range",
+    "partial": "nothing: the value is of the measured cells",
+    "no-duplicates": "set duplicates to 1 or more",
+    "not-in-turns": "measure both sides again (--forcerun cell)",
+    "hosts-differ": "measure both sides on one machine",
+    "no-result": "see Failed rounds and Flags below Quality",
+    "no-baseline": "save a baseline first",
 }
 IN_ITS_ROW = "see the cause in its row"
 LONGER = "longer than this run (make plan estimates it)"
-# The cells that an older build measures, too.
-_INCLUDED = re.compile(r"\binclude: \[(\{.*\})\](?=\}\}\})")
-_ROUNDS = re.compile(r"`rounds: (\d+)`")
-_RUN = re.compile(r"make report STUDY=(\S+)(?: ARGS='([^']*)')?$")
 # A part of the grid: the values of axes.
 Part = Mapping[str, list[str]]
 
 
 class Step(NamedTuple):
-    """A reason of a verdict: its label and text, and the command that tests it after `before`, or "".
+    """A reason of a verdict: its code, label and text, and the command that tests it after `before`, or "".
 
-    `takes` is the duration of the test in words.
+    `takes` is the duration of the test in words. Steps whose tests differ only in `cells` have one command.
     """
 
+    code: str
     label: str
     text: str
     before: str = ""
     command: str = ""
     takes: str = ""
+    test: contract.ReasonTest | None = None
 
 
 class ReasonLine(NamedTuple):
@@ -87,40 +84,43 @@ def reason_steps(
 ) -> tuple[list[Step], list[str]]:
     """Return the reasons of a verdict, and other remarks. `addable` are parts of the grid (addable_parts)."""
     given = variables_of(results.provenance.get("command", ""), results.study.name)
-    reasons = contract.read_reasons(row.get("why") or "")
     steps: list[Step] = []
     notes = []
-    for sentence, test in reasons:
-        label, _, text = sentence.partition(": ")
-        before, _, command = test.rstrip("`").partition("`")
-        if sentence.startswith(PUBLISHED_OVER_ALL):
+    for reason in row.get("reasons") or ():
+        label, _, text = reason.sentence.partition(": ")
+        step = Step(reason.code, label, text)
+        if reason.code == "all-published":
             continue
-        if verdict in DIFFERENT and not contract.is_possible(sentence):
-            notes += [f"{sentence}."] if label != contract.REVERSED else []
-        elif number := _ROUNDS.search(sentence):
-            seconds = seconds_of_rounds(results.account, int(number[1]))
-            takes = f"{words.duration(seconds)} more" if seconds else ""
-            command = command_with(given, f"--config rounds={number[1]}")
-            text = text.replace(number[0], f"{number[1]} in all")
-            steps.append(Step(label, text, "", command, takes))
-        else:
-            takes = ""
-            if label == NOT_IN_GRID:
-                part = _part_to_add(results, definition)
-                named = [[value_label(axis, v) for v in values] for axis, values in part.items()]
-                text = ", ".join(map(" or ".join, named))
-                if part in addable:
-                    command, takes = _command_to_add(results, addable, given)
-            elif found := _RUN.search(command):
-                of_study = {**given, "STUDY": found[1]}
-                command = f"{command[: found.start()]}{command_with(of_study, found[2] or '')}"
-                taken = results.account.get("taken_s")
-                takes = LONGER
-                if taken and label in LARGER_HELPS:
-                    takes = f"up to {words.duration(contract.LARGER * taken)}"
-            steps.append(Step(label, text, before.strip(" ,"), command, takes))
+        if verdict in DIFFERENT and reason.code not in contract.POSSIBLE:
+            notes += [f"{reason.sentence}."] if reason.code != "reversed" else []
+            continue
+        if reason.code in ("low-n", "needs-rounds"):
+            number = f"{reason.values['needed']:.0f}"
+            seconds = seconds_of_rounds(results.account, int(number))
+            step = step._replace(
+                text=text.replace(f"`rounds: {number}`", f"{number} in all"),
+                command=command_with(given, f"--config rounds={number}"),
+                takes=f"{words.duration(seconds)} more" if seconds else "",
+            )
+        elif reason.code == NOT_IN_GRID:
+            part = _part_to_add(results, definition)
+            named = [[value_label(axis, v) for v in values] for axis, values in part.items()]
+            step = step._replace(text=", ".join(map(" or ".join, named)))
+            if part in addable:
+                command, takes = _command_to_add(results, addable, given)
+                step = step._replace(command=command, takes=takes)
+        elif test := reason.test:
+            run = command_with({**given, "STUDY": test.study}, f"--configfile {test.file}")
+            taken = results.account.get("taken_s") if reason.code in LARGER_HELPS else None
+            step = step._replace(
+                before=test.before,
+                command=test.command(run),
+                takes=f"up to {words.duration(contract.LARGER * taken)}" if taken else LONGER,
+                test=test,
+            )
+        steps.append(step)
     if verdict in DIFFERENT and not steps:
-        steps.append(Step(NO_REASON, NOTHING_EXPLAINS))
+        steps.append(Step(NO_REASON, "no reason known", NOTHING_EXPLAINS))
     return steps, notes
 
 
@@ -128,8 +128,11 @@ def addable_parts(results: Results, rows: Rows, definitions: Mapping[str, Row]) 
     """Return the cells of the findings that are not in the grid, if the configuration has their values."""
     if not _grid_of(results):
         return []
-    lacking = [r for r in rows if (r.get("why") or "").startswith(f"{NOT_IN_GRID}: ")]
-    parts = [_part_to_add(results, definitions.get(row["id"], {})) for row in lacking]
+    parts = [
+        _part_to_add(results, definitions.get(row["id"], {}))
+        for row in rows
+        if any(reason.code == NOT_IN_GRID for reason in row.get("reasons") or ())
+    ]
     order = results.order
     return [p for p in parts if p and all({*values} <= {*order[a]} for a, values in p.items())]
 
@@ -184,20 +187,28 @@ def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonL
     for label, members in groups.items():
         verdicts = {number: verdict for number, verdict, _ in members}
         steps = [step for *_, step in members if step.command]
-        same = grouped_by(steps, lambda step: _INCLUDED.sub("", step.command)).values()
+        same = grouped_by(steps, _without_cells).values()
         tests = [(_action_of(of[0]), _joined_command(of)) for of in same]
-        nothing = [(WITHOUT_COMMAND.get(label, IN_ITS_ROW), "")]
+        nothing = [(WITHOUT_COMMAND.get(members[0][2].code, IN_ITS_ROW), "")]
         counts = verdict_counts(verdicts.values())
         lines.append((len(verdicts), ReasonLine(label, counts, tests or nothing)))
     return [line for _, line in sorted(lines, key=lambda item: -item[0])]
 
 
+def _without_cells(step: Step) -> object:
+    return replace(step.test, cells="") if step.test else step.command
+
+
 def _joined_command(steps: Sequence[Step]) -> str:
     """Return the command of steps that differ in the cells to measure, with the cells of all."""
-    cells = unique_values(found[1] for step in steps if (found := _INCLUDED.search(step.command)))
-    return _INCLUDED.sub(lambda _: f"include: [{', '.join(cells)}]", steps[0].command)
+    step, test = steps[0], steps[0].test
+    if not test:
+        return step.command
+    cells = ", ".join(unique_values(other.test.cells for other in steps if other.test))
+    run = step.command.removeprefix(test.command(""))
+    return replace(test, cells=cells).command(run)
 
 
 def _action_of(step: Step) -> str:
-    parts = [": ".join(filter(None, [WITH_COMMAND.get(step.label), step.before])) or "test it"]
+    parts = [": ".join(filter(None, [WITH_COMMAND.get(step.code), step.before])) or "test it"]
     return "; ".join([*parts, *([f"takes {step.takes}"] if step.takes else [])])

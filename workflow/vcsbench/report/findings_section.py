@@ -18,7 +18,6 @@ from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.answers import rare_flags
 from vcsbench.report.finding_steps import (
-    PUBLISHED_OVER_ALL,
     Step,
     addable_parts,
     reason_steps,
@@ -173,14 +172,11 @@ def _range(low: float, high: float, unit: str) -> str:
 
 def _published_all(row: Row, unit: str) -> str:
     """Return `all 24 pairs: 0.74x`, "" if all published pairs were measured, or have the same value."""
-    for sentence, _ in contract.read_reasons(row.get("why") or ""):
-        if sentence.startswith(PUBLISHED_OVER_ALL):
-            count, _, value = sentence.removeprefix(PUBLISHED_OVER_ALL).partition(": ")
-            number = _number(value.removesuffix(unit))
-            text = value if number is None else _written(number, unit)
-            return (
-                "" if text == _written(row["published"], unit) else f"all{count} published: {text}"
-            )
+    for reason in row.get("reasons") or ():
+        if reason.code == "all-published":
+            text = _written(reason.values.get("value"), unit)
+            if text != _written(row["published"], unit):
+                return f"all {reason.values['published']} published: {text}"
     return ""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from vcsbench import words
 from vcsbench.advice.cards import ADVICE, Advice
@@ -55,6 +55,7 @@ CSV_FILES = {
 }
 MEASURED = ("cell", "round", "run", "elapsed_s", "host", "started_at", "flags")
 AGAIN = "Delete the file and run again."
+REASONS = TypeAdapter(list[contract.Reason])
 JSON_FILES = {"account": "budget", "provenance": "provenance", "history": "history"}
 
 
@@ -175,6 +176,11 @@ def read_results(
         kind: read_records(folder / kind / f"{name}.csv", columns)
         for kind, columns in CSV_FILES.items()
     }
+    for kind in ("findings", "expectations"):
+        for row in files[kind]:
+            row["reasons"] = _read_reasons(
+                row.get("reasons") or "[]", folder / kind / f"{name}.csv"
+            )
     files["grid"] = [cell for cell in files["grid"] if cell.get("repo") != EMPTY]
     for kind, below in JSON_FILES.items():
         files[kind] = _read_json(folder / below / f"{name}.json") or {}
@@ -223,6 +229,15 @@ def read_advice(path: Path) -> Advice | None:
         raise UserError(
             f"{path}: another version of vcsbench wrote it. Delete it, or run this study again."
         ) from None
+
+
+def _read_reasons(text: str, path: Path) -> list[contract.Reason]:
+    try:
+        reasons = REASONS.validate_json(text)
+        _ = [reason.text for reason in reasons]
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise UserError(f"{path}: reasons: {text[:80]!r} cannot be read. {AGAIN}") from None
+    return reasons
 
 
 def _contexts(folder: Path, measurements: Rows) -> list[Row]:

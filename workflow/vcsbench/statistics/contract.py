@@ -6,7 +6,7 @@ This module imports neither numpy nor pandas, because rules and pages import it 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,10 +30,10 @@ CALL = ("call", *ERROR, "detectable", "within")
 NUMBERS = ("value", "ratio", "low", "high", "n", "fixed_share", *ERROR, "detectable", "within")
 OF_FINDINGS = [
     *["id", "statement", "published", "measured", "low", "high", "unit", "over"],
-    *["expected", "verdict", "why"],
+    *["expected", "verdict", "why", "reasons"],
 ]
 # Those that results of all versions have.
-LEAST_OF_FINDINGS = [name for name in OF_FINDINGS if name not in ("unit", "over")]
+LEAST_OF_FINDINGS = [name for name in OF_FINDINGS if name not in ("unit", "over", "reasons")]
 OF_EXPECTATIONS = [*OF_FINDINGS, "passes"]
 _FACTS = {"table", "baseline", "value", *STATISTICS, *CALL}
 
@@ -124,7 +124,8 @@ def matches_cell(cell: Mapping[str, str], where: Mapping[str, object]) -> bool:
 
 # The factor of the scale in a command that tests or mends a smaller scale.
 LARGER = 4
-SEPARATOR, TO_TEST = "; ", " (to test: "
+# In the configuration of a test, the place of its cells.
+CELLS = "<cells>"
 POSSIBLE = (
     "scale",
     "other-storage",
@@ -155,7 +156,7 @@ SENTENCES = {
     "same-machine": "same machine: client and server share it, published with a network between",
     "other-system": "other operating system: servers on Linux, published on {published}",
     "newer-version": "newer Subversion: {measured}, published with {published}",
-    "all-published": "published over all {published}: {value}",
+    "all-published": "published over all {published}: {shown}",
     "fewer-cells": "fewer cells: {measured} of {published}, for which {value:.3g} was published",
     "other-work": "other work: {reason}",
     "work-unknown": "work unknown: {reason}",
@@ -165,32 +166,44 @@ SENTENCES = {
 
 
 @dataclass(frozen=True)
-class Reason:
-    """A reason of a verdict: a code, its values, and the steps that would test it."""
+class ReasonTest:
+    """A run of a study that tests a reason, and what to do before it.
 
-    code: str
-    values: Mapping[str, object] = field(default_factory=dict)
-    test: str = ""
+    The run has a configuration file with the YAML text `configuration`. `cells`, a part of the grid, replaces
+    CELLS in it.
+    """
+
+    study: str
+    file: str
+    configuration: str
+    before: str = ""
+    cells: str = ""
 
     @property
     def text(self) -> str:
-        sentence = SENTENCES[self.code].format(**self.values)
-        return f"{sentence}{TO_TEST}{self.test})" if self.test else sentence
+        run = f"make report STUDY={self.study} ARGS='--configfile {self.file}'"
+        return ", ".join(filter(None, [self.before, f"`{self.command(run)}`"]))
+
+    def command(self, run: str) -> str:
+        """Return the shell command that writes the configuration and starts `run`."""
+        return f"echo '{self.configuration.replace(CELLS, self.cells)}' >{self.file} && {run}"
 
 
-def write_reasons(reasons: Iterable[Reason]) -> str:
-    return SEPARATOR.join(reason.text for reason in reasons)
+@dataclass(frozen=True)
+class Reason:
+    """A reason of a verdict: a code of SENTENCES, its values, and a test of it."""
 
+    code: str
+    values: Mapping[str, object] = field(default_factory=dict)
+    test: ReasonTest | None = None
 
-def read_reasons(why: str) -> list[tuple[str, str]]:
-    """Return the sentences in a column `why`, each with the steps that would test it, or ""."""
-    parts = (text.partition(TO_TEST) for text in why.split(SEPARATOR) if text)
-    return [(sentence, test.removesuffix(")")) for sentence, _, test in parts]
+    @property
+    def sentence(self) -> str:
+        return SENTENCES[self.code].format(**self.values)
 
-
-def is_possible(sentence: str) -> bool:
-    label = sentence.partition(": ")[0]
-    return any(SENTENCES[code].startswith(f"{label}: ") for code in POSSIBLE)
+    @property
+    def text(self) -> str:
+        return f"{self.sentence} (to test: {self.test.text})" if self.test else self.sentence
 
 
 def verdict_for_reader(row: Mapping[str, Any]) -> str:

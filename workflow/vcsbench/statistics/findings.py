@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from vcsbench.statistics.aggregation import (
     rows_where,
 )
 from vcsbench.statistics.baseline_comparison import HOSTS
-from vcsbench.statistics.contract import Limits, Reason
+from vcsbench.statistics.contract import Limits, Reason, ReasonTest
 from vcsbench.statistics.estimates import (
     CONFIDENCE,
     NO_ESTIMATE,
@@ -138,7 +139,8 @@ def evaluate_findings(
                 "over": ours.over,
                 "expected": contract.bounds_text(finding),
                 "verdict": ours.verdict,
-                "why": contract.write_reasons(ours.reasons),
+                "why": "; ".join(reason.text for reason in ours.reasons),
+                "reasons": json.dumps([asdict(reason) for reason in ours.reasons], default=float),
             }
         )
     return pd.DataFrame(rows, columns=contract.OF_FINDINGS)
@@ -308,7 +310,7 @@ class FindingCheck:
         return pd.concat(compared), list(refused.values())
 
     def _without_small(
-        self, rows: pd.DataFrame, larger: str = ""
+        self, rows: pd.DataFrame, larger: ReasonTest | None = None
     ) -> tuple[pd.DataFrame, list[Reason]]:
         if rows.empty or FIXED_SHARE not in rows:
             return rows, []
@@ -383,7 +385,8 @@ class FindingCheck:
         count = words.count_of(all_, "pair" if self.sides else "cell")
         unit = "x" if self.sides else f" {self.unit}".rstrip()
         text = f"{words.significant(theirs.value)}{unit}"
-        reasons = [Reason("all-published", {"published": count, "value": text})]
+        values = {"published": count, "value": theirs.value, "shown": text}
+        reasons = [Reason("all-published", values)]
         side = contract.side_of(self.finding, same.value)
         if ours.verdict == contract.DIFFERS and side == contract.side_of(
             self.finding, ours.estimate.value

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from vcsbench import words
 from vcsbench.axes import STATES
-from vcsbench.statistics.contract import DEFAULT_LIMITS, LARGER, Limits, Reason, expected_bounds
+from vcsbench.statistics.contract import (
+    CELLS,
+    DEFAULT_LIMITS,
+    LARGER,
+    Limits,
+    Reason,
+    ReasonTest,
+    expected_bounds,
+)
 from vcsbench.statistics.noise import NO_NOISE, Noise
 
 if TYPE_CHECKING:
@@ -90,9 +98,10 @@ def possible_reasons(
         names = {*rows["storage"]} - {"ram"} if "storage" in rows else set()
         folders = ", ".join(f"{name}: /mnt/other" for name in sorted(names) or ["other"])
         storage = f"{{storages: {{{folders}}}{'' if names else ', storage: other'}}}"
-        test = f"replace /mnt/other by a folder on {published.storage}"
-        test = f"{test}, `{_run_with(storage, 'other.yaml', context.study)}`"
-        yield Reason("other-storage", values, test)
+        before = f"replace /mnt/other by a folder on {published.storage}"
+        yield Reason(
+            "other-storage", values, ReasonTest(context.study, "other.yaml", storage, before)
+        )
     if published.server and direction == STRONGER:
         yield Reason("same-machine", {})
     accesses = {*rows["ra"]} if "ra" in rows else set()
@@ -104,15 +113,16 @@ def possible_reasons(
         yield Reason("newer-version", values, _older_build(rows, published.subversion))
 
 
-def larger_scale(rows: pd.DataFrame, subject: str, context: EvaluationContext) -> str:
-    """Return the command that measures the repositories of `rows` at a larger scale, or ""."""
+def larger_scale(rows: pd.DataFrame, subject: str, context: EvaluationContext) -> ReasonTest | None:
+    """Return the run that measures the repositories of `rows` at a larger scale."""
     whole = context.published.scale or 1.0
     scales = ", ".join(
         f"{name}: {{scale: {min(whole, LARGER * scale):.3g}}}"
         for name, scale in _smaller(rows, subject, context)
     )
-    run = _run_with(f"repositories: {{{scales}}}", "larger.yaml", context.study)
-    return f"`{run}`" if scales else ""
+    return (
+        ReasonTest(context.study, "larger.yaml", f"repositories: {{{scales}}}") if scales else None
+    )
 
 
 def _smaller(
@@ -124,25 +134,21 @@ def _smaller(
     return [(name, scale) for name, scale in scales.items() if scale < whole]
 
 
-def _run_with(content: str, file: str, study: str) -> str:
-    return f"echo '{content}' >{file} && make report STUDY={study} ARGS='--configfile {file}'"
-
-
-def _older_build(rows: pd.DataFrame, version: str) -> str:
-    """Return the steps that measure the cells of `rows` with an older build too, or ""."""
+def _older_build(rows: pd.DataFrame, version: str) -> ReasonTest | None:
+    """Return the run that measures the cells of `rows` with an older build, too."""
     part = {
         axis: [BUILD_NAMES.get(value, value) for value in dict.fromkeys(filter(None, rows[axis]))]
         for axis in BUILD_AXES
         if axis in rows
     }
     if not all(values.issuperset(part.get(axis, [""])) for axis, values in BUILD_VALUES.items()):
-        return ""
+        return None
     cells = ", ".join(f"{axis}: [{', '.join(values)}]" for axis, values in part.items() if values)
     folder = f"/opt/svn-{version}"
     builds = f"builds: {{old: {{prefix: {folder}}}, new: {{}}}}"
-    content = f"{{{builds}, grid: {{builds: {{include: [{{{cells}}}]}}}}}}"
+    content = f"{{{builds}, grid: {{builds: {{include: [{CELLS}]}}}}}}"
     first = f"install Subversion {version} in {folder} and compare the builds old and new"
-    return f"{first}, `{_run_with(content, 'old.yaml', 'builds')}`"
+    return ReasonTest("builds", "old.yaml", content, first, f"{{{cells}}}")
 
 
 def _reads_storage(rows: pd.DataFrame) -> bool:
