@@ -253,13 +253,7 @@ LONG = b"x" * 256
 EXPORT = {"command": "export", "ra": "file", "packing": "nopack", "cache": "hot-os"}
 REASON = f"{IMPOSSIBLE_PATHS}, so its tree cannot be written"
 NO_CHECKOUT = f"{RESERVED_PATHS}, so its tree cannot be checked out"
-LINK = {b"svn:special": b"*"}
-AS_LINK = lengths(block(LINK), b"link a") + b"\n" + block(LINK) + b"link a\n\n"
 AS_FILE = lengths(block({})) + b"\n" + block({}) + b"\n\n"
-
-
-def link(length):
-    return file(b"trunk/" + b"x" * length, b"link a", LINK)
 
 
 def nested(name, depth):
@@ -293,22 +287,9 @@ LONG_NAMES = {
         240,
         120,
     ),
-    "link": (link(252) + link(255) + link(251) + file(b"trunk/" + b"y" * 252), 2, 2),
-    "deleted link": (link(252) + revision(2) + deleted(b"trunk/" + b"x" * 252), 1, 0),
-    "link made a file": (link(252) + revision(2) + changed(b"trunk/" + b"x" * 252, AS_FILE), 1, 0),
-    "file made a link": (
-        file(b"trunk/" + b"x" * 252) + revision(2) + changed(b"trunk/" + b"x" * 252, AS_LINK),
-        1,
-        1,
-    ),
     "deep": (nested(b"d", MAX_DEPTH - 1), 0, 0),
     "too deep": (TOO_DEEP, 1, 1),
     "long path": (nested(b"d" * 200, 21), 5, 5),
-    "link and a copied folder": (
-        folder(b"trunk/d") + link(252) + revision(2) + copied(b"trunk/e", b"trunk/d", 1),
-        1,
-        1,
-    ),
 }
 
 
@@ -339,34 +320,6 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(tmp_path, n
     assert skips["export"] == (
         f"mine has {count_of(in_tree, 'path')} {REASON}" if is_foreseen else ""
     )
-
-
-@pytest.mark.parametrize(
-    ("target", "is_impossible"),
-    [
-        (b"", True),
-        (b"x" * 4096, True),
-        (b"a\xe9", True),
-        (b"x" * 4095, False),
-        (b"a\n\xc3\xa9", False),
-    ],
-)
-def test_dump_link_with_an_impossible_target_is_counted(tmp_path, target, is_impossible):
-    stream = BASE + file(b"trunk/l", b"link " + target, LINK) + folder(b"tag")
-    (tmp_path / "it").write_bytes(stream + file(b"trunk/no link", target + b"\xe9", LINK))
-    facts = load_source(dump_source(tmp_path / "it"), [("f8", "nopack")], tmp_path)
-    assert (len(facts["notes"]), facts["long_names"]) == (is_impossible, is_impossible)
-    before = (tmp_path / "f8.nopack").rename(tmp_path / "before")
-    with (tmp_path / "deltas").open("wb") as out:
-        subprocess.run(["svnadmin", "dump", "-q", "--deltas", before], stdout=out, check=True)
-    own = sources.open_source("it", {"source": "svn", "path": str(before)})
-    for source, fmt in ((own, "as-is"), (dump_source(tmp_path / "deltas"), "f7")):
-        facts = load_source(source, [(fmt, "nopack")], tmp_path)
-        assert facts["long_names"] == is_impossible, fmt
-    facts = load_source(dump_source(tmp_path / "it", tree="tag"), [("f8", "nopack")], tmp_path)
-    assert facts["long_names"] == 0
-    url = f"file://{tmp_path}/f8.nopack/trunk"
-    assert bool(run_code("svn", "export", "-q", url, tmp_path / "tree")) is is_impossible
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,9 @@ import io
 import os
 import shutil
 import stat
-import struct
 import tarfile
 import warnings
 import zipfile
-import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import MAX_DEPTH, entries
 from vcsbench.sources import archives, dump_format, open_source, tree_source
-from vcsbench.sources.archives import ArchiveError, ContainedFolder
+from vcsbench.sources.archives import ContainedFolder
 from vcsbench.subjects.tree import checkout_head
 
 pytestmark = needs("svnadmin", "svn")
@@ -48,13 +46,6 @@ def tar_of(*members, **more):
                 member.size = len(content)
                 archive.addfile(member, io.BytesIO(content))
     return out.getvalue()
-
-
-def unicode_path(name, unicode_name, crc=None):
-    """A member of a .zip whose extra field has another name in UTF-8."""
-    checksum = zlib.crc32(name.encode()) if crc is None else crc
-    field = struct.pack("<BI", 1, checksum) + unicode_name.encode()
-    return name, ZFILE, b"x", struct.pack("<HH", 0x7075, len(field)) + field
 
 
 def zip_of(*members):
@@ -147,6 +138,7 @@ REFUSED = {
     "tar truncated in content": HELLO[:514],
     "tar truncated in header": HELLO[:500],
     "tar without end mark": HELLO[:1024],
+    "tar header of digits": tar_of(("a", REG, b"x"), comment="1" * 2**16),
     "tar large header": lambda: tar_of(("a", REG, b"x"), comment="x" * 2**21),
     "tar only pipes": tar_of(("a", FIFO, b""), ("b", CHR, b"")),
     "tar.gz truncated": gzip.compress(HELLO)[:-20],
@@ -158,8 +150,6 @@ REFUSED = {
         ("kit/.git/config", REG, b"x"), ("kit/a/.svn/entries", REG, b"x")
     ),
     "zip only .git": zip_of((".git/config", ZFILE, b"x")),
-    "zip Unicode path outside": zip_of(unicode_path("aNN", "../x")),
-    "zip Unicode path NUL": zip_of(unicode_path("aNN", "a\0x")),
 }
 
 
@@ -211,21 +201,6 @@ UNPACKED = {
     "zip of Windows, old name": (
         zip_of(("kit/aNN", 0, b"x")).replace(MADE_ON[3], MADE_ON[0]).replace(b"aNN", b"a\x82b"),
         {"kit/aéb": b"x"},
-    ),
-    **{
-        f"zip with a Unicode path, system {system}": (
-            zip_of(unicode_path("kit/aNN", "kit/aé☃.txt")).replace(MADE_ON[3], MADE_ON[system]),
-            {"kit/aé☃.txt": b"x"},
-        )
-        for system in MADE_ON
-    },
-    "zip with a Unicode path of another name": (
-        zip_of(unicode_path("kit/a", "b", crc=1)),
-        {"kit/a": b"x"},
-    ),
-    "zip with a damaged Unicode path": (
-        zip_of(("kit/a", ZFILE, b"x", b"up\2\0\1\1")),
-        {"kit/a": b"x"},
     ),
     "zip of macOS": (
         zip_of(("kit/aNN", ZFILE, b"x")).replace(b"aNN", "aé".encode()),
@@ -299,9 +274,9 @@ def test_contained_folder_link_made_by_another_process_is_not_followed(tmp_path,
     (tmp_path / "outside").mkdir()
     (into / "a").symlink_to(tmp_path / "outside")
     with ContainedFolder(into, 0) as folder:
-        for parts in ((b"a", b"x"), (b"a",)):
-            with pytest.raises(ArchiveError):
-                folder.add_file(parts, [b"x"])
+        with pytest.raises(NotADirectoryError):
+            folder.add_file((b"a", b"x"), [b"x"])
+        folder.add_file((b"a",), [b"x"])
     assert not any((tmp_path / "outside").iterdir())
 
 
@@ -402,14 +377,13 @@ def test_tree_source_odd_names_are_equal_in_history_and_tree(name, tmp_path):
     private.mkdir()
     notes = checkout_head(source.head(), tree, private, "svn")
     expected = {new: ("file", old) for old, new in ODD_NAMES.items()}
-    expected |= {b"again": ("file", b"line\n"), b"long": ("file", b"\x01" * 1500)}
-    expected |= {b"odd": ("symlink", b"to?\\027?\\233")}
+    expected |= {b"again": ("file", b"line\n"), b"long": ("symlink", b"\x01" * 1500)}
+    expected |= {b"odd": ("file", b"to\x1b\xe9")}
     found = {path: entry for path, entry in tree_on_disk(tree).items() if entry[0] != "dir"}
     assert found == expected
     assert tree_on_disk(tree) == exported(tmp_path / "svn", 1, source.tree())
     numbers = {
-        dump_format.ESCAPED: 6, dump_format.RESERVED: 1, dump_format.SHORTENED: 1, dump_format.TARGETS: 1,
-        dump_format.IMPOSSIBLE: 1, tree_source.ADMINISTRATIVE: 3,
+        dump_format.RENAMED: 7, dump_format.LINKS: 1, tree_source.ADMINISTRATIVE: 3,
         tree_source.SPECIAL_MEMBER if name else tree_source.SPECIAL: 1,
     }  # fmt: skip
     assert sorted(notes) == sorted(f"{what}: {number}." for what, number in numbers.items())

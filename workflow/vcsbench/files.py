@@ -29,8 +29,8 @@ PATH_BYTES = 3500
 # shutil.rmtree and os.walk of Python 3.11 recurse once per folder.
 MAX_DEPTH = 256
 IMPOSSIBLE_PATHS = (
-    f"that no disk can hold (a name over {NAME_BYTES} bytes, of a link over {LINK_NAME_BYTES}; a path over "
-    f"{PATH_BYTES:,} bytes; over {MAX_DEPTH} folders; a link with an impossible target)"
+    f"that no disk can hold (a name over {NAME_BYTES} bytes; a path over {PATH_BYTES:,} bytes; over "
+    f"{MAX_DEPTH} folders)"
 )
 RESERVED_PATHS = "named .svn, which a working copy cannot hold"
 CONFIGURATION_BYTES = 1 << 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import re
 import shutil
@@ -26,7 +27,7 @@ from vcsbench.processes import how_it_ended
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
-from vcsbench.sources.odd_paths import summarize_tree
+from vcsbench.sources.svn_source import summarize_tree
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import STAGING, WorkDir
 from vcsbench.subjects import fsfs
@@ -127,6 +128,9 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
             look=lambda: (min(map(fsfs.youngest, paths)), source.coming()),
         ):
             streamed = _stream(source, paths)
+            # `svnadmin verify` and `svn log` fail there.
+            for path, revision in itertools.product(paths, streamed.bogus_dates):
+                fsfs.run_svnadmin("delrevprop", "-r", str(revision), path, "svn:date")
         facts = replace(streamed, notes=[*facts.notes, *streamed.notes])
     loaded = words.count_of(facts.revisions, "revision")
     _log(f"loaded {loaded} in {time.monotonic() - begun:.1f} s")
@@ -138,7 +142,7 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
             raise UserError(f"{path} was loaded, but {mismatch}: check svnadmin")
     first = staging / ".".join(pairs[0])
     tree = source.tree(first)
-    folder, odd_paths = summarize_tree(first, tree, source.keeps_odd_paths)
+    folder, odd_paths = summarize_tree(first, tree)
     return {
         "revisions": facts.revisions,
         "notes": list(facts.notes),

@@ -36,8 +36,7 @@ from vcsbench.sources.git_repository import (
     work_tree_above,
 )
 from vcsbench.sources.git_source import GitSource, write_tree
-from vcsbench.sources.odd_paths import summarize_tree
-from vcsbench.sources.svn_source import SvnSource, SvnUrlSource, export_head
+from vcsbench.sources.svn_source import SvnSource, SvnUrlSource, export_head, summarize_tree
 from vcsbench.sources.tree_source import (
     ArchiveSource,
     DirectorySource,
@@ -212,7 +211,7 @@ def main(kind: str, source: str, *rest: str) -> None:
     try:
         if kind == "odd paths":
             tree, revision = rest
-            lines = [*map(str, summarize_tree(Path(source), tree, revision=revision)[1])]
+            lines = [*map(str, summarize_tree(Path(source), tree, revision)[1])]
         elif kind == SvnSource.kind:
             lines = export_head(source, *rest)
         elif kind == GitSource.kind:

@@ -4,26 +4,28 @@ Each folder is opened by its single name with O_NOFOLLOW, relative to the one ab
 and is not `..`. Unlike openat2(RESOLVE_BENEATH), this works on each kernel and with paths longer than
 PATH_MAX.
 
-Python's tarfile reads headers of any size into memory, and writes members by following links.
+tarfile reads the headers of a .tar. It would write members by following links.
 """
 
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import re
+import tarfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedIOBase
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
+from vcsbench.errors import UserError
 from vcsbench.external import one_line
 from vcsbench.files import MAX_DEPTH
 from vcsbench.storages.filesystems import free_bytes
 
 NAME_BYTES = 255
 PATH_BYTES = 4095
-MEMBERS = 2_000_000
+MEMBERS = 3_000_000
 MEMBER_BYTES = 512
 # At most this many bytes, or this many times the archive's own size.
 EXPANDED_BYTES = 256 * 2**20
@@ -35,24 +37,22 @@ Parts = tuple[bytes, ...]
 
 BLOCK = 512
 CHUNK = 2**18
-# Linux limits all extended attributes of a file to 64 KiB each.
-HEADER_BYTES = 2**20
-HEADERS = 8
+# Of one member. Linux limits all extended attributes of a file to 64 KiB.
+HEADER_BYTES = 2**17
+# tarfile has no name for the types of a folder with a list of files and of a volume's label.
+DUMPED_FOLDER, LABEL = b"D", b"V"
 
 FILE, FOLDER, LINK, HARD_LINK, SPECIAL = "file", "folder", "link", "hard link", "special"
 _KINDS = {
-    **dict.fromkeys((b"0", b"\0", b"7"), FILE),
-    **dict.fromkeys((b"5", b"D"), FOLDER),
-    **dict.fromkeys((b"3", b"4", b"6"), SPECIAL),
-    b"1": HARD_LINK,
-    b"2": LINK,
+    **dict.fromkeys(tarfile.REGULAR_TYPES, FILE),
+    **dict.fromkeys((tarfile.DIRTYPE, DUMPED_FOLDER), FOLDER),
+    **dict.fromkeys((tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE), SPECIAL),
+    tarfile.LNKTYPE: HARD_LINK,
+    tarfile.SYMTYPE: LINK,
 }
-_LONG = {b"L": b"path", b"K": b"linkpath"}
-SPARSE = b"GNU.sparse."
-_KEPT_RECORDS = {b"path", b"linkpath", b"size", SPARSE}
 
 
-class ArchiveError(Exception):
+class ArchiveError(UserError):
     """A member is refused; the message names it."""
 
 
@@ -61,19 +61,18 @@ def split_name(name: bytes) -> Parts:
 
     Raise ArchiveError for absolute names, `..`, NUL, and names that are too long or too deep.
     """
-    if b"\0" in name:
-        raise ArchiveError(f"the name of {shown(name)} has a NUL byte")
-    if name.startswith(b"/"):
-        raise ArchiveError(f"{shown(name)} has an absolute path")
-    if len(name) > PATH_BYTES:
-        raise ArchiveError(f"the path of {shown(name)} is longer than {PATH_BYTES} bytes")
     parts = tuple(part for part in name.split(b"/") if part not in (b"", b"."))
-    if b".." in parts:
-        raise ArchiveError(f"{shown(name)} has `..` in its path")
-    if any(len(part) > NAME_BYTES for part in parts):
-        raise ArchiveError(f"{shown(name)} has a name longer than {NAME_BYTES} bytes")
-    if len(parts) > MAX_DEPTH:
-        raise ArchiveError(f"{shown(name)} is nested deeper than {MAX_DEPTH} folders")
+    faults = {
+        "a NUL byte in its name": b"\0" in name,
+        "an absolute path": name.startswith(b"/"),
+        "`..` in its path": b".." in parts,
+        f"a path of over {PATH_BYTES} bytes": len(name) > PATH_BYTES,
+        f"a name of over {NAME_BYTES} bytes": any(len(part) > NAME_BYTES for part in parts),
+        f"over {MAX_DEPTH} folders in its path": len(parts) > MAX_DEPTH,
+    }
+    for fault, is_present in faults.items():
+        if is_present:
+            raise ArchiveError(f"{shown(name)} has {fault}")
     return parts
 
 
@@ -84,9 +83,9 @@ def shown(name: bytes | str) -> str:
 class ContainedFolder:
     """Write files, folders and links below an existing folder, within limits.
 
-    close() creates symbolic links, after all files, so that no member can be written through one. The
-    members may have EXPANDED_FACTOR times `archive_bytes` in total, or `expanded`. `replaced` counts files
-    that a later member replaced.
+    close() creates symbolic links, after all files, so that no member can be written through one. Members
+    that are two of a file, a folder and a link raise OSError. The members may have EXPANDED_FACTOR times
+    `archive_bytes` in total, or `expanded`. `replaced` counts files that a later member replaced.
     """
 
     def __init__(self, path: Path, archive_bytes: int, expanded: int | None = None) -> None:
@@ -110,11 +109,9 @@ class ContainedFolder:
 
     def add_file(self, parts: Parts, chunks: Iterable[bytes], *, mode: int = 0o644) -> None:
         self.count_member()
-        if not parts or parts in self._links:
-            raise ArchiveError(f"{_joined(parts)} is a file, and a folder or link too")
-        with self._open(parts[:-1]) as folder:
-            self._make_room(folder, parts)
-            file = os.open(parts[-1], _NEW_FILE, 0o600, dir_fd=folder)
+        with self._parent(parts) as (folder, name):
+            self._remove_file(folder, name)
+            file = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
             with os.fdopen(file, "wb") as out:
                 for chunk in chunks:
                     self._count_bytes(len(chunk))
@@ -125,13 +122,8 @@ class ContainedFolder:
         self.count_member(len(target))
         if not target or b"\0" in target or len(target) > PATH_BYTES:
             raise ArchiveError(
-                f"the link {_joined(parts)} has an empty target, or one with a NUL byte, or over "
-                f"{PATH_BYTES} bytes"
+                f"the target of the link {shown(b'/'.join(parts))} is empty, too long, or has a NUL byte"
             )
-        if not parts:
-            raise ArchiveError("the folder of the archive is a link")
-        with self._open(parts[:-1]) as folder:
-            _refuse_existing(folder, parts)
         self._links[parts] = target
 
     def add_hard_link(self, parts: Parts, first: Parts) -> None:
@@ -142,30 +134,15 @@ class ContainedFolder:
         if first in self._links:
             self.add_link(parts, self._links[first])
             return
-        if not parts or not first or parts in self._links or parts == first:
-            raise ArchiveError(f"{_joined(parts)} is a hard link to itself, a folder or a link")
-        with self._open(first[:-1]) as first_folder, self._open(parts[:-1]) as folder:
-            state = _state(first_folder, first[-1])
-            if not state or not stat.S_ISREG(state.st_mode):
-                raise ArchiveError(
-                    f"{_joined(parts)} is a hard link to {_joined(first)}, and no file of that name "
-                    "comes before it"
-                )
-            self.count_member(state.st_size)
-            self._make_room(folder, parts)
-            os.link(
-                first[-1],
-                parts[-1],
-                src_dir_fd=first_folder,
-                dst_dir_fd=folder,
-                follow_symlinks=False,
-            )
+        with self._parent(first) as (source, old), self._parent(parts) as (folder, new):
+            self.count_member(os.lstat(old, dir_fd=source).st_size)
+            self._remove_file(folder, new)
+            os.link(old, new, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
 
     def close(self) -> None:
         for parts, target in self._links.items():
-            with self._open(parts[:-1]) as folder:
-                _refuse_existing(folder, parts)
-                os.symlink(target, parts[-1], dir_fd=folder)
+            with self._parent(parts) as (folder, name):
+                os.symlink(target, name, dir_fd=folder)
 
     def count_member(self, size: int = 0) -> None:
         self._members += 1
@@ -182,13 +159,17 @@ class ContainedFolder:
         if self._bytes > self._free:
             raise ArchiveError(f"it expands to more than the {self._free >> 20} MiB that are free")
 
-    def _make_room(self, folder: int, parts: Parts) -> None:
-        state = _state(folder, parts[-1])
-        if state and not stat.S_ISREG(state.st_mode):
-            raise ArchiveError(f"{_joined(parts)} is a file, and a folder or link too")
-        if state:
-            os.unlink(parts[-1], dir_fd=folder)
+    def _remove_file(self, folder: int, name: bytes) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
             self.replaced += 1
+
+    @contextmanager
+    def _parent(self, parts: Parts) -> Iterator[tuple[int, bytes]]:
+        if not parts:
+            raise ArchiveError("its own folder is a file or a link")
+        with self._open(parts[:-1]) as folder:
+            yield folder, parts[-1]
 
     @contextmanager
     def _open(self, parts: Parts) -> Iterator[int]:
@@ -202,31 +183,11 @@ class ContainedFolder:
                     os.mkdir(part, 0o700, dir_fd=folder)
                     inner = os.open(part, _FOLDER, dir_fd=folder)
                     os.fchmod(inner, 0o755)
-                except NotADirectoryError:
-                    raise ArchiveError(
-                        f"{_joined(parts)} is a folder, and a file or link too"
-                    ) from None
                 os.close(folder)
                 folder = inner
             yield folder
         finally:
             os.close(folder)
-
-
-def _state(folder: int, name: bytes) -> os.stat_result | None:
-    try:
-        return os.lstat(name, dir_fd=folder)
-    except FileNotFoundError:
-        return None
-
-
-def _refuse_existing(folder: int, parts: Parts) -> None:
-    if _state(folder, parts[-1]):
-        raise ArchiveError(f"{_joined(parts)} is a link, and a file or folder too")
-
-
-def _joined(parts: Parts) -> str:
-    return shown(b"/".join(parts))
 
 
 Stream = BinaryIO | BufferedIOBase
@@ -244,7 +205,49 @@ class Member(NamedTuple):
 
 
 def is_tar(start: bytes) -> bool:
-    return len(start) == BLOCK and (not any(start) or _has_checksum(start))
+    """Return True for the first block of a .tar. An empty one is zeros only."""
+    try:
+        tarfile.TarInfo.frombuf(start, "utf-8", "surrogateescape")
+    except tarfile.TarError:
+        return len(start) == BLOCK and not any(start)
+    return True
+
+
+class _TarStream:
+    """The file of a TarFile. It limits the memory of headers, and is only read, not sought in."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._at = 0
+        self.unread = HEADER_BYTES
+        self.last = b""
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int) -> bytes:
+        self.unread -= size
+        if self.unread < 0:
+            raise ArchiveError(f"the headers of a member are larger than {HEADER_BYTES} bytes")
+        self.last = b"".join(self.content(size))
+        # Python before 3.11.10 searches them in quadratic time.
+        if re.search(rb"[0-9]{999}", self.last):
+            raise ArchiveError("a tar header has a number of 999 digits")
+        return self.last
+
+    def content(self, size: int) -> Iterator[bytes]:
+        while size > 0:
+            chunk = self._stream.read(min(size, CHUNK))
+            if not chunk:
+                raise ArchiveError("the archive ends before its end mark")
+            self._at += len(chunk)
+            size -= len(chunk)
+            yield chunk
+
+    def padded(self, size: int) -> Iterator[bytes]:
+        yield from self.content(size)
+        for _ in self.content(-size % BLOCK):
+            pass
 
 
 def read_members(stream: Stream) -> Iterator[Member]:
@@ -252,125 +255,43 @@ def read_members(stream: Stream) -> Iterator[Member]:
 
     The content of a member can be read until the next member is asked for.
     """
-    global_records: dict[bytes, bytes] = {}
-    records: dict[bytes, bytes] = {}
-    headers = 0
-    while True:
-        block = _exactly(stream, BLOCK)
-        if not any(block):
-            for _ in range(64):
-                if not stream.read(CHUNK):
-                    return
-            return
-        if not _has_checksum(block):
-            raise ArchiveError("the checksum of a tar header is wrong")
-        kind, size = block[156:157], _number(block[124:136])
-        if kind in (b"L", b"K", b"x", b"X", b"g", b"V"):
-            headers += 1
-            if headers > HEADERS or size > HEADER_BYTES:
-                raise ArchiveError(f"a tar header is larger than {HEADER_BYTES} bytes")
-            if kind == b"V":  # a volume's label, without content
-                continue
-            text = _exactly(stream, size)
-            _exactly(stream, -size % BLOCK)
-            if kind in _LONG:
-                records[_LONG[kind]] = text.split(b"\0")[0]
-            else:
-                (global_records if kind == b"g" else records).update(_pax(text))
-            continue
-        member = _member(stream, block, {**global_records, **records})
-        records, headers = {}, 0
-        yield member
-        for _ in member.content:
-            pass
+    file = _TarStream(stream)
+    try:
+        archive = tarfile.TarFile(
+            fileobj=cast(BinaryIO, file), encoding="utf-8", errors="surrogateescape"
+        )
+        header = archive.next()
+        while header:
+            if header.type != LABEL:
+                file.unread = HEADER_BYTES
+                member = _member(header, file)
+                yield member
+                for _ in member.content:
+                    pass
+            # next() would keep all headers in memory, and take a damaged one for the end.
+            header = tarfile.TarInfo.fromtarfile(archive)
+    except tarfile.TarError as error:
+        if any(file.last):
+            raise ArchiveError("a tar header is damaged") from error
+    # A compressed stream has its checksum at its end.
+    for _ in range(64):
+        if not stream.read(CHUNK):
+            break
 
 
-def _member(stream: Stream, block: bytes, records: Mapping[bytes, bytes]) -> Member:
-    letter = block[156:157]
-    name = block[:100].split(b"\0")[0]
-    prefix = block[345:500].split(b"\0")[0] if block[257:263] == b"ustar\0" else b""
-    name = records.get(b"path", prefix + b"/" + name if prefix else name)
-    if letter == b"S" or SPARSE in records:
+def _member(member: tarfile.TarInfo, file: _TarStream) -> Member:
+    name, target = (
+        text.encode("utf-8", "surrogateescape") for text in (member.name, member.linkname)
+    )
+    if member.issparse():
         raise ArchiveError(f"{shown(name)} is stored as a sparse file")
-    if letter not in _KINDS:
-        raise ArchiveError(f"{shown(name)} has the unknown type {shown(letter)}")
-    kind = _KINDS[letter]
+    if member.type not in _KINDS:
+        raise ArchiveError(f"{shown(name)} has the unknown type {shown(member.type)}")
+    kind = _KINDS[member.type]
     if kind == FILE and name.endswith(b"/"):
         kind = FOLDER
-    size = _number(block[124:136])
-    if (decimal := records.get(b"size")) is not None:
-        if not decimal.isdigit() or len(decimal) > 20:
-            raise ArchiveError(f"a size in a pax header is {shown(decimal)}, which is not a number")
-        size = int(decimal)
     # Some programs give a size to links and folders, with no content behind the header.
-    stored = size if kind == FILE or letter == b"D" else 0
-    return Member(
-        name,
-        kind,
-        stored,
-        _number(block[100:108], lenient=True),
-        records.get(b"linkpath", block[157:257].split(b"\0")[0]),
-        _content(stream, stored),
-    )
-
-
-def _content(stream: Stream, size: int) -> Iterator[bytes]:
-    unread = size
-    while unread:
-        chunk = stream.read(min(unread, CHUNK))
-        if not chunk:
-            raise ArchiveError("the archive ends in the middle of a file")
-        unread -= len(chunk)
-        yield chunk
-    _exactly(stream, -size % BLOCK)
-
-
-def _exactly(stream: Stream, size: int) -> bytes:
-    parts = []
-    while size:
-        part = stream.read(size)
-        if not part:
-            raise ArchiveError("the archive ends before its end mark")
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def _has_checksum(block: bytes) -> bool:
-    blank = block[:148] + b" " * 8 + block[156:]
-    digits = block[148:156].strip(b" \0")
-    if not digits or digits.strip(b"01234567"):
-        return False
-    total = int(digits, 8)
-    # Some old programs summed signed bytes.
-    return total in (sum(blank), sum(blank) - 256 * sum(byte > 127 for byte in blank))
-
-
-def _number(text: bytes, lenient: bool = False) -> int:
-    """Return a number of a header: octal, or GNU's base 256."""
-    if text[:1] == b"\x80":
-        return int.from_bytes(text[1:], "big")
-    digits = text.strip(b" \0")
-    if digits.strip(b"01234567"):
-        if lenient:
-            return 0
-        raise ArchiveError(f"a size in a tar header is {shown(text)}, which is not a number")
-    return int(digits or b"0", 8)
-
-
-def _pax(text: bytes) -> dict[bytes, bytes]:
-    records = {}
-    at = 0
-    while at < len(text) and text[at]:
-        digits = text[at : at + 9].split(b" ")[0]
-        length = int(digits) if digits.isdigit() else 0
-        record = text[at + len(digits) + 1 : at + length]
-        key, equals, value = record.partition(b"=")
-        if not equals or not record.endswith(b"\n") or at + length > len(text):
-            raise ArchiveError("a pax header is damaged")
-        if key.startswith(SPARSE):
-            key = SPARSE
-        if key in _KEPT_RECORDS:
-            records[key] = value[:-1]
-        at += length
-    return records
+    size = member.size if kind == FILE or member.type == DUMPED_FOLDER else 0
+    if size < 0:
+        raise ArchiveError(f"the size of {shown(name)} is negative")
+    return Member(name, kind, size, member.mode, target, file.padded(size))

@@ -62,13 +62,14 @@ class SizeEstimate:
 
 @dataclass
 class Facts:
-    """The youngest revision, notes on changes and omissions with their counts, and the options without which
-    `svnadmin load` refuses the history.
+    """The youngest revision, notes on changes and omissions with their counts, the options without which
+    `svnadmin load` refuses the history, and the revisions whose date Subversion cannot read.
     """
 
     revisions: int = 0
     notes: list[str] = field(default_factory=list)
     load_options: list[str] = field(default_factory=list)
+    bogus_dates: list[int] = field(default_factory=list)
 
 
 def notes_of(counts: Mapping[str, int]) -> list[str]:

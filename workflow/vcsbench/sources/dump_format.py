@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 from itertools import accumulate
@@ -13,6 +13,9 @@ from vcsbench.external import parse_number
 from vcsbench.files import ADMINISTRATIVE, LINK_NAME_BYTES, MAX_DEPTH, NAME_BYTES, PATH_BYTES
 
 Properties = Mapping[bytes, bytes]
+SPECIAL, EXECUTABLE = {b"svn:special": b"*"}, {b"svn:executable": b"*"}
+# A longer text is passed on in chunks, without its checksum, which would have to come first.
+WHOLE_BYTES = 16 << 20
 
 FORMAT = b"SVN-fs-dump-format-version"
 UUID = b"UUID"
@@ -41,7 +44,7 @@ KNOWN = frozenset([*NUMBERS, *_TEXTS, *PATHS])
 SIMILAR = 0.85
 
 END = b"PROPS-END\n"
-DATE, MERGEINFO, SPECIAL = b"svn:date", b"svn:mergeinfo", b"svn:special"
+DATE, MERGEINFO = b"svn:date", b"svn:mergeinfo"
 # svn_time_from_cstring() ignores what follows, and reads an empty number as 0.
 _DATE = re.compile(rb"(\d{0,9})-(\d{0,9})-(\d{0,9})T\d*:\d*:\d*\.\d*Z")
 # Before Subversion 0.14: Tue 3 Oct 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)
@@ -51,29 +54,17 @@ _OLD_DATE = re.compile(
 )
 # svnadmin load refuses these as properties of files and folders.
 _RESERVED_PROPERTIES = (b"svn:wc:", b"svn:entry:")
-_RANGE = rb"(\d{1,10})(?:-(\d{1,10}))?(\*?)"
-_RANGES = re.compile(_RANGE)
-# A path, and the revisions behind the last colon. svn_mergeinfo_parse() accepts a comma before a line's
-# end.
-_MERGEINFO = re.compile(rb"[^\n]*:[ \t\r\v\f]*(%s(?:,%s)*)(?:,?\n)?" % (_RANGE, _RANGE))
-LARGEST_MERGED = 2**31 - 1
+_RANGES = re.compile(rb"([1-9]\d{0,8})(?:-([1-9]\d{0,8}))?\*?")
 
 LONGEST_TARGET = 4095
-ESCAPED = (
-    "Paths escaped, as in ?\\010, because Subversion refuses control characters and text that is not "
-    "UTF-8, and XML has no U+FFFE and U+FFFF"
+RENAMED = (
+    "Paths renamed, as .svn to ?\\046svn, because Subversion refuses their names, version control systems "
+    "reserve them, or they are too long"
 )
-RESERVED = "Paths renamed, as .svn to ?\\046svn, because version control systems reserve such names"
-SHORTENED = (
-    "Paths with a name cut, as in begin?\\#1f2e3d4c5b6a7988, because this system's limit "
-    f"is {NAME_BYTES} bytes, and Subversion adds 4 bytes to the name of a new link"
+LINKS = (
+    "Symbolic links made plain files, because Subversion makes none whose target is empty, over "
+    f"{LONGEST_TARGET:,} bytes, not UTF-8, or has a line end or NUL"
 )
-REASONS = (ESCAPED, RESERVED, SHORTENED)
-TARGETS = (
-    "Targets of symbolic links escaped, as in ?\\010, because Subversion refuses control characters and what "
-    "is not UTF-8"
-)
-IMPOSSIBLE = "Symbolic links made plain files, because no link can have such a target"
 # Subversion's own messages show a refused byte as `?\010` (decimal). A `?` that begins such an escape is
 # escaped itself, so two names never become one.
 _REFUSED = re.compile(r"[\x00-\x1f\x7f\udc80-\udcff\ufffe\uffff]|\?(?=\\(?:[0-9]{3}|#))")
@@ -160,6 +151,22 @@ def file(
     return b"".join((head, text, b"\n\n"))
 
 
+def file_records(
+    path: bytes,
+    action: bytes,
+    origin: bytes,
+    properties: Properties | None,
+    size: int,
+    chunks: Iterable[bytes],
+) -> Iterator[bytes]:
+    if size <= WHOLE_BYTES:
+        yield file(path, action, origin, properties, b"".join(chunks))
+        return
+    yield file_head(path, action, origin, properties, size)
+    yield from chunks
+    yield b"\n\n"
+
+
 def deletion(path: bytes) -> bytes:
     return b"Node-path: %s\nNode-action: delete\n\n\n" % path
 
@@ -188,13 +195,6 @@ def header_fault(key: bytes, value: bytes) -> str:
     return "" if fits else f"{key.decode()} is {quoted(value)}"
 
 
-def is_impossible_link(text: bytes) -> bool:
-    """Return True if svn export cannot make a link from the text of a file with svn:special."""
-    target = text.removeprefix(b"link ")
-    is_link = len(target) < len(text)
-    return is_link and not (0 < len(target) <= LONGEST_TARGET and is_utf8(target))
-
-
 def is_utf8(text: bytes) -> bool:
     try:
         text.decode()
@@ -214,11 +214,10 @@ def number_of(headers: Mapping[bytes, bytes], key: bytes) -> int:
     return header_number(key, headers.get(key, b"0")) or 0
 
 
-def is_impossible(path: bytes, is_link: bool = False) -> bool:
+def is_impossible(path: bytes) -> bool:
     """Return True for one of IMPOSSIBLE_PATHS. Of the names, the last one decides."""
     path = path.rstrip(b"/")
-    length = len(path.rpartition(b"/")[2])
-    is_long = length > (LINK_NAME_BYTES if is_link else NAME_BYTES)
+    is_long = len(path.rpartition(b"/")[2]) > NAME_BYTES
     return is_long or len(path) > PATH_BYTES or path.count(b"/") > MAX_DEPTH
 
 
@@ -248,7 +247,7 @@ def needs_bypass(name: bytes, value: bytes, of_revision: bool = False) -> bool:
     if not name.startswith(b"svn:"):
         return False
     if name == MERGEINFO and not of_revision:
-        return not _is_mergeinfo(value.partition(b"\0")[0])
+        return not _is_mergeinfo(value)
     if not is_utf8(value):
         return True
     if name == DATE:
@@ -257,29 +256,16 @@ def needs_bypass(name: bytes, value: bytes, of_revision: bool = False) -> bool:
 
 
 def _is_mergeinfo(text: bytes) -> bool:
-    """Return True if svnadmin load accepts a value of svn:mergeinfo. It repairs equal line ends."""
-    if not is_utf8(text) or (b"\r" in text and len(set(re.findall(rb"\r\n|\r|\n", text))) > 1):
+    """Return True for the form in which Subversion writes it. svnadmin load accepts a few others."""
+    if not is_utf8(text) or b"\r" in text or b"\0" in text:
         return False
-    lines = re.sub(rb"\r\n?", b"\n", text).splitlines(keepends=True)
-    return all(map(_is_mergeinfo_line, lines))
-
-
-def _is_mergeinfo_line(line: bytes) -> bool:
-    match = _MERGEINFO.fullmatch(line)
-    if not match:
-        return False
-    merged = []
-    for first, last, star in _RANGES.findall(match[1]):
-        if int(first) == 0 or max(int(first), int(last or b"0")) > LARGEST_MERGED:
-            return False
-        if last and int(first) >= int(last):
-            return False
-        merged.append((int(first), int(last or first), star))
-    end, kind = 0, b""
-    for begin, last, star in sorted(merged):
-        if begin <= end and star != kind:
-            return False
-        end, kind = max(end, last), star
+    for line in text.splitlines():
+        end = 0
+        for part in line.rpartition(b":")[2].split(b",") if b":" in line else [b""]:
+            match = _RANGES.fullmatch(part)
+            if not match or int(match[1]) <= end or (match[2] and int(match[2]) <= int(match[1])):
+                return False
+            end = int(match[2] or match[1])
     return True
 
 
@@ -291,42 +277,31 @@ def escape(text: bytes) -> bytes:
     return _REFUSED.sub(escaped, text.decode("utf-8", "surrogateescape")).encode("utf-8")
 
 
-def link_target(target: bytes) -> tuple[bytes, set[str]]:
-    """Return the target that a link can have, and the reason for a change.
+def is_link_target(target: bytes) -> bool:
+    is_odd = b"\n" in target or b"\0" in target or not is_utf8(target)
+    return 0 < len(target) <= LONGEST_TARGET and not is_odd
 
-    With the reason IMPOSSIBLE, no link can have the target, which is returned unchanged.
-    """
-    escaped = escape(target)
-    if not 0 < len(escaped) <= LONGEST_TARGET:
-        return target, {IMPOSSIBLE}
-    return escaped, {TARGETS} if escaped != target else set()
+
+def link(target: bytes) -> tuple[Properties, bytes]:
+    """Return the properties and the text of a link, or of a plain file if Subversion can make no link."""
+    return (SPECIAL, b"link " + target) if is_link_target(target) else ({}, target)
 
 
 def subversion_path(path: bytes) -> bytes:
-    return renamed_path(path)[0]
-
-
-def renamed_path(path: bytes) -> tuple[bytes, set[str]]:
-    """Return the path that Subversion can have, and the REASONS for a change."""
+    """Return the path that Subversion and all disks can have. Two names never become one."""
     if is_utf8(path) and not _ODD.search(path):
-        return path, set()
-    renamed = [_rename(name) for name in path.split(b"/")]
-    return b"/".join(name for name, _ in renamed), {
-        why for _, reasons in renamed for why in reasons
-    }
+        return path
+    return b"/".join(map(_rename, path.split(b"/")))
 
 
-def _rename(name: bytes) -> tuple[bytes, list[str]]:
+def _rename(name: bytes) -> bytes:
     if not name:
-        return b"?\\000", [RESERVED]
+        return b"?\\000"
     if _RESERVED_NAME.fullmatch(name):
-        first = b"." if name.startswith(b".") else name[:1]
-        dots = len(name) - len(name.lstrip(first)) if first == b"." else 1
-        return (b"?\\%03d" % first[0]) * dots + name[dots:], [RESERVED]
+        dots = len(name) if name in (b".", b"..") else 1
+        return (b"?\\%03d" % name[0]) * dots + name[dots:]
     new = escape(name)
-    reasons = [ESCAPED] * (new != name)
     if len(new) <= LINK_NAME_BYTES:
-        return new, reasons
+        return new
     end = b"?\\#" + hashlib.sha256(name).hexdigest()[:16].encode()
-    start = new[: LINK_NAME_BYTES - len(end)].decode("utf-8", "ignore").encode()
-    return start + end, [*reasons, SHORTENED]
+    return new[: LINK_NAME_BYTES - len(end)].decode("utf-8", "ignore").encode() + end

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
 from array import array
-from bisect import bisect_left, insort
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.files import IMPOSSIBLE_PATHS, RESERVED_PATHS
+from vcsbench.files import IMPOSSIBLE_PATHS, PATH_BYTES, RESERVED_PATHS
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import DAMAGED, Facts
 from vcsbench.sources.dump_format import (
@@ -34,18 +32,18 @@ from vcsbench.sources.dump_format import (
 )
 
 KNOWN_FORMATS = (1, 2, 3)
-CHECKSUMS = ("md5", "sha1")
 CHUNK = 1 << 18
 # Limits where svnadmin has none, for a header, those of a record, and the name of a property.
 LONGEST_LINE = 1 << 20
 LONGEST_HEADERS = 4 << 20
-# svnadmin load holds each property in memory. So does the check of Subversion's properties and of revisions.
+# svnadmin load holds each property in memory. So does the check of Subversion's own.
 LONGEST_VALUE = 256 << 20
-LONGEST_HELD = 64 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
 LARGEST_GAP = 4_000_000
+MOST_ODD_PATHS = 1000
 BYPASS = "--bypass-prop-validation"
 NOTES = {
+    "bypass": f"Properties for which svnadmin load needs {BYPASS}: {{number}}, first {{first}}.",
     "dates": "Subversion cannot read the svn:date of {revisions}, first {first}. The copies have no date "
     "there.",
     "lengths": "{number} blocks of properties do not have the length that their header states.",
@@ -55,8 +53,6 @@ NOTES = {
     "checked out or updated.",
     "reserved": f"Paths {RESERVED_PATHS}: {{number}}, first {{first}}. A tree with them is not checked out "
     "or updated.",
-    "targets": "Links with an impossible target: {number}, first {first}. A tree with them is not exported, "
-    "checked out or updated.",
 }
 _NAME = re.compile(rb"([KD]) \s*\+?([0-9]{1,18})\n")
 _VALUE = re.compile(rb"V \s*\+?([0-9]{1,18})\n")
@@ -65,14 +61,13 @@ _WRONG_LENGTH = "a record's properties are not as long as they say"
 
 
 class DumpReader:
-    """Reads and checks a stream once.
+    """Reads and checks a stream once. svnadmin load checks the checksums of texts.
 
     - `numbers`, `offsets`: the number of each revision from 1, and the byte at which its record begins.
     - `is_at_end`: True after the last byte. `is_whole`: True after the last record.
     - `has_tree`: True if the history ends with a folder at `tree`, None if that depends on the content of a
       copied folder.
-    - `odd_paths`: IMPOSSIBLE_PATHS and RESERVED_PATHS at its end, but none in copied folders. They are
-      sorted, with NUL for each slash.
+    - `odd_paths`: the first IMPOSSIBLE_PATHS and RESERVED_PATHS at its end, but none in copied folders.
     """
 
     def __init__(
@@ -82,40 +77,32 @@ class DumpReader:
         *,
         out: BinaryIO | None = None,
         tree: str = "trunk",
-        texts: Literal["check", "read", "skip"] = "check",
+        skips_texts: bool = False,
         remedy: str = "make the dump again",
     ) -> None:
-        """`name` is the source in errors. Records go to `out`, without dates that Subversion cannot read.
-
-        `texts`: compare them with their checksums, read them only, or skip all contents.
-        """
+        """`name` is the source in errors. All that is read goes to `out`."""
         self._name = name
         self._stream = stream
         self._out = out
         self._tree = tree.encode(errors="surrogateescape")
-        self._checks_texts = texts == "check"
-        self._skips_contents = texts == "skip"
+        self._skips_texts = skips_texts
         self._remedy = remedy
         self.numbers, self.offsets = array("Q"), array("Q")
         self.offset = 0
         self.is_at_end = False
         self.is_whole = False
-        self.odd_paths: list[bytes] = []
-        self._long_bytes = 0
+        self.odd_paths: set[bytes] = set()
         self.has_tree: bool | None = not self._tree
         self._size = sys.maxsize
         self._record_at = 0
         self._format = 0
         self._revision: int | None = None
         self._newest = 0
-        # The path of a node. Its properties make it a link or no link; None if they do not decide it.
-        self._path = b""
-        self._is_link: bool | None = None
         self._gaps = 0
         self._has_restarted = False
-        self._raw: list[bytes] = []
         self.oddities: Counter[str] = Counter()
         self._first: dict[str, str] = {}
+        self._bogus_dates: list[int] = []
 
     @property
     def revisions(self) -> int:
@@ -126,7 +113,6 @@ class DumpReader:
         self._size = size
         try:
             line = self._line()
-            self._pass_on()
             key, colon, value = line.removesuffix(b"\n").partition(b":")
             if not colon or key != FORMAT or not line.endswith(b"\n"):
                 raise self.wrong("it does not begin with its format's version")
@@ -144,20 +130,17 @@ class DumpReader:
             raise self.wrong("it has no revision 1")
 
     def facts(self) -> Facts:
-        counts, first, notes = self.oddities, self._first, []
-        if counts["bypass"]:
-            kinds = ("files and folders", "revisions")
-            of = " and ".join(f"{counts[kind]} of {kind}" for kind in kinds if counts[kind])
-            notes.append(
-                f"svnadmin load needs {BYPASS} for {counts['bypass']} properties ({of}), first for "
-                f"{first['bypass']}."
+        notes = [
+            text.format(
+                number=number,
+                revisions=words.count_of(number, "revision"),
+                first=self._first.get(kind),
             )
-        for kind, text in NOTES.items():
-            if number := counts[kind]:
-                revisions = words.count_of(number, "revision")
-                notes.append(text.format(number=number, revisions=revisions, first=first.get(kind)))
-        options = [BYPASS] if counts["bypass"] or counts["dates"] else []
-        return Facts(self.revisions, notes, options)
+            for kind, text in NOTES.items()
+            if (number := self.oddities[kind])
+        ]
+        options = [BYPASS] if self.oddities["bypass"] or self._bogus_dates else []
+        return Facts(self.revisions, notes, options, self._bogus_dates)
 
     def wrong(self, what: str) -> UserError:
         place = f"byte {self.offset:,} of the stream"
@@ -182,13 +165,8 @@ class DumpReader:
     def _keep(self, data: bytes) -> bytes:
         self.offset += len(data)
         if self._out is not None:
-            self._raw.append(data)
+            self._out.write(data)
         return data
-
-    def _pass_on(self, record: bytes | None = None) -> None:
-        if self._out is not None:
-            self._out.write(b"".join(self._raw) if record is None else record)
-            self._raw.clear()
 
     def _set_format(self, value: bytes) -> None:
         version = dump_format.header_number(FORMAT, value)
@@ -233,11 +211,9 @@ class DumpReader:
         if line.strip().partition(b": ")[0] in dump_format.KNOWN:
             raise self.wrong(f"the header {quoted(line)} begins with a space")
         while not line.endswith(b"\n"):
-            self._pass_on()
             line = self._line()
             if not line:
                 raise self.wrong("it ends in the middle of a line")
-        self._pass_on()
 
     def _record(self, headers: dict[bytes, bytes]) -> None:
         if not any(key in headers for key in dump_format.RECORDS):
@@ -255,26 +231,20 @@ class DumpReader:
         whole = number_of(headers, CONTENT) or properties + text
         if properties + text > whole:
             raise self.wrong("the parts of a record are longer than the record")
-        may_be_link = NODE in headers and self._is_impossible(self._path, is_link=True)
-        if self._skips_contents:
-            if may_be_link and properties:
-                self._check_size(properties)
-                self._properties(headers, properties)
-                self._follow_link(headers)
-                whole -= properties
-            self._skip(whole)
-            return
         if whole and self._format == 1 and not headers.keys() & {PROPERTIES, TEXT}:
-            properties = self._properties(headers, whole, has_text_behind=True)
-        elif properties:
-            self._properties(headers, properties)
-        if may_be_link:
-            self._follow_link(headers)
-        self._pass_on()
-        if text:
-            self._text(text, headers)
+            properties = self._properties(headers)
+            if properties > whole:
+                raise self.wrong(_WRONG_LENGTH)
+        elif properties and self._properties(headers, properties) != properties:
+            self.oddities["lengths"] += 1
+        if self._skips_texts:
+            self._skip(whole - properties)
+            return
+        is_delta = headers.get(b"Text-delta") == b"true"
+        for number, chunk in enumerate(self._content(text)):
+            if is_delta and number == 0 and not chunk.startswith(b"SVN"):
+                raise self.wrong("a delta does not begin as one")
         for chunk in self._content(whole - properties - text):
-            self._pass_on()
             if self._format > 1 and chunk.strip():
                 raise self.wrong("a record is longer than its parts")
 
@@ -309,86 +279,52 @@ class DumpReader:
         if number_of(headers, COPY_REVISION) >= max(self._revision, self._newest + 1):
             raise self.wrong(f"{path} is copied from a revision that is not older")
         parts = (part for part in headers[NODE].split(b"/") if part not in (b"", b"."))
-        self._path, self._is_link = b"/".join(parts), None
-        self._follow(self._path, headers)
+        self._follow(b"/".join(parts), headers)
 
     def _follow(self, path: bytes, headers: Mapping[bytes, bytes]) -> None:
         action, below = headers[ACTION], path + b"/"
         if not path or action == b"change":
             return
-        # A folder sorts directly before its content.
-        key = path.replace(b"/", b"\0")
         if action != b"add":
-            del self.odd_paths[
-                bisect_left(self.odd_paths, key) : bisect_left(self.odd_paths, key + b"\1")
-            ]
-        if action != b"delete" and self._is_impossible(path):
-            self._add_odd_path(path)
-        elif action != b"delete" and dump_format.is_reserved(path):
-            self._add_odd_path(path, "reserved")
+            odd_paths = self.odd_paths
+            self.odd_paths = {odd for odd in odd_paths if not (odd + b"/").startswith(below)}
+        if action != b"delete":
+            is_impossible = dump_format.is_impossible(path.removeprefix(self._tree + b"/"))
+            if is_impossible or dump_format.is_reserved(path):
+                kind = "names" if is_impossible else "reserved"
+                self._count(kind, f"{quoted(path)} in revision {self._revision}")
+                if len(self.odd_paths) < MOST_ODD_PATHS:
+                    self.odd_paths.add(path[: 2 * PATH_BYTES])
         if path == self._tree:
-            kind = headers.get(KIND)
-            self.has_tree = action != b"delete" and (kind == b"dir" if kind else None)
+            kind_of_node = headers.get(KIND)
+            is_folder = kind_of_node == b"dir" if kind_of_node else None
+            self.has_tree = action != b"delete" and is_folder
         elif self._tree.startswith(below):
             self.has_tree = None if action != b"delete" and COPY_PATH in headers else False
-
-    def _is_impossible(self, path: bytes, is_link: bool = False) -> bool:
-        return dump_format.is_impossible(path.removeprefix(self._tree + b"/"), is_link)
-
-    def _add_odd_path(self, path: bytes, kind: str = "names") -> None:
-        self._count(kind, f"{quoted(path)} in revision {self._revision}")
-        self._long_bytes += len(path)
-        if self._long_bytes <= LONGEST_HELD:
-            insort(self.odd_paths, path.replace(b"/", b"\0"))
-
-    def _follow_link(self, headers: Mapping[bytes, bytes]) -> None:
-        path = self._path
-        if headers[ACTION] == b"delete" or self._is_impossible(path):
-            return
-        key = path.replace(b"/", b"\0")
-        at = bisect_left(self.odd_paths, key)
-        was_link = self.odd_paths[at : at + 1] == [key]
-        if self._is_link and not was_link:
-            self._add_odd_path(path)
-        elif self._is_link is False and was_link:
-            del self.odd_paths[at]
 
     def _count(self, what: str, first: str) -> None:
         self.oddities[what] += 1
         self._first.setdefault(what, first)
 
-    def _properties(
-        self, headers: Mapping[bytes, bytes], length: int, has_text_behind: bool = False
-    ) -> int:
+    def _properties(self, headers: Mapping[bytes, bytes], length: int = -1) -> int:
         """Read a block of properties up to its end, as svnadmin does, and return its length."""
-        of_revision = REVISION in headers
-        begin, held = self.offset, 0
-        block: dict[bytes, bytes] = {}
-        self._is_link = None if headers.get(b"Prop-delta") == b"true" else False
+        begin = self.offset
         while self.offset - begin != length and (line := self._property_line()) != dump_format.END:
-            name, value = self._property(line, of_revision)
-            if value is not None:
-                self._check_property(headers, name, value)
-            if of_revision and value is not None:
-                block[name] = value
-                held += len(name) + len(value)
-                if held > LONGEST_VALUE:
-                    raise self.wrong(
-                        f"a revision has more than {LONGEST_VALUE:,} bytes of properties"
-                    )
-            if not of_revision:
-                self._pass_on()
-        read = self.offset - begin
-        if has_text_behind and read > length:
-            raise self.wrong(_WRONG_LENGTH)
-        if read != length and not has_text_behind:
-            self.oddities["lengths"] += 1
-        if DATE in block and not dump_format.is_date(block[DATE]):
-            # Written without its date, which svnadmin verify refuses.
-            del block[DATE]
-            assert self._revision is not None
-            self._pass_on(dump_format.revision(self._revision, block))
-        return read
+            match = _NAME.fullmatch(line)
+            if not match or (REVISION in headers and match[1] == b"D"):
+                raise self.wrong(_WRONG_LENGTH)
+            name = self._value(match[2], LONGEST_LINE, "the name of a property")
+            if b"\0" in name:
+                raise self.wrong(f"the name {quoted(name)} of a property holds a NUL character")
+            if match[1] == b"K":
+                if not (match := _VALUE.fullmatch(self._property_line())):
+                    raise self.wrong(_WRONG_LENGTH)
+                is_checked = name.startswith(b"svn:")
+                what = f"the property {quoted(name)}"
+                value = self._value(match[1], LONGEST_VALUE, what, is_checked)
+                if is_checked:
+                    self._check_property(headers, name, value)
+        return self.offset - begin
 
     def _property_line(self) -> bytes:
         line = self._line(32)
@@ -396,52 +332,26 @@ class DumpReader:
             raise self.wrong(_TRUNCATED if self.is_at_end else _WRONG_LENGTH)
         return line
 
-    def _property(self, line: bytes, of_revision: bool) -> tuple[bytes, bytes | None]:
-        """Return a property's name, and its value if it must be checked."""
-        match = _NAME.fullmatch(line)
-        if not match or (of_revision and match[1] == b"D"):
+    def _value(self, digits: bytes, limit: int, what: str, is_checked: bool = True) -> bytes:
+        """Return a name or a value; only the end of one that is not checked."""
+        length = int(digits)
+        if length > limit:
+            raise self.wrong(f"{what} has {length:,} bytes, and {limit:,} are the limit")
+        self._check_size(length)
+        chunks = self._content(length + 1)
+        value = b"".join(chunks if is_checked else deque(chunks, 1))
+        if not value.endswith(b"\n"):
             raise self.wrong(_WRONG_LENGTH)
-        length = int(match[2])
-        if length > LONGEST_LINE:
-            raise self.wrong(f"the name of a property has more than {LONGEST_LINE:,} bytes")
-        name = self._held(length)
-        if b"\0" in name:
-            raise self.wrong(f"the name {quoted(name)} of a property holds a NUL character")
-        if name == dump_format.SPECIAL:
-            self._is_link = match[1] == b"K"
-        if match[1] == b"D":
-            return name, None
-        match = _VALUE.fullmatch(self._property_line())
-        if not match:
-            raise self.wrong(_WRONG_LENGTH)
-        length = int(match[1])
-        if length > LONGEST_VALUE:
-            raise self.wrong(
-                f"the property {quoted(name)} has {length:,} bytes, and {LONGEST_VALUE:,} are the limit"
-            )
-        if of_revision or name.startswith(b"svn:"):
-            return name, self._held(length)
-        end_of_chunk = b""
-        for chunk in self._content(length + 1):
-            end_of_chunk = chunk[-1:]
-            self._pass_on()
-        if end_of_chunk != b"\n":
-            raise self.wrong(_WRONG_LENGTH)
-        return name, None
-
-    def _held(self, length: int) -> bytes:
-        data = b"".join(self._content(length))
-        if b"".join(self._content(1)) != b"\n":
-            raise self.wrong(_WRONG_LENGTH)
-        return data
+        return value[:-1]
 
     def _check_property(self, headers: Mapping[bytes, bytes], name: bytes, value: bytes) -> None:
         is_revision = REVISION in headers
         if is_revision and name == DATE:
             if not dump_format.is_date(value):
                 self._count("dates", f"revision {self._revision}: {quoted(value)}")
+                # svnadmin load gives revisions other numbers, and keeps revision 0 of the first dump only.
+                self._bogus_dates.append(self.revisions if self._revision else 0)
         elif dump_format.needs_bypass(name, value, is_revision):
-            self.oddities["revisions" if is_revision else "files and folders"] += 1
             place = "" if is_revision else f" of {quoted(headers[NODE])}"
             self._count("bypass", f"{name.decode('latin-1')}{place} in revision {self._revision}")
 
@@ -457,29 +367,3 @@ class DumpReader:
         else:
             for _ in self._content(length):
                 pass
-
-    def _text(self, length: int, headers: Mapping[bytes, bytes]) -> None:
-        self._check_size(length)
-        # The checksums of a delta belong to the resulting text: svnadmin load checks them.
-        is_delta = headers.get(b"Text-delta") == b"true"
-        digests = {}
-        for name in CHECKSUMS:
-            stated = headers.get(f"Text-content-{name}".encode(), b"")
-            # Zeros stand for no checksum.
-            if self._checks_texts and not is_delta and stated.strip(b"0"):
-                digests[name] = (
-                    stated.decode("ascii").lower(),
-                    hashlib.new(name, usedforsecurity=False),
-                )
-        for number, chunk in enumerate(self._content(length)):
-            if is_delta and number == 0 and not chunk.startswith(b"SVN"):
-                raise self.wrong("a delta does not begin as one")
-            if self._is_link and number == 0 and dump_format.is_impossible_link(chunk):
-                self._count("targets", f"{quoted(self._path)} in revision {self._revision}")
-            for _, digest in digests.values():
-                digest.update(chunk)
-            self._pass_on()
-        for name, (stated_digest, digest) in digests.items():
-            if stated_digest != digest.hexdigest():
-                path = quoted(headers.get(NODE, b""))
-                raise self.wrong(f"the text of {path} does not have its checksum ({name})")

@@ -114,7 +114,7 @@ class DumpSource(LocalSource):
     def _sample(self) -> DumpReader | None:
         reader = None
         with suppress(OSError, UserError, *DAMAGED), opened(self._path) as file:
-            reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK, texts="skip")
+            reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK, skips_texts=True)
             reader.run(SAMPLE_RECORDS, self._size() or SAMPLE_BYTES)
         return reader
 
@@ -142,8 +142,7 @@ class DumpSource(LocalSource):
         if tree is None:
             tree = TRUNK if sample.has_tree else ""
         above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
-        paths = [path.replace(b"\0", b"/") for path in sample.odd_paths]
-        below = [path.removeprefix(above) for path in paths if path.startswith(above)]
+        below = [path.removeprefix(above) for path in sample.odd_paths if path.startswith(above)]
         reserved = sum(is_reserved(path) and not is_impossible(path) for path in below)
         return OddPaths(len(below) - reserved, reserved)
 
@@ -162,10 +161,7 @@ class DumpSource(LocalSource):
         if self._tree and reader.has_tree is False:
             raise self._options.no_tree(self._path, self._tree)
         with opened(self._path) as file:
-            if reader.oddities["dates"]:
-                DumpReader(str(self._path), file, out=out, texts="read").run()
-            else:
-                shutil.copyfileobj(file, out, CHUNK)
+            shutil.copyfileobj(file, out, CHUNK)
         out.flush()
         return reader.facts()
 

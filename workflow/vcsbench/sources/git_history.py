@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from heapq import heappop, heappush
-from itertools import accumulate, count
+from itertools import count
 from typing import BinaryIO, NamedTuple
 
 from vcsbench.external import printable
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import Facts, notes_of
-from vcsbench.sources.dump_format import IMPOSSIBLE, TARGETS, above, link_target, subversion_path
+from vcsbench.sources.dump_format import (
+    LINKS,
+    LONGEST_TARGET,
+    RENAMED,
+    above,
+    file_records,
+    link,
+    subversion_path,
+)
 from vcsbench.sources.git_objects import (
     EXECUTABLE,
     FOLDER,
@@ -23,21 +30,16 @@ from vcsbench.sources.git_objects import (
     SYMLINK,
     Change,
     Commit,
-    Message,
     Objects,
-    check_path,
-    damaged_tree,
-    parse_message,
+    Revision,
 )
 from vcsbench.sources.git_repository import Ref
 
 TRUNK = b"trunk"
 LAYOUT = (TRUNK, b"branches", b"tags")
-PROPERTIES = {SYMLINK: {b"svn:special": b"*"}, EXECUTABLE: {b"svn:executable": b"*"}}
-# A larger blob is passed on in chunks, without its checksum, which would have to come first.
-LARGE_BLOB = 16 << 20
+PROPERTIES = {SYMLINK: dump_format.SPECIAL, EXECUTABLE: dump_format.EXECUTABLE}
 SUBMODULES = "Submodules left out"
-RENAMED = "Branches and tags renamed, because one would lie in another"
+MOVED = "Branches and tags renamed, because one would lie in another"
 LATE = (
     "Commits that got the date of the one before them, because they are dated before it and Subversion looks "
     "revisions up by date"
@@ -52,28 +54,17 @@ class Line:
         self.first = self.last = tip
 
 
-class Copy(NamedTuple):
-    """A tag, or a branch without commits: a copy of a commit's tree.
-
-    `target` is the annotated tag or the commit that has the author and the message.
-    """
-
-    commit: int
-    path: bytes
-    target: bytes
-
-
 class ConversionPlan:
     """One revision for each commit, on its line of development.
 
-    After the revision of a commit come those of its `copies`, and one deletion for each unnamed line that
-    `ends` there.
+    After the revision of a commit come its `copies`, which are tags, and branches without commits, and one
+    deletion for each unnamed line that `ends` there.
     """
 
     def __init__(self, commits: list[Commit], branches: list[Ref], tags: list[Ref]) -> None:
         """The first branch becomes trunk. `commits` are all that branches and tags lead to."""
         self.commits = commits
-        self.copies: dict[int, list[Copy]] = defaultdict(list)
+        self.copies: dict[int, list[bytes]] = defaultdict(list)
         self.renamed: dict[bytes, bytes] = {}
         self._paths = set[bytes]()
         self._folders = set[bytes]()
@@ -86,16 +77,14 @@ class ConversionPlan:
             path = TRUNK if i == 0 else self._free_path(b"branches/", ref.name)
             tip = index[ref.commit]
             if not self._claim(tip, path):
-                self.copies[tip].append(Copy(tip, path, ref.target))
+                self.copies[tip].append(path)
         self._claim_merged()
-        dates = list(accumulate((commit.seconds for commit in commits), max))
         for ref in tags:
             path = self._free_path(b"tags/", ref.name)
             tip = index[ref.commit]
             if self._claim_unnamed(tip):
                 self._claim_merged()
-            place = max(tip, bisect_right(dates, ref.seconds) - 1)
-            self.copies[place].append(Copy(tip, path, ref.target))
+            self.copies[tip].append(path)
         self.ends = self._find_ends()
 
     def _free_path(self, folder: bytes, name: bytes) -> bytes:
@@ -174,21 +163,10 @@ class NodeWriter:
     def __init__(self, objects: Objects, out: BinaryIO) -> None:
         self._objects = objects
         self._out = out
-        reasons = (SUBMODULES, *dump_format.REASONS, TARGETS, IMPOSSIBLE)
-        self.noted = {reason: set[bytes]() for reason in reasons}
+        self.noted = {reason: set[bytes]() for reason in (SUBMODULES, RENAMED, LINKS)}
 
     def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
-        folders = {b"", *(change.path for change in changes if change.new_mode == FOLDER)}
         changes = [change for change in changes if self._has_node(change)]
-        added = set[bytes]()
-        for change in changes:
-            if change.new_mode in NO_NODE:
-                continue
-            check_path(change.path, self._objects.where)
-            # DIFF_TREE lists the folders of all changes.
-            if change.path in added or change.path.rpartition(b"/")[0] not in folders:
-                raise damaged_tree(self._objects.where, change.path)
-            added.add(change.path)
         self._delete(changes, line)
         copied = self._add_folders(changes, line, origin)
         files = [
@@ -207,13 +185,10 @@ class NodeWriter:
         return any(mode not in NO_NODE for mode in modes)
 
     def _path(self, line: bytes, path: bytes) -> bytes:
-        name, reasons = dump_format.renamed_path(path)
-        self._note(reasons, path)
+        name = subversion_path(path)
+        if name != path:
+            self.noted[RENAMED].add(path)
         return line + b"/" + name
-
-    def _note(self, reasons: set[str], path: bytes) -> None:
-        for reason in reasons:
-            self.noted[reason].add(path)
 
     def _copyfrom(self, change: Change, origin: Origin) -> bytes:
         return dump_format.copyfrom(self._path(origin.path, change.source), origin.revision)
@@ -255,27 +230,21 @@ class NodeWriter:
             if change.path not in paths:
                 self._out.write(dump_format.file(path, action, copyfrom, properties))
                 continue
-            blob = next(blobs)
-            text = blob.read_all() if blob.size <= LARGE_BLOB else None
+            size, chunks = next(blobs)
             if change.new_mode == SYMLINK:
-                target, reasons = link_target(text or b"")
-                self._note(reasons, change.path)
-                if IMPOSSIBLE in reasons:
-                    properties = {}
-                else:
-                    text = b"link " + target
-            if text is not None:
-                self._out.write(dump_format.file(path, action, copyfrom, properties, text))
-            else:
-                head = dump_format.file_head(path, action, copyfrom, properties, blob.size)
-                self._out.write(head)
-                self._out.writelines(blob.chunks)
-                self._out.write(b"\n\n")
+                properties = {}
+                if size <= LONGEST_TARGET:
+                    properties, text = link(b"".join(chunks))
+                    size, chunks = len(text), iter([text])
+                if not properties:
+                    self.noted[LINKS].add(change.path)
+            records = file_records(path, action, copyfrom, properties, size, chunks)
+            self._out.writelines(records)
         for _ in blobs:
             pass
 
 
-def _new_properties(change: Change) -> dict[bytes, bytes] | None:
+def _new_properties(change: Change) -> dump_format.Properties | None:
     """Return the properties, None if they stay. Those of a link are always given: it may have been a file."""
     old, new = (PROPERTIES.get(mode, {}) for mode in (change.old_mode, change.new_mode))
     return new if change.old_mode in (*NO_NODE, SYMLINK) or new != old else None
@@ -314,26 +283,23 @@ class RevisionWriter:
         copies, ends = (sum(map(len, d.values())) for d in (plan.copies, plan.ends))
         return 1 + len(plan.commits) + copies + ends
 
-    def write(self, changes: Iterator[list[Change]]) -> Facts:
+    def write(self, revisions: Iterator[Revision]) -> Facts:
         for i, commit in enumerate(self._plan.commits):
-            self._write_commit(i, next(changes))
-            for copy in self._plan.copies[i]:
-                extra = {b"git:commit": self._plan.commits[copy.commit].name}
-                self._begin(self._message_of(copy.target), extra)
-                self._add_line(copy.path, self._place(copy.commit))
+            revision = next(revisions)
+            self._write_commit(i, revision)
+            for path in self._plan.copies[i]:
+                self._begin(revision, commit, {b"git:commit": commit.name})
+                self._add_line(path, self._place(i))
             for line in self._plan.ends[i]:
                 name = line.path.rpartition(b"/")[2].decode("ascii")
-                message = self._message_of(commit.name)
-                self._begin(message._replace(text=f"Delete {name}, which is merged."), {})
+                text = f"Delete {name}, which is merged."
+                self._begin(revision._replace(text=text), commit, {})
                 self._out.write(dump_format.deletion(line.path))
         return self._facts()
 
-    def _message_of(self, name: bytes) -> Message:
-        return parse_message(self._objects.read_message(name))
-
-    def _begin(self, message: Message, properties: dict[bytes, bytes]) -> None:
-        self._late += message.seconds < self._seconds
-        self._seconds = max(self._seconds, message.seconds)
+    def _begin(self, revision: Revision, commit: Commit, properties: dict[bytes, bytes]) -> None:
+        self._late += commit.seconds < self._seconds
+        self._seconds = max(self._seconds, commit.seconds)
         date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
         if self._number == 0:
             self._out.write(dump_format.revision(0, date))
@@ -342,23 +308,23 @@ class RevisionWriter:
             self._out.writelines(map(dump_format.directory, LAYOUT))
             self._number = 1
         self._number += 1
-        author = {b"svn:author": message.author.encode()} if message.author else {}
-        log = {b"svn:log": message.text.encode()}
+        author = {b"svn:author": revision.author.encode()} if revision.author else {}
+        log = {b"svn:log": revision.text.encode()}
         self._out.write(dump_format.revision(self._number, log | date | author | properties))
 
-    def _write_commit(self, i: int, changes: list[Change]) -> None:
+    def _write_commit(self, i: int, revision: Revision) -> None:
         commit, line = self._plan.commits[i], self._plan.line_of(i)
         properties = {b"git:commit": commit.name}
         if len(commit.parents) > 1:
             parents = (self._plan.commits[parent].name for parent in commit.parents)
             properties[b"git:parents"] = b" ".join(parents)
-        self._begin(self._message_of(commit.name), properties)
+        self._begin(revision, commit, properties)
         origin = Origin(line.path, self._number - 1)
         if i == line.first and line.path != TRUNK:
             copied = self._place(commit.parents[0]) if commit.parents else None
             self._add_line(line.path, copied)
             origin = copied or origin
-        self._nodes.write(changes, line.path, origin)
+        self._nodes.write(revision.changes, line.path, origin)
         self._revision_of[i] = self._number
 
     def _place(self, commit: int) -> Origin:
@@ -378,5 +344,5 @@ class RevisionWriter:
             f"{printable(old)} as {printable(new)}" for old, new in list(renamed.items())[:3]
         )
         counts = {reason: len(paths) for reason, paths in self._nodes.noted.items()}
-        counts |= {f"{RENAMED} ({examples})": len(renamed), LATE: self._late}
+        counts |= {f"{MOVED} ({examples})": len(renamed), LATE: self._late}
         return Facts(self._number, notes_of(counts))

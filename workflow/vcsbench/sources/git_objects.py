@@ -1,12 +1,10 @@
-"""Read what git prints: objects, commits, changes and messages."""
+"""Read the output of git: objects, commits, changes and messages."""
 
 from __future__ import annotations
 
-import codecs
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from io import BufferedReader
 from typing import NamedTuple
 
@@ -20,18 +18,17 @@ EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
 FOLDER, ABSENT = b"040000", b"000000"
 NO_NODE = (ABSENT, SUBMODULE)
 # Renames are searched among 400 files at most: the effort grows with the square of their number.
-DIFF_TREE = ("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400")
+DIFF_TREE = (
+    *("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400"),
+    *("--root", "--always", "--encoding=UTF-8", "--pretty=tformat:commit%x00%an%x00%B"),
+)
 # Only a tree that holds itself many times has more: a few kilobytes become billions of files.
 MAX_ENTRIES = 3_000_000
-# Decoding takes time with the square of the length. No program writes them.
-SLOW_ENCODINGS = ("idna", "punycode")
 LAST_SECOND = 253402300799
 # Control characters except tab and line feed, and code points that are no characters.
 _REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 # Requests and the headers of their answers must fit into a pipe, or both sides wait for each other.
 REQUESTS = 256
-MESSAGE_BYTES = 1 << 26
-BLOBS, MESSAGES = (b"blob",), (b"commit", b"tag")
 
 
 class Blob(NamedTuple):
@@ -55,8 +52,8 @@ class Objects:
         self._last = b"z" + secrets.token_hex(16).encode()
         self._end = self._last + b" missing"
 
-    def read(self, names: Sequence[bytes], kinds: tuple[bytes, ...] = BLOBS) -> Iterator[Blob]:
-        """Yield objects in order. Raise UserError if one is missing, damaged or of another kind."""
+    def read(self, names: Sequence[bytes]) -> Iterator[Blob]:
+        """Yield blobs in order. Raise UserError if one is missing, damaged or of another kind."""
         requests = self._program.process.stdin
         assert requests is not None
         for start in range(0, len(names), REQUESTS):
@@ -70,7 +67,7 @@ class Objects:
                 answer = self._program.stdout.readline().split()
                 if not answer:
                     raise self._program.failed()
-                size = size_of(answer, kinds, self.where)
+                size = size_of(answer, self.where)
                 chunks = self._chunks(name, size)
                 yield Blob(size, chunks)
                 for _ in chunks:
@@ -92,27 +89,17 @@ class Objects:
         if self._program.stdout.read(1) != b"\n":
             raise damaged
 
-    def read_message(self, name: bytes) -> bytes:
-        for message in self.read([name], MESSAGES):
-            if message.size > MESSAGE_BYTES:
-                raise UserError(
-                    f"{self.where}: the message of {name.decode()} is larger than "
-                    f"{MESSAGE_BYTES >> 20} MiB. Choose another branch."
-                )
-            text = message.read_all()
-        return text
 
-
-def size_of(answer: Sequence[bytes], kinds: tuple[bytes, ...], where: str) -> int:
+def size_of(answer: Sequence[bytes], where: str) -> int:
     """Return the size in an answer of `git cat-file`.
 
-    Raise UserError if the object is missing or of another kind.
+    Raise UserError if the object is missing or no blob.
     """
     if len(answer) != 3:
         raise missing(where, answer[0].decode(errors="replace"))
     name, actual, size = answer
-    if actual not in kinds:
-        raise _damaged(where, name, f"it is a {actual.decode()}, not a {kinds[0].decode()}")
+    if actual != b"blob":
+        raise _damaged(where, name, f"it is a {actual.decode()}, not a blob")
     return int(size)
 
 
@@ -171,86 +158,75 @@ class Change(NamedTuple):
 
 
 def _field(pipe: BufferedReader) -> bytes:
-    field = b""
+    parts = []
     while (end := (seen := pipe.peek()).find(b"\0")) < 0:
         if not seen:
-            raise EOFError("git diff-tree ended in the middle of a change")
-        field += pipe.read(len(seen))
-    return field + pipe.read(end + 1)[:-1]
+            raise EOFError("git diff-tree ended in the middle of a commit")
+        parts.append(pipe.read(len(seen)))
+    return b"".join(parts) + pipe.read(end + 1)[:-1]
 
 
-def read_changes(pipe: BufferedReader) -> Iterator[list[Change]]:
-    """Yield the changes of each pair of trees from the output of DIFF_TREE.
+def read_changes(pipe: BufferedReader, where: str) -> list[Change]:
+    """Return the changes of a commit or of a pair of trees from the output of DIFF_TREE.
 
-    A pair begins with a line. A change is `:<old mode> <new mode> <old object> <new object> <status>`, NUL,
-    path, NUL. A rename (status R and a percentage) has both paths. If one file became several, the others
-    have the status C.
+    A change is `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL. A rename (status
+    R and a percentage) has both paths. If one file became several, the others have the status C.
     """
-    while pipe.readline():
-        changes = []
-        while pipe.peek()[:1] == b":":
-            old_mode, new_mode, old, new, status = _field(pipe)[1:].split(b" ")
-            source = path = _field(pipe)
-            if status[:1] in b"RC":
-                path = _field(pipe)
-            is_moved = status[:1] == b"R"
-            changes.append(Change(path, source, old_mode, new_mode, old, new, is_moved))
-            if len(changes) > MAX_ENTRIES:
-                raise UserError(
-                    f"a commit changes more than {MAX_ENTRIES} files. Choose another branch."
-                )
-        yield changes
+    changes = list[Change]()
+    while pipe.peek()[:1] == b":":
+        old_mode, new_mode, old, new, status = _field(pipe)[1:].split(b" ")
+        source = path = _field(pipe)
+        if status[:1] in b"RC":
+            path = _field(pipe)
+        is_moved = status[:1] == b"R"
+        changes.append(Change(path, source, old_mode, new_mode, old, new, is_moved))
+        if len(changes) > MAX_ENTRIES:
+            raise UserError(
+                f"{where}: a commit changes more than {MAX_ENTRIES} files. Choose another branch."
+            )
+    _check(changes, where)
+    return changes
 
 
-def check_path(path: bytes, where: str) -> None:
-    path = subversion_path(path)  # an escaped one is longer
-    if path.count(b"/") > MAX_DEPTH:
-        what = f"folders are nested deeper than {MAX_DEPTH}"
-    elif len(path) > PATH_BYTES:
-        what = f"a path is longer than {PATH_BYTES} bytes"
-    else:
-        return
-    raise UserError(f"{where}: {what}: {printable(path[:60])}... . Choose another branch.")
-
-
-def damaged_tree(where: str, path: bytes) -> UserError:
-    return UserError(
-        f"{where}: a tree is damaged at {printable(path[:200])}: two entries of one name, or one outside of "
-        "its folder. `git fsck` lists such trees."
-    )
-
-
-class Message(NamedTuple):
-    """The author, the date (seconds since 1970) and the text of a commit or tag."""
+class Revision(NamedTuple):
+    """The author, the text and the changes of a commit."""
 
     author: str
-    seconds: int
     text: str
+    changes: list[Change]
 
 
-def parse_message(data: bytes) -> Message:
-    head, _, body = data.partition(b"\n\n")
-    fields: dict[bytes, bytes] = {}
-    for line in head.split(b"\n"):
-        key, _, value = line.partition(b" ")
-        if key:
-            fields.setdefault(key, value)
-    encoding = fields.get(b"encoding", b"utf-8").decode("ascii", "replace")
-    tagger = fields.get(b"tagger", b"")
-    author = _decode(fields.get(b"author", tagger).partition(b"<")[0], encoding)
-    date = fields.get(b"committer", tagger).rpartition(b">")[2].split()
-    try:
-        seconds = min(max(int(date[0]), 0), LAST_SECOND)
-    except (IndexError, ValueError):
-        seconds = 0
-    text = _decode(body, encoding).replace("\r\n", "\n").replace("\r", "\n")
-    author = " ".join(_REFUSED.sub(" ", author).split())
-    return Message(author, seconds, _REFUSED.sub("\N{REPLACEMENT CHARACTER}", text))
+def read_revisions(pipe: BufferedReader, where: str) -> Iterator[Revision]:
+    while _field(pipe) == b"commit":
+        author, text = _field(pipe).decode("utf-8", "replace"), _text(_field(pipe))
+        author = " ".join(_REFUSED.sub(" ", author).split())
+        if pipe.peek()[:1] == b"\n":
+            pipe.read(1)
+        yield Revision(author, text, read_changes(pipe, where))
 
 
-def _decode(data: bytes, encoding: str) -> str:
-    """Decode text. The stated encoding may be unknown, wrong or slow."""
-    with suppress(LookupError, ValueError):
-        if codecs.lookup(encoding).name not in SLOW_ENCODINGS:
-            return data.decode(encoding)
-    return data.decode("utf-8", "replace")
+def _check(changes: list[Change], where: str) -> None:
+    """Raise UserError if a path is too long or too deep, or if a tree is damaged."""
+    # DIFF_TREE lists the folders of all changes.
+    folders = {b"", *(change.path for change in changes if change.new_mode == FOLDER)}
+    added = set[bytes]()
+    for change in changes:
+        if change.new_mode in NO_NODE:
+            continue
+        path = subversion_path(change.path)  # an escaped one is longer
+        if path.count(b"/") > MAX_DEPTH or len(path) > PATH_BYTES:
+            raise UserError(
+                f"{where}: a path is longer than {PATH_BYTES} bytes, or deeper than {MAX_DEPTH} folders: "
+                f"{printable(path[:60])}... . Choose another branch."
+            )
+        if change.path in added or change.path.rpartition(b"/")[0] not in folders:
+            raise UserError(
+                f"{where}: a tree is damaged at {printable(change.path[:200])}: two entries of one name, or "
+                "one outside of its folder. `git fsck` lists such trees."
+            )
+        added.add(change.path)
+
+
+def _text(message: bytes) -> str:
+    text = message.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return _REFUSED.sub("\N{REPLACEMENT CHARACTER}", text)

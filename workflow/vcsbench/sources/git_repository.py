@@ -24,14 +24,11 @@ from vcsbench.sources.base import Program, readable
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
 LIST_BYTES = 1 << 29
-MAX_ALTERNATES = 100
 # git needs about 300 bytes for each file of a commit. A tree that holds itself many times has billions.
 MEMORY_BYTES = 4 << 30
 
 _EXTENSION = re.compile(r"[a-z][a-z0-9-]*")
 _HEAD = re.compile(rb"(?:ref:\s*(refs/[^\0]+)|[0-9a-fA-F]{40}.*)", re.DOTALL)
-_ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-7]{3})')
-_LETTERS = dict(zip(b"abfnrtv", b"\a\b\f\n\r\t\v", strict=True))
 HEADS = b"refs/heads/"
 REMOTES = b"refs/remotes/origin/"
 TAGS = b"refs/tags/"
@@ -160,15 +157,10 @@ def _read_optional(path: Path, limit: int) -> bytes:
 
 
 class Ref(NamedTuple):
-    """A branch or tag: its short name, the object that it names, and the commit that this leads to.
-
-    For an annotated tag the two differ, and it has a date (seconds since 1970; otherwise 0).
-    """
+    """A branch or tag: its short name, and the commit that it leads to."""
 
     name: bytes
-    target: bytes
     commit: bytes
-    seconds: int = 0
 
 
 def _read_head(layout: GitLayout) -> bytes:
@@ -186,28 +178,25 @@ def _read_head(layout: GitLayout) -> bytes:
 
 
 def _check_refs(common: Path) -> None:
-    """Raise UserError for a ref that git would wait for, and for a file in the place of a folder."""
     for name in REF_FOLDERS:
         if os.path.lexists(common / name) and not os.path.isdir(common / name):
             raise UserError(
                 f"{one_line(common / name)}: is not a folder. Clone the repository again."
             )
-    _check_file(common / "packed-refs")
-    waiting = [common / "refs"] if (common / "refs").is_dir() else []
-    for folder in waiting:
-        with readable(folder), os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(Path(entry.path))
-                else:
-                    _check_file(entry.path)
+    _check_files(common / "refs", common / "packed-refs")
 
 
-def _check_file(path: str | Path) -> None:
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise UserError(
-            f"{one_line(path)}: this is not a regular file. Clone the repository again."
-        )
+def _check_files(*places: str | Path) -> None:
+    """Raise UserError for a pipe or a device at a place or below it, because git would wait for it."""
+    waiting = [*places]
+    for place in waiting:
+        if os.path.isdir(place):
+            with readable(Path(place)), os.scandir(place) as entries:
+                waiting += [entry.path for entry in entries if not entry.is_file()]
+        elif os.path.exists(place) and not os.path.isfile(place):
+            raise UserError(
+                f"{one_line(place)}: this is not a regular file. Clone the repository again."
+            )
 
 
 def _object_folders(objects: Path) -> list[Path]:
@@ -222,7 +211,7 @@ def _object_folders(objects: Path) -> list[Path]:
         for line in _read_optional(file, CONFIG_BYTES).split(b"\n"):
             if not line or line.startswith(b"#"):
                 continue
-            lender = (folder / os.fsdecode(_unquote(line))).absolute()
+            lender = (folder / os.fsdecode(line)).absolute()
             if b"\0" in line or not os.path.isdir(lender):
                 raise UserError(
                     f"{one_line(file)}: the object folder {one_line(lender)} does not exist. "
@@ -230,32 +219,7 @@ def _object_folders(objects: Path) -> list[Path]:
                 )
             if (lender := lender.resolve()) not in folders:
                 folders.append(lender)
-        if len(folders) > MAX_ALTERNATES:
-            raise UserError(
-                f"{one_line(file)}: borrows from more than {MAX_ALTERNATES} folders. Clone the repository."
-            )
     return folders
-
-
-def _check_files(folder: Path) -> None:
-    with readable(folder):
-        for entry in os.scandir(folder):
-            if entry.is_dir() and (len(entry.name) == 2 or entry.name in ("pack", "info")):
-                for file in os.scandir(entry.path):
-                    if not file.is_file() and not file.is_dir():
-                        _check_file(file.path)
-
-
-def _unquote(line: bytes) -> bytes:
-    if not (line.startswith(b'"') and line.endswith(b'"') and len(line) > 1):
-        return line
-
-    def byte(match: re.Match[bytes]) -> bytes:
-        text = match[1]
-        number = int(text, 8) & 0xFF if len(text) == 3 else _LETTERS.get(text[0], text[0])
-        return bytes([number])
-
-    return _ESCAPE.sub(byte, line[1:-1])
 
 
 @contextmanager
@@ -386,17 +350,15 @@ class Git:
         return self._refs(TAGS)
 
     def _refs(self, prefix: bytes) -> list[Ref]:
-        lines = self.output(
-            "for-each-ref", "--format=%(objectname) %(refname) %(taggerdate:unix)", prefix.decode()
-        ).splitlines()
-        refs = [line.split(b" ") for line in lines]
+        lines = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
+        refs = [line.split(b" ") for line in lines.splitlines()]
         with self.start("cat-file", "--batch-check", stdin=subprocess.PIPE) as program:
-            request = b"".join(target + b"^{commit}\n" for target, *_ in refs)
+            request = b"".join(target + b"^{commit}\n" for target, _ in refs)
             answers, _ = program.process.communicate(request)
         commits = [line.split() for line in answers.splitlines()]
         return [
-            Ref(name[len(prefix) :], target, words[0], int(date or 0))
-            for (target, name, date), words in zip(refs, commits, strict=True)
+            Ref(name[len(prefix) :], words[0])
+            for (_, name), words in zip(refs, commits, strict=True)
             if len(words) == 3
         ]
 

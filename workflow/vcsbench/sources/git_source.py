@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import shlex
 import shutil
 import subprocess
 import tempfile
@@ -16,14 +14,14 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
 from vcsbench.sources import dump_format
+from vcsbench.sources.archives import ContainedFolder, Parts
 from vcsbench.sources.base import (
-    CHUNK,
     Definition,
     Facts,
     Head,
@@ -33,23 +31,26 @@ from vcsbench.sources.base import (
     check_space,
     notes_of,
 )
-from vcsbench.sources.dump_format import IMPOSSIBLE, LONGEST_TARGET, link_target
+from vcsbench.sources.dump_format import (
+    LINKS,
+    LONGEST_TARGET,
+    RENAMED,
+    is_link_target,
+    subversion_path,
+)
 from vcsbench.sources.git_history import SUBMODULES, ConversionPlan, RevisionWriter
 from vcsbench.sources.git_objects import (
-    BLOBS,
     DIFF_TREE,
     EXECUTABLE,
     FOLDER,
-    MAX_ENTRIES,
     SUBMODULE,
     SYMLINK,
-    Blob,
+    Change,
     Objects,
-    check_path,
-    damaged_tree,
     missing,
     read_changes,
     read_commits,
+    read_revisions,
     size_of,
 )
 from vcsbench.sources.git_repository import HEADS, REMOTES, Git, Ref, find_layout, open_repository
@@ -108,25 +109,20 @@ class GitSource(LocalSource):
             git.output("cat-file", "-e", name)
         except UserError:
             raise missing(git.where, name) from None
-        peeled = parse(f"{name}^{{}}")
-        if git.output("cat-file", "-t", peeled).strip() != b"commit":
-            raise self._missing(git)
-        return peeled
+        try:
+            return parse("-q", f"{name}^{{commit}}")
+        except UserError:
+            raise self._missing(git) from None
 
     def _missing(self, git: Git) -> UserError:
-        prefixes = (HEADS.decode(), REMOTES.decode())
         # Raises git's own reason if it cannot read the refs.
-        names = git.output("for-each-ref", "--format=%(refname)", *prefixes).splitlines()
+        git.output("for-each-ref", "--count=1")
         if self._branch != "HEAD":
             why = f"{self._path} has no commit {self._branch[:200]!r}"
             return self._options.error("branch", why)
-        branch = git.head.removeprefix(b"ref: ")
-        why = f"{self._path} has no commit on its current branch, {printable(branch)}"
-        others = {*names} - {branch}
-        remedy = "commit something to it"
-        if others:
-            name = shlex.quote(printable(min(others)))
-            remedy = f"`git symbolic-ref HEAD {name}` in it chooses another one"
+        why = f"{self._path} has no commit on its current branch, "
+        why += printable(git.head.removeprefix(b"ref: "))
+        remedy = "`git symbolic-ref HEAD refs/heads/NAME` in it chooses another one"
         return self._options.error("path", f"{why}; {remedy}")
 
     def identity(self) -> str:
@@ -187,22 +183,18 @@ class GitSource(LocalSource):
         return facts
 
     def _write_revisions(self, git: Git, plan: ConversionPlan, out: BinaryIO) -> Facts:
-        nothing = git.empty_tree.encode()
         commits = plan.commits
-        firsts = (commits[c.parents[0]].tree if c.parents else nothing for c in commits)
-        pairs = (b"%s %s" % (first, c.tree) for first, c in zip(firsts, commits, strict=True))
+        lines = (
+            b" ".join([commit.name, *(commits[parent].name for parent in commit.parents[:1])])
+            for commit in commits
+        )
         with (
-            _lines(pairs) as stdin,
             git.start("cat-file", "--batch", stdin=subprocess.PIPE) as contents,
-            git.start(*DIFF_TREE, stdin=stdin) as trees,
+            _diff_tree(git, lines) as program,
         ):
             revisions = RevisionWriter(plan, Objects(contents, git.where), out)
             self._coming = revisions.total
-            try:
-                facts = revisions.write(read_changes(trees.stdout))
-            except (EOFError, StopIteration):
-                raise trees.failed() from None
-            trees.finish()
+            facts = revisions.write(read_revisions(program.stdout, git.where))
         return facts
 
     def coming(self) -> int:
@@ -211,7 +203,7 @@ class GitSource(LocalSource):
     def _refs(self, git: Git) -> tuple[list[Ref], list[Ref]]:
         """Return the branches, trunk first, and the tags."""
         tip = self._commit(git).encode("ascii")
-        trunk = Ref(self._branch.encode(), tip, tip)
+        trunk = Ref(self._branch.encode(), tip)
         if self._history == FIRST_PARENT:
             return [trunk], []
         full = git.output("rev-parse", "--symbolic-full-name", self._branch).strip()
@@ -248,53 +240,35 @@ def _lines(lines: Iterable[bytes]) -> Iterator[BinaryIO]:
         yield file
 
 
-class TreeEntry(NamedTuple):
-    """A file, folder, link or submodule of a tree."""
+@contextmanager
+def _diff_tree(git: Git, lines: Iterable[bytes]) -> Iterator[Program]:
+    with _lines(lines) as stdin, git.start(*DIFF_TREE, stdin=stdin) as program:
+        try:
+            yield program
+        except (EOFError, StopIteration):
+            raise program.failed() from None
+        program.finish()
 
-    mode: bytes
-    name: bytes
-    path: bytes
 
-
-def _list_tree(git: Git, commit: str) -> Iterator[TreeEntry]:
-    """Yield everything in the tree of a commit, folders before their content.
-
-    Raise UserError for trees that are damaged, too large, too deep, or have too long paths.
-    """
-    count = 0
-    folders, others = {b""}, set[bytes]()
-    with git.start("ls-tree", "-r", "-t", "-z", "--full-tree", commit) as listing:
-        rest = b""
-        while chunk := listing.stdout.read1(CHUNK):
-            *lines, rest = (rest + chunk).split(b"\0")
-            count += len(lines)
-            if count > MAX_ENTRIES:
-                raise UserError(
-                    f"{git.where}: the tree of {commit[:12]} has more than {MAX_ENTRIES} "
-                    "files and folders. Choose another branch."
-                )
-            for line in lines:
-                head, _, path = line.partition(b"\t")
-                mode, _, name = head.split(b" ")
-                check_path(path, git.where)
-                if path in folders or path in others or path.rpartition(b"/")[0] not in folders:
-                    raise damaged_tree(git.where, path)
-                (folders if mode == FOLDER else others).add(path)
-                yield TreeEntry(mode, name, path)
-        listing.finish()
+def _list_tree(git: Git, commit: str) -> list[Change]:
+    """Return everything in the tree of a commit, folders before their content."""
+    tree = git.output("rev-parse", f"{commit}^{{tree}}").strip()
+    with _diff_tree(git, [git.empty_tree.encode() + b" " + tree]) as program:
+        program.stdout.readline()
+        return read_changes(program.stdout, git.where)
 
 
 def _blob_sizes(git: Git, commit: str) -> list[int]:
     """Return the size of each file and link of a commit's tree. Raise UserError if one is missing."""
     entries = _list_tree(git, commit)
-    blobs = (entry.name for entry in entries if entry.mode not in (FOLDER, SUBMODULE))
+    blobs = (entry.new_object for entry in entries if entry.new_mode not in (FOLDER, SUBMODULE))
     sizes = []
     with (
         _lines(blobs) as requests,
         git.start("cat-file", "--batch-check", "--buffer", stdin=requests) as answers,
     ):
         for line in answers.stdout:
-            sizes.append(size_of(line.split(), BLOBS, git.where))
+            sizes.append(size_of(line.split(), git.where))
         answers.finish()
     return sizes
 
@@ -302,43 +276,38 @@ def _blob_sizes(git: Git, commit: str) -> list[int]:
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     """Write the tree of a commit to a new folder and return notes on renames and omissions.
 
-    Names are as in the loaded history. Every folder is created here, so no link is followed.
+    Names are as in the loaded history.
     """
     counts = Counter[str]()
-    check_space(sum(_blob_sizes(git, commit)), folder.parent, git.where)
-    root = os.fsencode(folder)
-    os.mkdir(root)
-    os.chmod(root, 0o755)
-    files = dict[bytes, TreeEntry]()
-    for entry in _list_tree(git, commit):
-        if entry.mode == SUBMODULE:
-            counts[SUBMODULES] += 1
-            continue
-        path, reasons = dump_format.renamed_path(entry.path)
-        counts.update(reasons)
-        if entry.mode == FOLDER:
-            os.mkdir(root + b"/" + path)
-            os.chmod(root + b"/" + path, 0o755)
-        else:
-            files[path] = entry
-    with git.start("cat-file", "--batch", stdin=subprocess.PIPE) as program:
-        blobs = Objects(program, git.where).read([entry.name for entry in files.values()])
-        for (path, entry), blob in zip(files.items(), blobs, strict=True):
-            _write_file(entry.mode, blob, root + b"/" + path, counts)
+    size = sum(_blob_sizes(git, commit))
+    check_space(size, folder.parent, git.where)
+    folder.mkdir()
+    folder.chmod(0o755)
+    files: list[tuple[Parts, Change]] = []
+    with (
+        ContainedFolder(folder, size) as contained,
+        git.start("cat-file", "--batch", stdin=subprocess.PIPE) as program,
+    ):
+        for entry in _list_tree(git, commit):
+            path = subversion_path(entry.path)
+            if entry.new_mode == SUBMODULE:
+                counts[SUBMODULES] += 1
+                continue
+            counts[RENAMED] += path != entry.path
+            parts = tuple(path.split(b"/"))
+            if entry.new_mode == FOLDER:
+                contained.add_folder(parts)
+            else:
+                files.append((parts, entry))
+        blobs = Objects(program, git.where).read([entry.new_object for _, entry in files])
+        for (parts, entry), blob in zip(files, blobs, strict=True):
+            is_link = entry.new_mode == SYMLINK
+            text = blob.read_all() if is_link and blob.size <= LONGEST_TARGET else b""
+            if is_link_target(text):
+                contained.add_link(parts, text)
+                continue
+            counts[LINKS] += is_link
+            mode = 0o755 if entry.new_mode == EXECUTABLE else 0o644
+            contained.add_file(parts, chain([text], blob.chunks), mode=mode)
+        contained.close()
     return notes_of(counts)
-
-
-def _write_file(mode: bytes, blob: Blob, path: bytes, counts: Counter[str]) -> None:
-    chunks: Iterable[bytes] = blob.chunks
-    if mode == SYMLINK:
-        text = blob.read_all() if blob.size <= LONGEST_TARGET else b""
-        target, reasons = link_target(text)
-        counts.update(reasons)
-        if IMPOSSIBLE not in reasons:
-            os.symlink(target, path)
-            return
-        chunks = chain([text], blob.chunks)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o600), "wb") as file:
-        file.writelines(chunks)
-        os.fchmod(file.fileno(), 0o755 if mode == EXECUTABLE else 0o644)

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import urllib.parse
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +32,7 @@ from vcsbench.external import (
 from vcsbench.files import OddPaths, older_revision
 from vcsbench.formats import CONFIGURATION_LIMIT, Shape, read_shape
 from vcsbench.records import Head
+from vcsbench.sources import dump_format
 from vcsbench.sources.base import (
     Definition,
     Facts,
@@ -41,9 +43,9 @@ from vcsbench.sources.base import (
     Source,
     digest_of,
     output,
+    readable,
 )
 from vcsbench.sources.dump_reader import DumpReader
-from vcsbench.sources.odd_paths import summarize_tree
 
 TRUNK = "trunk"
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
@@ -59,6 +61,8 @@ LARGEST_REVISION = 2**40
 # Of older shards, only the folder is part of the identity.
 YOUNGEST_SHARDS = 3
 YOUNGEST_FILES = 5000
+# Only a tree that was copied into itself many times has more.
+MAX_ENTRIES = 10_000_000
 # 200,000 files take 0.6 s, and 2 s from a device. Subversion gives a file the mode of the one before.
 LISTED_FILES = 10_000
 
@@ -142,6 +146,36 @@ def _state(name: str, state: os.stat_result) -> bytes:
     return os.fsencode(name) + f"\0{facts}\n".encode()
 
 
+def summarize_tree(repository: Path, tree: str, revision: str = "") -> tuple[str, OddPaths]:
+    """Return the folder for `log`, and the numbers of odd paths below `tree` at a revision.
+
+    The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
+    """
+    above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
+    entries: Counter[bytes] = Counter()
+    impossible = reserved = 0
+    at = ["-r", revision] if revision else []
+    argv = ["svnlook", "tree", "--full-paths", *at, "--", os.path.abspath(repository), tree]
+    with Program(argv, f"{repository}: svnlook tree failed") as program:
+        for number, line in enumerate(program.stdout):
+            if number == MAX_ENTRIES:
+                raise UserError(
+                    f"{repository}: /{tree} has more than {MAX_ENTRIES:,} files and folders. Name a smaller "
+                    "folder in `tree` or by TREE=."
+                )
+            path = line.rstrip(b"\n").lstrip(b"/").removeprefix(above).rstrip(b"/")
+            top, slash, _ = path.partition(b"/")
+            entries[top] += bool(slash)
+            impossible += dump_format.is_impossible(path)
+            reserved += dump_format.is_reserved(path)
+        program.finish()
+    odd_paths = OddPaths(impossible, reserved)
+    if not (+entries):
+        return tree, odd_paths
+    largest = min(entries, key=lambda name: (-entries[name], name))
+    return (above + largest).decode(errors="surrogateescape"), odd_paths
+
+
 def exported_tree(options: Options, path: Path, tree: str | None, repository: Path) -> str:
     """Return the definition's `tree`, or trunk if the youngest revision has one, or the root.
 
@@ -174,20 +208,8 @@ class SvnSource(LocalSource):
         self._path = Path(os.path.abspath(self._path))
         self._name = os.fspath(self._path)
 
-    @contextlib.contextmanager
-    def _naming_key(self, clause: str = "") -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            why = f"{error.filename}: {error.strerror}.{clause}"
-            raise self._options.error("path", why) from error
-        except UserError as error:
-            if str(error).startswith(self._options.where):
-                raise
-            raise self._options.error("path", f"{error}{clause}") from error
-
     def _youngest(self) -> int:
-        with self._naming_key(" It has no youngest revision."):
+        with readable(self._path):
             return read_number(self._path / "db" / "current", LARGEST_REVISION)
 
     def identity(self) -> str:
@@ -201,7 +223,7 @@ class SvnSource(LocalSource):
         db = self._path / "db"
         if not (db / "fsfs.conf").exists():
             del limits["fsfs.conf"]
-        with self._naming_key():
+        with readable(self._path):
             words = [
                 read_bytes(db / n, limit).decode(errors="replace") for n, limit in limits.items()
             ]
@@ -210,7 +232,7 @@ class SvnSource(LocalSource):
         return digest_of("svn", *words, self._youngest(), content, *tree)
 
     def _check_place(self) -> None:
-        with self._naming_key():
+        with readable(self._path):
             if not self._path.exists():
                 raise self._options.error("path", f"{self._path} does not exist")
             if not is_svn_repository(self._path):
@@ -226,12 +248,9 @@ class SvnSource(LocalSource):
             )
 
     def _kind(self) -> str:
-        file = self._path / "db" / "fs-type"
-        try:
-            return read_bytes(file, SMALL_FILE).decode("ascii").strip()
-        except (UnicodeDecodeError, UserError) as error:
-            why = f"{file} does not name a file system: {error}"
-            raise self._options.error("path", why) from error
+        return (
+            read_bytes(self._path / "db" / "fs-type", SMALL_FILE).decode(errors="replace").strip()
+        )
 
     def stored(self) -> Shape | str:
         try:
@@ -240,21 +259,6 @@ class SvnSource(LocalSource):
             return read_shape(self._path)
         except (OSError, ValueError, UserError) as error:
             return f"its files do not say it: {error}"
-
-    def check_history(self) -> None:
-        """Check that each revision that is not packed has its files."""
-        shape, youngest = self.stored(), self._youngest()
-        if isinstance(shape, str):
-            return
-        size = shape.shard or youngest + 1
-        for folder in _revision_folders(self._path):
-            for first in range(shape.packed * shape.shard, youngest + 1, size):
-                shard = os.path.join(folder, str(first // size)) if shape.shard else folder
-                with self._naming_key(" The repository is damaged: restore it from a backup."):
-                    names = set(os.listdir(shard))
-                    for revision in range(first, min(first + size, youngest + 1)):
-                        if str(revision) not in names:
-                            raise UserError(f"{shard}: has no file of revision {revision}.")
 
     def repository(self) -> Path | None:
         return self._path.resolve()
@@ -272,7 +276,7 @@ class SvnSource(LocalSource):
         self._check_place()
         if self._youngest() == 0:
             raise self._options.error("path", f"{self._path} is empty: it has no revision 1")
-        with self._naming_key():
+        with readable(self._path):
             for top in _revision_folders(self._path):
                 _check_files(top, *(entry.path for entry in os.scandir(top) if entry.is_dir()))
         self.tree()
@@ -291,7 +295,7 @@ class SvnSource(LocalSource):
         revision = str(older_revision(self._youngest(), behind))
         # The older revision may lack the tree.
         with contextlib.suppress(UserError):
-            return summarize_tree(self._path, self.tree(), revision=revision)[1]
+            return summarize_tree(self._path, self.tree(), revision)[1]
         return OddPaths()
 
     def write(self, out: BinaryIO) -> Facts:
@@ -337,7 +341,7 @@ def _pass_on(
 ) -> Facts:
     remedy = "check it with svnadmin verify"
     with Program(argv, failure, secret=secret, limit_s=limit_s) as program:
-        reader = DumpReader(name, program.stdout, out=out, texts="read", remedy=remedy)
+        reader = DumpReader(name, program.stdout, out=out, remedy=remedy)
         try:
             reader.run()
         except UserError:

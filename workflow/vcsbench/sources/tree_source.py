@@ -9,7 +9,6 @@ import struct
 import tempfile
 import uuid
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,7 +42,7 @@ REVISIONS = 1
 # A constant, because the same tree must give the same bytes.
 DATE = b"2000-01-01T00:00:00.000000Z"
 REPOSITORY_FACTOR = 0.5
-WHOLE_BYTES = CHUNK = 2**24
+CHUNK = 2**20
 # Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that
 # user.
 MODE_BITS = 0o777
@@ -56,8 +55,6 @@ NO_FILES = "has no files, apart from folders of version control systems, pipes a
 # The first member of a .zip, a .zip without members, and the first part of several.
 _ZIP_STARTS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
 _ENCRYPTED, _UTF_8 = 1, 0x800
-# The extra field of a .zip with a name in UTF-8, next to one in the code page of the program that made it.
-_UNICODE_PATH = 0x7075
 _MADE_ON_UNIX = (3, 19)
 _DAMAGED = (
     *(*DAMAGED, zipfile.BadZipFile, struct.error, MemoryError, RuntimeError),
@@ -80,8 +77,9 @@ def _list_tree(root: Path, counts: Counter[str]) -> Iterator[NamedEntry]:
         if kind not in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
             counts[SPECIAL] += 1
             continue
-        name, reasons = dump_format.renamed_path(os.fsencode(os.path.relpath(path, root)))
-        counts.update(reasons)
+        old = os.fsencode(os.path.relpath(path, root))
+        name = dump_format.subversion_path(old)
+        counts[dump_format.RENAMED] += name != old
         if len(name) > PATH_BYTES:
             raise UserError(
                 f"{printable(os.fspath(root))}: a path is longer than {PATH_BYTES} bytes: "
@@ -103,13 +101,6 @@ def has_closed_entry(root: Path) -> bool:
     )
 
 
-def _read_target(path: str, counts: Counter[str]) -> tuple[bytes, bool]:
-    """Return the target of a link as Subversion can have it, and False if it must become a plain file."""
-    target, reasons = dump_format.link_target(os.readlink(os.fsencode(path)))
-    counts.update(reasons)
-    return target, dump_format.IMPOSSIBLE not in reasons
-
-
 def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
     top = TRUNK.encode()
     yield dump_format.directory(top)
@@ -119,32 +110,30 @@ def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
         if stat.S_ISDIR(state.st_mode):
             yield dump_format.directory(at)
         elif stat.S_ISLNK(state.st_mode):
-            target, is_link = _read_target(path, counts)
-            properties = {b"svn:special": b"*"} if is_link else {}
-            text = b"link " * is_link + target
+            properties, text = dump_format.link(os.readlink(os.fsencode(path)))
+            counts[dump_format.LINKS] += not properties
             yield dump_format.file(at, b"add", properties=properties, text=text)
         else:
             counts[LINKED] += (state.st_dev, state.st_ino) in seen
             seen.add((state.st_dev, state.st_ino))
-            properties = {b"svn:executable": b"*"} if state.st_mode & stat.S_IXUSR else {}
+            properties = dump_format.EXECUTABLE if state.st_mode & stat.S_IXUSR else {}
             yield from _file_records(at, path, properties)
 
 
 def _file_records(at: bytes, path: str, properties: dump_format.Properties) -> Iterator[bytes]:
     with open(open_regular(path, follow_links=False), "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        if size <= WHOLE_BYTES:
-            yield dump_format.file(at, b"add", properties=properties, text=file.read(size))
-            return
-        yield dump_format.file_head(at, b"add", properties=properties, text_length=size)
-        while size and (chunk := file.read(min(size, CHUNK))):
-            size -= len(chunk)
-            yield chunk
-        if size:
-            raise UserError(
-                f"{printable(path)}: the file became shorter while it was read. Run again."
-            )
-        yield b"\n\n"
+        yield from dump_format.file_records(
+            at, b"add", b"", properties, size, _read(file, size, path)
+        )
+
+
+def _read(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
+    while size and (chunk := file.read(min(size, CHUNK))):
+        size -= len(chunk)
+        yield chunk
+    if size:
+        raise UserError(f"{printable(path)}: the file became shorter while it was read. Run again.")
 
 
 def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list[str]:
@@ -175,11 +164,12 @@ def extract_tree(kind: str, source: Path, folder: Path, temporary: Path) -> list
             elif stat.S_ISREG(state.st_mode):
                 write_file(path, at)
             else:
-                target, is_link = _read_target(path, counts)
-                if is_link:
+                target = os.readlink(os.fsencode(path))
+                if dump_format.is_link_target(target):
                     os.symlink(target, at)
                     _copy_times(state, at)
                 else:
+                    counts[dump_format.LINKS] += 1
                     Path(os.fsdecode(at)).write_bytes(target)
         # Last, because a folder may be read-only.
         for state, at in reversed(folders):
@@ -310,7 +300,7 @@ def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path
     except (ArchiveError, OSError, *_DAMAGED) as error:
         text = one_line(str(error)).rstrip(".")[:200] or type(error).__name__
         if isinstance(error, OSError) and error.errno:
-            text = os.strerror(error.errno)
+            text = f"{shown(error.filename2 or error.filename or path.name)}: {os.strerror(error.errno)}"
         raise UserError(
             f"{one_line(path)}: cannot be unpacked: {text}. Pack the tree again as a plain .tar."
         ) from error
@@ -372,33 +362,12 @@ def _unzip(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
 
 
 def _name_in_zip(member: zipfile.ZipInfo) -> bytes:
-    """Return the name of a member, with slashes.
-
-    Programs on Unix store the bytes of the name, others code page 437, or UTF-8 without a flag.
-    """
+    """Return the name of a member, with slashes. Programs on Unix store the bytes of the name."""
     # ZipInfo.filename is cut at a NUL byte.
     name = member.orig_filename
-    is_unix = member.create_system in _MADE_ON_UNIX
-    if not member.flag_bits & _UTF_8:
-        stored = name.encode("cp437")
-        if unicode_path := _unicode_path(member.extra, stored):
-            name = unicode_path.decode()
-        elif is_unix:
-            return stored
-        elif dump_format.is_utf8(stored):
-            name = stored.decode()
-    return (name if is_unix else name.replace("\\", "/")).encode("utf-8", "surrogateescape")
-
-
-def _unicode_path(extra: bytes, stored: bytes) -> bytes:
-    """Return the name in the extra field _UNICODE_PATH; b"" without one, or if it belongs to another name."""
-    while len(extra) >= 4:
-        kind, length = struct.unpack_from("<HH", extra)
-        field, extra = extra[4 : 4 + length], extra[4 + length :]
-        # A version, the checksum of the stored name, and the name.
-        if kind == _UNICODE_PATH and field[1:5] == struct.pack("<I", zlib.crc32(stored)):
-            return field[5:] if field[:1] == b"\1" and dump_format.is_utf8(field[5:]) else b""
-    return b""
+    if member.create_system in _MADE_ON_UNIX:
+        return name.encode("utf-8" if member.flag_bits & _UTF_8 else "cp437")
+    return name.replace("\\", "/").encode()
 
 
 def _mode(mode: int) -> int:
