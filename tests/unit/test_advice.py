@@ -13,13 +13,11 @@ from vcsbench.advice import decision as rule
 from vcsbench.advice.advise import (
     AdviceSettings,
     advise,
-    questions_of,
     same_as_baseline,
     with_candidates,
 )
-from vcsbench.advice.cards import CardQuestion, Effect, card_of, find_rule, pair_text
+from vcsbench.advice.cards import CardQuestion, card_of, find_rule
 from vcsbench.advice.decision import BETTER, SMALL, cases_of, outcome_of
-from vcsbench.advice.labels import factors
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
 AXES = ["command", "ra", "format", "packing", "cache"]
@@ -49,66 +47,12 @@ def card(*rows, axis="format", **options):
 
 
 @pytest.mark.parametrize(
-    ("server", "text", "commands", "memory"),
-    [
-        (
-            "httpd",
-            "SVNBlockRead on\nSVNCacheRevProps on\nSVNCompressionLevel 0\nSVNInMemoryCacheSize 1048576",
-            [
-                *("SVNInMemoryCacheSize 1048576", "SVNCacheRevProps on"),
-                *("SVNBlockRead on", "SVNCompressionLevel 0"),
-            ],
-            "1 GiB",
-        ),
-        ("httpd", "SVNBlockRead on", ["SVNBlockRead on"], "16 MiB"),
-        (
-            "svnserve",
-            "svnserve -d --compression 0 -r ROOT --block-read yes -M 512",
-            ["svnserve -d -r ROOT -M 512", "--block-read yes", "--compression 0"],
-            "512 MiB",
-        ),
-    ],
-)
-def test_action_of_settings_has_optional_ones_apart(server, text, commands, memory):
-    question = questions_of(
-        {"config": {"question": "Which?"}}, {"config": {"fast": {server: text}}}
-    )
-    action = question[0].actions["fast"]
-    reload = ["apachectl configtest && apachectl graceful"] * (server == "httpd")
-    assert [step.command for step in action.steps] == [*commands, *reload]
-    limited = {step.command for step in action.steps if "format 7" in step.note}
-    assert limited == {command for command in commands if "lock" in command}
-    assert action.cost.startswith(f"Up to {memory} of memory for ")
-    assert ("each httpd process" in action.cost) == (server == "httpd")
-
-
-@pytest.mark.parametrize(
     ("loss", "effect", "kind"),
     [(1.09, 10, rule.VALUE), (1.11, 10, rule.DEPENDS), (1.14, 15, rule.VALUE)],
 )
 def test_decide_with_losses_on_both_sides_depends_above_the_smallest_effect(loss, effect, kind):
     found = cases(row(2.0), row(1 / loss, cache="hot-os"))
     assert rule.recommend(found, "f6", effect).kind == kind
-
-
-@pytest.mark.parametrize(
-    ("ratios", "wins", "losses"),
-    [
-        ([2.0, 1.05], "cold log 2.0x, warm log 5.0 % faster (sure but small)", "nowhere"),
-        ([1.06, 1.05], "cold log 6.0 %, warm log 5.0 % faster (sure but small)", "nowhere"),
-        ([2.0, 0.95], "cold log 2.0x faster", "warm log 5.3 % slower (sure but small)"),
-        ([2.0, 0.87], "cold log 2.0x faster", "warm log 1.15x slower"),
-    ],
-)
-def test_effect_below_the_smallest_is_sure_but_small(ratios, wins, losses):
-    rows = [row(r, cache=cache) for r, cache in zip(ratios, ("cold", "hot-os"), strict=True)]
-    effect = Effect.of("f7", cases(*rows), "f6", "f6", 10)
-    assert effect.wins == wins
-    assert effect.losses == losses if effect.regrets else losses == "nowhere"
-    assert ") (" not in card(*rows).answer.effect
-    for ratio, case in zip(ratios, cases(*rows), strict=True):
-        text = pair_text("format", case.pairs[0], 10)
-        assert text.endswith(" (sure but small)") == (0.91 < ratio < 1.1)
 
 
 def test_decide_that_depends_returns_the_simplest_rule():
@@ -119,15 +63,9 @@ def test_decide_that_depends_returns_the_simplest_rule():
     made = card(*(row(1.5 if better else 0.6, **cell) for cell, better in pairs))
     assert made.answer.kind == rule.DEPENDS
     assert find_rule(made.cases, made) == {"f7": ["cold log"], "f6": ["warm log", "export"]}
-    made = card(row(1.9, command="export"), row(0.77))
-    answer = made.answer
+    answer = card(row(1.9, command="export"), row(0.77)).answer
     assert answer.short == "depends" and answer.value == "f7"
-    assert find_rule(made.cases, made) == {"f7": ["export"], "f6": ["log"]}
     assert re.findall(r"[\d.]+x", answer.sentence) == ["1.3x", "1.9x"]
-    assert re.findall(r"(f\d) (?:for|if) (\w+)", answer.effect) == [
-        ("f7", "export"), ("f6", "log"), ("f7", "you"),
-    ]  # fmt: skip
-    assert re.findall(r"[\d.]+x", answer.effect) == ["1.3x", "1.9x"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +73,6 @@ def test_decide_that_depends_returns_the_simplest_rule():
     [
         ({"call": "too noisy to say"}, "too noisy"),
         ({"call": "", "fixed_share": 0.51}, SMALL),
-        ({"fixed_share": 0.51}, SMALL),
         ({"fixed_share": 0.5}, BETTER),
         ({"fixed_share": math.nan}, BETTER),
         ({"call": ""}, "too few rounds"),
@@ -202,47 +139,11 @@ def test_decide_does_not_count_mostly_start_up_against_a_value():
     assert (decision.kind, decision.value, decision.worst["f8"]) == (rule.VALUE, "f8", 1.0)
 
 
-@pytest.mark.parametrize("seed", [18, 21, 30])
-def test_answer_sentence_has_at_most_25_words(seed):
-    grid = itertools.product(
-        ("log", "export"), ("http", "svn", "file"), ("cold", "hot-os", "hot-svn")
-    )
-    rows = [
-        row(1 + ((seed * 37 + n * 17) % 50 - 20) / 25, command=command, ra=ra, cache=cache)
-        for n, (command, ra, cache) in enumerate(grid)
-    ]
-    answer = card(*rows).answer
-    assert len(answer.sentence.split()) <= 25, answer.sentence
-
-
-@pytest.mark.parametrize(
-    ("ratios", "text"),
-    [
-        ([1.057], "5.7 %"),
-        ([1.0997], "1.10x"),
-        ([1.19], "1.19x"),
-        ([1.2], "1.2x"),
-        ([12.3], "12x"),
-        ([1e40], "9999x"),
-        ([6.91, 2.4], "2.4x to 6.9x"),
-        ([1.05, 1.08], "5.0 to 8.0 %"),
-        ([1.08, 1.6], "1.08x to 1.60x"),
-        ([1.03, 1.6], "3.0 % to 1.6x"),
-        ([1.3, 1.3], "1.3x"),
-        ([1.16, 1.21], "1.16x to 1.21x"),
-        ([1.08, 1.0801], "8.0 %"),
-    ],
-)
-def test_factors_below_10_percent_are_percentages(ratios, text):
-    assert factors(ratios) == text
-
-
-def on_builds(*rows, average=NO_ESTIMATE):
+def on_builds(*rows, mean=lambda *_: NO_ESTIMATE):
     """Return the card of builds; candidates named `again` have the binaries of the baseline."""
     flagged = [{**r, "flags": "same-binaries" if r["candidate"] == "again" else ""} for r in rows]
     same = same_as_baseline([({}, flagged)])
     question = CardQuestion("format", "Is it faster?", aggregate=True)
-    mean = average if callable(average) else lambda *_: average
     return with_candidates(card(*flagged, question=question), same, mean)
 
 
@@ -270,28 +171,15 @@ def test_answer_on_a_build_has_size_direction_and_number(ratios, short, kind):
     assert (answer.short, answer.kind) == (short, kind)
 
 
-def digits(lines):
-    return re.findall(r"\d+", " ".join(lines))
-
-
 def test_build_with_the_binaries_of_the_baseline_is_a_noise_check():
     again = row(0.97, "no difference shown", candidate="again")
     made = on_builds(again, row(0.8))
     (only,) = made.candidates
     assert re.findall(r"f7|[\d.]+x", only.short) == ["f7", "1.2x"]
-    assert digits(made.lines) == ["0", "1"]
     checks = {pair.candidate: pair.is_noise_check for case in made.cases for pair in case.pairs}
     assert checks == {"again": True, "f7": False}
-    noisy = on_builds(row(0.97, "too noisy to say", candidate="again"), row(0.8))
-    assert digits(noisy.lines) == ["0", "1", "1"]
-    average = replace(NO_ESTIMATE, value=1.01, low=0.98, high=1.04)
-    line = on_builds(again, row(0.8), average=average).lines[0]
-    assert line.endswith(
-        "on average 1.0 % faster (2.0 % slower to 4.0 % faster), no difference shown."
-    )
     alone = on_builds(row(0.8, candidate="again"))
     assert (alone.answer.short, list(alone.candidates)) == ("no other build", [])
-    assert digits(alone.lines) == ["1", "1"]
 
 
 @pytest.mark.parametrize(
@@ -309,7 +197,7 @@ def test_average_of_a_build_is_compared_with_the_same_build(average, noise, is_l
         name: replace(NO_ESTIMATE, value=value, low=low, high=high)
         for name, (value, low, high) in {"f7": average, "again": noise}.items()
     }
-    made = on_builds(*rows, average=lambda _, sides: estimates[sides[1]])
+    made = on_builds(*rows, mean=lambda _, sides: estimates[sides[1]])
     _, line = made.lines
     assert (" exceeds " in line, re.findall(r"[\d.]+ %", line)) == (is_larger, shown)
 

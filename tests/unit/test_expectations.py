@@ -7,11 +7,9 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-from project import CONFIG
 from unit.synthetic import rows_frame
 from vcsbench.__main__ import main
-from vcsbench.config.definitions import read_expectations, read_findings
-from vcsbench.config.study import load_study
+from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.statistics import check
 from vcsbench.statistics.contract import OF_EXPECTATIONS
@@ -46,18 +44,12 @@ UNSURE, UNMEASURED = {"allow_inconclusive": True}, {"allow_not_measured": True}
 EXPORT = {"where": {"command": "export"}}
 
 
-def test_interval_of_a_time_is_cut_at_0():
-    (row,) = rows_of(expectation(), measured([0.1] * 4 + [9.0])).to_dict("records")
-    assert (row["low"], row["verdict"]) == (0.0, "inconclusive") and row["high"] > 5
-
-
 @pytest.mark.parametrize(
     ("times", "changes", "verdict", "passes"),
     [
         (FAST, {}, "holds", "yes"),
         (SLOW, {}, "differs", "no"),
         (SLOW, UNSURE, "differs", "no"),
-        (MIXED, {}, "inconclusive", "no"),
         (MIXED, UNSURE, "inconclusive", "yes"),
         (MIXED, UNMEASURED, "inconclusive", "no"),
         ([1.0], EXPORT, "not measured", "no"),
@@ -75,8 +67,7 @@ def test_evaluate_expectations_without_repo_uses_all():
     assert rows_of(expectation(), frame)["measured"][0] == pytest.approx(3.0), "the slowest"
     mine = expectation(where={"command": "log", "repo": "mine"})
     assert rows_of(mine, frame)["measured"][0] == pytest.approx(1.0)
-    elsewhere = unmeasured_expectations("b", [expectation()])
-    assert elsewhere["passes"].tolist() == ["no"] and "`studies`" in elsewhere["why"][0]
+    assert unmeasured_expectations("b", [expectation()])["passes"].tolist() == ["no"]
 
 
 ROW = {"study": "a", "statement": "Fast | small.", "low": "1.0", "high": "1.5", "unit": "s"}
@@ -102,7 +93,6 @@ def run_check(folder, *rows):
     [
         ([GOOD, ALLOWED], 0),
         ([GOOD, BAD, UNDECIDED], check.FAILED),
-        ([GOOD, UNDECIDED], check.UNDECIDED),
         ([GOOD, NONE], check.UNDECIDED),
         ([], 1),
     ],
@@ -124,9 +114,7 @@ def test_check_writes_junit_and_markdown(tmp_path):
     assert message.startswith("differs: 3.00 (1.00 to 1.50) s") and message.endswith(" 2.0")
     lines = (tmp_path / check.MARKDOWN).read_text().splitlines()
     assert lines[0].startswith("**1 of 4 ")
-    cells = ("✓ holds", "Fast \\| small. (`a` `good`)", "at most 2.0", "1.20 (1.00 to 1.50) s")
-    assert lines[4] == f"| {' | '.join(cells)} |"
-    assert lines[7].endswith("| no value |")
+    assert lines[4].startswith("| ✓ holds | Fast \\| small. (`a` `good`) | at most 2.0 | 1.20 ")
 
 
 BOUND = "expect: {over: max, at_most: 2}"
@@ -136,10 +124,7 @@ OTHER = f"a: [{{id: other, statement: y, level: elapsed_s, {BOUND}}}]"
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        (
-            "id: x, where: {cache: hot-os}, level: elapsed_s",
-            "no value hot-os. Use one of cold, hot",
-        ),
+        ("id: x, where: {cache: hot-os}, level: elapsed_s", "no value hot-os"),
         ("id: x, compare: {axis: cache, baseline: cold, candidate: warm}", "no value warm"),
         ("id: other, level: elapsed_s", "`a[0]`: the id `other` is there twice"),
     ],
@@ -151,17 +136,6 @@ def test_read_expectations_invalid_is_user_error(tmp_path, keys, expected):
     with pytest.raises(UserError, match=str(second)) as error:
         read_expectations([first, second], "a", AXES)
     assert expected in str(error.value)
-
-
-def test_read_expectations_default_examples_are_valid(tmp_path):
-    lines = (CONFIG / "expectations.yaml").read_text().splitlines()
-    path = tmp_path / "expectations.yaml"
-    path.write_text("\n".join(line[1:] for line in lines if line.startswith(("#f", "#  "))))
-    axes = load_study(CONFIG / "studies" / "fsfs-san-2014.yaml").axes
-    known = {a: v if isinstance(v, list) else None for a, v in axes.items()}
-    examples = read_expectations([path], "fsfs-san-2014", known)
-    assert [example["id"] for example in examples] == ["hot-log-under-2s", "packing-does-not-hurt"]
-    assert read_findings(CONFIG / "expectations.yaml", "fsfs-san-2014", list(axes)) == []
 
 
 @pytest.mark.parametrize(("action", "code"), [("plan", 1), ("doctor", 2)])

@@ -31,7 +31,7 @@ from vcsbench.statistics.findings import (
     verdict_of,
 )
 from vcsbench.statistics.noise import Noise
-from vcsbench.statistics.possible_reasons import Conditions, possible_reasons
+from vcsbench.statistics.possible_reasons import Conditions
 
 FINDINGS = CONFIG / "published" / "findings.yaml"
 AXES = ["command", "format"]
@@ -68,11 +68,6 @@ def verdict_on(frame, context=None, **changes):
     return row["verdict"], row["why"]
 
 
-def with_duplicates(variance, count):
-    noise = Noise(duplicates=Variance(variance, count))
-    return EvaluationContext(noise=lambda metric: noise)
-
-
 @pytest.mark.parametrize(
     ("name", "count"),
     [
@@ -96,10 +91,8 @@ def test_findings_hold_on_published_numbers(name, count):
     [
         ([2.0, 2.01, 1.99, 2.0, 2.02], "reproduced", ""),
         ([1.0, 1.01, 0.99, 1.0, 1.02], "differs", ""),
-        ([3.0, 3.01, 2.99, 3.0, 3.02], "differs", ""),
         ([1.7, 1.9, 1.75, 1.85, 1.802], "inconclusive", Reason("on-bound").text),
         ([1.0, 1.01, 0.99, 1.0], "inconclusive", TOO_FEW.format(n=4)),
-        ([2.0], "inconclusive", TOO_FEW.format(n=1)),
     ],
 )
 def test_evaluate_findings_known_ratios_have_verdicts(ratios, verdict, why):
@@ -113,9 +106,6 @@ def test_evaluate_findings_inconclusive_has_needed_rounds():
     assert 10 < needed < 30
     reason = Reason("needs-rounds", {"needed": needed, "n": 5})
     assert (row["verdict"], row["why"]) == ("inconclusive", reason.text)
-    almost_unknown = ratio(math.log(1.8001), 0.5, 0.001, 5)
-    verdict, (why,) = verdict_of(finding(), almost_unknown, DEFAULT_LIMITS)
-    assert (verdict, why.code) == ("inconclusive", "on-bound")
     # A saved baseline gets no more rounds, whatever the current side gets.
     saved = {**finding(), "compare": {"to": "old"}}
     verdict, (why,) = verdict_of(saved, ratio(math.log(1.85), 0.03, 8.0, 5), DEFAULT_LIMITS)
@@ -125,7 +115,8 @@ def test_evaluate_findings_inconclusive_has_needed_rounds():
 @pytest.mark.parametrize(("sd", "verdict"), [(0.01, "reproduced"), (0.06, "inconclusive")])
 def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
     frame = measured([2.0, 2.02, 1.98, 2.0, 2.01])
-    row = row_of(finding(), frame, with_duplicates(sd**2, 20))
+    noise = Noise(duplicates=Variance(sd**2, 20))
+    row = row_of(finding(), frame, EvaluationContext(noise=lambda metric: noise))
     assert row["verdict"] == verdict
     assert row["high"] / row["measured"] > math.exp(2 * sd)
     none = EvaluationContext(noise=lambda metric: Noise())
@@ -145,24 +136,6 @@ def codes_of(*args, **options):
     return [reason.code for reason in reasons_of(*args, **options)]
 
 
-@pytest.mark.parametrize(
-    ("version", "measured", "is_newer"),
-    [
-        ("1.9", ["1.14.2"], True),
-        ("1.14", ["1.14.5"], False),
-        ("1.9", ["1.8.19"], False),
-        ("", ["1.14.2"], False),
-        ("1.9", [], False),
-        ("1.9", ["unknown"], False),
-    ],
-)
-def test_possible_reasons_name_newer_version(version, measured, is_newer):
-    found = codes_of(1.2, Conditions(1, version), repo="bsd", versions=measured)
-    assert found == ["newer-version"] * is_newer
-    assert codes_of(2.0, Conditions(1, version), versions=measured) == []  # reproduced
-
-
-NEUTRAL = finding(expect={"over": "median", "at_least": 0.95, "at_most": 1.05})
 PENALTY = finding(expect={"over": "median", "at_least": 0.5, "at_most": 0.9})
 CPU = level("client_cpu_pct", "median", at_least=90)
 
@@ -173,16 +146,12 @@ CPU = level("client_cpu_pct", "median", at_least=90)
         # A weaker effect: less work, faster reads. Warm caches do not read.
         (finding(), 1.2, "cold", "virtual disk", ["scale", "other-storage"]),
         (finding(), 1.2, "hot-os", "virtual disk", ["scale"]),
-        (finding(), 1.2, "cold", "SSD", ["scale", "other-storage"]),
         (finding(), 1.2, "cold", "spinning disk", ["scale"]),
         (PENALTY, 0.95, "cold", "SSD", ["scale", "other-storage"]),
         # A stronger one: neither is slower than a spinning disk.
         (finding(), 3.0, "cold", "virtual disk", ["same-machine"]),
-        (PENALTY, 0.4, "cold", "virtual disk", ["same-machine"]),
-        (NEUTRAL, 1.4, "cold", "SSD", ["same-machine"]),
         # A reversed one is not less of the same.
         (finding(), 0.7, "cold", "SSD", ["reversed", "other-storage"]),
-        (PENALTY, 1.4, "hot-svn", "SSD", ["reversed"]),
         (CPU, 2.0, "cold", "SSD", ["scale", "other-storage"]),
     ],
 )
@@ -192,23 +161,7 @@ def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, co
 
 
 OLD_AND_NEW = {"old": {"prefix": "/opt/svn-1.9"}, "new": {}}
-PART = {"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]}
-
-
-@pytest.mark.parametrize(
-    ("system", "accesses", "expected"),
-    [
-        ("Windows", ["http", "svn"], ["other-system"]),
-        ("Windows", ["http", "file"], []),
-        ("Windows", None, []),
-        ("Linux", ["http"], []),
-        ("", ["http"], []),
-    ],
-)
-def test_possible_reasons_of_servers_name_another_system(system, accesses, expected):
-    rows = pd.DataFrame({} if accesses is None else {"ra": accesses})
-    context = EvaluationContext(published=Conditions(1, system=system))
-    assert [r.code for r in possible_reasons("weaker", rows, "", context)] == expected
+BUILDS = {"include": [{"command": ["log"], "format": ["f6", "f7"], "cache": ["cold"]}]}
 
 
 @pytest.mark.parametrize(
@@ -216,11 +169,7 @@ def test_possible_reasons_of_servers_name_another_system(system, accesses, expec
     [
         ("scale", "s", {"repositories": {"ruby": {"scale": 0.522}}}),
         ("other-storage", "s", {"storages": {"other": "/mnt/other"}, "storage": "other"}),
-        (
-            "newer-version",
-            "builds",
-            {"builds": OLD_AND_NEW, "grid": {"builds": {"include": [PART]}}},
-        ),
+        ("newer-version", "builds", {"builds": OLD_AND_NEW, "grid": {"builds": BUILDS}}),
     ],
 )
 def test_possible_reasons_have_commands_that_write_their_configuration(
@@ -237,19 +186,9 @@ def test_possible_reasons_have_commands_that_write_their_configuration(
     assert shlex.split(run) == ["make", "report", *arguments]
 
 
-def test_possible_reasons_of_cells_that_the_study_builds_lacks_have_no_command():
-    published = Conditions(1, "1.9", "")
-    tests = []
-    for cache in ("series", "hot"):
-        (reason,) = reasons_of(1.2, published, repo="bsd", cache=cache, versions=["1.14.2"])
-        assert reason.code == "newer-version"
-        tests.append(reason.test)
-    assert tests[0] is None and tests[1].cells.endswith("cache: [hot-svn]}")
-
-
 @pytest.mark.parametrize(
     ("log", "expected"),
-    [(1.3, ["fewer cells: 1 of 2 pairs, for which 1.3 was published"]), (1.9, []), (2.4, [])],
+    [(1.3, ["fewer cells: 1 of 2 pairs, for which 1.3 was published"]), (1.9, [])],
 )
 def test_evaluate_findings_published_value_is_of_the_measured_cells(log, expected):
     theirs = pd.concat([measured([log]), measured([2.5], ["export"])])
@@ -260,8 +199,6 @@ def test_evaluate_findings_published_value_is_of_the_measured_cells(log, expecte
     over_all, *fewer = row["why"].split("; ")
     assert over_all.endswith(f" 2 pairs: {(log + 2.5) / 2:.2f}x")
     assert fewer == expected
-    nothing = evaluate_findings([check], AXES, theirs, None).iloc[0]
-    assert nothing["published"] == pytest.approx((log + 2.5) / 2)
 
 
 @pytest.mark.parametrize(
@@ -277,9 +214,6 @@ def test_evaluate_findings_without_pair_is_not_measured(grid, why):
     row = row_of(finding(), TWICE.query("format == 'f6'"), EvaluationContext(grid=rows))
     assert (row["verdict"], row["why"]) == ("not measured", why) and math.isnan(row["measured"])
     assert verdict_on(TWICE, where={"command": "export"})[0] == "not measured"
-    unknown = finding(compare={**finding()["compare"], "metric": "disk_usage_mib"})
-    (row,) = evaluate_findings([unknown], AXES, TWICE, TWICE).to_dict("records")
-    assert row["why"].startswith("no metric: disk_usage_mib ")
 
 
 def test_evaluate_findings_partial_grid_has_reason():
@@ -291,8 +225,6 @@ def test_evaluate_findings_partial_grid_has_reason():
     context = EvaluationContext(grid=[*grid, *others])
     why = "measured: 3 of 6 cells, reduced over 1 pair"
     assert verdict_on(partial, context, where=where) == ("reproduced", why)
-    row = row_of(level("elapsed_s", "min", where, at_least=1), partial, context)
-    assert "3 of 6" in row["why"]
     whole = EvaluationContext(grid=grid[:4])
     assert verdict_on(TWICE_BOTH, whole, where=where) == ("reproduced", "")
 
@@ -348,25 +280,16 @@ COMPARE = "compare: {axis: format, baseline: f6"
     ("keys", "expected"),
     [
         ("", "`a[0].expect` is missing"),
-        ("expct: {}", "`a[0].expct` is not a key here. Did you mean"),
-        (BOUND, "`a[0]`: needs either"),
-        ("level: elapsed_s, expect: {over: mean, at_most: 2}", "`a[0].expect.over`: 'mean'"),
         ("level: elapsed_s, expect: {over: min}", "`a[0].expect`: has no bound"),
         (f"where: {{cash: cold}}, {LEVEL}", "has no axis `cash`. Use one of command, format"),
         (f"{COMPARE}}}, {BOUND}", "`a[0].compare`: `candidate` is missing"),
-        (f"compare: {{to: old, axis: format}}, {BOUND}", "`a[0].compare`: `axis` excludes `to`"),
         (f"{LEVEL}}}, {{id: x, statement: z, {LEVEL}", "`a[1]`: the id `x` is there twice"),
         (f"level: mb_s, {BOUND}", "`a[0].level`: no metric mb_s"),
-        (
-            f"{COMPARE}, candidate: f7, metric: mb_s}}, {BOUND}",
-            "`a[0].compare.metric`: no metric mb_s",
-        ),
-        (None, "must be a mapping"),
     ],
 )
 def test_read_findings_invalid_is_user_error(tmp_path, keys, expected):
     path = tmp_path / "findings.yaml"
-    path.write_text("[]" if keys is None else f"a: [{{id: x, statement: y, {keys}}}]")
+    path.write_text(f"a: [{{id: x, statement: y, {keys}}}]")
     with pytest.raises(UserError, match=f"^{path}: ") as error:
         read_findings(path, "a", AXES)
     assert expected in str(error.value)

@@ -68,14 +68,11 @@ def judged(cache, thresholds=None, **seen):
     ("cache", "seen", "flags"),
     [
         ("cold", {}, []),
-        ("cold", {"warming": []}, []),
         ("cold", FEW_READS, []),
-        ("cold", {**FEW_READS, "discarded_read_bytes": 30 * MIB}, []),
         ("cold", {**FEW_READS, "discarded_read_bytes": 50 * MIB}, ["too-few-disk-reads"]),
         ("cold", SMALL_INPUT | {"client_read_bytes": 651 << 10}, []),
         ("cold", SMALL_INPUT | {"client_read_bytes": 300 << 10}, ["too-few-disk-reads"]),
         ("cold", {"resident_before": 0.5}, ["cache-not-cold"]),
-        ("cold", {"written_resident_before": 0.01}, []),
         ("cold", {"written_resident_before": 0.9}, ["cache-not-cold"]),
         ("cold", {"resident_before": None}, ["residency-unknown"]),
         ("cold", dict.fromkeys(READS, 0), ["no-disk-reads"]),
@@ -83,7 +80,6 @@ def judged(cache, thresholds=None, **seen):
         ("cold", {"resident_after_bytes": 70 * MIB}, ["foreign-reads"]),
         ("cold", {"server_same": False}, ["restarted"]),
         ("cold", {"server_runs_before": 1}, ["server-reused"]),
-        ("hot-os", {"server_runs_before": 0}, []),
         ("hot-os", {"server_processes_changed": True, "server_runs_before": 0}, []),  # forks
         ("hot-os", {"server_runs_before": 1}, ["server-reused"]),
         (
@@ -92,18 +88,15 @@ def judged(cache, thresholds=None, **seen):
         ),
         ("hot-svn", {}, []),
         ("hot-svn", {"client_read_bytes": MIB}, []),  # metadata
-        ("hot-svn", {"server_first_rchar": 1000, "server_rchar": 1000}, []),  # nothing to cache
         ("hot-svn", {"client_write_bytes": MIB, "io_pressure_pct": 50.0}, []),  # its own writes
         ("hot-svn", {"steal_s": 0.02, "steal_pct": 20.0}, []),  # two ticks of a short run
         ("hot-svn", {"elapsed_s": 0.04, "window_s": 0.055}, []),  # the start of a shell
         ("hot-svn", {"elapsed_s": 0.04, "window_s": 0.08}, ["clock"]),
         ("hot-svn", {"elapsed_s": 0.5}, ["clock"]),
-        ("hot-svn", {"elapsed_s": 1.001}, ["clock"]),
         ("hot-svn", {"server_read_bytes": 3 * MIB} | LOCAL_READS, ["cache-not-warm"]),
         ("hot-svn", {"server_same": False}, ["restarted"]),
         ("hot-svn", {"server_runs_before": 0}, ["server-not-warm"]),
         ("hot-svn", {"server_processes_changed": True}, ["server-reforked"]),
-        ("hot", {"server_processes_changed": True}, ["server-reforked"]),
         ("hot-svn", {"server_rchar": 19 * MIB}, ["cache-ineffective"]),
         ("hot-svn", {"server_kind": "", "server_same": False, "server_runs_before": 0}, []),
         ("", {"other_servers": ["svnserve -d"]}, ["other-server"]),
@@ -140,20 +133,19 @@ ON_NFS = {
 }
 SERVED = STATES["served"]["promises"]
 DEFAULT_CHECKOUT = {"client_read_bytes": 16_642_048, "network_read_bytes": 16_642_048}
-EXCLUSIVE_CHECKOUT = {"client_read_bytes": 2_650_112, "network_read_bytes": 2_650_112}
+CIFS = {
+    **{"client_read_bytes": 3 * MIB, "network_read_bytes": None},
+    **{"network_filesystem": "cifs", "network_storage_read_bytes": None},
+}
 UPDATE = {"client_read_bytes": 3_805_184, "network_read_bytes": 3_805_184}
-
-
-@pytest.mark.parametrize("reads", [DEFAULT_CHECKOUT, EXCLUSIVE_CHECKOUT, UPDATE])
-def test_judge_hot_run_on_nfs_that_read_no_disk_has_no_flag(reads):
-    assert judge({**ON_NFS, **reads}, 0.997, SERVED, THRESHOLDS) == []
-    local = {k: v for k, v in ON_NFS.items() if not k.startswith("network_")}
-    assert judge({**local, **reads}, 0.997, SERVED, THRESHOLDS) == ["cache-not-warm"]
 
 
 @pytest.mark.parametrize(
     ("seen", "flags"),
     [
+        ({}, []),
+        (UPDATE, []),
+        ({"network_filesystem": ""}, ["cache-not-warm"]),
         ({"network_storage_read_bytes": 3 * MIB}, ["cache-not-warm"]),
         ({"client_read_bytes": 20 * MIB}, ["cache-not-warm"]),  # 4 MiB of it from a local disk
         ({"server_read_bytes": 3 * MIB}, ["cache-not-warm"]),
@@ -162,50 +154,14 @@ def test_judge_hot_run_on_nfs_that_read_no_disk_has_no_flag(reads):
         ({"network_input": True, "resident_after": 1.0}, []),
         ({"network_input": True, "resident_after": 0.5}, ["cache-not-warm"]),
         ({"network_input": True, "resident_after": None}, ["cache-not-warm"]),
+        # Without counters of its network, local devices decide.
+        ({**CIFS, "device_read_bytes": 0}, ["server-disk-unknown"]),
+        ({**CIFS, "device_read_bytes": 3 * MIB}, ["server-disk-unknown", "cache-not-warm"]),
     ],
 )
 def test_judge_hot_run_on_nfs_by_disks_and_page_cache(seen, flags):
     evidence = {**ON_NFS, **DEFAULT_CHECKOUT, **seen}
-    assert judge(evidence, 0.997, SERVED, THRESHOLDS) == flags
-
-
-@pytest.mark.parametrize(
-    ("device", "flags"), [(0, set()), (None, set()), (3 * MIB, {"cache-not-warm"})]
-)
-def test_judge_hot_run_on_network_without_counters_by_local_devices(device, flags):
-    seen = {"client_read_bytes": 16 * MIB, "network_read_bytes": None, "device_read_bytes": device}
-    evidence = {**ON_NFS, **seen, "network_filesystem": "cifs", "network_storage_read_bytes": None}
-    assert {*judge(evidence, 0.997, SERVED, THRESHOLDS)} - {"io-busy"} == {
-        "server-disk-unknown",
-        *flags,
-    }
-
-
-def test_judge_each_threshold_has_effect():
-    """A lenient value of each threshold removes a flag."""
-    over = {
-        "min_clock_gap_s": ("", {"elapsed_s": 0.5}),
-        "max_clock_gap_share": ("", {"elapsed_s": 0.5}),
-        "max_resident_share_cold": ("cold", {"resident_before": 0.2, "resident_after_bytes": 0}),
-        "min_read_share_cold": ("cold", {"server_read_bytes": 2 * MIB, "resident_after_bytes": 0}),
-        "max_foreign_share_cold": ("cold", {"resident_after_bytes": 90 * MIB}),
-        "max_read_share_hot": ("hot-svn", {"server_read_bytes": 9 * MIB}),
-        "max_read_share_hot_svn": ("hot-svn", {"server_rchar": 20 * MIB}),
-        "ignore_below_mib": ("hot-svn", {"server_rchar": 20 * MIB}),
-        "min_memory_available_mib": ("", {"memory_available_bytes": 0}),
-        "max_memory_pressure_pct": ("", {"memory_pressure_pct": 50}),
-        "max_io_pressure_pct": ("hot-svn", {"io_pressure_pct": 50}),
-        "max_others_read_mib": ("", {"device_read_bytes": 90 * MIB}),
-        "max_others_cpu_pct": ("", {"others_cpu_pct": 50, "others_cpu_s": 1}),
-        "max_steal_pct": ("", {"steal_pct": 50, "steal_s": 1}),
-        "ignore_below_cpu_s": ("", {"steal_pct": 50, "steal_s": 1}),
-    }
-    # Measurements and comparisons use these.
-    assert set(over) == set(THRESHOLDS) - {"max_cpu_share", "min_run_s", "min_rounds"}
-    for name, (cache, seen) in over.items():
-        is_minimum = name in ("min_read_share_cold", "min_memory_available_mib")
-        lenient = {name: 0.0 if is_minimum else 1000.0}
-        assert len(judged(cache, lenient, **seen)) < len(judged(cache, **seen)), name
+    assert {*judge(evidence, 0.997, SERVED, THRESHOLDS)} == {*flags}
 
 
 def test_flags_documented_equal_code():
@@ -222,7 +178,3 @@ def test_flags_documented_equal_code():
         *("cache-not-warm", "restarted", "server-reused", "server-not-warm", "server-reforked"),
         *("uncertified", "clock"),
     }
-    for word, flag in flags.FLAGS.items():
-        assert flag.message.endswith(".") and flag.advice.endswith("."), word
-    words = ["x", "outlier-10", "too-short", "outlier-20", "too-short"]
-    assert flags.joined(words) == "too-short outlier-20 x"
