@@ -73,6 +73,8 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     view = view_of(views_of(results, [replace(VERSION, test=None)]))
     assert [step.command for step in view.steps] == [""]
     assert (view.verdict, view.news) == ("differs", "")
+    older = view_of(views_of(results, (), why="some cause"))
+    assert older.notes == ["some cause."]
 
 
 def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(results):

@@ -85,8 +85,10 @@ def reason_steps(
     """Return the reasons of a verdict, and other remarks. `addable` are parts of the grid (addable_parts)."""
     given = variables_of(results.provenance.get("command", ""), results.study.name)
     steps: list[Step] = []
-    notes = []
-    for reason in row.get("reasons") or ():
+    reasons = row.get("reasons") or ()
+    # Files of older versions have only the text.
+    notes = [f"{row['why']}."] if row.get("why") and not reasons else []
+    for reason in reasons:
         label, _, text = reason.sentence.partition(": ")
         step = Step(reason.code, label, text)
         if reason.code == "all-published":
