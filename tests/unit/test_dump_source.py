@@ -326,7 +326,7 @@ def test_dump_long_names_are_noted_and_cells_that_write_them_skipped(tmp_path, n
     ("subjects", "argv", "writes", "checks_out"),
     [
         (("repository", "target"), "svn export {url}/{tree} {target}", True, False),
-        (("repository", "targets"), "svn checkout {url}/{tree} {target}", True, True),
+        (("repository", "target"), "svn checkout {url}/{tree} {target}", True, True),
         (("repository", "target"), "svnadmin hotcopy {repository} {target}", False, False),
         (("repository", "working_copy"), "svn update {working_copy}", True, True),
         (("working_copy", ""), "svn status {working_copy}", True, True),

@@ -243,7 +243,7 @@ def why_not_on_disk(recipe: Recipe, count: Callable[[], OddPaths], behind: int =
     of an older revision.
     """
     subjects = {recipe["input"], recipe["output"]}
-    exports = subjects & {"target", "targets"} and "{tree}" in recipe["argv"]
+    exports = "target" in subjects and "{tree}" in recipe["argv"]
     if not exports and not subjects & {"working_copy", "tree", "built_tree"}:
         return ""
     (number, reserved), kind, done = count(), IMPOSSIBLE_PATHS, "written"

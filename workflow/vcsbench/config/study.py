@@ -31,7 +31,7 @@ AxisValue = Annotated[
 AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
 UniqueTexts = Annotated[list[Text], AfterValidator(unique)]
 InputName = Literal["repository", "dump", "tree"]
-OutputName = Literal["target", "targets", "fresh_repository", "working_copy", "built_tree"]
+OutputName = Literal["target", "fresh_repository", "working_copy", "built_tree"]
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
 StrategyName = Literal["start", "copytree", "naive", "rename", "start_breezy", "transform"]
 WorkName = Literal[
@@ -54,9 +54,9 @@ class Command(Model):
     ({source}) or in the command's `store` ({store}, {store_url}), on the cell's `filesystem`."""
     output: OutputName | None = key(None, was="writes")
     """The kind of subject that it writes. target: {target}, which is removed before each run, outside the
-    timed region; targets: one for each client. fresh_repository: an empty repository of the cell's format
-    ({fresh}), new for each run. working_copy: {working_copy}, on the cell's `filesystem`, in the state of
-    `revisions_behind`. built_tree: {target}, next to the tree that the command reads."""
+    timed region; with the axis clients, one for each. fresh_repository: an empty repository of the cell's
+    format ({fresh}), new for each run. working_copy: {working_copy}, on the cell's `filesystem`, in the
+    state of `revisions_behind`. built_tree: {target}, next to the tree that the command reads."""
     output_location: Literal["auto", "storage", "scratch"] | None = key(None, was="targets")
     """The place that it writes to, instead of the configuration's."""
     revisions: int | None = key(None, ge=0, lt=1 << 31)

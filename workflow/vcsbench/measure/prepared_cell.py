@@ -26,7 +26,7 @@ from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.processes import run_program
 from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
-from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Targets, Words
+from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Words
 from vcsbench.subjects.repository import EMPTY, Dump, FreshRepository, Repository
 from vcsbench.subjects.tree import BuiltTree, Tree
 from vcsbench.subjects.working_copy import WorkingCopy
@@ -39,7 +39,6 @@ SUBJECTS: dict[str, type[Subject]] = {
     "dump": Dump,
     "fresh_repository": FreshRepository,
     "target": Target,
-    "targets": Targets,
     "tree": Tree,
     "built_tree": BuiltTree,
     "working_copy": WorkingCopy,

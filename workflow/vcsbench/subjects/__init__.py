@@ -121,7 +121,7 @@ class FilesystemSubject(Subject):
 class Target(Subject):
     """A file or tree that is removed before each run, on the storage under test or in the scratch folder.
 
-    {target} is its path.
+    {target} is its path. Several clients write at once: each has a path of its own in one folder.
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
@@ -130,27 +130,19 @@ class Target(Subject):
         self.folders = [self.path]
 
     def words(self) -> Words:
-        return {"target": str(self.path)}
+        path = self.path / CLIENT_NUMBER if "clients" in self.recipe else self.path
+        return {"target": str(path)}
 
     def idle_words(self) -> Words:
         return self.words()
 
     def restore(self) -> None:
         remove_path(self.path)
+        if "clients" in self.recipe:
+            self.path.mkdir()
 
     def discard(self) -> None:
         remove_path(self.path, ignore_errors=True)
-
-
-class Targets(Target):
-    """A folder for several clients that write at once. {target} is a client's path in it."""
-
-    def words(self) -> Words:
-        return {"target": str(self.path / CLIENT_NUMBER)}
-
-    def restore(self) -> None:
-        super().restore()
-        self.path.mkdir()
 
 
 def run_sources(*arguments: str) -> list[str]:
