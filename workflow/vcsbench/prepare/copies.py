@@ -10,7 +10,7 @@ import random
 import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -63,35 +63,19 @@ class Content(NamedTuple):
     state: dict[str, str]
 
 
-class DigestSum:
-    """The sum of the digests of files, which does not depend on their order."""
-
-    def __init__(self) -> None:
-        self._sum = 0
-
-    def add(self, name: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the chunks of a file unchanged, and add the file after the last one."""
-        digest = hashlib.blake2b(os.fsencode(name) + b"\0", digest_size=16)
-        for chunk in chunks:
-            digest.update(chunk)
-            yield chunk
-        self._sum = (self._sum + int.from_bytes(digest.digest(), "big")) % _DIGEST_MODULUS
-
-    def hexdigest(self) -> str:
-        return f"{self._sum:032x}"
-
-
 def read_content(repository: Path) -> Content:
-    total, state = DigestSum(), {}
+    """Return the content of a repository. The sum of the digests of its files does not depend on an order."""
+    total, state = 0, {}
     for folder, entries in fsfs.walk(repository):
         state[folder] = fsfs.folder_state(entries)
         for name, status in entries:
             if not stat.S_ISDIR(status.st_mode):
                 relative = fsfs.join(folder, name)
-                chunks = read_chunks(f"{repository}/{relative}", status.st_size)
-                for _ in total.add(relative, chunks):
-                    pass
-    return Content(total.hexdigest(), state)
+                digest = hashlib.blake2b(os.fsencode(relative) + b"\0", digest_size=16)
+                for chunk in read_chunks(f"{repository}/{relative}", status.st_size):
+                    digest.update(chunk)
+                total += int.from_bytes(digest.digest(), "big")
+    return Content(f"{total % _DIGEST_MODULUS:032x}", state)
 
 
 def copy_and_compare(
@@ -103,20 +87,22 @@ def copy_and_compare(
     """
     umask = os.umask(UMASK)
     try:
-        expected = interleave(jobs, temporary, fragmentation_kib, seed)
+        interleave(jobs, temporary, fragmentation_kib, seed)
     finally:
         os.umask(umask)
     with progress.stage("writing the copies to the device"):
         os.sync()
+    sources = list(dict.fromkeys(job.source for job in jobs))
     contents = []
     with (
         progress.stage("checking copies", len(jobs), "copies") as at,
         # Reads and digests of large files run in parallel.
         ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
     ):
+        expected = dict(zip(sources, pool.map(read_content, sources), strict=True))
         destinations = [job.destination for job in jobs]
         for job, content in zip(jobs, pool.map(read_content, destinations), strict=True):
-            if content.digest != expected[job.source]:
+            if content.digest != expected[job.source].digest:
                 raise OSError(f"{job.destination} is not the same as {job.source}")
             contents.append(content)
             at.done += 1
@@ -125,15 +111,13 @@ def copy_and_compare(
 
 def interleave(
     jobs: Sequence[CopyJob], temporary: Path, fragmentation_kib: float, seed: int
-) -> dict[Path, str]:
+) -> None:
     """Make all copies at once, revision by revision (packed: shard by shard), as if they had grown together.
 
     With `fragmentation_kib`, a file of random size (0 to twice this mean) is written to `temporary` between
-    two steps, as in the published study. Return the digest of each source.
+    two steps, as in the published study.
     """
     sizes = random.Random(seed)
-    digests = {job.source: DigestSum() for job in jobs}
-    first_job = {job.source: job for job in reversed(jobs)}
     for job in jobs:
         # Empty folders, too: Subversion requires db/transactions.
         for folder, _ in fsfs.walk(job.source):
@@ -151,26 +135,19 @@ def interleave(
             previous = revision, index
             job = jobs[index]
             chunks = read_chunks(f"{job.source}/{file.name}", file.size)
-            if job is first_job[job.source]:
-                chunks = digests[job.source].add(file.name, chunks)
             destination = f"{job.destination}/{file.name}"
             path = f"{temporary}/large" if file.size >= LARGE_BYTES else destination
             _write(path, chunks, file.mode | READABLE, file.size >= SYNCED_BYTES)
             if path != destination:
                 os.rename(path, destination)
-    return {source: digest.hexdigest() for source, digest in digests.items()}
 
 
 def _write(path: str, chunks: Iterable[bytes], mode: int, is_synced: bool = False) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        for chunk in chunks:
-            while len(chunk) > (written := os.write(file, chunk)):
-                chunk = chunk[written:]
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.writelines(chunks)
         if is_synced:
-            os.fdatasync(file)
-    finally:
-        os.close(file)
+            file.flush()
+            os.fdatasync(file.fileno())
 
 
 def missing_copies(

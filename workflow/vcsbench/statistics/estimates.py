@@ -32,6 +32,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import (
+    chdtrc,
+    digamma,
+    fdtrc,
+    gammaincinv,
+    polygamma,
+    stdtr,
+    stdtrit,
+)
 
 from vcsbench.evidence import flags
 from vcsbench.metrics import Metric
@@ -141,8 +150,6 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
 
 
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
-    from scipy.special import stdtrit
-
     return float(stdtrit(degrees, (1 + confidence) / 2))
 
 
@@ -216,8 +223,6 @@ def prior_of(variances: np.ndarray, degrees: np.ndarray) -> tuple[Variance | Non
 
 
 def _fit_prior(variances: np.ndarray, degrees: np.ndarray) -> Variance:
-    from scipy.special import digamma, gammaincinv, polygamma
-
     logs = np.log(variances) - digamma(degrees / 2) + np.log(degrees / 2)
     by_chance, others = polygamma(1, degrees / 2).mean(), len(logs) - 1
     scatter = logs.var(ddof=1)
@@ -234,8 +239,6 @@ def _fit_prior(variances: np.ndarray, degrees: np.ndarray) -> Variance:
 
 def trigamma_inverse(value: float) -> float:
     """Return x with trigamma(x) = value, by Newton's method on 1 / trigamma (Smyth 2004, appendix)."""
-    from scipy.special import polygamma
-
     if value < 1e-6:
         return 1 / value
     x = 0.5 + 1 / value
@@ -252,8 +255,6 @@ def p_value_of_quotient(
     quotient: float | np.ndarray, degrees: float | np.ndarray, prior_degrees: float
 ) -> np.ndarray:
     """Return the probability of a larger quotient of a variance and its prior (F test)."""
-    from scipy.special import chdtrc, fdtrc
-
     if math.isinf(prior_degrees):
         return np.asarray(chdtrc(degrees, degrees * quotient))
     return np.asarray(fdtrc(degrees, prior_degrees, quotient))
@@ -372,14 +373,10 @@ def holm_level(remaining: int) -> float:
 
 
 def _one_sided(degrees: float | np.ndarray, chance: float) -> np.ndarray:
-    from scipy.special import stdtrit
-
     return np.asarray(-stdtrit(degrees, chance))
 
 
 def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.ndarray:
-    from scipy.special import stdtr
-
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, np.abs(mean) / error)
     return np.asarray(2 * stdtr(degrees, -t))
