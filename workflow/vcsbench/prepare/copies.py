@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
 import math
 import os
 import random
@@ -123,10 +122,8 @@ def interleave(
         for folder, _ in fsfs.walk(job.source):
             (job.destination / folder).mkdir(parents=True, exist_ok=True)
     previous = None
-    steps = heapq.merge(
-        *([(file.revision, index, file) for file in job.files] for index, job in enumerate(jobs))
-    )
-    with progress.stage("copying", sum(len(job.files) for job in jobs), "files") as at:
+    steps = sorted((file.revision, i, file) for i, job in enumerate(jobs) for file in job.files)
+    with progress.stage("copying", len(steps), "files") as at:
         for at.done, (revision, index, file) in enumerate(steps):
             if fragmentation_kib and previous not in (None, (revision, index)):
                 size = round(sizes.uniform(0, 2 * fragmentation_kib * 1024))
