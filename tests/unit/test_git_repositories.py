@@ -616,7 +616,6 @@ def test_git_source_wrong_definitions_name_the_key(merged, tmp_path):
         assert error(path).startswith(f"path: {path} ")
     for branch in ("nowhere", "--help", "-q", "HEAD^{tree}"):
         assert error(merged, branch=branch) == f"branch: {merged} has no commit {branch!r}"
-    assert error(merged, history="last").startswith("history: ")
     assert error(merged, tree="trunk").startswith("tree: ")
 
 

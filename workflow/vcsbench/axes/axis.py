@@ -47,8 +47,6 @@ class Environment:
         `behind` revisions before the youngest, they are those in the source.
         """
         source = self.sources[repo]
-        if not source.keeps_odd_paths:
-            return OddPaths()
         record = read_sealed(self.root / "results" / "loaded" / f"{repo}.json")
         if not behind and record.get("identity") == source.identity():
             return OddPaths(record.get("long_names", 0), record.get("reserved_names", 0))

@@ -66,14 +66,10 @@ __all__ = ["KINDS", "Facts", "SizeEstimate", "Source", "detect", "open_source"]
 def open_source(name: str, definition: Definition, where: str = "config/config.yaml") -> Source:
     """Return the source of a repository's definition.
 
-    Raise UserError, which names the key, for a wrong definition. check() looks at the source itself.
+    Raise UserError, which names the key, for a key of another source. check() looks at the source itself.
     """
     definition = {key: value for key, value in definition.items() if key not in OF_COPIES}
-    kind = definition.get("source")
-    if kind not in KINDS:
-        raise UserError(
-            f"{where}: repositories.{name}.source: must be one of {', '.join(KINDS)}, not {kind!r}"
-        )
+    kind = definition["source"]
     has_url = kind == "svn" and "url" in definition
     return (SvnUrlSource if has_url else KINDS[kind])(name, definition, where)
 

@@ -83,7 +83,6 @@ class Source(Protocol):
     """
 
     kind: str
-    keeps_odd_paths: bool = False
     doing: str = "loading"
 
     def identity(self) -> str:
@@ -222,7 +221,7 @@ def can_others_read(state: os.stat_result) -> bool:
 
 
 class Options:
-    """The keys of one source's definition, whose types the configuration checks. UserError names the key."""
+    """The keys of one source's definition. The configuration checks types, numbers and choices."""
 
     def __init__(self, name: str, definition: Definition, where: str, *keys: str) -> None:
         """Raise UserError for a key other than `source` and `keys`."""
@@ -283,12 +282,6 @@ class Options:
             f"{path} has no folder {tree[:200]!r} at its youngest revision; name another by TREE=, or "
             "TREE=/ for the root",
         )
-
-    def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
-        value = self.text(key, default)
-        if value not in choices:
-            raise self.error(key, f"must be one of {', '.join(choices)}, not {value!r}")
-        return value
 
 
 class LocalSource(Source):

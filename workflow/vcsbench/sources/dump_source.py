@@ -89,7 +89,6 @@ class DumpSource(LocalSource):
     """A dump file, plain or compressed, of format 1 to 3, with or without deltas."""
 
     kind = "dump"
-    keeps_odd_paths = True
     keys = ("path", "tree")
     _checked: DumpReader | None = None
 

@@ -111,11 +111,11 @@ class GeneratedSource(Source):
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         options = Options(name, definition, where, "profile", "scale", "seed")
-        profile = PROFILES[options.choice("profile", tuple(PROFILES))]
+        profile = PROFILES.get(options.text("profile"))
+        if not profile:
+            raise options.error("profile", f"must be one of {', '.join(PROFILES)}")
         scale = self._scale = definition.get("scale", 1.0)
         self._seed = definition.get("seed", 1)
-        if not 0 < scale <= 1:
-            raise options.error("scale", f"must be above 0 and at most 1, not {scale}")
         self._youngest = max(2, round(profile.revisions * scale))
         if profile.imported:
             self._youngest = 2 + round((profile.revisions - 2) * scale)

@@ -82,7 +82,7 @@ class GitSource(LocalSource):
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         super().__init__(name, definition, where)
         self._branch = self._options.text("branch", "HEAD")
-        self._history = self._options.choice("history", (FIRST_PARENT, WHOLE), FIRST_PARENT)
+        self._history = definition.get("history", FIRST_PARENT)
         self._coming = 0
 
     @contextmanager
@@ -164,7 +164,7 @@ class GitSource(LocalSource):
             tip = self._commit(git)
             with self._walk(git, self._refs(git), "rev-list", "--count") as counted:
                 revisions = int(counted.read_all())
-            sizes = _blob_sizes(git, tip)
+            sizes = _blob_sizes(git, _list_tree(git, tip))
             # Objects that a clone borrows may be of other histories.
             packed = max(git.packed_bytes(), sum(sizes) // 4)
         repository_bytes = int(packed * REPOSITORY_FACTOR)
@@ -258,9 +258,8 @@ def _list_tree(git: Git, commit: str) -> list[Change]:
         return read_changes(program.stdout, git.where)
 
 
-def _blob_sizes(git: Git, commit: str) -> list[int]:
-    """Return the size of each file and link of a commit's tree. Raise UserError if one is missing."""
-    entries = _list_tree(git, commit)
+def _blob_sizes(git: Git, entries: list[Change]) -> list[int]:
+    """Return the size of each file and link of a tree. Raise UserError if one is missing."""
     blobs = (entry.new_object for entry in entries if entry.new_mode not in (FOLDER, SUBMODULE))
     sizes = []
     with (
@@ -279,7 +278,8 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     Names are as in the loaded history.
     """
     counts = Counter[str]()
-    size = sum(_blob_sizes(git, commit))
+    entries = _list_tree(git, commit)
+    size = sum(_blob_sizes(git, entries))
     check_space(size, folder.parent, git.where)
     folder.mkdir()
     folder.chmod(0o755)
@@ -288,7 +288,7 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
         ContainedFolder(folder, size) as contained,
         git.start("cat-file", "--batch", stdin=subprocess.PIPE) as program,
     ):
-        for entry in _list_tree(git, commit):
+        for entry in entries:
             path = subversion_path(entry.path)
             if entry.new_mode == SUBMODULE:
                 counts[SUBMODULES] += 1

@@ -200,7 +200,6 @@ class SvnSource(LocalSource):
     """A local repository."""
 
     kind = "svn"
-    keeps_odd_paths = True
     keys = ("path", "tree")
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
@@ -357,7 +356,6 @@ class SvnUrlSource(Source):
     """A repository behind a server, which is loaded once. Only write() needs the server."""
 
     kind = "svn"
-    keeps_odd_paths = True
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         self._options = Options(name, definition, where, "url", "tree")
