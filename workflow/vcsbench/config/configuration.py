@@ -7,7 +7,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
@@ -109,11 +109,13 @@ def load_config(
     }
     studies = {name: study for name, study in studies.items() if study.published or not is_all}
     config = Config(root, tuple(files), settings, studies)
-    _check_folders(config)
-    _check_length(config)
-    _check_studies(config)
-    if settings.workload:
-        _check_workload(settings.workload, config)
+    if reason := _why_no_path(tempfile.gettempdir()):
+        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {reason}. Use another folder.")
+    for word in (ALL, DEFAULT):
+        if os.path.exists(path := root / STUDIES / f"{word}.yaml"):
+            raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
+    for keys, text in _faults(config):
+        raise config.error(keys, text)
     if elsewhere and settings.rounds is None:
         rounds = {"rounds": config.least_rounds}
         config = replace(config, settings=settings.model_copy(update=rounds))
@@ -136,17 +138,41 @@ def _has(content: object, keys: Keys) -> bool:
     return True
 
 
-def _check_folders(config: Config) -> None:
+def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
+    """Yield keys of the configuration, and what is wrong with each."""
     settings = config.settings
     if settings.storage not in settings.storages:
         known = ", ".join(settings.storages)
-        raise config.error(["storage"], f"{settings.storage!r} is not defined. Use one of {known}.")
+        yield ["storage"], f"{settings.storage!r} is not defined. Use one of {known}."
     for keys, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
         if reason := _why_no_path(path):
-            raise config.error(keys, f"{path!a} {reason}. Use another folder.")
-    if reason := _why_no_path(tempfile.gettempdir()):
-        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {reason}. Use another folder.")
+            yield keys, f"{path!a} {reason}. Use another folder."
+    yield from _faults_of_minutes(config)
+    for name, study in config.studies.items():
+        if not STUDY_NAME.fullmatch(name):
+            text = f"{name!r} has other characters than a to z, 0 to 9 and `-`. Rename its file."
+            yield ["studies"], text
+        if not study.commands:
+            yield (
+                ["studies"],
+                f"{name} has published numbers only and no `commands` to measure. Remove it; `snakemake "
+                f"published` computes its tables.",
+            )
+        if name not in settings.grid:
+            yield ["grid"], f"`grid.{name}` is missing. Add the cells to measure."
+    named: list[tuple[Keys, str]] = [(["grid", name], name) for name in settings.grid]
+    if isinstance(settings.minutes, Mapping):
+        named += [(["minutes", name], name) for name in settings.minutes if name != DEFAULT]
+    for repository, definition in settings.repositories.items():
+        named += [
+            (["repositories", repository, "studies"], name) for name in definition.studies or ()
+        ]
+    for place, name in named:
+        if not os.path.exists(config.root / STUDIES / f"{name}.yaml"):
+            yield place, f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
+    if settings.workload:
+        yield from _faults_of_workload(settings.workload, config)
 
 
 def _why_no_path(path: str) -> str:
@@ -159,57 +185,20 @@ def _why_no_path(path: str) -> str:
     return ""
 
 
-def _check_length(config: Config) -> None:
+def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:
     minutes, rounds = config.settings.minutes, config.settings.rounds
     if minutes is None and rounds is None:
-        raise UserError(
-            f"{config.where([])}: `minutes` and `rounds` are missing. Add a time limit "
-            f"(`minutes: 15`) or a number of rounds (`rounds: 5`)."
-        )
+        text = "`minutes` and `rounds` are missing. Add a time limit (`minutes: 15`) or a number of rounds."
+        yield ["minutes"], text
     if not isinstance(minutes, Mapping):
         return
     if FORMER_DEFAULT in minutes:
-        raise UserError(
-            f"{config.where(['minutes'])}: `minutes.{FORMER_DEFAULT}` is not a key here. "
-            f"It is now `{DEFAULT}`: rename it."
-        )
+        text = f"this is not a key here. It is now `{DEFAULT}`: rename it."
+        yield ["minutes", FORMER_DEFAULT], text
     missing = [name for name in config.studies if name not in minutes]
     if missing and rounds is None and DEFAULT not in minutes:
-        raise UserError(
-            f"{config.where(['minutes'])}: `minutes.{missing[0]}` is missing. Add the time limit of this "
-            f"study, or `minutes.{DEFAULT}` for all others."
-        )
-
-
-def _check_studies(config: Config) -> None:
-    for word in (ALL, DEFAULT):
-        if os.path.exists(path := config.root / STUDIES / f"{word}.yaml"):
-            raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
-    for name, study in config.studies.items():
-        if not STUDY_NAME.fullmatch(name):
-            text = f"{name!r} has other characters than a to z, 0 to 9 and `-`. Rename its file."
-            raise config.error(["studies"], text)
-        if not study.commands:
-            raise config.error(
-                ["studies"],
-                f"{name} has published numbers only and no `commands` to measure. Remove it; `snakemake "
-                f"published` computes its tables.",
-            )
-        if name not in config.settings.grid:
-            raise UserError(
-                f"{config.where(['grid'])}: `grid.{name}` is missing. Add the cells to measure."
-            )
-    settings = config.settings
-    named = [(["grid", name], name) for name in settings.grid]
-    if isinstance(settings.minutes, Mapping):
-        named += [(["minutes", name], name) for name in settings.minutes if name != DEFAULT]
-    for repository, definition in settings.repositories.items():
-        keys = ["repositories", repository, "studies"]
-        named += [(keys, name) for name in definition.studies or ()]
-    for keys, name in named:
-        if not os.path.exists(config.root / STUDIES / f"{name}.yaml"):
-            text = f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
-            raise config.error(keys, text)
+        text = f"`minutes.{missing[0]}` is missing. Add it, or `minutes.{DEFAULT}` for all others."
+        yield ["minutes"], text
 
 
 def workload_of(workload: Workload | None, study: Study) -> list[WorkloadShare]:
@@ -231,26 +220,24 @@ def _parts(workload: Workload, axis: str) -> list[WorkloadShare]:
     ]
 
 
-def _check_workload(workload: Workload, config: Config) -> None:
-    parts = _parts(workload, "command")
+def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Keys, str]]:
+    parts, keys = _parts(workload, "command"), ["workload"]
     total = math.fsum(part["weight"] for part in parts)
     studies = [load_study(path) for path in sorted((config.root / STUDIES).glob("*.yaml"))]
     axes = sorted({axis for study in studies for axis in study.axes})
     commands = sorted({name for study in studies for name in study.commands})
-    selected = [item for part in parts for item in part["where"].items()]
-    fault = ""
     if not math.isclose(total, 100.0, abs_tol=0.01):
-        fault = f"the sum of the weights is {total:g}. Make it 100 (per cent)."
-    elif len({frozenset(part["where"]) for part in parts}) > 1:
-        fault = "the parts differ in the axes of `where`. Use the same in each."
-    elif len({frozenset(part["where"].items()) for part in parts}) < len(parts):
-        fault = "two parts have the same cells. Merge them."
-    elif unknown := [axis for axis, _ in selected if axis not in axes]:
-        fault = f"no study has an axis {unknown[0]}. Use one of {', '.join(axes)}."
-    elif unknown := [v for axis, v in selected if axis == "command" and v not in commands]:
-        fault = f"no study measures the command {unknown[0]}. Use one of {', '.join(commands)}."
-    if fault:
-        raise config.error(["workload"], fault)
+        yield keys, f"the sum of the weights is {total:g}. Make it 100 (per cent)."
+    if len({frozenset(part["where"]) for part in parts}) > 1:
+        yield keys, "the parts differ in the axes of `where`. Use the same in each."
+    if len({frozenset(part["where"].items()) for part in parts}) < len(parts):
+        yield keys, "two parts have the same cells. Merge them."
+    for axis, value in (item for part in parts for item in part["where"].items()):
+        if axis not in axes:
+            yield keys, f"no study has an axis {axis}. Use one of {', '.join(axes)}."
+        if axis == "command" and value not in commands:
+            text = f"no study measures the command {value}. Use one of {', '.join(commands)}."
+            yield keys, text
 
 
 @dataclass(frozen=True)
