@@ -174,7 +174,6 @@ def doctor(options: argparse.Namespace, keys: Keys) -> int:
 
 def show(options: argparse.Namespace, keys: Keys) -> int:
     """Print what a cell does, step by step."""
-    from vcsbench.axes import steps_of
     from vcsbench.files import server_files
     from vcsbench.measure.prepared_cell import STEPS, PreparedCell
     from vcsbench.measure.work import KINDS
@@ -197,20 +196,16 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
     if recipe["servers"]:
         files = server_files(Path(recipe["servers"]), recipe["access"]["files"])
         lines.append(("files", ", ".join(map(str, files.values()))))
-    for when, steps in (
-        ("once", state["setup"]),
-        ("before the first", state.get("first", [])),
-        ("before each run", state["prepare"]),
-    ):
-        texts = [f"{step}: {STEPS[step][1]}" for step in steps]
-        lines += [("" if i else when, text) for i, text in enumerate(texts)]
+    once, first, each = state["setup"], state.get("first", []), state["prepare"]
+    for when, steps in ("once", once), ("before the first", first), ("before each run", each):
+        lines += [(when, f"{step}: {STEPS[step][1]}") for step in steps]
     is_first_discarded = state.get("discard") and not state["warmup"]
-    warmup, clears = words.count_of(state["warmup"], "run"), "clear-caches" in steps_of(state)
+    warmup = words.count_of(state["warmup"], "run")
     lines += [
         ("warm-up", "the first run of a copy" if is_first_discarded else warmup),
         ("runs", f"{recipe['runs']} timed by hyperfine"),
         ("work", f"{recipe['work']}: {KINDS[recipe['work']].description}"),
-        ("caches", f"cleared by {recipe['clearing']}" if clears else "not cleared"),
+        ("clear caches", recipe["clearing"] or "never"),
         ("result", f"results/cells/{place}/round{number}.json"),
     ]
     width = max(len(name) for name, _ in lines)

@@ -175,7 +175,9 @@ def isolate_network(recipe: Recipe) -> None:
 def unshare_network() -> None:
     """Enter a network with a loopback interface only. It takes root, and 0.6 ms."""
     check_result(libc.unshare(CLONE_NEWNET))
-    _raise_loopback()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        name, flags = REQUEST.unpack(fcntl.ioctl(any_socket, SIOCGIFFLAGS, REQUEST.pack(b"lo", 0)))
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, REQUEST.pack(name, flags | IFF_UP))
 
 
 @cache
@@ -214,9 +216,3 @@ def is_allowed(act: Callable[[], object]) -> bool:
         finally:
             os._exit(code)
     return os.waitpid(pid, 0)[1] == 0
-
-
-def _raise_loopback() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        name, flags = REQUEST.unpack(fcntl.ioctl(any_socket, SIOCGIFFLAGS, REQUEST.pack(b"lo", 0)))
-        fcntl.ioctl(any_socket, SIOCSIFFLAGS, REQUEST.pack(name, flags | IFF_UP))

@@ -51,14 +51,12 @@ class Stage:
 
 
 running: list[Stage] = []
-_has_new_stage = threading.Event()
 
 
 @contextlib.contextmanager
 def stage(name: str, total: int = 0, unit: str = "", look: Look | None = None) -> Iterator[Stage]:
     started = Stage(name, total, unit, look=look)
     running.append(started)
-    _has_new_stage.set()
     try:
         yield started
     finally:
@@ -74,7 +72,6 @@ def report_progress(log: str | Path) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        _has_new_stage.set()
         writer.join()
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
@@ -82,14 +79,11 @@ def report_progress(log: str | Path) -> Iterator[None]:
 
 def _write(path: Path, ended: threading.Event) -> None:
     new = path.with_name(f"{path.name}.new")
-    while not ended.is_set():
-        _has_new_stage.clear()
+    while not ended.wait(EVERY_S):
         # A job may go on that has enough of a full disk.
         with contextlib.suppress(OSError):
             new.write_text(json.dumps([each.as_dict() for each in running.copy()]))
             new.replace(path)
-        if _has_new_stage.wait(EVERY_S):
-            ended.wait(EVERY_S / 10)
 
 
 def progress_file(log: str | Path) -> Path:

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TypedDict
 
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
@@ -32,13 +31,6 @@ PUBLISHED_BYTES = 16 << 20
 # The checkpoint's `get`, which raises until the decision is made.
 Decide = Callable[..., object]
 Tables = dict[str, TableDefinition]
-
-
-class PublishedMetadata(TypedDict):
-    """Options of statistics.aggregation.read_published: axis values of files, and axes that commands lack."""
-
-    fixed: dict[str, dict[str, str]]
-    inapplicable: dict[str, list[str]]
 
 
 def study_names() -> list[str]:
@@ -78,7 +70,8 @@ class StudyParams:
         raise UserError(f"config/studies/{name}.yaml: `published`: the key is missing.")
 
     @property
-    def published_options(self) -> PublishedMetadata:
+    def published_options(self) -> dict[str, object]:
+        """Return the axis values of files, and the axes that commands lack, for read_published."""
         numbers = self.definition.numbers.values()
         commands = self.definition.commands.items()
         return {

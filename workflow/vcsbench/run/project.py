@@ -38,8 +38,6 @@ from vcsbench.run.provenance import store_command
 from vcsbench.run.workflow import (
     FAILED,
     OPTIONS,
-    RUN_ROOT,
-    check_records,
     checkout_lock,
     end_processes,
     pass_signals_on,
@@ -230,8 +228,6 @@ def open_project(
 
     Snakemake writes the configuration into the scripts of jobs, so `raw` loses the passwords of URLs.
     """
-    if RUN_ROOT not in os.environ:  # `vcsbench run` has checked them
-        check_records(root)
     paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
     # A node measures its job as a workstation does.
     is_node = BLOCKS in os.environ

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from vcsbench import __version__
 from vcsbench.errors import UserError, without_password
@@ -35,21 +35,6 @@ CONTAINED = {
 }
 
 
-class Provenance(TypedDict):
-    """The provenance of measurements; `commit` and `command` are "" if unknown.
-
-    `changed` are the files that differ from the commit. `config` is merged, without credentials in URLs.
-    """
-
-    vcsbench: str
-    commit: str
-    changed: list[str]
-    command: str
-    config_digest: str
-    config: dict[str, object]
-    builds: dict[str, dict[str, str]]
-
-
 def store_command(root: Path, arguments: Sequence[str]) -> None:
     command = os.environ.get(TYPED) or shlex.join(["snakemake", *arguments])
     command = without_password(command)
@@ -60,8 +45,12 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
 
 def provenance(
     root: Path, config: Mapping[str, object], contexts: Iterable[Mapping[str, Any]] = ()
-) -> Provenance:
-    """`contexts` have all builds and servers."""
+) -> dict[str, object]:
+    """Return the provenance of measurements; `commit` and `command` are "" if unknown.
+
+    `changed` are the files that differ from the commit. `config` is merged, without credentials in URLs.
+    `contexts` have all builds and servers.
+    """
     head = _git(root, "rev-parse", "--show-toplevel", "HEAD").splitlines()
     is_tree = len(head) == 2 and Path(head[0]).resolve() == root.resolve()
     status = ("status", "--porcelain", "-z", "--no-renames", "-uall", "--", *PARTS)

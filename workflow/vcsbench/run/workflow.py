@@ -10,7 +10,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import resource
 import shlex
 import signal
 import subprocess
@@ -25,7 +24,7 @@ from pathlib import Path
 
 from vcsbench import processes, words
 from vcsbench.config.validation import read_mapping
-from vcsbench.errors import REMEDIES, UserError
+from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, contexts, is_intact, remove_damaged
@@ -41,14 +40,10 @@ OPTIONS = f"{FOLDER}/options.json"
 FAILED = f"{FOLDER}/failed"
 LOCKED = f"{FOLDER}/locked"
 WRITTEN = (FOLDER, ".snakemake", "results", "reports")
-# Software that Snakemake deploys has many files and links of its own.
-DEPLOYED = ("conda", "conda-archive", "singularity")
 # In the environment of all processes of a run: the path of the checkout.
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
 PR_SET_PDEATHSIG = 1
-# Snakemake itself writes files of 100 KiB.
-LEAST_FILE_BYTES = 1 << 20
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report"}
 FORCE = ("-f", "--force", "-F", "--forceall", "-R", "--forcerun")
@@ -72,14 +67,6 @@ def run_workflow(
     """
     tempfile.gettempdir()  # refuses a machine without room for temporary files before Snakemake
     _check_folders(root)
-    check_records(root)
-    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if 0 <= limit < LEAST_FILE_BYTES:
-        raise UserError(
-            f"{root}: files may have at most {words.size(limit)} here, and a workflow run writes larger "
-            f"ones. "
-            f"{REMEDIES[errno.EFBIG]}, and run again."
-        )
     _check_file(root / CONFIGURATION)
     # Snakemake refuses an empty file.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
@@ -106,18 +93,6 @@ def run_workflow(
     if status and (folder := full_folder(root)):
         print_message(f"{folder}: the file system is full. Free some space and run again.")
     return status
-
-
-def check_records(root: Path) -> None:
-    """Raise UserError for an entry below .snakemake that Snakemake would wait for, or cannot use.
-
-    Such are pipes, and files with the name of a folder of Snakemake's.
-    """
-    for folder, folders, files in os.walk(top := os.fspath(root / ".snakemake")):
-        folders[:] = [name for name in folders if name not in DEPLOYED]
-        for path in (os.path.join(folder, name) for name in files):
-            if not os.path.isfile(path) or (folder == top and "." not in path[len(top) :]):
-                raise UserError(f"{path}: Snakemake cannot use this. Remove it, and run again.")
 
 
 def _unforced(arguments: Iterable[str]) -> Iterator[str]:
