@@ -1,16 +1,14 @@
 """A page in a headless Chromium, and scripts that use it."""
 
+import html
 import json
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from unit.html_tree import Element, parse
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -45,19 +43,6 @@ DRIVER = """<script>
 </script>"""
 
 
-@dataclass(frozen=True)
-class Visit:
-    """A loaded page: its tree, script errors and requests."""
-
-    tree: Element
-    errors: list[str]
-    requests: list[str]
-
-    @property
-    def root(self) -> dict[str, str]:
-        return self.tree.all("html")[0].attributes
-
-
 def browse(
     page: str, folder: Path, *options: str, width: int = 1400
 ) -> subprocess.CompletedProcess[str]:
@@ -77,40 +62,20 @@ def browse(
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
 
 
-def visit(page: Path, folder: Path, width: int = 1400, anchor: str = "") -> Visit:
-    log = folder / "net.json"
-    options = ("--dump-dom", f"--log-net-log={log}")
-    done = browse(f"{page.as_uri()}{anchor}", folder, *options, width=width)
-    errors = re.findall(r".*:CONSOLE.*", done.stderr)
-    return Visit(parse_dom(done.stdout), errors, requests_in(log))
-
-
 def drive(
     page: Path, folder: Path, steps: str, anchor: str = "", libraries: str = "", *options: str
 ) -> Any:
-    """Run `steps`, the body of an asynchronous function, in a copy of the page. Return its result."""
+    """Run `steps`, the body of an asynchronous function, in a copy of the page. Return its result.
+
+    The page must cause no error, and request nothing: its policy makes a request an error.
+    """
     copy = folder / "driven.html"
     script = DRIVER.format(steps=steps, libraries=libraries)
     before, end, after = page.read_text().rpartition("</body>")
     copy.write_text(before + script + end + after)
     done = browse(f"{copy.as_uri()}{anchor}", folder, "--dump-dom", *options)
-    answer = json.loads(parse_dom(done.stdout).by_id("driven").text)
+    assert re.findall(r".*:CONSOLE.*", done.stderr) == []
+    (text,) = re.findall(r'<pre id="driven">(.*?)</pre>', done.stdout, re.DOTALL)
+    answer = json.loads(html.unescape(text))
     assert not (isinstance(answer, dict) and "error" in answer), answer
     return answer
-
-
-def parse_dom(dom: str) -> Element:
-    # Without the styles and scripts of libraries.
-    return parse(re.sub(r"<(script|style)\b.*?</\1>", "", dom, flags=re.DOTALL))
-
-
-def requests_in(log: Path) -> list[str]:
-    """Return the requested addresses of a page. Requests of the browser have no origin."""
-    net = json.loads(log.read_text())
-    start = net["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"]
-    requests = [
-        event["params"]
-        for event in net["events"]
-        if event["type"] == start and "url" in event.get("params", {})
-    ]
-    return [params["url"] for params in requests if params.get("initiator") != "not an origin"]

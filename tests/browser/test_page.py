@@ -5,31 +5,18 @@ import json
 import re
 import shlex
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from browser.driver import browse, drive, needs_chromium, visit
-from unit.report_files import CONFIG, results_of, write_page
+from browser.driver import browse, drive, needs_chromium
+from unit.report_files import CONFIG, write_page
 from unit.study_grid import study_grid
 from vcsbench.config.validation import read_yaml
 
 pytestmark = needs_chromium
 
 PACKING = "table-nopack-vs-pack"
-# Writes into the tree of the page how much wider it is than the window, with all details open.
-MEASURE = """<script>
-document.querySelectorAll("details").forEach((details) => { details.open = true; });
-document.documentElement.classList.add("marks");
-for (const mark of document.querySelectorAll(".values td i:not(.deviation)")) mark.textContent = "≈=";
-document.documentElement.dataset.scrolls = [...document.querySelectorAll(".scroll")]
-  .map((box) => box.scrollWidth - box.clientWidth).filter((more) => more > 0 && more < 20).join();
-setInterval(() => {
-  document.documentElement.dataset.target = document.querySelector(":target")?.id ?? "";
-  document.documentElement.dataset.toowide = document.documentElement.scrollWidth - innerWidth;
-}, 50);
-</script>"""
 
 
 @pytest.fixture(scope="module")
@@ -39,29 +26,20 @@ def page(whole_study, tmp_path_factory):
     return write_page(whole_study, tmp_path_factory.mktemp("page"), loads={"ruby": load})
 
 
-@pytest.fixture(scope="module")
-def measured(page, tmp_path_factory):
-    path = tmp_path_factory.mktemp("measured") / page.name
-    path.write_text(page.read_text().replace("</body>\n</html>", f"{MEASURE}</body></html>"))
-    return path
-
-
-@pytest.fixture(scope="module")
-def visited(measured, tmp_path_factory):
-    return visit(measured, tmp_path_factory.mktemp("desktop"))
-
-
-def test_page_loads_without_errors_or_requests_and_fits_a_desktop(visited, measured, tmp_path):
-    assert visited.errors == [] and "data-error" not in visited.root
-    assert [url for url in visited.requests if url != measured.as_uri()] == []
-    assert int(visited.root["data-toowide"]) <= 0
+def test_page_fits_a_desktop_and_findings_lead_to_their_rows(page, tmp_path):
+    steps = """
+    all("details").forEach((details) => { details.open = true; });
+    root.classList.add("marks");
+    all(".values td i:not(.deviation)").forEach((mark) => { mark.textContent = "≈="; });
+    const more = all(".scroll").map((box) => box.scrollWidth - box.clientWidth);
+    document.querySelector("#finding-cold-packed-f7-log a").click();
+    await until(() => document.querySelector(":target"));
+    return { error: root.dataset.error, wide: root.scrollWidth > innerWidth,
+             scrolls: more.filter((width) => width > 0 && width < 20),
+             target: document.querySelector(":target").tagName };
+    """
     # No table scrolls by the width of a mark.
-    assert visited.root["data-scrolls"] == ""
-    # The link of a finding leads to the row of its table.
-    link = visited.tree.by_id("finding-cold-packed-f7-log").all("a")[0].attributes["href"]
-    seen = visit(measured, tmp_path, anchor=link)
-    row = seen.tree.by_id(seen.root["data-target"])
-    assert (row.tag, f"#{row.attributes['id']}") == ("tr", link)
+    assert drive(page, tmp_path, steps) == {"wide": False, "scrolls": [], "target": "TR"}
 
 
 @pytest.mark.parametrize("width", [400, 800])
@@ -344,22 +322,6 @@ def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
     assert without is None
 
 
-def test_page_with_one_answer_over_all_cells_has_no_picks(whole_study, tmp_path):
-    advice = results_of(whole_study).advice
-    cards = [replace(c, question=replace(c.question, aggregate=True)) for c in advice.cards]
-    page = write_page(whole_study, tmp_path, advice=replace(advice, cards=cards))
-    steps = """
-    const cells = grids.filter((g) => g.measured && g.section.id === "table-elapsed")
-      .flatMap((g) => g.rows.flatMap((r) => r.cells)).filter((c) => seen(c.cell));
-    return { error: document.documentElement.dataset.error, picks: mine,
-             cases: all("#card-packing .forest tbody tr").filter(seen).length,
-             access: [...new Set(cells.map((c) => c.keys.ra))] };
-    """
-    # The filter of the tables has the access.
-    seen = drive(page, tmp_path, steps, anchor="#ra=http")
-    assert seen == {"picks": None, "cases": 36, "access": ["http"]}
-
-
 def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
     seen = drive(
         page,
@@ -444,22 +406,6 @@ def test_copy_has_the_shown_numbers(page, tmp_path):
     rows = [line.split(",") for line in text.splitlines()]
     assert rows[0][-2:] == ["shown", "marks"] and [row[-2] for row in rows[1:]] == shown
     assert {row[rows[0].index("ra")] for row in rows[1:]} == {"svn"}
-
-
-@pytest.mark.parametrize("anchor", ["", "#ra=svn"])
-def test_verdicts_and_reasons_lead_to_their_rows_also_folded_ones(page, tmp_path, anchor):
-    steps = """
-    const links = all("#findings .verdicts a, #findings a[href^='#reason-']");
-    const isThere = links.map((link) => Boolean(document.getElementById(link.hash.slice(1))));
-    const last = all("#findings .verdicts a").at(-1);
-    const row = document.getElementById(last.hash.slice(1));
-    const before = seen(row);
-    last.click();
-    await until(() => seen(row));
-    return [last.textContent, links.length > 10, isThere.every(Boolean), before];
-    """
-    expected = ["not measured", True, True, False]
-    assert drive(page, tmp_path, steps, anchor=anchor) == expected
 
 
 AXE = importlib.util.find_spec("axe_core_python")

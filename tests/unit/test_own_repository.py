@@ -1,12 +1,10 @@
 """Repositories of users: the format and packing that are detected, and the grid that follows."""
 
-import os
 import subprocess
-from dataclasses import replace
 
 import pytest
 
-from project import needs, write_program
+from project import needs
 from shards import set_shard_size
 from unit.study_grid import study_grid
 from vcsbench import sources
@@ -14,7 +12,6 @@ from vcsbench.axes import axis_of
 from vcsbench.axes.subject_axes import current_format, current_packing
 from vcsbench.errors import UserError
 from vcsbench.formats import Shape
-from vcsbench.machine import Machine
 from vcsbench.plan.grid import is_fixed_cost
 from vcsbench.subjects import fsfs
 
@@ -167,16 +164,3 @@ def test_grid_current_and_packable_values_are_those_of_repository(make, made, pa
     _, cells = grid_of(make("f6", **made), own, others)
     of = [(c.axes["format"], c.axes["packing"]) for c in cells if not is_fixed_cost(c.axes)]
     assert of == list(zip(["as-is", "as-is-to-f8", "f8"], packings, strict=True))
-
-
-def test_formats_newer_than_svnadmin_are_skipped(make, tmp_path, monkeypatch):
-    here = here_of(make("f6"))
-    old = write_program(tmp_path / "bin" / "svnadmin", "#!/bin/sh\necho 1.9.7\n")
-    monkeypatch.setenv("PATH", f"{old.parent}:{os.environ['PATH']}")
-    axis, there = axis_of("format"), replace(here, machine=Machine())
-    assert there.machine.newest_format == "f7"
-    assert axis.why_not("f8", {}, there).endswith(" f7")
-    assert axis.why_not("f4-to-f6", {}, there).endswith(" f6")
-    assert axis.why_not("f6-to-f7", {}, there) == ""
-    assert axis.why_not("as-is-to-f8", {}, there).endswith(" f8")
-    assert axis.words(there)["formats"] == ["as-is", "as-is-to-f7", "f6", "f7", "f6-today"]

@@ -37,7 +37,7 @@ from vcsbench.report.page import (
     read_entries,
 )
 from vcsbench.report.quality_section import details
-from vcsbench.report.results import CSV_FILES, MEASURED, Results, estimate_of, read_records
+from vcsbench.report.results import CSV_FILES, MEASURED, Results, read_records
 from vcsbench.statistics import contract
 
 STUDY = default_study()
@@ -97,27 +97,6 @@ def test_cards_have_the_known_values_and_factors(page):
         assert before / after == pytest.approx(shown, rel=0.06)
         assert row.text in row.drawing and row.text == f"{row.winner} {factor(row.gain)} faster"
         assert row.winner == "f7" and row.sides == ("f6", "f7")
-
-
-def test_estimate_has_times_and_sizes_of_the_largest_repository(results):
-    def context(name, fmt, packing, size):
-        of = {"name": name, "format": fmt, "packing": packing, "bytes": size}
-        return {"repository": of}
-
-    contexts = [
-        *(context("ruby", "f6", packing, n) for packing, n in (("nopack", 80), ("pack", 30))),
-        *(context("ruby", "f7", "nopack", 35), context("bsd", "f6", "nopack", 99)),
-    ]
-    load = {"seconds": 22.0, "pack_seconds": 2.0, "revisions": 5526, "path": "/dev/shm/x"}
-    loads = {"bsd": {**load, "revisions": 500}, "ruby": load, "empty": {**load, "revisions": 1}}
-    found = estimate_of(replace(results, contexts=contexts, loads=loads))
-    assert found == {
-        **{"revisions": 5526, "seconds": 22.0, "pack_seconds": 2.0, "in_memory": True},
-        "bytes": {"f6": {"nopack": 80, "pack": 30}, "f7": {"nopack": 35}},
-    }
-    on_disk = {"ruby": {**load, "path": "/var/tmp/x"}}
-    assert not estimate_of(replace(results, contexts=contexts, loads=on_disk))["in_memory"]
-    assert estimate_of(replace(results, contexts=contexts, loads={})) == {}
 
 
 def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, page):
@@ -217,14 +196,6 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     steps = page_of(replace(results, account=account, provenance=made))["next_steps"]
     name, _, command = steps[1]
     assert name == "Longer runs" and "{ruby: {scale: 1}}" in command
-
-
-def test_words_are_those_of_the_page(results, tree):
-    listed = [term.text for term in tree.by_id("words").all("dt")]
-    assert {"◧", "packed", "differs", "+150"} <= {*listed} and "hot-svn" not in listed
-    # Words of verdicts need findings.
-    without = page_of(replace(results, findings=[], expectations=[]))
-    assert "differs" not in without["glossary"]
 
 
 def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):

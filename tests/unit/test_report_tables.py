@@ -1,6 +1,5 @@
 """The tables of a page: rows laid out as grids, and the details behind each number."""
 
-import math
 from dataclasses import replace
 from itertools import product
 from statistics import median
@@ -15,7 +14,6 @@ from vcsbench.report.grids import (
     make_grids,
     matching,
     measured_points,
-    number_sentences,
     with_numbers,
 )
 from vcsbench.report.page import build_page
@@ -136,15 +134,10 @@ def test_details_of_a_cell_have_its_runs_and_times(results, known):
     assert known["runs"]["round"][start : start + count] == [1, 2, 3, 4, 5]
     elapsed = known["runs"]["elapsed_s"][start : start + count]
     assert elapsed == [float(f"{row['elapsed_s']:.4g}") for row in rows]
-    whole, mean, client, server, waiting = known["cells"][CELL]["spent"]
+    whole, _, client, server, waiting = known["cells"][CELL]["spent"]
     assert whole == pytest.approx(median(elapsed))
     assert client == pytest.approx(0.6 * whole, rel=0.01)
     assert waiting == pytest.approx(whole - client - server, rel=0.01)
-    # Both numbers of a cell are printed together: the median of tables and the mean of cards.
-    card = next(c for c in results.advice.cards if c.question.axis == "packing")
-    axes = dict(zip(results.study.axes, CELL.split("/"), strict=True))
-    case = next(c for c in card.cases if all(axes[a] == v for a, v in c.where.items()))
-    assert mean == pytest.approx(case.times[axes["packing"]], rel=1e-3)
     spoilt = [{**row, "flags": "cache-not-cold"} for row in rows if row["round"] == 1]
     others = [row for row in results.measurements if row not in rows or row["round"] > 1]
     valid = details(replace(results, measurements=[*others, *spoilt]), [])["cells"][CELL]["spent"]
@@ -171,17 +164,6 @@ def test_details_of_a_comparison_have_ratio_interval_and_call(results, sections,
     assert "= 1.2" in ratio and "interval 1.2" in ratio
     assert call == "packed is faster." and number["published"] == "4.1x faster"
     assert number["text"] == "1.3x faster"
-    # An interval without 1 that is called noisy needs an explanation.
-    section = next(s for s in sections if s.name == "nopack-vs-pack")
-    point = next(p for p in section.pairs[0].measured.points if p.value is not None)
-    noisy = [
-        {**(point.row or {}), "call": "too noisy to say", "low": low, "high": 1.2}
-        for low in (1.01, 0.9)
-    ]
-    definition = results.study.tables[section.name]
-    sentences = [number_sentences(r, definition) for r in noisy]
-    assert [len(of) for of in sentences] == [4, 3]
-    assert {of[1] for of in sentences} == {"Undecided: too noisy."}
 
 
 @pytest.mark.parametrize(
@@ -194,14 +176,6 @@ def test_medians_with_another_factor_than_their_comparison_are_printed(results, 
         {**run, "elapsed_s": run["elapsed_s"] * factor} if run["cell"] == packed else run
         for run in results.measurements
     ]
-    of = [[run for run in runs if run["cell"] == cell] for cell in (CELL, packed)]
-    axes = ("command", "ra", "format", "config", "cache")
-    keys = {axis: of[0][0][axis] for axis in axes}
-    (ratio,) = (
-        row["ratio"] for row in results.tables["nopack-vs-pack"] if keys.items() <= row.items()
-    )
-    before, after = (median(run["elapsed_s"] for run in side) for side in of)
-    assert (abs(math.log(before / after / ratio)) > math.log(1.05)) is differs
     changed = replace(results, measurements=runs)
     section = next(s for s in table_sections(changed, {}) if s.name == "nopack-vs-pack")
     points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]

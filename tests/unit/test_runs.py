@@ -17,7 +17,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
 from vcsbench.measure import launcher
-from vcsbench.measure.cell_round import DiscardedRun
+from vcsbench.measure.cell_round import DISCARDED_RUN_S, DiscardedRun
 from vcsbench.measure.run_evidence import EvidenceCollector
 from vcsbench.measure.runs import (
     ExitTracer,
@@ -184,14 +184,6 @@ def test_capture_interrupted_ends_the_command_and_its_children(tmp_path, start):
     wait_for_end(["sleep", "62.75"])
 
 
-def test_capture_child_in_another_session_stays_and_is_not_awaited(tmp_path, monkeypatch):
-    monkeypatch.setattr("vcsbench.measure.runs.TRACER_LIMIT_S", 0.1)
-    monkeypatch.chdir(tmp_path)
-    child = "setsid sleep 61.5 >/dev/null 2>&1 & echo $! >pid; echo done"
-    assert run_capture(tmp_path, "sh", "-c", child).work["bytes"] == len("done\n")
-    os.kill(int(Path("pid").read_text()), signal.SIGKILL)
-
-
 JOB = """
 import os, sys
 from pathlib import Path
@@ -340,7 +332,7 @@ def cache_of(recipe, copy="copy1", **other):
     return DiscardedRun(recipe | other, subject)
 
 
-def test_discarded_run_is_stored_per_command_and_copy(recipe, tmp_path):
+def test_discarded_run_is_stored_per_command_and_copy_until_it_expires(recipe, tmp_path):
     cache = cache_of(recipe)
     assert cache.read() is None
     cache.write(READ_BYTES)
@@ -351,6 +343,11 @@ def test_discarded_run_is_stored_per_command_and_copy(recipe, tmp_path):
     cache.file.write_bytes(b"")
     assert cache.read() is None
     cache.write(READ_BYTES)
+    expired = time.time() - DISCARDED_RUN_S - 1
+    os.utime(cache.file, (expired, expired))
+    assert cache.read() is None
+    cache.renew()
+    assert cache.read() == READ_BYTES
     (tmp_path / "copy1").rename(tmp_path / "old")
     (tmp_path / "copy1").mkdir()
     assert cache_of(recipe).read() is None

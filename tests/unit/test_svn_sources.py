@@ -369,7 +369,9 @@ def argvs(tmp_path, monkeypatch):
     return tmp_path / "argv"
 
 
-def test_svn_url_password_goes_through_standard_input(server, argvs, repository, tmp_path):
+def test_svn_url_password_right_or_wrong_is_in_no_argument_and_no_file(
+    server, argvs, repository, tmp_path
+):
     source = url_source(f"svn://{USER}:{QUOTED}@{server}/repository")
     assert source.estimate().revisions == 4
     assert write_and_load(source, tmp_path / "copy").revisions == 4
@@ -381,12 +383,8 @@ def test_svn_url_password_goes_through_standard_input(server, argvs, repository,
     assert not any(secret in seen for secret in (PASSWORD, QUOTED, "s3cr"))
     assert not any(PASSWORD in p.read_text() for p in argvs.parent.rglob("svn.simple/*"))
     assert url_source(f"svn://{server}/repository").identity() == source.identity()
-
-
-def test_svn_url_wrong_password_is_refused_without_it(server, argvs):
-    source = url_source(f"svn://{USER}:wr0ng@{server}/repository")
     with pytest.raises(UserError) as caught:
-        source.write(io.BytesIO())
+        url_source(f"svn://{USER}:wr0ng@{server}/repository").write(io.BytesIO())
     assert "wr0ng" not in str(caught.value) + argvs.read_text()
 
 
@@ -428,6 +426,8 @@ def test_svn_url_without_a_server_only_write_fails(server):
 def test_svn_url_root_as_tree_is_written_and_other_paths_are_refused(repository, tmp_path):
     source = url_source(f"file://{repository}/", tree="")
     assert (source.write(io.BytesIO()).revisions, source.tree(tmp_path)) == (4, "")
+    assert export_head(f"file://{repository}", str(tmp_path / "head"), "svn", "0") == []
+    assert (tmp_path / "head" / "one").read_bytes() == bytes(range(256))
     run("svnadmin", "create", tmp_path / "empty")
     for path, tree, why in (
         (repository, "nowhere", r"tree: .* has no folder"),

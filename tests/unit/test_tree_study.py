@@ -165,13 +165,6 @@ def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):
         for store in ("svn", "git", "hg", "brz")
     }
     assert counts == {"svn": 0, "git": 0, "hg": 2, "brz": 1}
-    record = templates(tree, "brz", tmp_path / "storage").store_record
-    build("checkout", Path(record["path"]), tmp_path / "built", tmp_path)
-    built, whole = (inspect_built_tree(p, NEUTRAL) for p in (tmp_path / "built", tree))
-    assert int(built["files"]) == int(whole["files"]) - 1
-    record = templates(tree, "hg", tmp_path / "storage").store_record
-    build("hg clone", Path(record["path"]), tmp_path / "hg", tmp_path)
-    assert not (tmp_path / "hg" / "sub").exists()
 
 
 @needs("git", "svn", "svnadmin")

@@ -88,17 +88,6 @@ def test_larger_budget_continues_and_measures_new_rounds_only(measured):
     assert measured.is_complete("measured")
 
 
-@pytest.mark.slow
-def test_stale_cells_are_measured_again_in_as_many_rounds(measured):
-    before, rounds_before = measured.exports(), rounds(measured)
-    client = measured.path / "config" / "servers" / "default" / "client" / "config"
-    client.write_text(client.read_text() + "# edited\n")
-    measured.succeed("measured")
-    after = measured.exports()
-    assert all(after[path] > at for path, at in before.items())
-    assert all(rounds(measured)[cell] >= number for cell, number in rounds_before.items())
-
-
 def test_fixed_rounds_use_earlier_results(measured):
     before = measured.exports()
     configure(measured, rounds=FIRST - 1)

@@ -192,13 +192,6 @@ def test_cluster_job_cancelled_continues_in_the_next(cluster, project):
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
-def test_cluster_submission_refused_prints_error_of_slurm(cluster, project):
-    nodes = {"nodes": 1, "class": "nowhere", "cores": 1}
-    configure(project, cluster=nodes)
-    assert "Invalid feature specification" in finish(start(project), project, code=1)
-    assert not contexts(project)
-
-
 # Scripts that replace the OpenPBS scripts of the profile.
 SUBMIT = """#!/bin/sh
 exec sbatch --parsable --exclusive -C bench -c "$1" ${2:+--nodelist="$2"} -o /dev/null --export=ALL "$3"

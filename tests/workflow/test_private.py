@@ -2,9 +2,7 @@
 
 import json
 import os
-import stat
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -52,19 +50,6 @@ def contexts(project):
     files = (project.path / "results" / "cells").rglob("*.context.json")
     read = [json.loads(file.read_text()) for file in files]
     return [context for context in read if context["axes"]["repo"] != "empty"]
-
-
-# Python may be in a folder that only its owner may enter.
-START = """
-set -e
-python=$1 other=$2
-shift 2
-mount --bind "$python" "$other"
-mount -t tmpfs -o mode=755 t "/$(echo "$python" | cut -d/ -f2)"
-mkdir -p "$python"
-mount --bind "$other" "$python"
-exec "$@"
-"""
 
 
 class Spy(threading.Thread):
@@ -122,24 +107,6 @@ def test_run_of_a_private_repository_shows_nothing_to_other_users(project, priva
     assert spy.read == set() and spy.answers == set()
     assert readable_files(storage, user=AS_USER) == []
     assert [*storage.glob("vcsbench-*/repositories/mine.f7.nopack.1")]
-
-
-@pytest.mark.skipif(sys.base_prefix.startswith("/usr"), reason="the system's own Python")
-def test_run_of_a_plain_user_serves_a_private_repository_in_a_network_of_its_own(project, private):
-    mine = {"mine": {"source": "svn", "path": str(private)}}
-    project.configure({**CELLS, "command": "log"}, repositories=mine)
-    subprocess.run(["chown", "-R", "12345:12345", project.path], check=True)
-    command = project.command(measurements_of(STUDY))
-    (project.path / "python").mkdir()
-    python = [sys.base_prefix, project.path / "python"]
-    start = ["unshare", "--mount", "sh", "-c", START, "sh", *python]
-    own = ["-u", "XDG_CACHE_HOME", "USER=plain", f"--chdir={project.path}", f"HOME={project.path}"]
-    argv = [*start, *AS_USER, "env", *own, *command]
-    done = subprocess.run(argv, cwd=project.path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert sorted(context["network"] for context in contexts(project)) == ["", "user", "user"]
-    (folder,) = (project.path / "storage").glob("vcsbench-*")
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 KILLED = """#!/bin/sh

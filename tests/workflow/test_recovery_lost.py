@@ -164,18 +164,6 @@ def test_dry_run_leaves_files_of_a_run(after_run, word):
 
 
 @pytest.mark.slow
-def test_run_torn_metadata_of_snakemake_measures_nothing(after_run):
-    exports, files = after_run.exports(), derived(after_run)
-    for path in (after_run.path / ".snakemake" / "metadata").rglob("*"):
-        if path.is_file():
-            path.write_bytes(bytes(path.stat().st_size))
-    done = after_run.snakemake()
-    assert done.returncode == 0 and "Traceback" not in done.stdout, done.stdout
-    assert after_run.exports() == exports
-    assert derived(after_run) == files
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["metadata", "locks"])
 def test_run_unreadable_records_of_snakemake_are_one_sentence(after_run, folder):
     exports, place = after_run.exports(), after_run.path / ".snakemake"
