@@ -1,17 +1,15 @@
 """The provenance of results: the code, the configuration and the command; and the citation file."""
 
 import json
-import re
 import shutil
 import subprocess
 
-import pytest
 import yaml
 
-from project import ODD_FILES, ROOT, needs
+from project import ROOT, needs
 from vcsbench import __version__
 from vcsbench.programs import joined_digest
-from vcsbench.run.provenance import COMMAND, how_built, provenance, store_command
+from vcsbench.run.provenance import how_built, provenance, store_command
 
 
 @needs("git")
@@ -35,8 +33,6 @@ def test_provenance_has_the_commit_and_the_changed_files(tmp_path):
     for name in ("workflow/a b.py", "workflow/new.py", "README.md"):
         (tmp_path / name).write_text("2\n")
     assert provenance(tmp_path, {})["changed"] == ["workflow/a b.py", "workflow/new.py"]
-    (tmp_path / "below").mkdir()
-    assert provenance(tmp_path / "below", {})["commit"] == ""
 
 
 def test_provenance_quotes_the_command_and_has_no_secret(tmp_path):
@@ -47,21 +43,11 @@ def test_provenance_quotes_the_command_and_has_no_secret(tmp_path):
     assert record["command"] == "snakemake --config 'repository=svn://...@host/a b'"
     assert record["config"] == {"repository": "svn://...@host/a", "minutes": 15}
     assert "word" not in json.dumps(record)
-    other_order = provenance(tmp_path, dict(reversed(config.items())))
-    assert record["config_digest"] == other_order["config_digest"]
-    assert (
-        record["config_digest"] != provenance(tmp_path, {**config, "minutes": 16})["config_digest"]
-    )
-
-
-@pytest.mark.parametrize("odd", ["pipe", "folder", "binary"])
-def test_provenance_with_an_odd_file_of_the_command_has_none(tmp_path, odd):
-    file = tmp_path / COMMAND
-    file.parent.mkdir()
-    {**ODD_FILES, "binary": lambda path: path.write_bytes(b"a\xff")}[odd](file)
-    assert provenance(tmp_path, {})["command"] == ("a\ufffd" if odd == "binary" else "")
-    store_command(tmp_path, ["-n"])
-    assert provenance(tmp_path, {})["command"] == ("" if odd == "folder" else "snakemake -n")
+    digests = [
+        provenance(tmp_path, keys)["config_digest"]
+        for keys in (config, dict(reversed(config.items())), {**config, "minutes": 16})
+    ]
+    assert digests[0] == digests[1] != digests[2]
 
 
 @needs("gcc")
@@ -78,9 +64,6 @@ def test_provenance_has_what_the_programs_of_a_build_print_and_contain(tmp_path)
     contexts = [{"build": build}, {"build": {**build, "name": "changed", "digest": "1"}}, {}]
     (name,), (made,) = zip(*how_built(contexts).items(), strict=True)
     assert name == "trunk" and made["compiler"].startswith("GCC: (") and "-O2" in made["flags"]
-    printed = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
-    assert f"compiled {made['compiled']}" in printed
-    assert re.search(r"\bAPR \d+\.\d+\.\d+, .*SQLite 3\.", made["linked"])
     assert provenance(tmp_path, {}, contexts)["builds"] == {"trunk": made}
 
 
@@ -88,5 +71,4 @@ def test_citation_file_has_this_version():
     record = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert record["cff-version"] == "1.2.0" and record["type"] == "software"
     assert record["message"] and record["title"] and record["authors"]
-    assert str(record["version"]) == __version__
-    assert record["license"] == "Apache-2.0"
+    assert (str(record["version"]), record["license"]) == (__version__, "Apache-2.0")

@@ -7,13 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
 
 import pytest
 
 from fakes import Fakes
-from project import ODD_FILES, ROOT, fill, mounted, wait_for, write_program
+from project import ODD_FILES, ROOT, run_python, wait_for, write_program
 from vcsbench import processes
+from vcsbench.errors import REMEDIES
 from vcsbench.run.workflow import LOCK, WRITTEN
 
 # Records its arguments and the options of the run. With `work` it starts a job that outlives it and waits
@@ -103,8 +103,8 @@ def checkout(tmp_path):
         os.kill(int(job.read_text()), signal.SIGKILL)
 
 
-PATHS = ("/srv/re pos", "/it's", '/a"b: #c', "/$HOME/$$x", "/`id`", "/$(touch x)", "/end ", "/1e3")
-PATHS += ("/srv/project #2", "/a\nb", "/a{b}[c]%2F@é=", "1e3", "-x", "it's", "null", "a b")
+PATHS = ('/a"b: #c', "/$HOME/$$x", "/`id`", "/$(touch x)", "/end ", "/srv/project #2", "/a\nb")
+PATHS += ("/a{b}[c]%2F@é=", "1e3", "-x", "it's", "null", "a b")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -195,7 +195,7 @@ def test_configuration_file_unusable_is_refused_before_snakemake(checkout, actio
     assert done.stderr.startswith(f"{file}: ") and done.stderr.count("\n") == 1
 
 
-MINUTES = ["ten", "-3", "0", "0.0", "08", "5m", "1e3", "1 2", "nan"]
+MINUTES = ["-3", "0.0", "08", "5m", "1e3", "nan"]
 
 
 @pytest.mark.parametrize(
@@ -234,20 +234,6 @@ def test_run_snakemake_started_by_hand_is_refused(checkout):
     assert f"process {by_hand.pid}" in done.stderr
 
 
-@pytest.mark.parametrize("argument", ["-n", "--dry-run", "--lint"])
-def test_run_only_looks_takes_no_lock(checkout, argument):
-    checkout.start("work")
-    checkout.calls()
-    assert checkout.run(argument).returncode == 0
-    assert len(checkout.calls()) == 1
-
-
-@pytest.mark.parametrize("outcome", ["fail", "refuse"])
-def test_run_without_results_calls_snakemake_once(checkout, outcome):
-    assert checkout.run(outcome).returncode == 3
-    assert len(checkout.calls()) == 1
-
-
 def test_report_prints_path_of_its_page(checkout):
     reports = checkout.folder / "reports"
     reports.mkdir()
@@ -262,24 +248,15 @@ def test_report_prints_path_of_its_page(checkout):
     (reports / "server-prototype-2010.html").touch()
     of_both = checkout.make("report", "STUDY=fsfs-san-2014,server-prototype-2010")
     assert of_both.stdout.endswith(f"Report: {reports}/index.html\n")
-    chosen = checkout.make("report", "ARGS=--config studies=[server-prototype-2010]")
-    assert chosen.stdout.endswith(f"Report: {reports}/server-prototype-2010.html\n")
-    # The page of another study, which an earlier run measured, is not this run's.
-    assert checkout.make("report").stdout.endswith(f"Report: {reports}/fsfs-san-2014.html\n")
 
 
-def test_show_cell_is_one_argument(checkout):
-    checkout.fakes.add("python", 'printf "%s|" "$PYTHONPATH" "$@"', silent=True)
-    done = checkout.make("show", "CELL=log/http/my repo's/f6")
-    ours = checkout.folder / "workflow"
-    assert done.stdout == f"{ours}|-m|vcsbench|show|--|log/http/my repo's/f6|"
-
-
-def test_settings_of_the_users_python_have_no_effect(checkout):
-    checkout.fakes.add("python", "env | grep ^PYTHON", silent=True)
+def test_vcsbench_passes_words_as_arguments_and_no_setting_of_the_users_python(checkout):
+    checkout.fakes.add("python", 'env | grep ^PYTHON; printf "%s|" "$@"', silent=True)
     settings = {"PYTHONHOME": "/nowhere", "PYTHONINSPECT": "1", "PYTHONPATH": "/elsewhere"}
-    done = checkout.fakes.run(checkout.folder / "vcsbench", "plan", **settings)
-    assert done.stdout == f"PYTHONPATH={checkout.folder}/workflow\n"
+    argv = ["make", "-C", checkout.folder, "--no-print-directory", "show", "CELL=log/my repo's"]
+    done = checkout.fakes.run(*argv, **settings)
+    ours = f"PYTHONPATH={checkout.folder}/workflow\n"
+    assert done.stdout == f"{ours}-m|vcsbench|show|--|log/my repo's|"
 
 
 def test_vcsbench_exit_code_is_its_own(checkout):
@@ -292,28 +269,21 @@ def test_vcsbench_exit_code_is_its_own(checkout):
     assert "make setup" in done.stderr + done.stdout
 
 
-def test_vcsbench_ctrl_c_waits_until_python_handles_it(checkout):
-    # Not a script of bash, which unblocks all signals.
-    text = "import signal; print(*map(int, signal.pthread_sigmask(signal.SIG_BLOCK, [])))"
-    checkout.fakes.add("python").write_text(f"#!{sys.executable}\n{text}\n")
-    done = checkout.fakes.run(checkout.folder / "vcsbench", "plan")
-    assert done.stdout.split() == [str(int(signal.SIGINT))]
+WAITING = """
+import sys, tempfile, time; from pathlib import Path; from vcsbench import __main__
+def wait(options, keys):
+    with tempfile.TemporaryDirectory(dir=sys.argv[1]):
+        Path(sys.argv[1], "begun").touch(); time.sleep(60)
+__main__.ACTIONS["clean"] = wait, False
+sys.exit(__main__.main(["clean"]))
+"""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_vcsbench_ended_by_a_signal_removes_its_files(tmp_path, number):
-    program = (
-        "import os, sys, tempfile, time; from pathlib import Path; from vcsbench import __main__\n"
-        "def wait(options, keys):\n"
-        "    with tempfile.TemporaryDirectory(dir=sys.argv[1]):\n"
-        "        Path(sys.argv[1], 'begun').touch(); time.sleep(60)\n"
-        "__main__.ACTIONS['clean'] = wait, False\n"
-        "sys.exit(__main__.main(['clean']))\n"
-    )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    argv = [sys.executable, "-c", program, tmp_path]
     # As the script vcsbench starts it.
-    argv = ["env", "--block-signal=INT", *argv]
+    argv = ["env", "--block-signal=INT", sys.executable, "-c", WAITING, tmp_path]
     with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
         wait_for((tmp_path / "begun").exists)
         process.send_signal(number)
@@ -330,12 +300,6 @@ def test_run_lock_of_a_killed_run_is_removed_with_the_options_of_the_run(checkou
     assert (done.returncode, calls) == (0, [(n == 1, options) for n in range(3)])
 
 
-def test_run_with_closed_output_keeps_its_exit_code(checkout):
-    for words, code in ((), 0), (("fail",), 3):
-        argv = ["bash", "-c", 'exec "$@" >&-', "-", checkout.folder / "vcsbench", "run"]
-        assert checkout.fakes.run(*argv, *words).returncode == code
-
-
 def test_vcsbench_output_on_a_full_disk_is_one_sentence(checkout):
     checkout.fakes.add("python", f'exec {sys.executable} "$@"', silent=True)
     (checkout.folder / "results").symlink_to(checkout.folder / "config")  # removed, and printed
@@ -345,48 +309,78 @@ def test_vcsbench_output_on_a_full_disk_is_one_sentence(checkout):
     assert done.returncode == 1
 
 
-@pytest.mark.parametrize("action", ["clean", "plan"])
-def test_vcsbench_in_a_removed_folder_runs(checkout, action):
-    gone = checkout.folder.parent / "gone"
-    gone.mkdir()
-    tool = checkout.folder / "vcsbench"
-    argv = ["bash", "-c", f'cd {gone}; rmdir {gone}; exec "$@"', "-", tool, action, "--unknown"]
-    done = checkout.fakes.run(*argv)
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+def test_vcsbench_with_a_limit_on_files_leaves_no_cut_bytecode(tmp_path):
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "workflow/vcsbench", tmp_path / "vcsbench", ignore=ignored)
+    for limit in ("ulimit -f 8", "true"):
+        argv = ["bash", "-c", f'{limit}; exec "$@"', "-", sys.executable, "-m", "vcsbench"]
+        done = subprocess.run([*argv, "clean", "--unknown"], cwd=tmp_path, capture_output=True)
+        assert (done.returncode, b"Traceback" in done.stderr) == (2, False), done.stderr
 
 
 @pytest.mark.parametrize(
-    "kib",
-    [8, 20, pytest.param(0, marks=pytest.mark.skipif(os.geteuid() != 0, reason="takes root"))],
+    ("name", "kinds"),
+    [
+        (LOCK, ("folder", "loop")),
+        *((name, ("dangling",)) for name in WRITTEN),
+    ],
 )
-def test_vcsbench_on_full_disk_or_with_a_limit_leaves_no_cut_bytecode(tmp_path, kib):
-    with nullcontext(tmp_path) if kib else mounted(tmp_path / "disk", "size=8m") as disk:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "workflow/vcsbench", disk / "vcsbench", ignore=ignored)
-        hog = disk / "mine" if kib else fill(disk, 8192)
-        for limit in (f"ulimit -f {kib}" if kib else "true", "true"):
-            argv = ["bash", "-c", f'{limit}; exec "$@"', "-", sys.executable, "-m", "vcsbench"]
-            done = subprocess.run([*argv, "clean", "--unknown"], cwd=disk, capture_output=True)
-            assert (done.returncode, b"Traceback" in done.stderr) == (2, False), done.stderr
-            hog.unlink(missing_ok=True)
-
-
-def test_run_odd_entry_in_place_of_the_lock_is_refused(checkout):
-    path = checkout.folder / LOCK
-    path.parent.mkdir(parents=True)
-    for kind in ("folder", "loop"):
-        ODD_FILES[kind](path)
+def test_run_odd_entry_in_place_of_a_file_or_folder_is_refused(checkout, name, kinds):
+    path = checkout.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    dangling = {"dangling": lambda path: path.symlink_to("/nonexistent")}
+    for kind in kinds:
+        {**ODD_FILES, **dangling}[kind](path)
         done = checkout.run()
         assert (done.returncode, checkout.calls()) == (1, [])
         assert done.stderr.startswith(f"{path}: ") and done.stderr.count("\n") == 1
         path.rmdir() if kind == "folder" else path.unlink()
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-@pytest.mark.parametrize("words", [(), ("-n",)])
-def test_run_file_in_place_of_a_folder_is_refused(checkout, name, words):
-    path = checkout.folder / name
-    path.symlink_to("/nonexistent")
-    done = checkout.run(*words)
-    assert (done.returncode, checkout.calls()) == (1, [])
-    assert done.stderr.startswith(f"{path}: this is no folder")
+# Errors of jobs
+
+
+UNEXPECTED = """
+import sys
+from vcsbench.run.job import job_log
+
+with job_log(sys.argv[1]):
+    {}["a\\x1bb"]
+"""
+
+
+def test_job_log_unexpected_error_is_one_sentence_and_its_traceback_in_the_log(tmp_path):
+    log = tmp_path / "job.log"
+    done = run_python(UNEXPECTED, log)
+    sentence = (
+        f"{log}: KeyError: 'a\\x1bb' (<string>:6). This is a fault of vcsbench: please report it.\n"
+    )
+    assert (done.returncode, done.stderr) == (1, sentence)
+    assert log.read_text().startswith("Traceback") and log.read_text().endswith(f"\n{sentence}")
+
+
+JOB = """
+import os, sys
+from vcsbench.run.job import job_log
+
+with job_log(sys.argv[1]):
+    raise OSError(int(sys.argv[2]), os.strerror(int(sys.argv[2])), *sys.argv[3:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "names", "remedy"),
+    [
+        (errno.EMFILE, [], "Raise the limit on open files (ulimit -n)"),
+        (errno.EACCES, ["/a\x1bb"], REMEDIES[errno.EROFS]),
+        (errno.ENOSPC, ["/full"], "Free some space"),
+        (errno.EDQUOT, ["/full"], "Free some space, or raise the quota"),
+        (errno.EFBIG, [], "Raise the limit on the size of files (ulimit -f)"),
+    ],
+)
+def test_job_log_error_of_the_system_is_one_sentence(tmp_path, number, names, remedy):
+    log = tmp_path / "job.log"
+    done = run_python(JOB, log, str(number), *names)
+    place = names[0].replace("\x1b", "\\x1b") if names else log
+    sentence = f"{place}: {os.strerror(number)}. {remedy}, and run again.\n"
+    assert (done.returncode, done.stderr, log.read_text()) == (1, sentence, sentence)

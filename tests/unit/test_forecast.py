@@ -1,18 +1,15 @@
 """The reports of `plan` and `doctor`: forecasts, detectable differences, capabilities, side effects."""
 
-import re
-import shutil
 import subprocess
 
 import pytest
 
-from project import DEFAULT, ROOT, open_folder, wait_for
+from project import DEFAULT, ROOT, open_folder
 from unit.study_grid import merge
 from vcsbench import isolation
 from vcsbench.config.validation import read_yaml
 from vcsbench.forecast import plan_report
 from vcsbench.forecast.doctor import LIMITED, MISSING, checks, examine_machine
-from vcsbench.forecast.plan_report import detectable_pct, rounds_needed
 from vcsbench.run.project import Project
 
 ROUNDS = 4
@@ -45,19 +42,10 @@ def run_doctor(project):
     return examine_machine(project.plan, project.repositories, lines.append), "\n".join(lines)
 
 
-def test_rounds_needed_is_the_least_number_that_detects():
-    needed = rounds_needed(0.11, 10)
-    assert 35 <= needed <= 50
-    assert detectable_pct(0.11, needed) <= 10 < detectable_pct(0.11, needed - 1)
-    assert detectable_pct(0.03, 5) < detectable_pct(0.03, 3) < detectable_pct(0.1, 3)
-
-
 def test_doctor_with_skipped_cells_names_the_reason(tmp_path):
     is_able, text = run_doctor(open_project(tmp_path, builds={}))
     # A small repository has nothing to pack.
     assert not is_able and "shard of 1000" in text
-    # 15 % on a machine whose runs scatter widely.
-    assert re.search("detect (10|15) %", text) and " 0 cells" not in text
     assert not list((tmp_path / "storage").iterdir())
 
 
@@ -104,7 +92,6 @@ def test_plan_report_without_space_has_too_little(tmp_path, monkeypatch):
     ("ra", "rights", "where"),
     [
         ("svn", {"unshare_network"}, "answer only in a network of the session"),
-        ("svn", {"unshare_user"}, "answer only in a network of the session"),
         ("file", set(), "no server of vcsbench has it"),
         (None, set(), None),
     ],
@@ -124,19 +111,4 @@ def test_plan_report_names_who_can_read_a_private_repository(
     lines = plan_report.plan_report(project.plan, project.repositories)
     found = [line for line in lines if " is private: " in line]
     assert bool(found) is bool(where)
-    for line in found:
-        assert line.startswith(
-            "  one is private: only you and the servers' user can read the copies; "
-        )
-        assert where in line
-
-
-def test_running_services_finds_a_database(tmp_path):
-    database = tmp_path / "postgres"
-    shutil.copy(shutil.which("sleep") or "", database)
-    with subprocess.Popen([database, "60"]) as process:
-        try:
-            services = plan_report.running_services
-            wait_for(lambda: any(name.startswith("postgres ") for name in services()))
-        finally:
-            process.kill()
+    assert all(where in line for line in found)
