@@ -26,11 +26,6 @@ def flags_of(study, **thresholds):
     return study.collected(**thresholds).measurements["flags"].tolist()
 
 
-def edit_evidence(study, number=1, **values):
-    path = study.context(CELL, number)
-    edit(path, lambda context: context["runs"][0]["certificate"].update(values))
-
-
 def edit(path, change):
     content = json.loads(path.read_text())
     change(content)
@@ -163,7 +158,8 @@ def test_flags_by_median_of_valid_runs(tmp_path, times, invalid_after, expected)
 def test_flags_too_short_and_saturated_have_thresholds(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1, noise=0, drift=0, seconds=lambda _: 0.3)
     edit(study.context(CELL, 1), lambda context: context["host"].update(cores=1))
-    edit_evidence(study, server_cpu_s=9.0)
+    evidence = {"server_cpu_s": 9.0}
+    edit(study.context(CELL, 1), lambda c: c["runs"][0]["certificate"].update(evidence))
     assert flags_of(study) == flags_of(study, min_run_s=0.3) == ["saturated"]
     assert flags_of(study, min_run_s=0.31) == ["saturated too-short"]
     assert flags_of(study, max_cpu_share=1000) == [""]

@@ -161,13 +161,6 @@ def test_batches_changed_or_new_block_starts_again(tmp_path):
     assert state.rounds() == {"log/cold": 5, "log/hot": 9, "dump/cold": 5}
 
 
-def test_batches_truncated_decision_is_ignored(tmp_path):
-    write_decision(tmp_path, 2, cold=7, hot=7)
-    write_decision(tmp_path, 3, cold=9, hot=9)
-    (tmp_path / decision_of(STUDY, 3)).write_text('{"gives": true')
-    assert batches(tmp_path).next == 3
-
-
 def nothing(content):
     return content
 

@@ -161,13 +161,6 @@ def test_summary_has_the_number_and_the_first_finding_of_each_verdict(results):
         assert line.first == next(view.id for view in views if view.verdict == line.verdict)
 
 
-def changed_pairs(results, change):
-    """Return results in which a change of the rows of the table f6-vs-f7 is made, and its sections."""
-    rows = [{**row, **change(row)} for row in results.tables["f6-vs-f7"]]
-    changed = replace(results, tables={**results.tables, "f6-vs-f7": rows})
-    return changed, table_sections(changed, {})
-
-
 COLD_LOG = {"command": "log", "cache": "cold"}
 SLOWER = {"ratio": 0.8, "call": "slower"}
 
@@ -192,11 +185,12 @@ def test_median_of_pairs_that_disagree_is_mixed(results, sides, slower, text):
         is_slower = slower and (slower | COLD_LOG).items() <= row.items()
         return SLOWER if is_slower else {"ratio": 2.0}
 
-    changed, sections = changed_pairs(results, change)
+    rows = [{**row, **change(row)} for row in results.tables["f6-vs-f7"]]
+    changed = replace(results, tables={**results.tables, "f6-vs-f7": rows})
     compare = dict(zip(("axis", "baseline", "candidate"), ("format", *sides), strict=True))
     definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "median"}}
     found = [{**results.findings[0], "id": "x", "why": ""}]
-    (view,) = finding_views(changed, found, {"x": definition}, sections)
+    (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed, {}))
     assert view.of == text
 
 

@@ -144,13 +144,9 @@ PROVENANCE = {
 }
 
 
-def cited(study=STUDY, **changes):
-    made = {**PROVENANCE, **changes}
-    return Results(study, order_of(study, {}), contexts=[context(1)], provenance=made)
-
-
 def test_citation_is_in_the_footer_and_in_the_head():
-    tree = parse(build_page(cited()))
+    of = Results(STUDY, order_of(STUDY, {}), contexts=[context(1)], provenance=PROVENANCE)
+    tree = parse(build_page(of))
     shown = {d.all("dt")[0].text: d.all("dd")[0].text for d in tree.by_id("cite").all("div")}
     assert shown["Made by"] == f"vcsbench 0.1.0, commit {PROVENANCE['commit']}, unchanged"
     assert shown["Command"] == f"make report STUDY={STUDY.name} ARGS='--config minutes=15'"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from project import ROOT, needs, wait_for
+from project import needs, wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.kernel import read
@@ -182,30 +182,6 @@ def test_capture_interrupted_ends_the_command_and_its_children(tmp_path, start):
     finally:
         signal.signal(signal.SIGALRM, before)
     wait_for_end(["sleep", "62.75"])
-
-
-JOB = """
-import os, sys
-from pathlib import Path
-from vcsbench.measure.runs import capture
-from vcsbench.measure.work import discard_output
-from vcsbench.run.job import exit_on_signals, watch_parents
-
-exit_on_signals()
-watch_parents()
-capture(["setsid", "sleep", "63.25"], "", discard_output, os.environ, Path(sys.argv[1]), 60)
-"""
-
-
-def test_capture_ends_with_the_shell_of_its_rule(tmp_path):
-    words = [sys.executable, "-c", JOB, str(tmp_path / "log")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    with subprocess.Popen(["sh", "-c", '"$@"; exit', "sh", *words], env=environment) as shell:
-        wait_for(lambda: ["sleep", "63.25"] in map(processes.command_line, processes.all_pids()))
-        time.sleep(0.5)  # until it is awaited
-        shell.kill()
-    wait_for_end(["sleep", "63.25"])
-    wait_for_end(words)
 
 
 @needs("svn")

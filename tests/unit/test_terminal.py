@@ -37,11 +37,6 @@ def summary(*cards, **changes):
     return Results(study("fsfs"), {}, **{**made, **changes})
 
 
-def plain(text):
-    """Return printed text in one line, with commands as they were before they were broken."""
-    return " ".join(text.split()).replace(" \\ ", " ")
-
-
 def packing():
     return card(
         row(2.4), row(6.9, ra="svn"), question=CardQuestion("format", "Pack?", yes_value="f7")
@@ -134,8 +129,6 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
         ("--config measure=nothing", "make report"),
         ("--report-only", "make report"),
         ("--config measure=nothing seed=2", "make report ARGS='--config seed=2'"),
-        ("--config seed=2 measure=nothing -n", "make report ARGS='--config seed=2 -n'"),
-        ("-n --config measure=nothing --quiet", "make report ARGS='-n --quiet'"),
         ("-C measure=nothing -n --config=measure=nothing", "make report ARGS=-n"),
         ("'", "make report"),
     ],
