@@ -24,7 +24,7 @@ from project import needs
 from vcsbench.errors import UserError
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources import open_source
-from vcsbench.sources.dump_reader import BYPASS, LARGEST_GAP, LONGEST_VALUE, DumpReader
+from vcsbench.sources.dump_reader import BYPASS, LARGEST_GAP, DumpReader
 
 pytestmark = needs("svnadmin")
 
@@ -41,21 +41,12 @@ LOADED = {
         1,
     ),
     "a comment as a header": (BASE + b"Node-path: a\n## x: y\nNode-kind: dir\nNode-action: add\n\n\n", 1),
-    "an unknown header": (BASE + folder(b"a", b"Svn-extension: 1\n"), 1),
-    "a header twice": (BASE + folder(b"a", b"Node-kind: dir\n"), 1),
-    "an unknown header without a value": (BASE + folder(b"a", b"X-foo: \n"), 1),
     "lines that begin with any blank": (BASE + b"\x0b a\n\x0c b: c\n\r\n" + folder(b"a"), 1),
-    "many blank lines": (VERSION + b"\n\n" + UUID + b"\n\n" + revision(0) + b"\n" + revision(1) + b"\n", 1),
-    "no blank line after the version": (BASE.replace(b"version: 2\n\n", b"version: 2\n"), 1),
-    "no line end after a text": (BASE + file(b"trunk/f")[:-2], 1),
-    "no blank line at the end": (BASE[:-2], 1),
     "no UUID": (VERSION + revision(0) + revision(1) + folder(b"a"), 1),
     "no revision 0": (VERSION + UUID + revision(1) + folder(b"a"), 1),
     "revisions from 5 on": (VERSION + revision(5) + folder(b"a") + revision(6) + file(b"a/f"), 2),
-    "a gap": (BASE + revision(9) + file(b"trunk/f"), 2),
     "two dumps in one file": (BASE + VERSION + UUID + revision(0) + revision(1) + folder(b"b"), 2),
     "revisions without properties": (VERSION + b"Revision-number: 0\n\nRevision-number: 1\n\n", 1),
-    "leading zeros": (HEAD + revision(1).replace(b"number: 1", b"number: " + b"0" * 5000 + b"1"), 1),
     **{
         f"the number {number!r}": (HEAD + revision(1).replace(b"number: 1", b"number: " + number), 1)
         for number in (b"+1", b" 1", b"\t1", b"+01")
@@ -65,22 +56,11 @@ LOADED = {
         .replace(b"length: ", b"length: +").replace(b"rev: ", b"rev: +").replace(b"version: ", b"version: +"),
         2,
     ),
-    "lengths of properties with blanks and a plus": (
-        BASE + folder(b"a", PROPERTIES % (25, 25) + b"K +1\na\nV  +1\nb\nPROPS-END\n"), 1,
-    ),
     "a header of 100 KB": (BASE + folder(b"a", b"X-header: %s\n" % (b"x" * 100_000)), 1),
-    "2 MB of headers": (
-        BASE + folder(b"a", b"".join(b"X-%d: %s\n" % (n, b"x" * 1000) for n in range(2000))), 1,
-    ),
-    "a million blank lines": (BASE + b"\n" * ((1 << 20) + 1) + folder(b"a"), 1),
-    "the name of a property with 100 KB": (BASE + file(b"a", properties={b"k" * 100_000: b"v"}), 1),
-    "a blank behind a length": (BASE + file(b"a").replace(b"length: 5\n", b"length: 5 \n", 1), 1),
     "line ends counted as content": (
         BASE + file(b"a").replace(b"Content-length: 15", b"Content-length: 17") + folder(b"b"), 1,
     ),
-    "a checksum of zeros": (BASE + file(b"a", more=b"Text-content-md5: " + b"0" * 32 + b"\n"), 1),
     "no date": (HEAD + revision(1, {b"svn:log": b"a"}), 1),
-    "format 1": (BASE.replace(b"version: 2", b"version: 1") + file(b"trunk/f"), 1),
     "format 1 without lengths of parts": (
         (BASE + file(b"trunk/f", properties={b"a": b"b"}))
         .replace(b"version: 2", b"version: 1")
@@ -93,15 +73,7 @@ LOADED = {
         + b"Prop-delta: true\n" + lengths(DELTA) + b"\n" + DELTA + b"\n\n",
         2,
     ),
-    "a deleted property without a delta": (
-        BASE + file(b"trunk/f", properties={b"a": b"1"}) + revision(2)
-        + CHANGE + lengths(DELTA) + b"\n" + DELTA,
-        2,
-    ),
-    "paths with slashes": (BASE + folder(b"/trunk//a/"), 1),
     "paths with a dot": (BASE + folder(b"./trunk/./a/.") + revision(2) + copied(b"./b", b"trunk/./a", 1), 2),
-    "properties without an end": (BASE + folder(b"a", PROPERTIES % (12, 12) + b"K 1\na\nV 1\nb\n"), 1),
-    "names with a minus or an at sign": (BASE + folder(b"-r") + folder(b"a@2"), 1),
     "binary names and values of properties": (BASE + file(b"a", properties={b"\xe9\n": b"\0\xff\r"}), 1),
     **{
         f"the mergeinfo {text!r}": (BASE + file(b"a", properties={b"svn:mergeinfo": text}), 1)
@@ -137,38 +109,23 @@ BYPASSED_OF_FILES = [
     {b"svn:wc:ra_dav:version-url": b"x"},
     {b"svn:entry:committed-rev": b"5"},
 ]
-BOGUS_DATES = [b"", b"first monday", b"1969-12-31T00:00:00.000000Z", b"0000-00-00T00:00:00.000000Z"]
-BOGUS_DATES += [b"2005-05-05T05:05:05Z", b"2005-13-05T05:05:05.000000Z", b"\xff"]
-BOGUS_DATES += [
-    b"2005-05-05T05:05:05.000000+02:00",
-    b"4294967296-05-05T05:05:05.000000Z",
-    b" " + DATE,
-]
-BOGUS_DATES += [
-    b"Tue 3 Okt 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)",
-    b"Tue 3 Oct 1960 09:00:00.000 (day 277, dst 1, gmt_off -18000)",
-    b"Tue 3 Oct 2000 09:00:00.000 (GMT)",
-]
+BOGUS_DATES = [b"", b"first monday", b"1969-12-31T00:00:00.000000Z", b" " + DATE, b"\xff"]
+BOGUS_DATES += [b"2005-05-05T05:05:05Z", b"2005-13-05T05:05:05.000000Z"]
+BOGUS_DATES += [b"4294967296-05-05T05:05:05.000000Z", b"Tue 3 Oct 2000 09:00:00.000 (GMT)"]
+BOGUS_DATES += [b"Tue 3 Okt 2000 09:00:00.000 (day 277, dst 1, gmt_off -18000)"]
 # Refused by both.
 REFUSED = {
     "a comment without a space": VERSION + b"# comment\n" + UUID + revision(0) + revision(1),
     "a comment in a record": BASE + b"Node-path: a\n## x\nNode-kind: dir\nNode-action: add\n\n\n",
-    "a header without a value": BASE + folder(b"a", b"X-foo:\n"),
-    "a byte order mark": b"\xef\xbb\xbf" + BASE,
-    "a blank line first": b"\n" + BASE,
     "CR LF everywhere": BASE.replace(b"\n", b"\r\n"),
     "version 4": BASE.replace(b"version: 2", b"version: 4"),
     "a bad UUID": VERSION + b"UUID: foo\n\n" + revision(0) + revision(1),
     "a path that is not UTF-8": BASE + folder(b"trunk/a\xe9"),
     "a path with two dots": BASE + folder(b"trunk/../a"),
-    "an action that is none": BASE + folder(b"a").replace(b": add", b": frob"),
     "no action": BASE + b"Node-path: a\nNode-kind: dir\n\n\n",
     "junk at the end": BASE + b"junk\n",
-    "an unknown record": BASE + b"Foo: bar\n\n",
     "a truncated text": (BASE + file(b"trunk/f"))[:-4],
-    "a truncated header": BASE[:-3],
     "a copy of a later revision": BASE + revision(2) + copied(b"b", b"trunk", 7),
-    "a copy of a number that never came": BASE + revision(5) + revision(3) + copied(b"b", b"trunk", 6),
     "a checksum that is none": BASE + file(b"a", more=b"Text-content-md5: zzz\n"),
     "a known header with a typing error": BASE.replace(b"Revision-number: 1", b"Rexision-number: 1"),
     "half a place of a copy": BASE + folder(b"b", b"Node-copyfrom-path: trunk\n"),
@@ -178,9 +135,6 @@ REFUSED = {
         f"the properties {text!r}": BASE + folder(b"a", PROPERTIES % (len(text), len(text)) + text)
         for text in (b"K 1\na\nV 1\nbb\nPROPS-END\n", b"K 1\na\nV x\nb\nPROPS-END\n", b"PROPS.END\n")
     },
-    "properties that do not end": BASE + folder(b"a", PROPERTIES % (4, 4) + b"K 1\n"),
-    "properties shorter than stated, without an end": BASE
-    + folder(b"a", PROPERTIES % (22, 22) + b"K 1\na\nV 1\nb\n"),
     "a deleted property of a revision": HEAD + b"Revision-number: 1\n" + lengths(DELTA) + b"\n" + DELTA,
     "a node before the first revision": VERSION + folder(b"a"),
     "a node of revision 0": HEAD + folder(b"a"),
@@ -192,7 +146,6 @@ REFUSED_BY_US = {
     "a NUL in the name of a property": BASE + file(b"a", properties={b"a\0b": b"1"}),
     "a known header behind a blank": BASE + b" Node-path: a\n" + folder(b"b"),
     "a text without its length": BASE + ADD + b"Content-length: 5\n\nhello\n",
-    "a length with two signs": BASE + file(b"a").replace(b"nt-length: 5", b"nt-length: ++5"),
     "a number with junk": HEAD + revision(1).replace(b"number: 1", b"number: 1x"),
 }  # fmt: skip
 NINES = b"9" * 5000
@@ -203,9 +156,7 @@ HOSTILE = {
     "a name of 5,000 digits": BASE + folder(b"a", PROPERTIES % (9, 9) + b"K %s\n" % NINES),
     "a version of 5,000 digits": b"SVN-fs-dump-format-version: %s\n\n" % NINES,
     "a gap of millions": BASE + revision(LARGEST_GAP + 3),
-    "gaps of millions in sum": BASE + revision(LARGEST_GAP // 2 + 2) + revision(LARGEST_GAP + 5),
     "a header without an end": BASE + b"Node-path: " + b"a" * (1 << 20),
-    "megabytes of blank lines": BASE + (b" " * 999 + b"\n") * 5000,
     "a million headers": BASE + b"".join(b"X-%d: %s\n" % (n, b"x" * 1000) for n in range(5000)),
 }  # fmt: skip
 
@@ -233,39 +184,24 @@ def test_reader_loads_streams_that_svnadmin_loads(tmp_path, name):
     assert int(youngest) == revisions
 
 
+SHORT = folder(b"a", PROPERTIES % (22, 22) + block({b"a": b"b"}))
+
+
 @pytest.mark.parametrize(
     ("records", "revisions"),
     [
-        (revision(1) + folder(b"a"), 2),
-        (revision(5) + revision(3), 3),
-        (revision(5) + folder(b"a") + revision(3) + copied(b"b", b"a", 5), 3),
         (revision(1) + copied(b"b", b"trunk", 1), 2),
+        (revision(5) + folder(b"a") + revision(3) + copied(b"b", b"a", 5), 3),
+        *((SHORT.replace(b"-length: 22", b"-length: %d" % length), 1) for length in (21, 31)),
     ],
-    ids=["repeated", "lower", "copy of a higher one", "copy of the same one"],
+    ids=["repeated", "lower", "shorter properties", "longer properties"],
 )
-def test_reader_notes_numbers_that_svnadmin_load_replaces(tmp_path, records, revisions):
+def test_reader_notes_what_svnadmin_load_replaces(tmp_path, records, revisions):
     facts = read(BASE + records).facts()
     assert (facts.revisions, len(facts.notes), facts.load_options) == (revisions, 1, [])
     assert load(BASE + records, tmp_path / "it") == 0
     youngest = subprocess.check_output(["svnlook", "youngest", tmp_path / "it"])
     assert int(youngest) == revisions
-
-
-def test_reader_loads_a_message_of_70_mb_and_states_the_limit(tmp_path):
-    stream = HEAD + revision(1, {b"svn:log": b"x" * (70 << 20), b"svn:date": DATE})
-    assert read(stream).facts().notes == []
-    assert load(stream, tmp_path / "it") == 0
-    with pytest.raises(UserError, match=f"{LONGEST_VALUE:,}"):
-        read(HEAD + b"Revision-number: 1\n" + PROPERTIES % (9**9, 9**9) + b"K 1\na\nV %d\n" % 9**9)
-
-
-@pytest.mark.parametrize(("old", "new"), [(b"22", b"21"), (b"22", b"31")])
-def test_reader_notes_blocks_of_properties_with_another_length(tmp_path, old, new):
-    stream = BASE + folder(b"a", PROPERTIES % (22, 22) + block({b"a": b"b"}))
-    stream = stream.replace(b"-length: " + old, b"-length: " + new)
-    facts = read(stream).facts()
-    assert (len(facts.notes), facts.load_options) == (1, [])
-    assert load(stream, tmp_path / "it") == 0
 
 
 @pytest.mark.parametrize(
@@ -331,7 +267,6 @@ def test_reader_refuses_hostile_streams_in_one_line(name):
     "begin",
     [
         BASE + folder(b"a", PROPERTIES % (3 << 30, 3 << 30) + b"K 1\na\nV 2400000000\n"),
-        BASE + folder(b"a", PROPERTIES % (1 << 30, 1 << 30) + b"K 1\na\nV 200000000\n"),
         BASE + b"Revision-number: 2\n" + PROPERTIES % (1 << 30, 1 << 30) + b"K 7\nsvn:log\nV 300000000\n",
         BASE + b"Node-path: ",
         BASE + b" ",
@@ -349,16 +284,3 @@ def test_reader_holds_little_memory(begin, tmp_path):
             assert tracemalloc.get_traced_memory()[1] < 8 << 20
         finally:
             tracemalloc.stop()
-
-
-@pytest.mark.parametrize("is_of_text", [True, False])
-def test_reader_skips_contents_beyond_its_limit(is_of_text):
-    large = b"x" * (3 << 20)
-    node = file(b"a", large) if is_of_text else file(b"a", properties={b"p": large})
-    stream = io.BytesIO(BASE + node)
-    with pytest.raises(UserError):
-        DumpReader("dump", stream, skips_texts=True).run(1_000, 1 << 20)
-    assert stream.tell() < len(BASE) + 1_000
-    reader = DumpReader("dump", stream := io.BytesIO(BASE + node), skips_texts=True)
-    reader.run(1_000, 1 << 30)
-    assert reader.is_whole and reader.offset == len(BASE + node)

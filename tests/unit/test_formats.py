@@ -25,7 +25,7 @@ needs_svnadmin = needs("svnadmin")
 @pytest.mark.parametrize(
     "value",
     [
-        *("f5", "f9", "f6-to-f5", "f8-to-f6", "f7-to-f7", "f6-f8", "own", "", "as-is-today"),
+        *("f5", "f8-to-f6", "f7-to-f7", "f6-f8", "own", "", "as-is-today"),
         *("f6-today-to-f8", "as-is-to-as-is", "as-is-to-f5"),
     ],
 )
@@ -96,14 +96,10 @@ LEVEL = "[deltification]\ncompression-level = 9\n# compression = lz4\n"
 @pytest.mark.parametrize(
     ("text", "settings", "memcached"),
     [
-        ("", {}, False),
         ("[deltification]\nENABLE-DIR-DELTIFICATION: false\n", PLAIN, False),
         (LEVEL, {"compression-level": "9"}, False),
-        ("[rep-sharing]\nenable-rep-sharing = false\n[rep-sharing]\n", SHARING_OFF, False),
-        ("[memcached-servers]\nfirst = 192.0.2.1:11211\n", {}, True),
         ("\xef\xbb\xbf[MEMCACHED-Servers]\nFirst = 192.0.2.1:11211\n", {}, True),
         ("[Rep-Sharing]\nenable-rep-sharing = false\n[REP-SHARING]\n", SHARING_OFF, False),
-        ("no section\n", {}, False),
         ("\0\xff", {}, False),
     ],
 )

@@ -4,7 +4,6 @@ import io
 import os
 import re
 import shutil
-import signal
 import subprocess
 import zlib
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fuzz import limits
 from git_histories import (
     FILE,
     MERGED,
@@ -145,20 +145,19 @@ def write_blob(path, content):
     return git(path, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
 
 
-@pytest.mark.parametrize(
-    "wanted", [".", *(pytest.param(key, marks=pytest.mark.slow) for key in PROGRAM_KEYS)]
-)
-def test_git_source_with_canaries_runs_none(work, tmp_path, wanted):
-    """Once with a canary in every key and hook, and then in single keys."""
+def test_git_source_with_canaries_in_every_key_and_hook_runs_none(work, tmp_path):
     program = canary(tmp_path)
     keys = program_keys()
     assert {*PROGRAM_KEYS, "core.sshCommand", "diff.external"} <= {*keys}
+    os.mkfifo(tmp_path / "pipe")
     config = [(work / ".git/config").read_text(), "[core]\n\tautocrlf = true\n"]
+    config += [
+        f"[{key}]\n\tpath = {tmp_path}/pipe\n" for key in ("include", 'includeIf "gitdir:/"')
+    ]
     for key in keys:
         section, _, name = key.rpartition(".")
         first, _, rest = section.partition(".")
-        is_program = not FORMAT_KEYS.match(key) and not name.lower().endswith("promisor")
-        if is_program and wanted in key:
+        if not FORMAT_KEYS.match(key) and not name.lower().endswith("promisor"):
             head = f'[{first} "{rest}"]' if rest else f"[{first}]"
             config.append(f"{head}\n\t{name} = {program}\n")
     (work / ".git/config").write_text("".join(config))
@@ -256,10 +255,6 @@ def replaced(path, kind):
             away.rename(path)
 
 
-def fail_of_hanging(*_):
-    pytest.fail("it hangs")
-
-
 @pytest.fixture(scope="module")
 def shared():
     """A folder of nobody's with a repository that has packed and loose objects, and a linked work tree."""
@@ -285,10 +280,8 @@ def test_git_folder_with_an_odd_entry_is_read_or_refused(shared, name):
 
     expected = identity()
     path = next((shared / "work").glob(f".git/{name}"), shared / "work/.git" / name)
-    signal.signal(signal.SIGALRM, fail_of_hanging)
-    signal.alarm(60)
     for kind in ODD:
-        with replaced(path, kind):
+        with replaced(path, kind), limits(60):
             try:
                 result = identity()
             except UserError as error:
@@ -296,7 +289,6 @@ def test_git_folder_with_an_odd_entry_is_read_or_refused(shared, name):
         assert result.isprintable()
         is_refused = name in READ and result.startswith("refused: ")
         assert is_refused or result == expected or (name, kind) in OLDER, kind
-    signal.alarm(0)
     assert identity() == expected
     assert not (shared / "CANARY").exists()
 
@@ -319,23 +311,10 @@ def test_git_impossible_path_in_a_file_is_refused(work, file, content, reason):
         sources.detect(str(work.parent / file.partition("/.git")[0].removesuffix(".git")))
 
 
-def test_git_include_of_a_pipe_is_not_read(work, tmp_path):
+def test_git_extension_with_a_subsection_is_refused(work, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with (work / ".git/config").open("a") as config:
-        config.write(
-            f'[include]\n\tpath = {tmp_path}/pipe\n[includeIf "gitdir:/"]\n\tpath = {tmp_path}/pipe\n'
-        )
-    check_read(work, tmp_path)
-
-
-@pytest.mark.parametrize(
-    "subsection", ["[include] path = PIPE #", "[core] commitGraph = true #", "x.[core]"]
-)
-def test_git_extension_with_a_subsection_is_refused(work, tmp_path, subsection):
-    os.mkfifo(tmp_path / "pipe")
-    with (work / ".git/config").open("a") as config:
-        name = subsection.replace("PIPE", str(tmp_path / "pipe"))
-        config.write(f'[extensions "{name}"]\n\ty = z\n')
+        config.write(f'[extensions "[include] path = {tmp_path}/pipe #"]\n\ty = z\n')
     assert "has no extension" in refusal(work)
 
 
@@ -369,10 +348,8 @@ def test_git_tree_with_entries_that_leave_the_folder_writes_inside(work, tmp_pat
     [
         (b"100644", b"a", b"100644"),
         (b"40000", b"a", b"40000"),
-        (b"100644", b"b/c", b"100644"),
         (b"100644", b"/etc/evil", b"100644"),
         (b"100644", b"b", b"40000"),
-        (b"120000", b"b", b"40000"),
     ],
 )
 def test_git_tree_with_a_damaged_entry_is_refused(work, tmp_path, mode, name, mode_of_object):
@@ -412,26 +389,25 @@ def test_git_tree_larger_than_the_free_space_is_refused(work, tmp_path):
         check_out(git_source(work), tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    ("name", "depth", "reason"),
-    [
-        pytest.param(b"d", 300, "nested deeper than 256", marks=pytest.mark.slow),
-        # Escapes make it longer.
-        (b"\x01" * 230, 15, "a path is longer than 3500"),
-    ],
-)
+DEEP = pytest.param(b"d", 300, "nested deeper than 256", marks=pytest.mark.slow)
+# Escapes make it longer.
+LONG = (b"\x01" * 230, 15, "a path is longer than 3500")
+
+
+@pytest.mark.parametrize(("name", "depth", "reason"), [DEEP, LONG])
 def test_git_tree_that_is_too_deep_is_refused(work, tmp_path, name, depth, reason):
     tree = resolve(work, "HEAD^{tree}")
     for _ in range(depth):
         tree = raw_tree(work, (b"40000", name, tree))
     commit_tree(work, tree)
+    source = git_source(work)
     for read in (
-        lambda s: s.estimate(),
-        lambda s: s.write(io.BytesIO()),
-        lambda s: check_out(s, tmp_path / "out"),
+        source.estimate,
+        lambda: source.write(io.BytesIO()),
+        lambda: check_out(source, tmp_path / "out"),
     ):
         with pytest.raises(UserError, match=reason):
-            read(git_source(work))
+            read()
 
 
 def test_git_tree_and_loaded_history_have_equal_names(tmp_path):
@@ -448,7 +424,9 @@ def test_git_tree_and_loaded_history_have_equal_names(tmp_path):
     notes = check_out(source, tmp_path / "out")
     tree = tree_on_disk(tmp_path / "out/tree")
     assert tree == exported(tmp_path / "svn", 2)
-    assert b"esc?\\027[31m/bell?\\007" in tree
+    names = {b"esc?\\027[31m/bell?\\007", b"latin-?\\233", b"line?\\010", b"a/?\\046svn/format"}
+    assert names | {b"?\\063\\027[31m"} <= tree.keys()
+    assert tree[b"odd-link"] == ("file", b"to\x1b\xe9") and tree[b"empty"] == ("file", b"")
     assert sorted(facts.notes) == sorted(notes) and len(notes) == 2
 
 
@@ -472,20 +450,13 @@ def test_git_source_branch_is_any_revision(merged, tmp_path, branch):
     convert(merged, tmp_path / "svn", branch=branch)
 
 
-def test_git_source_bare_linked_detached_and_shared_are_read(merged, tmp_path):
+def test_git_source_linked_detached_shared_and_sha256_are_read(merged, tmp_path):
     git(tmp_path, "clone", "-q", "--shared", str(merged), "detached")
     git(tmp_path / "detached", "checkout", "-q", "v2")
-    for path in (merged.parent / "bare", merged.parent / "linked", tmp_path / "detached"):
-        convert(path, tmp_path / f"{path.name}.svn")
-    assert git_source(tmp_path / "detached").estimate().repository_bytes > 0
-
-
-def test_git_source_sha256_and_its_worktree_are_read(tmp_path):
     commits = [Commit({b"a/.svn/b": (FILE, b"1")}), Commit({b"a/.svn/b": (FILE, b"2")})]
-    path = make_git(tmp_path / "git", commits, "--object-format=sha256")
-    git(path, "worktree", "add", "-q", "../linked", "main")
-    assert git_source(tmp_path / "linked").identity() == git_source(path).identity()
-    convert(path, tmp_path / "svn")
+    sha256 = make_git(tmp_path / "git", commits, "--object-format=sha256")
+    for path in (merged.parent / "linked", tmp_path / "detached", sha256):
+        convert(path, tmp_path / f"{path.name}.svn")
 
 
 def test_git_source_odd_paths_tags_and_heads_are_read(work, tmp_path):
@@ -498,39 +469,9 @@ def test_git_source_odd_paths_tags_and_heads_are_read(work, tmp_path):
     expected = git_source(work).identity()
     assert git_source(odd).identity() == git_source(odd, branch="outer").identity() == expected
     assert git_source(tmp_path / "borrower").identity() == expected
-    plain = tmp_path / "-x"
-    shutil.copytree(work, plain)
-    git(plain, "checkout", "-q", "--detach")
-    assert git_source(plain).identity() == expected
-    (plain / ".git/HEAD").unlink()
-    (plain / ".git/HEAD").symlink_to("refs/heads/main")
-    assert git_source(plain).identity() == expected
-
-
-def test_git_odd_refs_are_read_as_git_reads_them(work):
-    expected, commit = git_source(work).identity(), resolve(work, "HEAD")
-    for name in ("packed-refs", "refs/heads/alias", "refs/tags/alias", "shallow"):
-        (work / ".git" / name).symlink_to("nothing")
-    (work / ".git/refs/heads/main").write_text(f"{commit.upper()} \t branch\r\n")
-    assert resolve(work, "main") == commit
-    (work / ".git/commondir").write_text(".\r\n")
-    (work.parent / "linked").mkdir()
-    (work.parent / "linked/.git").write_text(f"gitdir: {work}/.git\r\n")
-    for path in (work, work.parent / "linked"):
-        assert git_source(path).identity() == expected
-    (work / ".git/refs/heads/empty").touch()  # as after a power cut
-    whole = git_source(work, history="whole")
-    whole.estimate()
-    whole.check_history()
-    whole.write(io.BytesIO())
-
-
-@pytest.mark.parametrize("options", [{}, {"history": "whole"}, {"branch": "main"}])
-def test_git_damaged_packed_refs_give_gits_reason(work, options):
-    git(work, "pack-refs", "--all")
-    packed = work / ".git/packed-refs"
-    packed.write_bytes(packed.read_bytes().rstrip())
-    assert "./packed-refs" in refusal(work, **options)
+    (odd / ".git/HEAD").unlink()
+    (odd / ".git/HEAD").symlink_to("refs/heads/main")
+    assert git_source(odd.rename(tmp_path / "-x")).identity() == expected
 
 
 def test_git_source_gives_the_same_bytes_and_writes_nothing(merged):
@@ -549,11 +490,11 @@ def test_git_identity_changes_with_commit_depth_and_refs(merged, tmp_path):
     git(tmp_path, "clone", "-q", str(merged), "whole")
     git(tmp_path, "clone", "-q", "--depth=2", f"file://{merged}", "shallow")
     path = tmp_path / "whole"
-    assert git_source(path).identity() == git_source(merged).identity()
-    assert git_source(path).identity() != git_source(tmp_path / "shallow").identity()
+    identity = git_source(path).identity()
+    assert identity == git_source(merged).identity() != git_source(tmp_path / "shallow").identity()
     (note,) = convert(tmp_path / "shallow", tmp_path / "svn").notes
     assert "shallow" in note
-    identities = {git_source(path).identity(), git_source(path, history="whole").identity()}
+    identities = {identity, git_source(path, history="whole").identity()}
     git(path, "branch", "other", "main~1")
     identities.add(git_source(path, history="whole").identity())
     git(path, "commit", "-q", "--allow-empty", "-m", "more")
@@ -571,7 +512,6 @@ EXTENSION = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\t"
         ("[core]\n\trepositoryformatversion = 9\n", "found 9"),
         (f"{EXTENSION} refStorage = new\n", "refstorage"),
         (f"{EXTENSION} madeUp = true\n", "madeup"),
-        (f"{EXTENSION} objectFormat = md5\n", "md5"),
         ("[core", "bad config line"),
         ('[remote "origin"]\n\tpromisor = true\n', "partial clone"),
         (f"{EXTENSION} partialClone = o\n", "partial clone"),
@@ -587,8 +527,6 @@ def test_git_empty_head_and_moved_repositories_are_named(work, tmp_path):
     head = (work / ".git/HEAD").read_text()
     (work / ".git/HEAD").write_text("")
     assert "HEAD: names neither" in refusal(work)
-    (work / ".git/HEAD").unlink()
-    assert "HEAD: does not" in refusal(work)
     (work / ".git/HEAD").write_text(head)
     (work / "below").mkdir()
     assert f"{work};" in refusal(work / "below")
@@ -603,26 +541,17 @@ def test_git_empty_head_and_moved_repositories_are_named(work, tmp_path):
 
 def test_git_source_wrong_definitions_name_the_key(merged, tmp_path):
     git(tmp_path, "init", "-q", "empty")
-    (tmp_path / "folder").mkdir()
 
     def error(path, **options):
         with pytest.raises(UserError) as caught:
             git_source(path, **options).check()
         return str(caught.value).removeprefix("config/config.yaml: repositories.mine.")
 
-    assert error(tmp_path / "empty").startswith(f"path: {tmp_path}/empty ")
-    assert error(tmp_path / "none").startswith(f"path: {tmp_path}/none ")
-    for path in (tmp_path / "folder", merged / "side"):
+    for path in (tmp_path / "empty", tmp_path / "none", tmp_path, merged / "side"):
         assert error(path).startswith(f"path: {path} ")
     for branch in ("nowhere", "--help", "-q", "HEAD^{tree}"):
         assert error(merged, branch=branch) == f"branch: {merged} has no commit {branch!r}"
     assert error(merged, tree="trunk").startswith("tree: ")
-
-
-def test_git_source_without_git_names_the_package(merged, monkeypatch):
-    monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(UserError, match="program git is"):
-        git_source(merged).check()
 
 
 def make_loose(path, history):
@@ -661,25 +590,15 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
         victim.unlink()
         if damaged is not None:
             victim.write_bytes(damaged)
-        signal.signal(signal.SIGALRM, fail_of_hanging)
-        signal.alarm(60)
-        with pytest.raises(UserError):
+        with limits(60), pytest.raises(UserError):
             git_source(path).write(io.BytesIO())
-        signal.alarm(0)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "is_found"),
-    [
-        ("main", None, True),
-        ("main~1^{tree}", b"damaged", True),
-        ("main~1:old", None, True),
-        # Files of old revisions are not read.
-        ("main~1:old", b"damaged", False),
-        ("side:new", None, True),
-    ],
+    ("name", "content"),
+    [("main", b""), ("main~1^{tree}", b"damaged"), ("main~1:old", b""), ("side:new", b"")],
 )
-def test_plan_git_missing_or_damaged_object_is_named(tmp_path, name, content, is_found):
+def test_plan_git_missing_or_damaged_object_is_named(tmp_path, name, content):
     nodes = [{b"f": (FILE, b"f"), b"old": (FILE, b"old")}, {b"old": None}, {b"new": (FILE, b"new")}]
     commits = [Commit(of, parents=(0,) if n else ()) for n, of in enumerate(nodes)]
     path = make_loose(tmp_path / "git", Graph(commits, {"main": 1, "side": 2}))
@@ -689,10 +608,7 @@ def test_plan_git_missing_or_damaged_object_is_named(tmp_path, name, content, is
     victim.unlink()
     if content:
         victim.write_bytes(content)
-    if is_found:
-        assert victim.parent.name + victim.name in refusal(path, history="whole")
-    else:
-        whole.check_history()
+    assert victim.parent.name + victim.name in refusal(path, history="whole")
     if name.startswith("side"):
         git_source(path).check_history()
 
