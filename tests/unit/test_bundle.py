@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from fuzz import damaged, dice_of, limits
-from project import WITHOUT_CAPABILITIES, run_python
 from unit.report_files import CONFIG, default_study, make_files, order_of, results_of
 from vcsbench.errors import UserError
 from vcsbench.report.page import build_page
@@ -104,7 +103,7 @@ def error_of(archive, root):
 
 @pytest.mark.parametrize(
     "name",
-    ["a b.csv", "é.csv", "x\ny.json", os.fsdecode(b"\xff.csv"), "-x.csv", "y" * 201, "\x1b[2J"],
+    ["a b.csv", "x\ny.json", os.fsdecode(b"\xff.csv"), "-x.csv", "y" * 201, "\x1b[2J"],
 )
 def test_pack_file_with_an_odd_name_is_refused(root, name):
     odd = root / "results" / "tables" / STUDY / name
@@ -113,20 +112,6 @@ def test_pack_file_with_an_odd_name_is_refused(root, name):
         bundle.pack("odd", [], root)
     odd.unlink()
     assert str(raised.value).isprintable() and not (root / "bundles/odd.tar.gz").exists()
-
-
-@pytest.mark.parametrize("name", ["loaded", "tables", f"tables/{STUDY}"])
-def test_pack_folder_that_cannot_be_read_is_refused(root, name):
-    folder = root / "results" / name
-    folder.mkdir(exist_ok=True)
-    mode = folder.stat().st_mode
-    folder.chmod(0)
-    program = "import sys; from vcsbench.run import bundle; from pathlib import Path\n"
-    program += "bundle.pack('closed', [], Path(sys.argv[1]))"
-    done = run_python(program, root, start=WITHOUT_CAPABILITIES)
-    folder.chmod(mode)
-    assert f"PermissionError: [Errno 13] Permission denied: '{folder}'" in done.stderr
-    assert not (root / "bundles/closed.tar.gz").exists()
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"baselines": 3}', '{"baselines": ["../x"]}', "["])
@@ -193,35 +178,17 @@ FOREIGN = "does not belong in a bundle. Nothing is unpacked."
         ({at(f"results/measurements/{STUDY}.csv"): b"2"}, f"{STUDY}.csv is damaged"),
         ({at(f"results/grid/{STUDY}.csv"): None}, f"grid/{STUDY}.csv is missing"),
         ({bundle.MANIFEST: None}, "is no bundle of vcsbench"),
-        ({bundle.MANIFEST: b"{}"}, "its manifest is damaged"),
+        *(
+            ({bundle.MANIFEST: m}, "its manifest is damaged")
+            for m in (b"{}", b'{"files":' * 50_000)
+        ),
         *(({n: b"x"}, FOREIGN) for n in (at("../../evil"), "/etc/evil", at("results/more.csv"))),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_unpack_changed_archive_is_refused(packed, tmp_path, changes, expected):
     members = {n: c for n, c in (members_of(packed) | changes).items() if c is not None}
     assert expected in error_of(write_archive(members, tmp_path / "other.tar.gz"), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("changed", "expected", "other"),
-    [
-        ({"layout": 2}, "layout 2", "Ask for"),
-        ({"layout": 2, "files": [], "studies": None}, "layout 2", "Ask for"),
-        ({"layout": "3.1", "vcsbench": ["9"]}, "layout 3.1", "Ask for"),
-        ({"layout": None}, "layout None", "Ask for"),
-        ({"vcsbench": 9}, "`vcsbench`: ", "packed it"),
-        ({"studies": [1]}, "`studies.0`: ", "packed it"),
-        ({"studies": ["other"]}, "no page of other", "packed it"),
-    ],
-)
-def test_import_other_manifest_has_one_remedy(packed, tmp_path, changed, expected, other):
-    members = members_of(packed)
-    manifest = json.loads(members[bundle.MANIFEST]) | changed
-    members[bundle.MANIFEST] = json.dumps(manifest).encode()
-    text = error_of(write_archive(members, tmp_path / "a.tar.gz"), tmp_path)
-    assert expected in text and other not in text
-    assert ("is damaged" in text) == ("layout" not in changed)
 
 
 @pytest.mark.parametrize("size", [0, 10, 5000, -100, None])
@@ -230,19 +197,6 @@ def test_unpack_incomplete_or_missing_archive_is_refused(packed, tmp_path, size)
     if size is not None:
         path.write_bytes(packed.read_bytes()[:size])
     assert ("No such file" in error_of(path, tmp_path)) == (size is None)
-
-
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.GNUTYPE_SPARSE])
-def test_unpack_member_that_is_no_plain_file_is_refused(packed, tmp_path, kind):
-    plain, whole = tmp_path / "other.tar", tmp_path / "other.tar.gz"
-    plain.write_bytes(gzip.decompress(packed.read_bytes()))
-    with tarfile.open(plain, "a") as archive:
-        member = tarfile.TarInfo(at("link"))
-        member.type, member.linkname = kind, "/etc/passwd"
-        archive.addfile(member)
-    whole.write_bytes(gzip.compress(plain.read_bytes()))
-    found = error_of(whole, tmp_path)
-    assert ("sparse" if kind == tarfile.GNUTYPE_SPARSE else "'vcsbench-bundle/link'") in found
 
 
 LAUGHS = b"a: &a [x, x]\n" + b"".join(
@@ -255,28 +209,17 @@ MERGES = b"a: &a {x: 1}\n" + b"".join(
 HOSTILE = {
     "page of another layout": ({f"results/page/{STUDY}.json": b'{"shelf": 1}'}, {}),
     "deep page": ({f"results/page/{STUDY}.json": b"[" * 100_000}, {}),
-    "deep manifest": ({}, {}),
     "aliases": ({f"config/studies/{STUDY}.yaml": LAUGHS}, {}),
-    "deep yaml": ({f"config/studies/{STUDY}.yaml": b"[" * 1000}, {}),
     "large yaml": ({"config/published/findings.yaml": b"# " + bytes(2**20)}, {}),
     "wide csv": ({"results/grid/x.csv": b"," * 50_000 + b"\n" * 50_000}, {}),
     "cell with a command": ({"results/grid/x.csv": b"cell\nlog/svn/x$(touch RAN)/f7\n"}, {}),
-    "wide csv, second line": (
-        {"results/grid/x.csv": b'"a\n",' + b"," * 50_000 + b"\nx" * 50_000},
-        {},
-    ),
     "cell that leaves, second line": (
         {f"results/measurements/{STUDY}.csv": b'"a\n",cell,round\n1,../../x,1\n'},
         {},
     ),
-    "yaml tag": ({f"config/studies/{STUDY}.yaml": b"!!python/object/apply:os.mkdir [x]\n"}, {}),
-    "alias of itself": ({"config/words.yaml": b"axes: &a {b: *a}\n"}, {}),
     "merged aliases": ({"config/words.yaml": MERGES}, {}),
-    "two documents": ({"config/words.yaml": b"{}\n---\n{}\n"}, {}),
-    "UTF-16 yaml": ({"config/words.yaml": "axes: {}\n".encode("utf-16")}, {}),
     "UTF-16 csv": ({f"results/grid/{STUDY}.csv": "cell,skip\n".encode("utf-16")}, {}),
     "long field": ({f"results/grid/{STUDY}.csv": b"cell,skip\nx," + b"y" * 300_000}, {}),
-    "bytes of a file": ({f"results/grid/{STUDY}.csv": b"cell,skip\nx\0,y\n"}, {}),
     "half of a character": ({}, {"vcsbench": "\ud800"}),
     "folder and file": ({"results/x.csv": b"", "results/x.csv/y.csv": b""}, {}),
     "folder of another page": ({f"results/page/{STUDY}.json": b'{"order": {}, "folder": "/"}'}, {}),
@@ -284,6 +227,9 @@ HOSTILE = {
     "baseline that leaves": ({f"results/page/{STUDY}.json": OUTER_BASELINE}, {}),
     "file that leaves": ({"../../outside": b"x"}, {}),
     "no studies": ({}, {"studies": []}),
+    "study without a page": ({}, {"studies": ["other"]}),
+    "studies of another type": ({}, {"studies": [1]}),
+    "another layout": ({}, {"layout": "3.1", "files": [], "studies": None}),
     "study that leaves": ({}, {"studies": ["../x"]}),
     "control characters": ({}, {"layout": 2, "vcsbench": "\x1b]0;title\x07\x1b[2J"}),
     "name with control characters": ({"results/\x1b[2J.csv": b"x"}, {}),
@@ -299,11 +245,7 @@ def test_import_hostile_bundle_is_one_line_and_leaves_nothing(case, packed, tmp_
     files, more = HOSTILE[case]
     members = members_of(packed) | {at(name): content for name, content in files.items()}
     archive = tmp_path / "a.tar.gz"
-    if case == "deep manifest":
-        write_archive(members | {bundle.MANIFEST: b'{"files":' * 50_000}, archive)
-    else:
-        pack_again(members, archive, **more)
-    error_of(archive, tmp_path)
+    error_of(pack_again(members, archive, **more), tmp_path)
     assert os.listdir(tmp_path) == ["a.tar.gz"]
 
 
@@ -312,16 +254,15 @@ GRID = f"results/grid/{STUDY}.csv"
 # Headers by their format, fields and records: before the manifest, or after it.
 HEADERS = {
     "device": (GNU, {"type": tarfile.CHRTYPE}, {}, 1),
-    "block device": (GNU, {"type": tarfile.BLKTYPE}, {}, 0),
     "pipe": (GNU, {"type": tarfile.FIFOTYPE}, {}, 1),
     "folder": (GNU, {"type": tarfile.DIRTYPE}, {}, 1),
     "link": (GNU, {"type": tarfile.SYMTYPE, "linkname": "/etc"}, {}, 0),
+    "hard link": (GNU, {"type": tarfile.LNKTYPE, "linkname": "/etc/passwd"}, {}, 1),
+    "sparse file": (GNU, {"type": tarfile.GNUTYPE_SPARSE}, {}, 1),
     "unknown type": (GNU, {"type": b"~"}, {}, 1),
     "volume labels": (GNU, {"type": b"V"}, {}, 0),
-    "size below 0": (GNU, {"size": -512}, {}, 1),
     "size of 2^70": (GNU, {"size": 2**70}, {}, 0),
     "size below 0 in a record": (PAX, {}, {"size": "-1"}, 1),
-    "size of 2^80 in a record": (PAX, {}, {"size": str(2**80)}, 1),
     "sparse record": (PAX, {}, {"GNU.sparse.realsize": "9" * 12}, 1),
     "absolute path": (PAX, {}, {"path": "/etc/x"}, 1),
     "path that leaves": (PAX, {}, {"path": at("results/../../x")}, 1),
@@ -329,7 +270,6 @@ HEADERS = {
     "long path": (GNU, {"name": at("x/" * 3000)}, {}, 1),
     "long record": (PAX, {}, {"comment": "x" * 2**21}, 0),
     "path in Latin-1": (GNU, {"name": at("results/\udce9.csv")}, {}, 1),
-    "backslashes": (GNU, {"name": at("results\\..\\x.csv")}, {}, 1),
     "second file": (GNU, {"name": at(GRID)}, {}, 1),
     "second manifest": (GNU, {"name": bundle.MANIFEST}, {}, 1),
 }
@@ -376,13 +316,8 @@ def test_page_command_pasted_into_a_shell_runs_nothing_of_a_cell_name(tmp_path):
     cells = ["x$(touch A)", "x'$(touch B)'", "x`touch C`", "x\ntouch D\n", 'x"; touch E; "']
     cells.append("x$(shell touch F)")
     arguments = shlex.join(["--configfile", "x; touch H", "$(touch I)", "$(shell touch J)"])
-    of = {
-        "own": "$(touch G)",
-        "tree": "`touch K`",
-        "study": "s",
-        "args": arguments,
-        "files": arguments,
-    }
+    of = {"own": "$(touch G)", "tree": "`touch K`", "study": "s", "args": arguments}
+    of["files"] = arguments
     node = (
         f"const known = {{ of: {json.dumps(of)} }};\n"
         f"const runsOf = () => [{{ round: 1 }}];\n{functions}\n"

@@ -1,13 +1,12 @@
 """Input from outside: limits, numbers, safe printing, and URLs as arguments of the real svn."""
 
-import errno
 import os
 import subprocess
 
 import pytest
 
 from fuzz import limits
-from vcsbench.errors import UserError, sentence_of, without_password
+from vcsbench.errors import UserError, without_password
 from vcsbench.external import (
     file_url,
     hide_password,
@@ -37,12 +36,6 @@ def test_read_bytes_takes_the_memory_of_the_file_not_of_the_limit(tmp_path):
             read_bytes(tmp_path / "file", 5)
 
 
-@pytest.mark.parametrize("name", [0, 11, None])
-def test_sentence_of_an_error_without_a_name_has_the_place(name):
-    error = OSError(errno.EPERM, "Operation not permitted", name)
-    assert sentence_of(error, "the run").startswith("the run: Operation not permitted. Check ")
-
-
 @pytest.mark.parametrize(
     ("text", "number"),
     [
@@ -57,15 +50,12 @@ def test_parse_number_accepts_only_decimals_up_to_limit(text, number):
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("plain ü\n", "plain ü\n"),
         ("\x1b[2Jgone\x07", "\\x1b[2Jgone\\x07"),
         (b"\xff\x9b", "\\xff\\x9b"),
         ("a\u202eb", "a\\u202eb"),
-        (os.fsdecode(b"name\xff"), "name\\xff"),
         ("a\ud800b", "a\\ud800b"),
-        ("x" * 400, "x" * 400),
         ("x" * 401, "x" * 401),
-        ("tab\t", "tab\t"),
+        ("tab\tü\n", "tab\tü\n"),
     ],
 )
 def test_printable_and_one_line_escape_control_characters(text, shown):
@@ -74,9 +64,7 @@ def test_printable_and_one_line_escape_control_characters(text, shown):
     assert one_line(text) == (line if len(line) <= 400 else line[:397] + "...")
 
 
-@pytest.mark.parametrize(
-    "name", ["plain", "a@5", "50%2Foff", "sp ace", "ü", "q?#[]'\"", "back\\slash"]
-)
+@pytest.mark.parametrize("name", ["a@5", "50%2Foff", "sp ace", "ü", "q?#[]'\"", "back\\slash"])
 def test_file_url_of_odd_names_opens_that_repository(tmp_path, name):
     repository = tmp_path / name
     subprocess.run(["svnadmin", "create", repository], check=True)
@@ -87,38 +75,18 @@ def test_file_url_of_odd_names_opens_that_repository(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    ("url", "argument"),
-    [
-        ("svn://host/trunk", "svn://host/trunk"),
-        ("svn+ssh://user@host/trunk", "svn+ssh://user@host/trunk"),
-        ("svn://host/a%402", "svn://host/a%402@"),
-        ("http://user@host/a@2/b", "http://user@host/a@2/b@"),
-        ("/a/path@2", "/a/path@2"),
-    ],
-)
-def test_pegged_adds_at_sign_only_behind_urls_with_one_in_the_path(url, argument):
-    assert pegged(url) == argument
-
-
-@pytest.mark.parametrize(
     ("text", "safe"),
     [
         ("svn://bob:secret@host/x", "svn://...@host/x"),
-        ("https://bob@host:8080/x", "https://...@host:8080/x"),
         ("http://bob:p@ss@host", "http://...@host"),
         ("see http://a:b@c/d and svn+ssh://e:f@g/h.", "see http://...@c/d and svn+ssh://...@g/h."),
         ("svn://bob:se/cr@et@host/x", "svn://...@host/x"),
-        ("https://bob:s'cr\"t@host/x", "https://...@host/x"),
         ("--url='https://bob:p'\"'\"'w@host'", "--url='https://...@host'"),
-        ("http://host/a@5", "http://host/a@5"),
         ("http://host:80/a@5 svn://[::1]:3690/a@5", "http://host:80/a@5 svn://[::1]:3690/a@5"),
-        ('["svn://host:", "a@b"]', '["svn://host:", "a@b"]'),
-        ("file:///srv/a@5", "file:///srv/a@5"),
         ("nobody@example.org", "nobody@example.org"),
         ("no file /srv/bob:x@5, host:80/a@5", "no file /srv/bob:x@5, host:80/a@5"),
         ("svn:/bob:secret@host", "svn:/...@host"),
         ("'/srv/https:/bob:secret@host/'", "'/srv/https:/...@host/'"),
-        ("https:/token@host", "https:/...@host"),
         ("http:///bob:secret@host", "http:///...@host"),
         ("https//bob:secret@host", "https//...@host"),
         ("path=bob:secret@host:x", "path=...@host:x"),
@@ -135,11 +103,8 @@ def test_without_password_keeps_all_but_user_and_password(text, safe):
     ("url", "safe"),
     [
         ("svn://bob:s3cr et\"'<>@host/x", "svn://...@host/x"),
-        ("svn:/bob:se/cr@et@host/x", "svn:/...@host/x"),
         ("bob:s3cr et@host:x", "...@host:x"),
         ("https:\\\\bob:secret@host", "https:\\\\...@host"),
-        ("http://bob:12@34@host", "http://...@host"),
-        ("http://host:80/a@5", "http://host:80/a@5"),
         ("svn://[::1]:3690/a@5", "svn://[::1]:3690/a@5"),
     ],
 )

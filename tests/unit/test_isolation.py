@@ -1,24 +1,27 @@
-"""Measurements are isolated from other users and from settings of the machine, in real namespaces."""
+"""Measurements are isolated from other users, other measurements and settings of the machine."""
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from git_histories import git
-from project import AS_USER, ROOT, needs, open_folder
+from project import AS_USER, ODD_FILES, ROOT, needs, needs_root, open_folder
 from vcsbench import isolation
+from vcsbench.errors import UserError
+from vcsbench.isolation import describe_process, lock_holder, machine_lock
 from vcsbench.measure.prepared_cell import CLIENTS
-from vcsbench.measure.server import MARKER, other_servers
 from vcsbench.plan import recipe as recipes
-from vcsbench.sources import is_private, svn_source
+from vcsbench.sources import is_private
 
 WORKFLOW = ROOT / "workflow"
-needs_root = pytest.mark.skipif(
+needs_namespaces = pytest.mark.skipif(
     not isolation.is_allowed(isolation.unshare_network), reason="takes root and namespaces"
 )
 
@@ -42,7 +45,7 @@ sys.stdin.read()
 """
 
 
-@needs_root
+@needs_namespaces
 def test_own_network_is_reached_from_within_only():
     argv, pipe = [sys.executable, "-c", INSIDE.format(workflow=str(WORKFLOW))], subprocess.PIPE
     with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as process:
@@ -53,109 +56,42 @@ def test_own_network_is_reached_from_within_only():
         assert not can_connect(port, []) and not can_connect(port, AS_USER)
 
 
-def test_other_servers_of_vcsbench_have_marker_or_folder(tmp_path):
-    program = tmp_path / "vcsbench-0a1b" / "svnserve"
-    program.parent.mkdir()
-    shutil.copy2(shutil.which("sleep") or "", program)
-    started = [
-        subprocess.Popen(["sleep", "61.1"], env={**os.environ, MARKER: "/tmp/somewhere"}),
-        subprocess.Popen([program, "61.2"]),
-        subprocess.Popen(["sleep", "61.3"]),
-    ]
-    try:
-        servers = [line for line in other_servers([]) if " 61." in line]
-        assert sorted(line[-4:] for line in servers) == ["61.1", "61.2"]
-        ignored = [process.pid for process in started]
-        assert not [line for line in other_servers(ignored) if " 61." in line]
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-
-
-PROGRAM = """
-import os, socket, sys
-sys.path.insert(0, {workflow!r})
-from vcsbench import isolation
-before = os.readlink("/proc/self/ns/net")
-isolation.unshare_user()
-assert os.readlink("/proc/self/ns/net") != before
-listening = socket.create_server(("127.0.0.1", 0))
-socket.create_connection(listening.getsockname(), 5)
-print(os.geteuid(), os.stat(".").st_uid == os.stat("/").st_uid, flush=True)
-"""
-
-
-@pytest.mark.skipif(
-    not isolation.is_allowed(isolation.unshare_user), reason="this kernel allows no user namespace"
-)
-def test_user_namespace_of_a_plain_user_has_a_network_of_its_own(tmp_path):
-    shutil.copytree(
-        WORKFLOW / "vcsbench", tmp_path / "vcsbench", ignore=shutil.ignore_patterns("report")
-    )
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and str(folder).startswith("/tmp/"):
-            folder.chmod(0o755)
-    program = PROGRAM.format(workflow=str(tmp_path))
-    prefix = AS_USER if os.geteuid() == 0 else []
-    done = subprocess.run(
-        [*prefix, "/usr/bin/python3", "-c", program], capture_output=True, text=True, cwd="/"
-    )
-    if "SyntaxError" in done.stderr:
-        pytest.skip("the system's Python is too old")
-    uid = "12345" if prefix else str(os.geteuid())
-    assert done.stdout == f"{uid} True\n", done.stderr
-
-
 def environment_of(definition, shared=False):
     config = SimpleNamespace(settings=SimpleNamespace(shared_servers=shared))
     return SimpleNamespace(repositories={"one": definition}, config=config)
 
 
-def parts(scheme="svnserve", **more):
-    return {"access": {"server": scheme}, "repository": {"name": "one"}, **more}
-
-
-@pytest.fixture
-def private(tmp_path):
-    (tmp_path / "closed" / "db").mkdir(parents=True)
-    (tmp_path / "closed").chmod(0o700)
-    return {"source": "svn", "path": str(tmp_path / "closed")}
-
-
-CASES = [
-    # root, user namespaces, private: network, and if the cell is skipped
-    (True, True, True, "own", False),
-    (True, True, False, "own", False),
-    (False, True, True, "user", False),
-    (False, True, False, "shared", False),
-    (False, False, True, "shared", True),
-    (False, False, False, "shared", False),
-]
-
-
-@pytest.mark.parametrize(("root", "user", "is_closed", "network", "is_skipped"), CASES)
+@pytest.mark.parametrize(
+    ("root", "user", "is_closed", "network", "is_skipped"),
+    [
+        *((True, True, True, "own", False), (True, True, False, "own", False)),
+        *((False, True, True, "user", False), (False, True, False, "shared", False)),
+        *((False, False, True, "shared", True), (False, False, False, "shared", False)),
+    ],
+)
 def test_isolation_of_a_server_cell_depends_on_rights_and_source(
-    private, monkeypatch, root, user, is_closed, network, is_skipped
+    tmp_path, monkeypatch, root, user, is_closed, network, is_skipped
 ):
+    (tmp_path / "closed/db").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o700)
+    private = {"source": "svn", "path": str(tmp_path / "closed")}
     rights = {isolation.unshare_network: root, isolation.unshare_user: user}
     monkeypatch.setattr(isolation, "is_allowed", rights.get)
-    recipe = parts()
+    recipe = {"access": {"server": "svnserve"}, "repository": {"name": "one"}}
     environment = environment_of(private if is_closed else {"source": "generated"})
     recipe["network"] = recipes.network_of(recipe, environment)
     assert recipe["network"] == network
     assert bool(recipes.why_not_isolated(recipe, environment)) == is_skipped
     assert not recipes.why_not_isolated(recipe, environment_of(private, shared=True))
-    for without_our_server in (parts(""), parts(filesystem={"guest": "ext4"})):
-        assert recipes.network_of(without_our_server, environment) == ""
+    for other in ({"access": {"server": ""}}, {"filesystem": {"guest": "ext4"}}):
+        assert recipes.network_of({**recipe, **other}, environment) == ""
 
 
 @pytest.mark.parametrize(
     ("closed", "mode", "expected"),
     [
-        (".", 0o700, True), (".", 0o711, True), ("..", 0o710, True), ("db", 0o750, True),
-        ("db/revs", 0o700, True), ("db/current", 0o640, True), (".", 0o755, False),
-        ("db/revs/0", 0o711, True), ("db/revs/0/0", 0o600, True), ("db/revprops/0/0", 0o640, True),
+        (".", 0o711, True), ("..", 0o710, True), ("db/revs", 0o700, True), (".", 0o755, False),
+        ("db/current", 0o640, True), ("db/revs/0/0", 0o600, True), ("db/revprops/0/0", 0o640, True),
         ("../elsewhere", 0o700, True), ("db/fsfs.conf", 0o600, False), ("conf", 0o700, False),
     ],
 )  # fmt: skip
@@ -173,19 +109,8 @@ def test_svn_source_is_private_if_one_folder_or_file_of_it_is(closed, mode, expe
         (path / closed).resolve().chmod(mode)
         assert is_private({"source": "svn", "path": str(path)}) == expected
         assert is_private({"url": f"file://{path}"}) == expected
-
-
-@pytest.mark.parametrize(("revisions", "listed"), [(100, 100), (101, 51), (250, 84)])
-def test_svn_source_of_many_revisions_lists_even_sample(tmp_path, monkeypatch, revisions, listed):
-    monkeypatch.setattr(svn_source, "LISTED_FILES", 100)
-    for number in range(revisions):
-        shard = tmp_path / "db/revs" / str(number // 50)
-        shard.mkdir(parents=True, exist_ok=True)
-        (shard / str(number)).touch()
-    entries = list(svn_source.list_history(tmp_path))
-    assert sum(entry.is_file() for entry in entries) == listed
-    # The folders db and revs, and all shards.
-    assert sum(entry.is_dir() for entry in entries) == 2 + -(-revisions // 50)
+    assert is_private({"source": "svn", "url": "https://example.org/svn"})
+    assert not is_private({"source": "generated"})
 
 
 @pytest.mark.parametrize(
@@ -234,11 +159,6 @@ def test_git_source_is_private_if_a_folder_or_file_elsewhere_is(closed):
             assert is_private(definition) == bool(closed), name
 
 
-def test_source_behind_a_server_is_private_and_a_generated_one_is_not():
-    assert is_private({"source": "svn", "url": "https://example.org/svn"})
-    assert not is_private({"source": "generated"})
-
-
 BROKEN = """
 import subprocess, sys
 sys.path.insert(0, {workflow!r})
@@ -265,7 +185,7 @@ for name in CLIENTS:
 """
 
 
-@needs_root
+@needs_namespaces
 @pytest.mark.skipif(not Path("/etc/subversion").is_dir(), reason="no /etc/subversion")
 def test_clients_read_no_settings_of_the_machine(tmp_path):
     """Each client that reads the settings fails, because no client can parse them."""
@@ -281,3 +201,112 @@ def test_clients_read_no_settings_of_the_machine(tmp_path):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     expected = [f"{name} {fails}" for name in CLIENTS for fails in (True, False)]
     assert done.stdout.split("\n")[:-1] == expected, done.stderr
+
+
+# The lock of all measurements on a machine with several users
+
+
+HOLD = """
+import sys, time
+sys.path.insert(0, {workflow!r})
+from vcsbench import isolation
+isolation.LOCK_PATH = {path!r}
+with isolation.machine_lock():
+    print("held", flush=True)
+    time.sleep(float(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """The path of the lock in a folder with the mode of /tmp."""
+    tmp_path.chmod(0o1777)
+    monkeypatch.setattr(isolation, "LOCK_PATH", str(tmp_path / "lock"))
+    return tmp_path / "lock"
+
+
+def hold(path, seconds):
+    program = HOLD.format(workflow=str(WORKFLOW), path=str(path))
+    argv, pipe = [sys.executable, "-c", program, str(seconds)], subprocess.PIPE
+    return subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True)
+
+
+@contextmanager
+def closing(*processes):
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+MADE_BEFORE = {
+    **ODD_FILES,
+    "dangling link": lambda path: path.symlink_to(path.with_name("new")),
+    "link to a file": lambda path: path.symlink_to("/etc/hostname"),
+    "hard link": lambda path: (
+        path.with_name("other").touch(),
+        os.link(path.with_name("other"), path),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MADE_BEFORE)
+def test_lock_of_another_file_type_is_refused(path, kind):
+    MADE_BEFORE[kind](path)
+    with pytest.raises(UserError, match=rf"{path}: .*remove it") as refused, machine_lock():
+        pass
+    assert "\n" not in str(refused.value)
+    assert not path.with_name("new").exists()
+
+
+@needs_root
+@pytest.mark.parametrize("mode", [0o000, 0o600])
+def test_lock_that_the_user_may_not_read_is_refused(path, mode):
+    path.touch()
+    path.chmod(mode)
+    program = HOLD.format(workflow=str(WORKFLOW), path=str(path))
+    path.parent.parent.chmod(0o755)
+    argv = [*AS_USER, "/usr/bin/python3", "-c", program, "0"]
+    done = subprocess.run(argv, capture_output=True, text=True)
+    if "Permission denied: '/work" in done.stderr or "No module" in done.stderr:
+        pytest.skip("that user cannot read this checkout")
+    assert f"{path}: " in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(("umask", "is_old"), [(0o077, False), (0o000, False), (0o022, True)])
+def test_lock_under_any_umask_is_readable_by_all(path, umask, is_old):
+    if is_old:  # of an earlier release
+        path.touch(mode=0o600)
+    before = os.umask(umask)
+    try:
+        with machine_lock():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    finally:
+        os.umask(before)
+
+
+def test_lock_holder_is_the_process_that_holds_it(path):
+    assert lock_holder() == 0
+    holding = hold(path, 30)
+    with closing(holding):
+        assert holding.stdout and holding.stdout.readline() == "held\n"
+        assert lock_holder() == holding.pid
+        holder = describe_process(holding.pid)
+        assert " of ? " not in holder and sys.executable in holder and "started at" in holder
+        waiting = hold(path, 0)
+        assert waiting.stderr and f"process {holding.pid} of " in waiting.stderr.readline()
+    assert waiting.communicate(timeout=10)[0] == "held\n"
+    assert lock_holder() == 0
+
+
+def test_lock_file_that_was_replaced_while_waiting_is_taken_again(path):
+    holding = hold(path, 1.0)
+    assert holding.stdout and holding.stdout.readline() == "held\n"
+    waiting = hold(path, 30)
+    with closing(holding, waiting):
+        assert waiting.stderr and "waiting" in waiting.stderr.readline()
+        path.unlink()
+        assert waiting.stdout and waiting.stdout.readline() == "held\n"
+        assert lock_holder() == waiting.pid
