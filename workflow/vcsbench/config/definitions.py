@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Required
 from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings for pydantic
 
-from vcsbench.config.models import Metric, Model, Name, Text, definition
+from vcsbench.config.models import Metric, Model, Name, Text, definition, exactly_one
 from vcsbench.config.validation import read_mapping, read_yaml, validate
 from vcsbench.errors import UserError
 
@@ -92,13 +92,7 @@ class FindingDefinition(TypedDict, total=False):
     """An expectation only: `check` accepts that nothing of it was measured."""
 
 
-def _with_level_or_comparison(finding: FindingDefinition) -> FindingDefinition:
-    if ("level" in finding) == ("compare" in finding):
-        raise ValueError("needs either `compare` or `level`. Add one of them.")
-    return finding
-
-
-Finding = Annotated[FindingDefinition, AfterValidator(_with_level_or_comparison)]
+Finding = Annotated[FindingDefinition, exactly_one("compare", "level")]
 # None if a value may have any name.
 AxisChoices = Mapping[str, Sequence[str] | None]
 

@@ -73,6 +73,17 @@ def without_nul(text: str) -> str:
     return text
 
 
+def exactly_one(*names: str) -> AfterValidator:
+    """Return a validator of a definition that needs one of two keys."""
+
+    def check(content: dict[str, object]) -> dict[str, object]:
+        if sum(name in content for name in names) != 1:
+            raise ValueError(f"needs either `{'` or `'.join(names)}`. Add one of them.")
+        return content
+
+    return AfterValidator(check)
+
+
 Name = Annotated[str, StringConstraints(pattern=NAME, max_length=200)]
 Text = Annotated[
     str, StringConstraints(min_length=1, max_length=20_000), AfterValidator(without_nul)

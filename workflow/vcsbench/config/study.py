@@ -16,6 +16,7 @@ from vcsbench.config.models import (
     Text,
     Values,
     definition,
+    exactly_one,
     former,
     key,
     unique,
@@ -220,13 +221,7 @@ class TableDefinition(TypedDict, total=False):
     """false if the published numbers have nothing for the table."""
 
 
-def _with_metric_or_comparison(table: TableDefinition) -> TableDefinition:
-    if ("metric" in table) == ("compare" in table):
-        raise ValueError("needs either `metric` or `compare`. Add one of them.")
-    return table
-
-
-Table = Annotated[TableDefinition, AfterValidator(_with_metric_or_comparison)]
+Table = Annotated[TableDefinition, exactly_one("metric", "compare")]
 
 
 class StudyFile(Model):

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from vcsbench.files import read_json, write_bytes, write_json
 from vcsbench.plan.plan import Block, Plan, shares_of
@@ -37,22 +37,6 @@ SINFO_TIMEOUT_S = 30
 # Without a scheduler that reports lost nodes, attempts from this one on go to another node.
 FIRST_ATTEMPT_ELSEWHERE = 3
 CLEAN = "--clean"
-
-
-class LostNode(TypedDict):
-    """A node that a job left for another one (`to`), and the unfinished blocks."""
-
-    node: str
-    at: str
-    to: str
-    blocks: list[str]
-
-
-class RejectedNode(TypedDict):
-    """A node that cannot measure, and why."""
-
-    node: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -111,8 +95,10 @@ class NodeAssignment:
     root: Path
     job: int
     node: str = ""
-    lost: list[LostNode] = field(default_factory=list)
-    rejected: list[RejectedNode] = field(default_factory=list)
+    # The node that the job left, when, for which node (`to`), and the unfinished blocks.
+    lost: list[dict[str, Any]] = field(default_factory=list)
+    # The node, and the reason.
+    rejected: list[dict[str, str]] = field(default_factory=list)
     failed_run: str = ""
     reason: str = ""
 
