@@ -39,7 +39,7 @@ from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.results import (
     Results,
-    Rows,
+    estimate_of,
     grouped_by,
     is_in_memory,
     loads_of,
@@ -51,7 +51,6 @@ from vcsbench.report.terminal import command_with, variables_of
 
 NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
-SIZED = ("format", "packing")
 # What a change takes: its words, and the key of its seconds.
 WORK = {
     "format": ("Loading {} into all formats at the same time", "seconds"),
@@ -115,8 +114,12 @@ def rare_flags(cards: Sequence[Card]) -> set[str]:
 
 def _costs(results: Results, axis: str) -> list[str]:
     """Return the known costs of a change: size on disk, time of a load or of packing."""
-    sizes = disk_sizes(results.contexts, axis)
-    costs = [f"Disk here: {sizes}."] if sizes else []
+    by_format = estimate_of(results).get("bytes", {})
+    sizes = {name: of["nopack"] for name, of in by_format.items() if "nopack" in of}
+    if axis == "packing":
+        sizes = next((of for of in by_format.values() if len(of) > 1), {})
+    texts = [f"{value_label(axis, v)} {words.size(n)}" for v, n in sorted(sizes.items())]
+    costs = [f"Disk here: {', '.join(texts)}."] if axis in WORK and len(texts) > 1 else []
     what, key = WORK.get(axis, ("", ""))
     for load in loads_of(results):
         if load.get(key):
@@ -137,30 +140,6 @@ def builds_of(results: Results) -> dict[str, tuple[str, str]]:
                 found[build["name"]][side["version"]] = places or str(side.get("program", ""))
     known = {name: of for name, of in found.items() if of}
     return {n: (", ".join(of), ", ".join(unique_values(of.values()))) for n, of in known.items()}
-
-
-def disk_sizes(contexts: Rows, axis: str) -> str:
-    """Return `f6 77 MiB in 11 082 files, f7 33 MiB` for values of an axis, all other properties equal.
-
-    "" for fewer than two sizes.
-    """
-    by_others: dict[tuple[str, ...], dict[str, Row]] = {}
-    for repository in (context.get("repository") or {} for context in contexts):
-        if axis in SIZED and axis in repository and repository.get("bytes"):
-            others = ("name", *(other for other in SIZED if other != axis))
-            key = tuple(str(repository.get(other, "")) for other in others)
-            by_others.setdefault(key, {}).setdefault(str(repository[axis]), repository)
-    ranked = sorted(by_others.items(), key=lambda item: (-len(item[1]), item[0]))
-    key, sizes = ranked[0] if ranked else ((), {})
-    if len(sizes) < 2:
-        return ""
-    texts = []
-    for value, of in sorted(sizes.items()):
-        files = f" in {words.count_of(of['files'], 'file')}" if of.get("files") else ""
-        texts.append(f"{value_label(axis, value)} {words.size(of['bytes'])}{files}")
-    other = next(other for other in SIZED if other != axis)
-    revisions = words.count_of(next(iter(sizes.values())).get("youngest") or 0, "revision")
-    return f"{', '.join(texts)} ({revisions}, {value_label(other, key[1])})"
 
 
 def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> CardView:

@@ -131,8 +131,8 @@ def forest_row(
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
     drawing = _forest_drawing(axis, pair.ratio, pair.low, pair.high, style, band, title)
     times = seconds_of_both([*(case.pair_times(pair) or ())])
-    labels = [value_label(name, side) for side in (pair.baseline, pair.candidate)]
-    disturbed, texts = flag_texts([(pair.flags, runs)], labels, rare_flags)
+    both, cache = [run for of in runs for run in of], case.where.get("cache", "")
+    disturbed, flags = flag_texts(pair.flags.split(), rare_flags, is_hot(cache), both)
     notes = [disturbed] * bool(disturbed)
     if card.question.aggregate and all(runs):
         rounds = words.count_of(pair.rounds, "round")
@@ -147,7 +147,7 @@ def forest_row(
         notes.append(
             f"medians, as in tables: {both} ({factor(at_least_1(medians[0] / medians[1]))})"
         )
-    notes += [f"flags: {', '.join(texts)}"] * bool(texts)
+    notes += [f"flags: {', '.join(flags)}"] * bool(flags)
     notes += [f"decides nothing: {LESS_WORK}"] * has_less_work(name, case.where)
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
@@ -160,7 +160,7 @@ def forest_row(
     note = "; ".join(notes)
     return ForestRow(
         *(where, sides, label, drawing, text, winner, gain, times, range_, note, style),
-        *([text.partition(" ")[0] for text in texts], bool(disturbed)),
+        *(flags, bool(disturbed)),
     )
 
 
@@ -177,44 +177,21 @@ def row_key(rows: Sequence[ForestRow]) -> list[tuple[str, str]]:
 
 
 def flag_texts(
-    pairs: Sequence[tuple[str, Sequence[Rows]]], labels: Sequence[str], shown: Collection[str]
+    flags: Iterable[str], shown: Collection[str], is_hot: bool, runs: Rows
 ) -> tuple[str, list[str]]:
-    """Return `! disturbed in 3 of 20 runs`, or "", and the `shown` flags as `apart (f7) in 2 of 3 pairs`.
+    """Return `! disturbed in 3 of 20 runs`, or "", and the `shown` ones of the flags.
 
-    `pairs` have the flags of a comparison and the runs of both sides, which `labels` name. Each flag has
-    its side if only one has it.
+    The position of copies that are read from memory does not matter.
     """
-    known = [([f for f in flags.split() if _matters(f, sides)], sides) for flags, sides in pairs]
-    disturbed, texts = "", []
-    if any(not BUSY.isdisjoint(flags) for flags, _ in known):
-        runs = [set(run["flags"].split()) for _, sides in known for of in sides for run in of]
-        number = sum(not BUSY.isdisjoint(flags) for flags in runs)
-        share = f" in {number} of {words.count_of(len(runs), 'run')}" if number else ""
-        disturbed = f"! disturbed{share}"
-    for flag in unique_values(f for flags, _ in known for f in flags if f in shown):
-        having = [sides for flags, sides in known if flag in flags]
-        by_side = zip(*having, strict=True)
-        flagged = [[r for of in side for r in of if flag in r["flags"].split()] for side in by_side]
-        text = flag
-        if len({bool(of) for of in flagged}) > 1:
-            number = next(n for n, of in enumerate(flagged) if of)
-            text += f" ({labels[number]}"
-            if flag == "cache-ineffective" and flagged[number][0].get("command"):
-                commands = unique_values(run["command"] for run in flagged[number])
-                text += f": cache too small for {' or '.join(commands)}"
-            text += ")"
-        if len(having) < len(pairs):
-            noun = "pair" if len(labels) > 1 else "cell"
-            text += f" in {len(having)} of {words.count_of(len(pairs), noun)}"
-        texts.append(text)
-    return disturbed, texts
+    names = unique_values(flags)
+    number = sum(not BUSY.isdisjoint(run["flags"].split()) for run in runs)
+    share = f" in {number} of {words.count_of(len(runs), 'run')}" if number else ""
+    disturbed = "" if BUSY.isdisjoint(names) else f"! disturbed{share}"
+    return disturbed, [f for f in names if f in shown and not (is_hot and f == "apart")]
 
 
-def _matters(flag: str, sides: Sequence[Rows]) -> bool:
-    """Return False for the position of copies that are read from memory."""
-    states = [STATES.get(run.get("cache") or "", STATES[""]) for of in sides for run in of]
-    is_hot = states and all(state["promises"].get("os") == "hot" for state in states)
-    return not (flag == "apart" and is_hot)
+def is_hot(cache: str) -> bool:
+    return STATES.get(cache, STATES[""])["promises"].get("os") == "hot"
 
 
 def _forest_drawing(

@@ -27,7 +27,6 @@ from vcsbench.report.results import (
     Rows,
     grouped_by,
     unique_values,
-    values_in,
 )
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
 from vcsbench.statistics import contract
@@ -116,7 +115,9 @@ def finding_views(
             expected = _expected(bounds, unit)
         verdict = contract.verdict_for_reader(row)
         steps, notes = reason_steps(results, definition, row, verdict, addable)
-        of, note_and_flags = row.get("over", ""), _flags(results, definition, rare)
+        is_measured = verdict != contract.NOT_MEASURED
+        note, flags = _flags(results, definition, rare) if is_measured else ("", [])
+        of = row.get("over", "")
         if section and (definition.get("expect") or {}).get("over") == contract.MEDIAN:
             of = _pairs_text(definition, section, where) or of
         view = FindingView(
@@ -133,8 +134,8 @@ def finding_views(
             of=of,
             steps=steps,
             notes=notes,
-            note=note_and_flags[0],
-            flags=note_and_flags[1],
+            note=note,
+            flags=flags,
             table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",
             news=_news(row, definition) if verdict == contract.REVERSED else "",
@@ -218,28 +219,23 @@ def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
 
 
 def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, list[str]]:
-    """Return the flags of a finding's pairs or cells in the words of cards, and the names of the flags."""
+    """Return the flags of a finding's runs in the words of cards, and the names of the flags."""
     compare = definition.get("compare") or {}
     axis, sides = compare.get("axis", ""), [compare.get(side, "") for side in contract.SIDES]
     where = {a: v for a, v in (definition.get("where") or {}).items() if a in results.order}
     where |= {axis: sides} if all(sides) else {}
-    axes = [a for a in results.order if not all(sides) or a != axis]
     runs = [
         run
         for run in originals(results.measurements)
         if contract.matches_cell(run, where) and not is_invalid(run["flags"])
     ]
-    found = []
-    for of in grouped_by(runs, lambda run: values_in(run, axes)).values():
-        both = [[run for run in of if run[axis] == side] for side in sides] if all(sides) else [of]
-        if all(both):
-            found.append((" ".join(run["flags"] for run in of), both))
-    labels = [value_label(axis, side) for side in sides] if all(sides) else [""]
-    disturbed, texts = charts.flag_texts(found, labels, shown)
+    caches = {run.get("cache") or "" for run in runs}
+    flags = (flag for run in runs for flag in run["flags"].split())
+    is_hot = all(map(charts.is_hot, caches))
+    disturbed, texts = charts.flag_texts(flags, shown, is_hot, runs)
     less = unique_values(run["command"] for run in runs if has_less_work(axis, run))
     less = [f"{' or '.join(less)}: {LESS_WORK}"] if less and "svn" in sides else []
-    names = [text.partition(" ")[0] for text in texts]
-    return "; ".join(filter(None, [*less, disturbed, *texts])), names
+    return "; ".join(filter(None, [*less, disturbed, *texts])), texts
 
 
 def _news(row: Row, definition: Row) -> str:

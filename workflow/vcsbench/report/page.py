@@ -46,8 +46,6 @@ from vcsbench.report.results import (
 )
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
-    KEY,
-    MARKS,
     PlainTable,
     download,
     table_sections,
@@ -117,17 +115,13 @@ def render(template: str, model: Mapping[str, object]) -> str:
 
 
 def used_words(glossary: Mapping[str, str], body: str) -> dict[str, str]:
-    """Return the words and marks that the text of a page has."""
-    text = unescape(re.sub(r"<[^>]*>", " ", body))
+    """Return the words that the text of a page has."""
+    text = unescape(re.sub(r"<[^>]*>", " ", body)).lower()
 
     def is_used(word: str) -> bool:
-        # A letter can be a mark in the key of a table. An example of a factor stands for all.
-        if word in KEY or word[0].isdigit():
-            return f"<b>{word}</b>" in body or word[0].isdigit()
-        marks = word.split()
-        parts = marks if all(len(mark) == 1 for mark in marks) else word.split(", ")
-        found = "|".join(map(re.escape, parts))
-        return bool(re.search(rf"(?<!\w)(?:{found})(?!\w)", text, re.IGNORECASE))
+        parts = "|".join(map(re.escape, word.lower().split(", ")))
+        # An example of a factor stands for all.
+        return word[0].isdigit() or bool(re.search(rf"(?<!\w)(?:{parts})(?!\w)", text))
 
     return {word: meaning for word, meaning in glossary.items() if meaning and is_used(word)}
 
@@ -318,13 +312,8 @@ def _time(account: Row) -> list[str]:
             f"cell-rounds), start and report about {rest} s. The timed runs are "
             f"{words.group_digits(round(account['timed_s']))} s of the measuring."
         )
-    all_ = count_results(account).total()
-    if all_ and account["minutes"] is None:
-        sentences.append("All cells were measured in the configured number of rounds.")
-    elif all_ and (ended := ENDED.get(account["why"])):
+    if count_results(account).total() and (ended := ENDED.get(account.get("why", ""))):
         sentences.append(ended.format(minutes=words.duration(60 * account["minutes"])))
-    if never := sum(account["outlook"][-1]["left"].values()) if account.get("outlook") else 0:
-        sentences.append(f"More rounds hardly help {never} of the undecided comparisons.")
     return sentences
 
 
@@ -369,7 +358,7 @@ def _limits(results: Results, setup: Setup) -> list[str]:
 def _glossary(results: Results) -> dict[str, str]:
     mixed = {"mixed": "the pairs of a finding have different results"}
     verdicts = {**MEANINGS, **mixed} if results.findings or results.expectations else {}
-    meanings = {**verdicts, **results.glossary.others, **MARKS}
+    meanings = {**verdicts, **results.glossary.others}
     for axis in results.order:
         for value in unique_values(row.get(axis, "") for row in results.grid):
             if meaning := results.glossary.of(axis, value):

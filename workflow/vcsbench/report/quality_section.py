@@ -16,7 +16,7 @@ from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
 from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, name_in, names
-from vcsbench.plan.grid import DUPLICATE, is_duplicate, originals
+from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report import grids
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.charts import ROW_KEY
@@ -177,16 +177,9 @@ def _noise_sentence(results: Results) -> str:
             "No cell has a duplicate with at least two rounds, so the systematic noise is unknown "
             "and nothing is called a difference. Set duplicates to 1 or more."
         )
-    runs = grouped_by(results.measurements, lambda row: row["cell"])
-    pairs = [
-        (times_of(runs.get(cell, [])) for cell in (t, t.removesuffix(DUPLICATE))) for t in twins
-    ]
-    known_pairs = [(copy[1], cell[1]) for copy, cell in pairs if copy and cell]
-    ratios = sorted(copy / cell for copy, cell in known_pairs if copy and cell)
-    ends = [f"{ratio:.2f}x" for ratio in (*ratios[:1], *ratios[-1:])]
-    have = f"{words.count_of(len(twins), 'cell')} have a duplicate. Ratio of their means: {' to '.join(ends)}"
+    have = f"{words.count_of(len(twins), 'cell')} have a duplicate"
     if not max(known):
-        return f"{have}, no more than the rounds scatter."
+        return f"{have}. They differ by no more than the rounds scatter."
     return (
         f"{have}. Beyond the scatter of the rounds they differ by "
         f"{words.significant(100 * math.expm1(max(known)), 2)} % (standard deviation). The error of every "
@@ -237,12 +230,9 @@ def _fixed_cost(results: Results) -> list[tuple[str, ...]]:
 
 
 def build_tables(results: Results) -> Iterator[PlainTable]:
-    order = [value for known in results.order.values() for value in known]
-    rank = {name: index for index, name in enumerate(order)}
+    rank = {v: n for known in results.order.values() for n, v in enumerate(known)}
     rows: list[tuple[str, ...]] = []
-    names_of: dict[tuple[object, ...], set[str]] = {}
-    for context in results.contexts:
-        build, axes = context.get("build") or {}, context.get("axes") or {}
+    for build in (context.get("build") or {} for context in results.contexts):
         if not (name := build.get("name")):
             continue
         for side in ("client", "server"):
@@ -250,19 +240,10 @@ def build_tables(results: Results) -> Iterator[PlainTable]:
                 folders = unique_values(map(os.path.dirname, program.get("libraries") or []))
                 texts = program["program"], program["version"], ", ".join(folders) or "unknown"
                 rows.append((name, side, *texts))
-        if name in rank and build.get("digest"):
-            others = [item for item in axes.items() if item[1] != name]
-            names_of.setdefault((*others, build["digest"]), set()).add(name)
-    pairs: set[tuple[int, int]] = set()
-    for same in names_of.values():
-        first, *later = sorted(rank[name] for name in same)
-        pairs.update((first, other) for other in later)
-    text = "{} ran the same binaries as {} (A/A test): their difference is noise."
-    note = " ".join(text.format(order[other], order[first]) for first, other in sorted(pairs))
     if rows:
         rows = sorted(unique_values(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
         heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
-        yield PlainTable("Builds", heads, rows, note=note)
+        yield PlainTable("Builds", heads, rows)
         made = results.provenance.get("builds") or {}
         facts = [
             [name, *(made.get(name, {}).get(fact, "not known") for fact in MADE)]

@@ -48,16 +48,6 @@ NOTHING = ("·", "not in the grid, or not published")
 DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown by the switch above)")
 CACHES = {"cold": ("□", "cold"), "hot-os": ("◧", "OS cache warm")}
 CACHES |= dict.fromkeys(("hot", "hot-svn"), ("■", "OS cache and server cache warm"))
-MARKS = {
-    **dict(CACHES.values()),
-    "● ○ ◌": "in a picture, with its 95 % interval: a result; undecided; too small to compare",
-    "◇": "in the picture of a finding: the published value",
-    words.EN_DASH: "in the overview: not in the grid, skipped or failed",
-    "grey band": "in a plot of a card: differences below the smallest effect worth noting",
-    "blue, orange": "the candidate is faster, the baseline is faster; darker: by more",
-    **KEY,
-    **dict([PER_CENT, GREY, BAR, NOTHING, *grids.ABSENT.values(), DEVIATION]),
-}
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
 
 

@@ -147,18 +147,9 @@ def next_steps(
         yield "Longer runs", f"{step[1].capitalize()}:", step[0]
     if own_command:
         yield "Your own repository", "Measure it (it is only read):", own_command
-    command, arguments = command_of(given), given.get("ARGS", "")
-    yield (
-        "After a change",
-        "After a rebuild or another change, this measures what changed:",
-        command,
-    )
-    done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
-    if done and "--config" not in shlex.split(arguments):
-        more = command_with(given, f"--config rounds={2 * done}")
-        taken = words.duration(seconds_of_rounds(account, 2 * done))
-        yield "Confirm a result", f"Twice as many rounds take {taken} more:", more
-    saved = {**given, "NAME": "before", "ARGS": configfiles_of(arguments)}
+    text = "After a rebuild or another change, this measures what changed:"
+    yield "After a change", text, command_of(given)
+    saved = {**given, "NAME": "before", "ARGS": configfiles_of(given.get("ARGS", ""))}
     text = "Save this result, and compare a later one with it:"
     yield "Compare later", text, command_of(saved, "baseline")
     text = "With expectations of your own, this fails unless they hold:"
