@@ -123,21 +123,21 @@ function evidenceOf({ name, cell }) {
           made("ul", "", ...evidence.map((sentence) => made("li", sentence)))];
 }
 
-function fillDetail(name, keys) {
-  const anchor = name.slice(0, name.indexOf("/"));
-  const table = known.tables[anchor];
-  const number = table?.numbers[name.slice(anchor.length + 1)];
-  if (!number) return false;
-  const names = number.cells.length > 1 ? [table.baseline, keys.candidate].map((value) => labelOf(table.compared, value)) : [table.name];
-  const sides = number.cells.map((cell, n) => ({ cell, name: names[n] })).filter(({ cell }) => known.cells[cell]);
+function fillDetail({ cell: number, keys, name }) {
+  const table = known.tables[name.slice(0, name.indexOf("/"))];
+  const cells = number.dataset.cells?.split("|");
+  if (!cells) return false;
+  const names = cells.length > 1 ? [table.baseline, keys.candidate].map((value) => labelOf(table.compared, value)) : [table.name];
+  const sides = cells.map((cell, n) => ({ cell, name: names[n] })).filter(({ cell }) => known.cells[cell]);
+  const published = [...document.querySelectorAll(`td[data-name="${CSS.escape(name)}"]`)].find((one) => one !== number && hasNumber(one));
   const commands = commandsOf([...new Set(sides.map(({ cell }) => cell))]);
   const close = Object.assign(made("button", "Close"), { type: "button" });
   close.addEventListener("click", () => detail.close());
   detail.replaceChildren(
     close,
     Object.assign(made("h2", `${table.name}: ${Object.entries(keys).filter(([, value]) => value).map(([axis, value]) => labelOf(axis === "candidate" ? table.compared : axis, value)).join(", ")}`), { id: "detail-title" }),
-    made("p", `Measured: ${number.text}. ${number.published ? `Published: ${number.published}, on another machine.` : ""}`),
-    made("ul", "", ...number.sentences.map((sentence) => made("li", sentence))),
+    made("p", `Measured: ${number.title}`),
+    ...published ? [made("p", `Published: ${published.firstChild.textContent} ${table.printed}, on another machine.`)] : [],
     ...runsShown(sides, table), timeAndCounts(sides), ...sides.flatMap(evidenceOf), made("h3", "Commands"),
     ...commands.map(([what, command]) => made("div", what, commandOf(command))));
   makeCommandsCopyable(detail);
@@ -148,7 +148,7 @@ listeners.push((given) => {
   const name = given.get("number");
   const one = name && grids.filter(({ measured }) => measured).flatMap(({ rows }) => rows).flatMap(({ cells }) => cells)
     .find((cell) => cell.name === name);
-  if (!known || !one || !fillDetail(name, one.keys)) {
+  if (!known || !one || !fillDetail(one)) {
     if (detail.open) detail.close();
     return;
   }
@@ -167,9 +167,5 @@ detail.addEventListener("click", (event) => { if (event.target === detail) detai
 
 async function readDetails() {
   known = await unpacked("details");
-  for (const { measured, rows, section } of known ? grids : []) {
-    for (const { cell, name } of measured ? rows.flatMap((row) => row.cells) : []) {
-      if (known.tables[section.id]?.numbers[name.slice(section.id.length + 1)]) cell.classList.add("behind");
-    }
-  }
+  if (known) document.querySelectorAll("figure.measured td[data-cells]").forEach((cell) => { cell.classList.add("behind"); });
 }

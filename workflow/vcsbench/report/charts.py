@@ -131,8 +131,8 @@ def forest_row(
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
     drawing = _forest_drawing(axis, pair.ratio, pair.low, pair.high, style, band, title)
     times = seconds_of_both([*(case.pair_times(pair) or ())])
-    both, cache = [run for of in runs for run in of], case.where.get("cache", "")
-    disturbed, flags = flag_texts(pair.flags.split(), rare_flags, is_hot(cache), both)
+    of_both, cache = [run for of in runs for run in of], case.where.get("cache", "")
+    disturbed, flags = flag_texts(pair.flags.split(), rare_flags, is_hot(cache), of_both)
     notes = [disturbed] * bool(disturbed)
     if card.question.aggregate and all(runs):
         rounds = words.count_of(pair.rounds, "round")

@@ -75,7 +75,6 @@ class Point:
     bar: float | None = None
     cells: tuple[str, ...] = ()
     row: Row | None = None
-    note: str = ""
 
 
 class Heading(NamedTuple):
@@ -380,7 +379,8 @@ def _numbered(definition: Row, row: Row, expected: ExpectedRow, in_words: bool) 
         deviation=next((sign for flag, sign in DEVIATIONS.items() if flag in flags), ""),
         is_small=outcome == SMALL,
         title=" ".join([*number_sentences(row, definition), *expected.failures, *flagged]),
-        cells=expected.cells,
+        # A row of a table by runs is not all of a cell.
+        cells=() if definition.get("by") else expected.cells,
         row=row,
     )
 

@@ -10,14 +10,13 @@ from statistics import geometric_mean, mean, median
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import case_label, change, detectable_text, seconds
+from vcsbench.advice.labels import case_label, detectable_text, seconds
 from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
 from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, name_in, names
 from vcsbench.plan.grid import is_duplicate, originals
-from vcsbench.report import grids
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.charts import ROW_KEY
 from vcsbench.report.results import (
@@ -259,7 +258,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
     """Return the details of all numbers, for JSON.
 
     `runs` has a list per column (round, flags, and each metric of a table). A cell has its first run and
-    its number of runs in these lists. `tables` has by anchor the numbers by their axis values.
+    its number of runs in these lists. `tables` are by anchor.
     """
     given = variables_of(results.provenance.get("command", ""))
     names_ = cell_names(results)
@@ -295,7 +294,19 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
         "counted": {metric.title: metric.unit for metric in counted},
         "cells": cells,
         "runs": {"round": [int(run["round"]) for run in runs], "flags": flags, **columns},
-        "tables": {s.anchor: _numbers_of(s, results.study.tables[s.name]) for s in sections},
+        "tables": {
+            s.anchor: {
+                "name": s.title,
+                "metric": metric.name,
+                "title": metric.title,
+                "unit": metric.unit,
+                "printed": "%" if s.compares else metric.unit,
+                "compared": s.compared,
+                "baseline": s.baseline,
+            }
+            for s in sections
+            for metric in [metric_in(results.study.tables[s.name])]
+        },
     }
 
 
@@ -316,43 +327,6 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 def _short(value: float | None) -> float | None:
     return float(f"{value:.4g}") if words.is_number(value) else None
-
-
-def _numbers_of(section: TableSection, definition: Row) -> Row:
-    metric, numbers = metric_in(definition), {}
-
-    def text_of(point: grids.Point) -> str:
-        if point.value is None or not section.compares:
-            return f"{point.text} {metric.unit}"
-        return change(1 + point.value / 100, grids.change_words(metric))
-
-    for pair in section.pairs:
-        published = {
-            tuple(point.keys.items()): text_of(point)
-            for point in (pair.published.points if pair.published else [])
-            if point.kind == "published"
-        }
-        for point in pair.measured.points if pair.measured else []:
-            if point.row is not None and point.cells and not definition.get("by"):
-                numbers["/".join(map(str, values_in(point.keys, section.axes)))] = {
-                    "cells": point.cells,
-                    "text": text_of(point),
-                    "sentences": [
-                        *grids.number_sentences(point.row, definition),
-                        *filter(None, [point.note]),
-                    ],
-                    "published": published.get(tuple(point.keys.items()), ""),
-                }
-    return {
-        "name": section.title,
-        "metric": metric.name,
-        "title": metric.title,
-        "unit": metric.unit,
-        "compares": section.compares,
-        "compared": section.compared,
-        "baseline": section.baseline,
-        "numbers": numbers,
-    }
 
 
 def evidence_sentences(runs: Rows, thresholds: Row) -> list[str]:

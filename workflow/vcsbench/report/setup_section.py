@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePath
@@ -83,31 +83,14 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
     first, last = min(times, default=None), max(times, default=None)
     descriptions, scales = _subjects(contexts, study)
     versions = _versions(contexts)
-    variants = {(context.get("repository") or {}).get("variant") for context in contexts}
     facts = {
         "Time": [words.period(first, last)] if first and last else [],
         "Rounds": [_rounds(contexts)],
         "Caches": _clearing(contexts),
-        "Machine": unique_values(map(_host, hosts)),
+        **{name: _texts(contexts, text_of) for name, text_of in OF_CONTEXT.items()},
         "Nodes": [*_nodes(contexts, study), *results.moved],
-        "Storage": unique_values(
-            _storage(c["storage"], c.get("host") or {}) for c in contexts if c.get("storage")
-        ),
-        "Layout": unique_values(
-            f"{(c.get('storage') or {}).get('name')}: the copies {_layout(c['layout'], variants)}."
-            for c in contexts
-            if (c.get("layout") or {}).get("sentence")
-        ),
-        "Server": unique_values(
-            f"The server is on {c['remote']['host']} ({c['remote']['url']}). vcsbench does not control it: "
-            "its CPU, memory, caches and options are not measured. The times include the network."
-            for c in contexts
-            if c.get("remote")
-        ),
-        "Written to": output_locations(contexts),
         "Programs": [", ".join(f"{name} {version}" for name, version in versions.items())],
         **descriptions,
-        "Format settings": _format_settings(contexts),
         "Your repository": results.repository_notes,
     }
     return Setup(
@@ -117,7 +100,7 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
         configurations=_configurations(contexts, study),
         conditions={
             "Repositories": ", ".join(_sizes(contexts, study, scales)),
-            "Storage": words.enumeration(_storage_labels(contexts)),
+            "Storage": words.enumeration(_texts(contexts, _storage_kind)),
             "Subversion": versions.get("svn", ""),
             "Machine": words.enumeration(unique_values(map(_machine, hosts))),
             "Rounds": _rounds(contexts).partition(": ")[2] if contexts else "",
@@ -171,17 +154,6 @@ def _nodes(contexts: Rows, study: Study) -> list[str]:
     return [f"{host} measured {words.enumeration(sorted(of))}" for host, of in several]
 
 
-def _layout(layout: Row, variants: Collection[object]) -> str:
-    """Return the sentence on the layout of copies. It names those of `variants` only."""
-    apart = layout.get("apart") or []
-    own = [copy for copy in apart if copy.rpartition(".")[0] in variants]
-    before, names, after = layout["sentence"].partition(f"{', '.join(apart)} lie")
-    if not (apart and names):
-        return str(layout["sentence"])
-    verb = " lies" if len(own) == 1 else " lie"
-    return f"{before}{', '.join(own) or 'others'}{verb}{after.removeprefix('s')}"
-
-
 def _memory(size: int | None) -> str:
     # Guests of one kind differ by a few MiB.
     return (f"{size / 2**30:.0f} GiB" if size >= 1 << 30 else words.size(size)) if size else ""
@@ -193,97 +165,101 @@ def _machine(host: Row) -> str:
     return f"{host.get('name') or 'a machine'}{f' ({named})' if named else ''}"
 
 
-def _host(host: Row) -> str:
-    guest = str(host.get("virtualized") or "")
-    virtual = {"": "not virtual", "yes": "a virtual machine"}.get(
-        guest, f"a virtual machine ({guest})"
+def _host(context: Row) -> str:
+    host = context.get("host") or {}
+    guest = host.get("virtualized")
+    kind = "" if guest == "yes" else f" ({guest})"
+    virtual = {None: "", "": "not virtual"}.get(guest, f"a virtual machine{kind}")
+    facts = {**host, "memory": _memory(host.get("memory_bytes")), "virtual": virtual}
+    return _described(facts, HOST) if host else ""
+
+
+def _described(facts: Row, phrases: Mapping[str, str]) -> str:
+    """Return the name, then the known ones of some facts."""
+    parts = [phrase.format(facts[key]) for key, phrase in phrases.items() if facts.get(key)]
+    return f"{facts.get('name')}: {', '.join(parts)}"
+
+
+def _storage(context: Row) -> str:
+    storage = context.get("storage") or {}
+    kind = storage_label(storage, context.get("host") or {}) if storage else ""
+    return _described({**storage, "kind": kind}, STORAGE) if storage else ""
+
+
+def _storage_kind(context: Row) -> str:
+    storage = context.get("storage") or {}
+    kind = storage_label(storage, context.get("host") or {}) if storage else ""
+    return f"{storage.get('filesystem') or ''}{f' ({kind})' if kind else ''}".strip()
+
+
+def _layout(context: Row) -> str:
+    sentence = (context.get("layout") or {}).get("sentence")
+    name = (context.get("storage") or {}).get("name")
+    return f"{name}: the copies {sentence}." if sentence else ""
+
+
+def _server(context: Row) -> str:
+    if not (remote := context.get("remote")):
+        return ""
+    return (
+        f"The server is on {remote['host']} ({remote['url']}). vcsbench does not control it: "
+        "its CPU, memory, caches and options are not measured. The times include the network."
     )
-    facts = {
-        **host,
-        "memory": _memory(host.get("memory_bytes")),
-        "virtual": virtual if "virtualized" in host else "",
-    }
-    return _joined(host.get("name"), *_described(facts, HOST))
-
-
-def _described(facts: Row, phrases: Mapping[str, str]) -> list[str]:
-    return [phrase.format(facts[key]) for key, phrase in phrases.items() if facts.get(key)]
-
-
-def _joined(name: object, *parts: object) -> str:
-    return f"{name}: {', '.join(str(part) for part in parts if part)}"
-
-
-def _storage(storage: Row, host: Row) -> str:
-    facts = {**storage, "kind": storage_label(storage, host)}
-    return _joined(storage.get("name"), *_described(facts, STORAGE))
-
-
-def output_locations(contexts: Rows) -> list[str]:
-    return unique_values(_output(context) for context in contexts if context.get("targets"))
 
 
 def _output(context: Row) -> str:
+    """Return where a command writes to."""
+    if not (targets := str(context.get("targets") or "")):
+        return ""
     if working_copy := context.get("working_copy"):
         name = (context.get("axes") or {}).get("filesystem")
-        return _filesystem(name, working_copy["filesystem"], context.get("host") or {})
-    targets = str(context["targets"])
-    path = str((context.get("storage") or {}).get("path", ""))
-    if path.startswith(f"{targets.rstrip('/')}/"):
+        filesystem = {**working_copy["filesystem"], "name": name}
+        if not filesystem.get("made"):
+            return _storage({"storage": filesystem, "host": context.get("host")})
+        way = "with direct I/O" if filesystem.get("direct_io") else "through the page cache"
+        image = f"made for each measurement in an image of {words.size(filesystem['bytes'])}, {way}"
+        return _described({**filesystem, "path": "", "device": image}, STORAGE)
+    if str((context.get("storage") or {}).get("path", "")).startswith(f"{targets.rstrip('/')}/"):
         return f"{targets}, the storage itself"
     return f"{targets}, not the storage: the times exclude the storage's cost of writing"
 
 
-def _filesystem(name: object, filesystem: Row, host: Row) -> str:
-    if not filesystem.get("made"):
-        return _storage({**filesystem, "name": name}, host)
-    size = words.size(filesystem["bytes"])
-    image = {
-        True: f"in an image of {size} with direct I/O",
-        False: f"in an image of {size}, through this system's page cache",
-    }.get(filesystem.get("direct_io", ""), size)
-    options = f"mounted {filesystem.get('mount_options')}"
-    return _joined(name, filesystem.get("filesystem"), "made for each measurement", image, options)
+def _format_settings(context: Row) -> str:
+    """Return the settings of a format (db/fsfs.conf) that most affect sizes and times."""
+    repository = context.get("repository") or {}
+    if not repository.keys() >= {"format", "fsfs_settings"}:
+        return ""
+    name, settings = repository["format"], repository["fsfs_settings"]
+    if not settings:
+        return f"{name}: the format has no settings."
+    parts = []
+    for kind, option in (("directory", "dir"), ("property", "props")):
+        is_on = settings.get(f"enable-{option}-deltification") == "true"
+        parts.append(f"{kind} deltification {'on' if is_on else 'off'}")
+    level = f"zlib-{settings.get('compression-level')}"
+    parts.append(f"compression {settings.get('compression') or level}")
+    if size := settings.get("revprop-pack-size"):
+        parts.append(f"packed revision properties in {size} KiB")
+    return f"{name}: {words.enumeration(parts)}."
+
+
+# The facts of a setup that a context has, in this order.
+OF_CONTEXT: dict[str, Callable[[Row], str]] = {
+    **{"Machine": _host, "Storage": _storage, "Layout": _layout, "Server": _server},
+    **{"Written to": _output, "Format settings": _format_settings},
+}
+
+
+def _texts(contexts: Rows, text_of: Callable[[Row], str]) -> list[str]:
+    return unique_values(filter(None, map(text_of, contexts)))
 
 
 def _versions(contexts: Rows) -> dict[str, str]:
-    counts: dict[str, Counter[str]] = {}
+    known: dict[str, list[str]] = {}
     for context in contexts:
         for program, version in (context.get("versions") or {}).items():
-            if version:
-                counts.setdefault(program, Counter())[str(version)] += 1
-    return {
-        program: ", ".join(
-            f"{version} ({words.count_of(count, 'cell-round')})" if len(versions) > 1 else version
-            for version, count in versions.most_common()
-        )
-        for program, versions in sorted(counts.items())
-    }
-
-
-def _format_settings(contexts: Rows) -> list[str]:
-    """Return a sentence per format on the settings (db/fsfs.conf) that most affect sizes and times."""
-    repositories = [context.get("repository") or {} for context in contexts]
-    known = {
-        r["format"]: r["fsfs_settings"]
-        for r in repositories
-        if r.keys() >= {"format", "fsfs_settings"}
-    }
-    sentences = []
-    for name, settings in sorted(known.items()):
-        if not settings:
-            sentences.append(f"{name}: the format has no settings.")
-            continue
-        parts = []
-        for kind, option in (("directory", "dir"), ("property", "props")):
-            is_on = settings.get(f"enable-{option}-deltification") == "true"
-            parts.append(f"{kind} deltification {'on' if is_on else 'off'}")
-        level = f"zlib-{settings.get('compression-level')}"
-        parts.append(f"compression {settings.get('compression') or level}")
-        if size := settings.get("revprop-pack-size"):
-            parts.append(f"packed revision properties in {size} KiB")
-        sentences.append(f"{name}: {words.enumeration(parts)}.")
-    return sentences
+            known.setdefault(program, []).extend([str(version)] * bool(version))
+    return {name: ", ".join(unique_values(of)) for name, of in sorted(known.items()) if of}
 
 
 def _commands(contexts: Rows, study: Study) -> list[tuple[str, str]]:
@@ -434,14 +410,6 @@ def _histories(contexts: Rows, study: Study) -> dict[str, str]:
     why = " (by the format and its settings, such as deltification)" if sizes else ""
     history = unique_values("generated" if kind == "generated" else "real" for kind in kinds)
     return {"History": words.enumeration(history), "Sizes": f"{', '.join(sizes)}{why}"}
-
-
-def _storage_labels(contexts: Rows) -> list[str]:
-    return unique_values(
-        f"{storage.get('filesystem') or ''}{f' ({kind})' if kind else ''}".strip()
-        for storage, host in ((c.get("storage"), c.get("host") or {}) for c in contexts)
-        if storage and ((kind := storage_label(storage, host)) or storage.get("filesystem"))
-    )
 
 
 def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[str, str]]:

@@ -213,7 +213,7 @@ def _with_medians(point: Point, medians: Mapping[str, float]) -> Point:
         f"The medians, {seconds(times[0])} and {seconds(times[1])}, differ by the factor "
         f"{times[0] / times[1]:.2f}. The geometric mean of the rounds' ratios, {ratio:.2f}, uses every run."
     )
-    return replace(point, mark=f"{point.mark}m", title=f"{point.title} {note}", note=note)
+    return replace(point, mark=f"{point.mark}m", title=f"{point.title} {note}")
 
 
 def _pairs(
