@@ -303,12 +303,7 @@ class Effect:
 
     @classmethod
     def of(
-        cls,
-        value: str,
-        cases: Sequence[Case],
-        against: str,
-        reference: str,
-        min_effect_pct: float,
+        cls, value: str, cases: Sequence[Case], against: str, reference: str, min_effect_pct: float
     ) -> Effect:
         gains, regrets, slower, equal = [], [], 0, 0
         for case in cases:

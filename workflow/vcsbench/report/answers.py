@@ -10,21 +10,8 @@ from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice import decision as rule
-from vcsbench.advice.cards import (
-    ActionStep,
-    Answer,
-    Card,
-    CardAction,
-    Situation,
-    fits,
-)
-from vcsbench.advice.decision import (
-    SAME_BINARIES,
-    Case,
-    Pair,
-    Row,
-    Where,
-)
+from vcsbench.advice.cards import ActionStep, Answer, Card, CardAction, Situation, fits
+from vcsbench.advice.decision import SAME_BINARIES, Case, Pair, Row, Where
 from vcsbench.advice.labels import (
     PICTOGRAMS,
     axis_label,

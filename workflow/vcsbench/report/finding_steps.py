@@ -13,12 +13,7 @@ from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values
-from vcsbench.report.terminal import (
-    command_with,
-    seconds_of_rounds,
-    variables_of,
-    verdict_counts,
-)
+from vcsbench.report.terminal import command_with, seconds_of_rounds, variables_of, verdict_counts
 from vcsbench.statistics import contract
 
 DIFFERENT = (contract.REVERSED, contract.DIFFERS)

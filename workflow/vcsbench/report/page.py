@@ -26,31 +26,11 @@ from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
 from vcsbench.report.finding_steps import cell_seconds, reason_lines
-from vcsbench.report.findings_section import (
-    MEANINGS,
-    FindingView,
-    finding_views,
-    summary_of,
-)
-from vcsbench.report.quality_section import (
-    details,
-    noise_verdict,
-    quality_of,
-)
-from vcsbench.report.results import (
-    Results,
-    cell_names,
-    distances_of,
-    estimate_of,
-    unique_values,
-)
+from vcsbench.report.findings_section import MEANINGS, FindingView, finding_views, summary_of
+from vcsbench.report.quality_section import details, noise_verdict, quality_of
+from vcsbench.report.results import Results, cell_names, distances_of, estimate_of, unique_values
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
-from vcsbench.report.table_sections import (
-    PlainTable,
-    download,
-    table_sections,
-    title_of,
-)
+from vcsbench.report.table_sections import PlainTable, download, table_sections, title_of
 from vcsbench.report.terminal import (
     command_of,
     count_disturbed,
@@ -60,12 +40,7 @@ from vcsbench.report.terminal import (
     variables_of,
     verdict_counts,
 )
-from vcsbench.statistics.contract import (
-    ALL_DECIDED,
-    TIME_IS_UP,
-    UNREACHABLE,
-    WORDS,
-)
+from vcsbench.statistics.contract import ALL_DECIDED, TIME_IS_UP, UNREACHABLE, WORDS
 
 ASSETS = Path(__file__).parents[2] / "report"
 # In this order: each part uses the parts before it.
@@ -206,9 +181,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "history": history_table(results.history),
         "budget": _time(results.account),
         "uncertain": uncertain_sentences(
-            results.account,
-            sum(len(view.rows) for view in cards),
-            given,
+            results.account, sum(len(view.rows) for view in cards), given
         ),
         "flagged": _flagged(cards),
         "next_steps": [*next_steps(results, given, facts["measured"], own_command)],
@@ -317,9 +290,7 @@ def _time(account: Row) -> list[str]:
     return sentences
 
 
-def _flagged(
-    cards: Sequence[answers.CardView],
-) -> tuple[str, str, list[str]] | None:
+def _flagged(cards: Sequence[answers.CardView]) -> tuple[str, str, list[str]] | None:
     """Return the conclusion from the flags of a busy machine, and a heading and lines on all other flags.
 
     Flags are of the runs behind the comparisons of the cards. Few of a busy machine give no conclusion.

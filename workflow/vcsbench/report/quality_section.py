@@ -29,11 +29,7 @@ from vcsbench.report.results import (
     values_label,
     varying,
 )
-from vcsbench.report.table_sections import (
-    PlainTable,
-    TableSection,
-    title_of,
-)
+from vcsbench.report.table_sections import PlainTable, TableSection, title_of
 from vcsbench.report.terminal import configfiles_of, variables_of
 from vcsbench.statistics.contract import NOISY_PCT, RESULTS
 

@@ -11,11 +11,7 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
-from vcsbench.advice.labels import (
-    at_least_1,
-    factor,
-    seconds,
-)
+from vcsbench.advice.labels import at_least_1, factor, seconds
 from vcsbench.config.study import Study
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.report import grids

@@ -20,13 +20,7 @@ from vcsbench.evidence.flags import BUSY
 from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.plan.result_state import NOTHING, OUTDATED
-from vcsbench.report.results import (
-    CSV_FILES,
-    Results,
-    read_advice,
-    read_records,
-    unique_values,
-)
+from vcsbench.report.results import CSV_FILES, Results, read_advice, read_records, unique_values
 from vcsbench.statistics import contract
 
 COLUMNS = 80
