@@ -31,6 +31,7 @@ from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import charts
 from vcsbench.report.answers import card_views
 from vcsbench.report.page import (
+    StudyFindings,
     build_index,
     build_page,
     page_of,
@@ -291,7 +292,7 @@ def reported(day, study=STUDY, findings=()):
     )
 
 
-def test_index_lists_reports_newest_first_with_their_verdicts(tmp_path):
+def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_path):
     row = {"statement": "It is fast.", "expected": ">= 2", "published": 3, "measured": 2.5}
     row |= {"low": 2.1, "high": 2.9, "unit": "times", "over": "least of 8 cells", "why": ""}
     verdicts = {"one": "reproduced", "two": "differs", "three": "differs"}
@@ -302,13 +303,26 @@ def test_index_lists_reports_newest_first_with_their_verdicts(tmp_path):
         (tmp_path / f"{name}.html").write_text(build_page(results))
     (tmp_path / "notes.html").write_text("<html><head><title>no report</title></head></html>")
     (tmp_path / "index.html").write_text("an older index")
+    page = (tmp_path / "a.html").read_text()
+    (start, end) = re.search(r'name="vcsbench:findings" content="([^"]*)"', page).span(1)
+    for number, findings in enumerate(("[", "3", "[3]", "[{}]", "[" * 5000)):
+        (tmp_path / f"other{number}.html").write_text(page[:start] + findings + page[end:])
     entries = read_entries(tmp_path)
     days = [("b.html", "21 November 2026"), ("a.html", "20 November 2026"), ("c.html", "")]
     assert [(entry.file, entry.when) for entry in entries] == days
-    tree = parse(build_index(entries))
+
+    known = [{"id": name, "statement": f"{name}."} for name in (*verdicts, "four")]
+    other = StudyFindings("never-2001", "Never", [{"id": "x", "statement": "It was not."}])
+    tree = parse(build_index(entries[:2], [StudyFindings(STUDY.name, "Formats", known), other]))
     cells = [cell.text for cell in tree.all("tbody")[0].all("tr")[1].all("td")]
-    assert (cells[2], cells[3], cells[-1]) == ("<b>here", "1 reproduced, 2 differ", "1")
-    assert re.findall(r"\d+", cells[4]) == ["1", "21"]
+    assert (cells[2], cells[-1]) == ("<b>here", "1")
+    assert re.findall(r"\d+", " ".join(cells[3:-1])) == ["1", "2", "1", "21"]
+    (total,) = re.findall(r"of 5 published[^.]*?measured", tree.text)
+    assert re.findall(r"\d+", total) == ["5", "1", "2", "2"]
+    assert "a.html#finding-two" in [link.attributes["href"] for link in tree.all("a")]
+    assert "make report STUDY=never-2001" in tree.text
+    numbers = [cell.text for cell in tree.all("tbody")[1].all("tr")[0].all("td")[-3:]]
+    assert numbers == [">= 2", "3.00", "2.502.10 to 2.90"]
 
 
 def test_read_records_converts_numbers_and_keeps_axis_values(tmp_path):

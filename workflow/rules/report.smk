@@ -71,5 +71,6 @@ rule index:
         code=code_of("write_report"),
         task="write_index",
         templates=code_digest(TEMPLATES),
+        studies=lambda wildcards: inputs.studies_with_findings(PROJECT.params_of),
     script:
         "../scripts/write_report.py"

@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,11 +40,14 @@ from vcsbench.report.terminal import (
     variables_of,
     verdict_counts,
 )
-from vcsbench.statistics.contract import ALL_DECIDED, TIME_IS_UP, UNREACHABLE, WORDS
+from vcsbench.statistics.contract import ALL_DECIDED, NOT_MEASURED, TIME_IS_UP, UNREACHABLE, WORDS
 
 ASSETS = Path(__file__).parents[2] / "report"
 # In this order: each part uses the parts before it.
 SCRIPTS = ("state", "tables", "detail", "actions", "page")
+FINDING_KEYS = (
+    *("id", "statement", "verdict", "expected", "published", "measured", "interval", "of"),
+)
 ENDED = {
     ALL_DECIDED: "The measuring ended because all comparisons are answered or too small.",
     TIME_IS_UP: "The measuring ended because the {minutes} of this study were over.",
@@ -53,7 +56,7 @@ ENDED = {
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
 META = re.compile(r'<meta name="vcsbench:([^"]*)" content="([^"]*)">')
-TEXTS = ("study", "title", "date", "host", "verdicts")
+TEXTS = ("study", "title", "date", "host")
 NUMBERS = ("cells", "measured", "skipped", "failures")
 
 
@@ -261,6 +264,7 @@ def _incomplete(results: Results, facts: Mapping[str, str], command: str) -> str
 
 def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> dict[str, str]:
     grid, measured = originals(results.grid), originals(results.measurements)
+    rows = [{name: getattr(view, name) for name in FINDING_KEYS} for view in findings]
     return {
         "study": results.study.name,
         "title": results.study.title,
@@ -270,7 +274,7 @@ def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> d
         "measured": str(len({row["cell"] for row in measured})),
         "skipped": str(sum(1 for cell in grid if cell["skip"])),
         "failures": str(len(results.failures)),
-        "verdicts": verdict_counts(view.verdict for view in findings),
+        "findings": json.dumps(rows),
     }
 
 
@@ -356,27 +360,68 @@ def history_table(history: Row) -> PlainTable | None:
     return PlainTable("Saved baselines", heads, rows) if len(rows) > 1 else None
 
 
+class StudyFindings(NamedTuple):
+    """A study with the findings of its file."""
+
+    name: str
+    title: str
+    findings: Sequence[Row]
+
+
 class Entry(NamedTuple):
     """A report in the index: its file, and the facts in its head."""
 
     file: str
     facts: Mapping[str, str]
     when: str
+    verdicts: str
 
 
 def read_entries(folder: Path) -> list[Entry]:
     entries = []
     for path in sorted(folder.glob("*.html")):
-        facts = dict.fromkeys(TEXTS, "")
+        facts = {**dict.fromkeys(TEXTS, ""), "findings": "[]"}
         with open(open_regular(path), encoding="utf-8", errors="replace") as file:
             tags = META.findall(file.read(HEAD_CHARACTERS))
         facts |= {name: unescape(content) for name, content in tags}
         is_report = all(facts.get(name, "").isdigit() for name in NUMBERS)
-        if is_report and path.name != "index.html":
+        findings = _findings_of(facts)
+        if is_report and findings is not None and path.name != "index.html":
             time = words.moment(facts["date"])
-            entries.append(Entry(path.name, facts, words.day(time) if time else ""))
+            counts = verdict_counts(finding["verdict"] for finding in findings)
+            entries.append(Entry(path.name, facts, words.day(time) if time else "", counts))
     return sorted(entries, key=lambda entry: entry.facts["date"], reverse=True)
 
 
-def build_index(entries: Sequence[Entry]) -> str:
-    return render("index.html.jinja", {"entries": entries})
+def _findings_of(facts: Mapping[str, str]) -> Sequence[Row] | None:
+    """Return the findings in the facts of a page; None if vcsbench did not write them."""
+    try:
+        rows = json.loads(facts["findings"])
+    except (ValueError, RecursionError):
+        return None
+    is_list = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    return rows if is_list and all({"id", "verdict"} <= row.keys() for row in rows) else None
+
+
+def build_index(entries: Sequence[Entry], studies: Iterable[StudyFindings] = ()) -> str:
+    by_study = {entry.facts["study"]: entry for entry in entries}
+    verdicts: list[dict[str, Any]] = []
+    for study in studies:
+        entry = by_study.get(study.name)
+        known = {row["id"]: row for row in _findings_of(entry.facts) or ()} if entry else {}
+        unknown = {**dict.fromkeys(FINDING_KEYS, ""), "verdict": NOT_MEASURED}
+        rows = [
+            {**unknown, "statement": f["statement"], **known.get(f["id"], {})}
+            for f in study.findings
+        ]
+        of = {"study": study, "file": entry.file if entry else "", "findings": rows}
+        verdicts.append({**of, "counts": verdict_counts(row["verdict"] for row in rows)})
+    findings = [finding for of in verdicts for finding in of["findings"]]
+    model = {
+        "entries": entries,
+        "studies": verdicts,
+        "measured": sum(bool(of["file"]) for of in verdicts),
+        "all": len(findings),
+        "counts": verdict_counts(finding["verdict"] for finding in findings),
+    }
+    return render("index.html.jinja", model)

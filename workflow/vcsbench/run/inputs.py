@@ -152,6 +152,23 @@ class StudyParams:
         ]
 
 
+def studies_with_findings(
+    params_of: Callable[[str], StudyParams],
+) -> list[tuple[str, str, list[dict[str, str]]]]:
+    """Return the name, the title and the findings of each study, the one with the most first."""
+    known, with_findings = read_definitions(FINDINGS), []
+    for name in study_names():
+        study = params_of(name).definition
+        statements = [
+            {"id": finding["id"], "statement": finding["statement"]}
+            for group in study.findings
+            for finding in known.get(group, [])
+        ]
+        if statements:
+            with_findings.append((name, study.title, statements))
+    return sorted(with_findings, key=lambda study: -len(study[2]))
+
+
 class SamplingState:
     """The rounds of each block that are decided, batch by batch, for runs with minutes.
 
