@@ -13,7 +13,6 @@ from vcsbench.advice import decision as rule
 from vcsbench.advice.advise import (
     AdviceSettings,
     advise,
-    same_as_baseline,
     with_candidates,
 )
 from vcsbench.advice.cards import CardQuestion, card_of, find_rule
@@ -142,9 +141,8 @@ def test_decide_does_not_count_mostly_start_up_against_a_value():
 def on_builds(*rows, mean=lambda *_: NO_ESTIMATE):
     """Return the card of builds; candidates named `again` have the binaries of the baseline."""
     flagged = [{**r, "flags": "same-binaries" if r["candidate"] == "again" else ""} for r in rows]
-    same = same_as_baseline([({}, flagged)])
     question = CardQuestion("format", "Is it faster?", aggregate=True)
-    return with_candidates(card(*flagged, question=question), same, mean)
+    return with_candidates(card(*flagged, question=question), mean)
 
 
 @pytest.mark.parametrize(

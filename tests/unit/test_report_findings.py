@@ -21,9 +21,7 @@ from vcsbench.report.finding_steps import (
     reason_lines,
 )
 from vcsbench.report.findings_section import (
-    MEANINGS,
     finding_views,
-    summary_of,
 )
 from vcsbench.report.page import page_of
 from vcsbench.report.results import read_results
@@ -149,16 +147,6 @@ def test_each_reason_of_a_verdict_has_something_to_do():
     in_row = {"no-metric", "not-counted", "skipped", "other-work", "work-unknown", "saved-rounds"}
     codes = contract.SENTENCES.keys() - causes - in_row
     assert codes == WITH_COMMAND.keys() | WITHOUT_COMMAND.keys() - {NO_REASON}
-
-
-def test_summary_has_the_number_and_the_first_finding_of_each_verdict(results):
-    views = views_of(results)
-    lines = {line.verdict: line for line in summary_of(views)}
-    assert sum(line.number for line in lines.values()) == len(views)
-    assert list(lines) == [verdict for verdict in MEANINGS if verdict in lines]
-    assert lines["reversed"].first == NAME
-    for line in lines.values():
-        assert line.first == next(view.id for view in views if view.verdict == line.verdict)
 
 
 COLD_LOG = {"command": "log", "cache": "cold"}

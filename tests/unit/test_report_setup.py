@@ -91,7 +91,7 @@ def test_setup_configurations_differ_by_files_and_not_by_port():
     assert sorted(first.files) == ["httpd.conf", "svnserve.args"]
 
 
-def test_setup_names_builds_with_the_same_binaries():
+def test_setup_has_the_programs_of_builds():
     def of(name, digest, *libraries):
         client = {"program": f"/{name}/svn", "version": "1", "libraries": libraries}
         build = {"name": name, "digest": digest, "client": client}
@@ -103,15 +103,6 @@ def test_setup_names_builds_with_the_same_binaries():
     made = setup_of(Results(study, order, contexts=contexts), {}).tables[0]
     folders = [("system", "unknown"), ("again", "unknown"), ("trunk", "/t/lib")]
     assert [(row[0], row[4]) for row in made.rows] == folders
-    assert re.findall("again|system", made.note) == ["again", "system"]
-
-
-def test_layout_names_the_copies_of_this_study_only():
-    sentence = "are partly so: ruby.f6.pack.1, ruby.f7.pack.1 lie apart from the rest"
-    layout = {"sentence": sentence, "apart": ["ruby.f6.pack.1", "ruby.f7.pack.1"]}
-    repository = {**context()["repository"], "variant": "ruby.f7.pack"}
-    (text,) = setup(context(layout=layout, repository=repository)).facts["Layout"]
-    assert text.endswith("the copies are partly so: ruby.f7.pack.1 lies apart from the rest.")
 
 
 def update(first, last, scale=1.0):

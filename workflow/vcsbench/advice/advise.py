@@ -27,11 +27,9 @@ from vcsbench.advice.decision import (
     BETTER,
     DEPENDS,
     EQUAL,
-    SAME_BINARIES,
     UNDECIDED,
     VALUE,
     WORSE,
-    Case,
     Cell,
     Pair,
     Row,
@@ -196,7 +194,7 @@ def advise(
         card = card_of(question, reference, axes, cases, effect, settings.workload, missing)
         if question.aggregate:
             mean = partial(geometric_mean, rounds, axis, axes, settings.block, noise)
-            card = with_candidates(card, same_as_baseline(compared), mean)
+            card = with_candidates(card, mean)
         cards.append(card)
     scenario_axes = [axis for axis in settings.scenario_axes if axis in axes]
     situations: list[Situation] = []
@@ -298,27 +296,19 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
 # noise check (A/A test) and gets no answer.
 
 
-def same_as_baseline(tables: Iterable[Table]) -> list[str]:
-    known: dict[str, bool] = {}
-    for row in (row for _, rows in tables for row in rows if words.is_number(row.get("ratio"))):
-        is_same = SAME_BINARIES in str(row.get("flags") or "").split()
-        known[str(row["candidate"])] = known.get(str(row["candidate"]), True) and is_same
-    return [candidate for candidate, is_same in known.items() if is_same]
-
-
-def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
-    """Add an answer for each candidate, and lines that compare it with each noise check (`same`)."""
-    pairs: dict[str, list[tuple[Case, Pair]]] = {}
+def with_candidates(card: Card, mean: Mean) -> Card:
+    """Add an answer for each candidate, and lines that compare it with each noise check."""
+    pairs: dict[str, list[Pair]] = {}
+    wheres: dict[str, list[Where]] = {}
     for case in card.cases:
         for pair in case.pairs:
-            pairs.setdefault(pair.candidate, []).append((case, pair))
-    averages = {
-        candidate: mean([case.where for case, _ in members], (members[0][1].baseline, candidate))
-        for candidate, members in pairs.items()
-    }
+            pairs.setdefault(pair.candidate, []).append(pair)
+            wheres.setdefault(pair.candidate, []).append(case.where)
+    averages = {name: mean(wheres[name], (of[0].baseline, name)) for name, of in pairs.items()}
+    same = {name for name, of in pairs.items() if all(pair.is_noise_check for pair in of)}
     answers, lines = [], []
     for candidate, members in pairs.items():
-        outcomes, average = Counter(pair.outcome for _, pair in members), averages[candidate]
+        outcomes, average = Counter(pair.outcome for pair in members), averages[candidate]
         if candidate in same:
             differ = f"{outcomes[BETTER] + outcomes[WORSE]} of {outcomes.total()} differ"
             unknown = outcomes.total() - sum(outcomes[kind] for kind in (BETTER, WORSE, EQUAL))
@@ -330,8 +320,7 @@ def with_candidates(card: Card, same: Sequence[str], mean: Mean) -> Card:
             if outcomes[BETTER] + outcomes[WORSE]:
                 lines.append("Measure again: if it differs again, the machine is too noisy.")
         else:
-            of_pairs = [pair for _, pair in members]
-            answers.append(_answer(candidate, of_pairs, average, card.min_effect_pct))
+            answers.append(_answer(candidate, members, average, card.min_effect_pct))
     for lost in card.missing:
         cells = words.count_of(lost.cells, "cell")
         lines.append(f"{lost.value}: {cells} not measured: {lost.reason.rstrip('.')}.")

@@ -257,7 +257,7 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
         return Answer(kind, decision.value, kind, f"{text}.".capitalize(), text)
     label = value_label(axis, decision.value)
     against = current if current and current != decision.value else card.reference
-    effect = Effect.of(decision.value, cases, against, card.reference, card.min_effect_pct)
+    effect = Effect.of(decision.value, cases, against, card.min_effect_pct)
     if kind == DEPENDS:
         most = factor(effect.most)
         single = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
@@ -302,9 +302,7 @@ class Effect:
     min_effect_pct: float
 
     @classmethod
-    def of(
-        cls, value: str, cases: Sequence[Case], against: str, reference: str, min_effect_pct: float
-    ) -> Effect:
+    def of(cls, value: str, cases: Sequence[Case], against: str, min_effect_pct: float) -> Effect:
         gains, regrets, slower, equal = [], [], 0, 0
         for case in cases:
             costs = case.costs

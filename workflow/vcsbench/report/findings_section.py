@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
@@ -25,7 +24,6 @@ from vcsbench.report.finding_steps import (
 from vcsbench.report.results import (
     Results,
     Rows,
-    grouped_by,
     unique_values,
 )
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
@@ -77,20 +75,6 @@ class FindingView:
     @property
     def rank(self) -> int:
         return [*MEANINGS, self.verdict].index(self.verdict)
-
-
-class VerdictCount(NamedTuple):
-    """A line of the summary: a verdict, its number and meaning, and the id of its first finding."""
-
-    verdict: str
-    number: int
-    meaning: str
-    first: str
-
-
-def summary_of(views: Sequence[FindingView]) -> list[VerdictCount]:
-    groups = grouped_by(views, lambda view: view.verdict)
-    return [VerdictCount(v, len(of), MEANINGS.get(v, ""), of[0].id) for v, of in groups.items()]
 
 
 def finding_views(

@@ -26,9 +26,16 @@ from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
 from vcsbench.report.finding_steps import cell_seconds, reason_lines
-from vcsbench.report.findings_section import MEANINGS, FindingView, finding_views, summary_of
+from vcsbench.report.findings_section import MEANINGS, FindingView, finding_views
 from vcsbench.report.quality_section import details, noise_verdict, quality_of
-from vcsbench.report.results import Results, cell_names, distances_of, estimate_of, unique_values
+from vcsbench.report.results import (
+    Results,
+    cell_names,
+    distances_of,
+    estimate_of,
+    grouped_by,
+    unique_values,
+)
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import PlainTable, download, table_sections, title_of
 from vcsbench.report.terminal import (
@@ -168,7 +175,8 @@ def page_of(results: Results) -> dict[str, Any]:
         "packed_answers": packed_json(packed),
         "operations": answers.operations_of(results, cards),
         "findings": findings,
-        "verdicts": summary_of(findings),
+        "verdicts": grouped_by(findings, lambda view: view.verdict),
+        "meanings": MEANINGS,
         "reasons": reason_lines([(view.verdict, view.steps) for view in findings]),
         "expectations": expectations,
         "noise": noise_verdict(results.account),

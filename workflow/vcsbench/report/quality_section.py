@@ -29,9 +29,9 @@ from vcsbench.report.results import (
     values_label,
     varying,
 )
-from vcsbench.report.table_sections import PlainTable, TableSection, title_of
+from vcsbench.report.table_sections import PlainTable, TableSection
 from vcsbench.report.terminal import configfiles_of, variables_of
-from vcsbench.statistics.contract import NOISY_PCT, RESULTS
+from vcsbench.statistics.contract import NOISY_PCT
 
 CALLS = (
     "Intervals are 95 %. The test is of paired log ratios, with Student's t on variances pooled over cells "
@@ -68,13 +68,6 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
         PlainTable("Fixed cost", FIXED_HEADS, _fixed_cost(results), 1, FIXED_COST, is_folded=True),
         PlainTable(
             "Work of the commands", work, work_done(runs, axes), len(axes) + 1, same, is_folded=True
-        ),
-        PlainTable(
-            "Comparisons by table",
-            ["Table", "Comparisons", *map(str.capitalize, RESULTS)],
-            _comparison_rows(results),
-            1,
-            is_folded=True,
         ),
         PlainTable(
             "Smallest detectable differences",
@@ -200,14 +193,6 @@ def _detectable_rows(results: Results) -> list[tuple[str, str, str]]:
         detectable = detectable_text(median(row["detectable"] for row in of))
         rows.append((name or "all cells", str(len(of)), detectable))
     return rows
-
-
-def _comparison_rows(results: Results) -> list[tuple[str, ...]]:
-    definitions, counts = results.study.tables, results.account.get("tables", {})
-    names = {name: title_of(definitions[name]) if name in definitions else name for name in counts}
-    rows = [(names[name], sum(n.values()), *n.values()) for name, n in counts.items()]
-    sums = [("All tables", *map(sum, zip(*(row[1:] for row in rows), strict=True)))]
-    return [tuple(map(str, row)) for row in [*rows, *(sums if len(rows) > 1 else [])]]
 
 
 def _fixed_cost(results: Results) -> list[tuple[str, ...]]:

@@ -105,7 +105,7 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
             "Machine": words.enumeration(unique_values(map(_machine, hosts))),
             "Rounds": _rounds(contexts).partition(": ")[2] if contexts else "",
             "Network": _network(contexts),
-            **_histories(contexts, study),
+            "History": words.enumeration(_history_kinds(contexts, study)),
         },
         host_names=unique_values(str(host["name"]) for host in hosts if host.get("name")),
         guests=unique_values(
@@ -353,11 +353,9 @@ def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
     """Return the published and the measured conditions side by side; None without published numbers."""
     if not (published := study.published):
         return None
-    # A published size is of all formats and copies.
-    history = {"History": published.history, "Sizes": "not published by format"}
     theirs = {
         **{"Repositories": published.size},
-        **(history if setup.conditions["History"] else {}),
+        **({"History": published.history} if setup.conditions["History"] else {}),
         "Storage": published.storage,
         **{"Subversion": published.subversion, "Machine": published.machine},
         "Rounds": words.count_of(published.rounds, "round"),
@@ -394,22 +392,10 @@ def _sizes(contexts: Rows, study: Study, scales: Mapping[str, float]) -> list[st
     return [*names.values()]
 
 
-def _histories(contexts: Rows, study: Study) -> dict[str, str]:
-    """Return if the histories of the repositories are real, and the size of each that is not packed."""
-    rows = [
-        (name, facts.get("format") or "", facts)
-        for kind, name, facts in _facts(contexts, study)
-        if kind == "repository" and facts.get("source") not in (None, "empty")
-    ]
-    kinds = [str(facts["source"]) for *_, facts in rows]
-    sizes = unique_values(
-        f"{name} in {value_label('format', value)} {words.size(facts['bytes'])}"
-        for name, value, facts in sorted(rows, key=lambda row: row[:2])
-        if value and facts.get("bytes") and not facts.get("packed")
-    )
-    why = " (by the format and its settings, such as deltification)" if sizes else ""
-    history = unique_values("generated" if kind == "generated" else "real" for kind in kinds)
-    return {"History": words.enumeration(history), "Sizes": f"{', '.join(sizes)}{why}"}
+def _history_kinds(contexts: Rows, study: Study) -> list[str]:
+    facts = [facts for kind, _, facts in _facts(contexts, study) if kind == "repository"]
+    kinds = [of["source"] for of in facts if of.get("source") not in (None, "empty")]
+    return unique_values("generated" if kind == "generated" else "real" for kind in kinds)
 
 
 def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[str, str]]:

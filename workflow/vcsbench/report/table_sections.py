@@ -168,6 +168,9 @@ def _section(
     less = unique_values(
         point.keys["command"] for point in points if has_less_work(layout.compared, point.keys)
     )
+    nothing = "The study published nothing for this table."
+    if has_published:
+        nothing = "The published table does not exist yet. Run: make published-tables"
     has_cards = bool(compare and compares_times(definition, str(compare.get("axis"))))
     return TableSection(
         name=name,
@@ -183,7 +186,7 @@ def _section(
             if reason and not missing
         },
         not_measured=missing,
-        nothing_published="" if published else _nothing_published(results, name),
+        nothing_published=nothing if study.published and not published else "",
         download=download(results, f"tables/{study.name}/{name}.csv", f"{study.name}-{name}.csv"),
         notes=[
             *results.notes.get(name, ()),
@@ -270,12 +273,12 @@ def _legend(definition: Row, has_published: bool) -> Legend | None:
         return None
     metric = metric_in(definition)
     left, right = (f"{side} {metric.words[0]}" for side in sides_of(definition))
-    steps = [*(1 / f for f in reversed(grids.COLOUR_STEPS)), *grids.COLOUR_STEPS]
     swatches = [
-        (grids.colour_of(100 * (step - 1), metric.gain), words.percentage(100 * (step - 1)))
-        if has_published
-        else (grids.colour_of(100 * (step - 1), metric.gain), factor(at_least_1(step)))
-        for step in steps
+        (
+            grids.colour_of(100 * (step - 1), metric.gain),
+            words.percentage(100 * (step - 1)) if has_published else factor(at_least_1(step)),
+        )
+        for step in (*(1 / f for f in reversed(grids.COLOUR_STEPS)), *grids.COLOUR_STEPS)
     ]
     swatches.insert(len(grids.COLOUR_STEPS), ("", ""))
     return Legend(left, swatches[:: metric.gain], right)
@@ -301,16 +304,6 @@ def prints_as_published(results: Results, name: str) -> bool:
     """Return True if a table prints its numbers as published ones."""
     is_of_study = bool(results.study.published) and name not in results.notes
     return is_of_study and results.study.tables[name].get("published", True) is not False
-
-
-def _nothing_published(results: Results, name: str) -> str:
-    if name in results.notes:
-        return "A saved baseline has no published numbers."
-    if not results.study.published:
-        return ""
-    if not prints_as_published(results, name):
-        return "The study published nothing for this table."
-    return "The published table does not exist yet. Run: make published-tables"
 
 
 def overlaps(where: Row, other: Row) -> bool:
