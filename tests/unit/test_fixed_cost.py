@@ -59,11 +59,14 @@ def measured(*rows):
 
 
 def test_with_fixed_cost_relates_the_median_to_the_same_command_on_an_empty_repository():
-    frame = measured(runs("ruby", 0.1), runs("ruby", 0.05, ra="http"), runs("empty", 0.02))
+    rows = runs("ruby", 0.1), runs("ruby", 0.05, ra="http"), runs("empty", 0.02)
+    frame = measured(*rows)
     by_access = frame.groupby("ra")["fixed_share"].first()
     assert by_access["svn"] == pytest.approx(0.2)
     assert math.isnan(by_access["http"])
     assert set(frame["repo"]) == {"ruby"}
+    on_another_host = [row | {"host": "there"} for row in rows[2]]
+    assert measured(*rows[:2], on_another_host)["fixed_share"].isna().all()
 
 
 @pytest.mark.parametrize(
@@ -80,11 +83,6 @@ def test_with_fixed_cost_counts_waits_for_delayed_acknowledgements(elapsed, colu
     late = [row | columns for row in runs("ruby", elapsed, delayed_acks=10)]
     frame = measured(late, [row | empty for row in runs("empty", 0.1, delayed_acks=0)])
     assert frame["fixed_share"].unique() == pytest.approx([share])
-
-
-def test_with_fixed_cost_never_divides_by_another_host():
-    other = [row | {"host": "there"} for row in runs("empty", 0.02)]
-    assert measured(runs("ruby", 0.1), other)["fixed_share"].isna().all()
 
 
 FINDING = finding(expect={"over": "median", "at_least": 1.8})

@@ -80,14 +80,6 @@ def test_checks_without_drop_caches_depend_on_vmtouch(
     assert any(c.state == state and word in c.text for c in checks(project.plan, []))
 
 
-def test_plan_report_without_space_has_too_little(tmp_path, monkeypatch):
-    monkeypatch.setattr(plan_report, "free_bytes", lambda folder: 1 << 16)
-    project = open_project(tmp_path)
-    text = "\n".join(plan_report.plan_report(project.plan, project.repositories))
-    assert "64.0 KiB" in text and "(too little)" in text
-    assert not [*(tmp_path / "storage").iterdir(), *(tmp_path / "scratch").iterdir()]
-
-
 @pytest.mark.parametrize(
     ("ra", "rights", "where"),
     [

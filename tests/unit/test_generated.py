@@ -9,15 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from git_histories import log, run, write_and_load
-from project import needs
 from vcsbench import sources
 from vcsbench.sources.generated_profiles import PROFILES
 
 WORKFLOW = Path(sources.__file__).parents[2]
-needs_svn = needs("svnadmin")
 
-SCALE = 0.006
 # After a new digest, no earlier result of the profile can be compared.
 DIGESTS = {
     "ruby": (0.002, "fff4836f2604b24f2f4739f2d4f526f605f5dff5aa70c666e64b3333c7839741"),
@@ -75,29 +71,6 @@ def test_generated_identity_and_history_change_with_each_key():
     assert len({generated(**definition).identity() for definition in definitions}) == 4
     first, seeded = (stream(**definitions[n]).split(b"\n\n", 2)[2] for n in (0, 3))
     assert first != seeded
-
-
-@pytest.fixture(scope="module")
-def ruby(tmp_path_factory):
-    """The first 276 revisions of ruby, with a seed whose first tag comes early."""
-    repository = tmp_path_factory.mktemp("generated") / "repository"
-    source = generated(profile="ruby", scale=SCALE, seed=7)
-    assert write_and_load(source, repository).revisions == source.estimate().revisions == 276
-    run("svnadmin", "verify", "-q", repository)
-    return repository
-
-
-@needs_svn
-def test_generated_history_has_all_kinds_of_changes(ruby):
-    text = run("svn", "log", "-v", "--xml", f"file://{ruby}").decode()
-    for action in ('action="A"', 'action="M"', 'action="D"', 'kind="dir"', 'kind="file"'):
-        assert action in text
-    for origin in ('"/trunk"', '"/branches/', '"/trunk/'):
-        assert f"copyfrom-path={origin}" in text
-    entries = log(ruby)
-    assert len({entry.get("author") for entry in entries}) > 20
-    dates = [entry["date"] for entry in entries]
-    assert dates == sorted(dates) and len(set(dates)) == 276
 
 
 # Totals

@@ -90,7 +90,6 @@ def judged(cache, thresholds=None, **seen):
         ("hot-svn", {"client_read_bytes": MIB}, []),  # metadata
         ("hot-svn", {"client_write_bytes": MIB, "io_pressure_pct": 50.0}, []),  # its own writes
         ("hot-svn", {"steal_s": 0.02, "steal_pct": 20.0}, []),  # two ticks of a short run
-        ("hot-svn", {"elapsed_s": 0.04, "window_s": 0.055}, []),  # the start of a shell
         ("hot-svn", {"elapsed_s": 0.04, "window_s": 0.08}, ["clock"]),
         ("hot-svn", {"elapsed_s": 0.5}, ["clock"]),
         ("hot-svn", {"server_read_bytes": 3 * MIB} | LOCAL_READS, ["cache-not-warm"]),
