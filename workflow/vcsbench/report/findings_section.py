@@ -16,16 +16,8 @@ from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.answers import rare_flags
-from vcsbench.report.finding_steps import (
-    Step,
-    addable_parts,
-    reason_steps,
-)
-from vcsbench.report.results import (
-    Results,
-    Rows,
-    unique_values,
-)
+from vcsbench.report.finding_steps import Step, addable_parts, reason_steps
+from vcsbench.report.results import Results, Rows, unique_values
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
 from vcsbench.statistics import contract
 
