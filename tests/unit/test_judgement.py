@@ -177,3 +177,30 @@ def test_flags_documented_equal_code():
         *("cache-not-warm", "restarted", "server-reused", "server-not-warm", "server-reforked"),
         *("uncertified", "clock"),
     }
+
+
+def test_judge_each_threshold_has_effect():
+    """A lenient value of each threshold removes a flag."""
+    over = {
+        "min_clock_gap_s": ("", {"elapsed_s": 0.5}),
+        "max_clock_gap_share": ("", {"elapsed_s": 0.5}),
+        "max_resident_share_cold": ("cold", {"resident_before": 0.2, "resident_after_bytes": 0}),
+        "min_read_share_cold": ("cold", {"server_read_bytes": 2 * MIB, "resident_after_bytes": 0}),
+        "max_foreign_share_cold": ("cold", {"resident_after_bytes": 90 * MIB}),
+        "max_read_share_hot": ("hot-svn", {"server_read_bytes": 9 * MIB}),
+        "max_read_share_hot_svn": ("hot-svn", {"server_rchar": 20 * MIB}),
+        "ignore_below_mib": ("hot-svn", {"server_rchar": 20 * MIB}),
+        "min_memory_available_mib": ("", {"memory_available_bytes": 0}),
+        "max_memory_pressure_pct": ("", {"memory_pressure_pct": 50}),
+        "max_io_pressure_pct": ("hot-svn", {"io_pressure_pct": 50}),
+        "max_others_read_mib": ("", {"device_read_bytes": 90 * MIB}),
+        "max_others_cpu_pct": ("", {"others_cpu_pct": 50, "others_cpu_s": 1}),
+        "max_steal_pct": ("", {"steal_pct": 50, "steal_s": 1}),
+        "ignore_below_cpu_s": ("", {"steal_pct": 50, "steal_s": 1}),
+    }
+    # Measurements and comparisons use these.
+    assert set(over) == set(THRESHOLDS) - {"max_cpu_share", "min_run_s", "min_rounds"}
+    for name, (cache, seen) in over.items():
+        is_minimum = name in ("min_read_share_cold", "min_memory_available_mib")
+        lenient = {name: 0.0 if is_minimum else 1000.0}
+        assert len(judged(cache, lenient, **seen)) < len(judged(cache, **seen)), name

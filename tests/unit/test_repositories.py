@@ -4,12 +4,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from project import needs
+from project import needs, write_program
 from shards import small_shards
 from vcsbench import sources
 from vcsbench.errors import UserError
@@ -337,3 +338,36 @@ def test_check_copy_moved_from_another_storage_is_refused(prepared):
     expected = f"of copy 1 of {PLAIN.name}, made as {prepared.workdir.path}/"
     with pytest.raises(UserError, match=expected):
         check_copy(moved, PLAIN, 1)
+
+
+# `svnadmin verify` misses some single bits of f6.
+DAMAGES_LOADED = f"""#!{sys.executable}
+import os, subprocess, sys
+code = subprocess.call(["{shutil.which("svnadmin")}", *sys.argv[1:]])
+if sys.argv[1] == "load":
+    path = os.path.join(sys.argv[-1], "db/revs/1/12")
+    os.chmod(path, 0o644)
+    with open(path, "r+b") as file:
+        content = bytearray(file.read())
+        for place in {{int((0.5 + at / 1000) * len(content)) for at in range(100)}}:
+            content[place] ^= 1
+        file.seek(0)
+        file.write(content)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("fmt", ["f6", "f7"])
+@pytest.mark.parametrize("packings", [("pack",), ("nopack", "pack")])
+def test_load_damaged_revision_is_refused(fmt, packings, tmp_path, monkeypatch):
+    write_program(tmp_path / "bin" / "svnadmin", DAMAGES_LOADED)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    into = tmp_path / "into"
+    into.mkdir()
+
+    def load_and_verify():
+        load_source(sources.open_source("ruby", SMALL), [(fmt, p) for p in packings], into)
+        verify.verify_all(into)
+
+    with pytest.raises(UserError, match=rf"svnadmin (verify|pack) .*{fmt}\..*pack failed"):
+        load_and_verify()

@@ -153,3 +153,21 @@ def test_guest_run_of_a_checkout_below_tmp_mounts_nfs(covered_folders):
     shutil.copytree(ROOT / guest.TOOLS, checkout / guest.TOOLS, symlinks=True)
     command = "touch /mnt/nfs/file && ls /mnt/exp/shared"
     assert "file\n" in run_in_guest(covered_folders[2], "sh", "-c", command, root=checkout)
+
+
+@pytest.mark.slow
+def test_commands_on_nfs_and_below_it_do_the_same_work(project):
+    runs = measure(project, filesystem=["nfs", "guest-local"])
+    assert {(r["command"], r["filesystem"]) for r in runs} == {
+        (command, filesystem)
+        for command in ("checkout", "update-null", "update-1000")
+        for filesystem in ("nfs", "guest-local")
+    }
+    calls = {
+        (r["command"], r["sqlite_locking"]): float(r["rpcs"])
+        for r in runs
+        if r["filesystem"] == "nfs"
+    }
+    assert calls["checkout", "default"] > 2 * calls["checkout", "exclusive"]
+    assert not any(float(r["rpcs"] or 0) > 10 for r in runs if r["filesystem"] == "guest-local")
+    assert len({r["work"] for r in runs if r["command"] == "checkout"}) == 1

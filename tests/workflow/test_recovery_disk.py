@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from project import STUDY, fill, mounted, needs
+from project import STUDY, fill, measurements_of, mounted, needs, ruby
 from vcsbench.plan.result_state import is_intact
 
 pytestmark = [
@@ -124,3 +124,22 @@ def test_run_in_read_only_folder_is_refused(project, name):
         output = report(project)
     assert output.startswith(f"{folder}: ") and "read-only" in output, output
     assert output.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_output_on_full_storage_ends_the_run(project, disk):
+    part = {**PART, "command": "export", "cache": "hot-os"}
+    keys = {"storages": {"disk": str(disk)}, "output_location": "storage"}
+    project.configure(part, repositories=ruby(0.01), rounds=2, **keys)
+    project.prepare()
+    hog = fill(disk, 20_000)
+    done = project.tool("run", measurements_of(STUDY))
+    assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
+    (error, *_) = [line for line in done.stdout.splitlines() if line.startswith("svn exits")]
+    assert str(disk) in error and NO_SPACE in error, error
+    assert done.stdout.count("failed: results/cells/") == 1
+    assert project.exports() == {} and incomplete_files(project) == []
+    assert not list(disk.glob("vcsbench-*/targets/*"))
+    hog.unlink()
+    again = project.tool("run", measurements_of(STUDY))
+    assert again.returncode == 0 and len(project.exports()) == 2, again.stdout

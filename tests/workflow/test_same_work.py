@@ -3,10 +3,13 @@
 import json
 import os
 import shutil
+import subprocess
 
 import pytest
 
 from project import STUDY, needs, ruby, write_program
+from vcsbench.subjects import fsfs
+from vcsbench.subjects.repository import read_metadata, write_metadata
 
 pytestmark = needs("svn", "svnadmin", "svnmucc", "hyperfine")
 
@@ -109,3 +112,90 @@ def test_client_leaving_out_work_is_detected(project):
         for situation in project.json(f"advice/{STUDY}.json")["situations"]
     }
     assert other_work["export"] == ["f7"] and other_work["log"] == ["f8"]
+
+
+def copy_path(project, fmt):
+    return next((project.path / "storage").glob(f"*/repositories/ruby.{fmt}.nopack.1"))
+
+
+def accept_state(copy):
+    """Write the present state of a copy into its metadata."""
+    state = {"state": fsfs.read_state(copy), "youngest": youngest(copy)}
+    write_metadata(copy, {**read_metadata(copy), **state})
+
+
+def youngest(copy):
+    return int((copy / "db" / "current").read_text().split()[0])
+
+
+def shorten(copy):
+    """Remove the last revision of a copy."""
+    last = youngest(copy)
+    for kind in ("revs", "revprops"):
+        (copy / "db" / kind / "0" / str(last)).unlink()
+    (copy / "db" / "current").write_text(f"{last - 1}\n")
+    (copy / "db" / "rep-cache.db").unlink()
+
+
+def alter_a_file(copy):
+    tree = ["svn", "list", "-R", f"file://{copy}/trunk"]
+    listed = subprocess.run(tree, check=True, capture_output=True, text=True).stdout.splitlines()
+    file = next(name for name in listed if not name.endswith("/"))
+    url = f"file://{copy}/trunk/{file}"
+    content = subprocess.run(["svn", "cat", url], check=True, capture_output=True).stdout
+    shorten(copy)
+    changed = content[:-1] + (b"!" if content[-1:] != b"!" else b"?")
+    (copy / "changed").write_bytes(changed)
+    put = ["svnmucc", "-m", "Altered", "put", copy / "changed", url]
+    subprocess.run(put, check=True, stdout=subprocess.DEVNULL)
+
+
+def alter_an_author(copy):
+    look = ["svnlook", "author", "-r", "5", copy]
+    author = subprocess.run(look, check=True, capture_output=True, text=True).stdout.strip()
+    (copy / "author").write_text(author[:-1] + ("x" if author[-1] != "x" else "y"))
+    setting = ["svnadmin", "setrevprop", copy, "-r", "5", "svn:author", copy / "author"]
+    subprocess.run(setting, check=True)
+
+
+def damage(project, fmt, how):
+    copy = copy_path(project, fmt)
+    how(copy)
+    accept_state(copy)
+    results = project.path / "results"
+    for command in ("log/file", "export/file", "dump/-"):
+        cells = results / "cells" / STUDY / command / "ruby" / fmt
+        shutil.rmtree(cells, ignore_errors=True)
+    for folder in ("measurements", "tables"):
+        shutil.rmtree(results / folder, ignore_errors=True)
+
+
+def measure(project):
+    project.succeed("measured", f"results/tables/{STUDY}")
+
+
+CONTENT = "as many of all that is counted, but names or contents differ"
+
+
+@pytest.mark.slow
+def test_copy_damaged_with_accepted_state_is_detected(project):
+    part = {**CELLS, "command": ["log", "export", "dump"], "cache": "hot-os"}
+    project.configure(part, repositories=TINY)
+    project.prepare()
+    damage(project, "f7", alter_an_author)
+    measure(project)
+    for command in ("log", "dump"):
+        assert withheld(project, "f6-vs-f7", command) == f"{command}: f6 and f7: {CONTENT}"
+        one, other = works(project, command)["f6"][0], works(project, command)["f7"][0]
+        assert {key for key in one if one[key] != other[key]} == {"digest"}
+    # An export has no author.
+    assert withheld(project, "f6-vs-f7", "export") == withheld(project, "f7-vs-f8", "export") == ""
+    damage(project, "f6", alter_a_file)
+    damage(project, "f8", shorten)
+    measure(project)
+    assert withheld(project, "f6-vs-f7", "export") == f"export: f6 and f7: {CONTENT}"
+    last = youngest(copy_path(project, "f7"))
+    reason = withheld(project, "f7-vs-f8", "log")
+    assert reason.startswith(f"log: {last} revisions (f7) against {last - 1} (f8)")
+    reason = withheld(project, "f7-vs-f8", "dump")  # with revision 0
+    assert reason.startswith(f"dump: {last + 1} revisions (f7) against {last} (f8)")
