@@ -25,7 +25,7 @@ from vcsbench.report.findings_section import (
 )
 from vcsbench.report.page import page_of
 from vcsbench.report.results import read_results
-from vcsbench.report.table_sections import table_sections
+from vcsbench.report.table_sections import reversed_answers, reversed_table, table_sections
 from vcsbench.statistics import contract
 from vcsbench.statistics.contract import CELLS, Reason, ReasonTest
 
@@ -200,3 +200,20 @@ def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):
     assert view.note == f"null-log: {LESS_WORK}"
     (card_view,) = page_of(replace(changed, findings=[]))["cards"]
     assert all(row.note.endswith(LESS_WORK) for row in card_view.rows)
+
+
+def test_answer_that_was_published_as_slower_is_marked(results):
+    published = [
+        {**row, "value": -50.0, "ratio": 0.5, "low": None, "high": None}
+        for row in results.tables["f6-vs-f7"][:2]
+    ]
+    changed = replace(results, published={**results.published, "f6-vs-f7": published})
+    sections = table_sections(changed, {})
+    text = "Published in 2014: slower in 2 comparisons"
+    assert reversed_answers(changed, sections)["format"] == text
+    table = reversed_table(replace(changed, definitions={}), sections)
+    assert [row[1:3] for row in table.rows if "f7 against f6" in row[0]] == [
+        ("2.0x slower", "2.0x faster")
+    ] * 2
+    without = replace(results, published={})
+    assert reversed_answers(without, table_sections(without, {})) == {}

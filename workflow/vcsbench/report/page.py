@@ -37,7 +37,14 @@ from vcsbench.report.results import (
     unique_values,
 )
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
-from vcsbench.report.table_sections import PlainTable, download, table_sections, title_of
+from vcsbench.report.table_sections import (
+    PlainTable,
+    download,
+    reversed_answers,
+    reversed_table,
+    table_sections,
+    title_of,
+)
 from vcsbench.report.terminal import (
     command_of,
     count_disturbed,
@@ -164,6 +171,8 @@ def page_of(results: Results) -> dict[str, Any]:
         "own_repository": results.own_repository,
         "own_command": own_command,
         "condition": _condition(results, setup) if findings else "",
+        "reversed": reversed_table(results, tables) if findings else None,
+        "reversed_answers": reversed_answers(results, tables) if findings else {},
         "threshold": _threshold(results),
         "incomplete": _incomplete(results, facts, command_of(given)),
         "facts": facts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -11,7 +12,15 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
-from vcsbench.advice.labels import at_least_1, factor, seconds
+from vcsbench.advice.labels import (
+    at_least_1,
+    case_label,
+    change,
+    change_between,
+    factor,
+    seconds,
+    value_label,
+)
 from vcsbench.config.study import Study
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.report import grids
@@ -338,3 +347,70 @@ def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
         where[comparison["axis"]] = sides
     fitting = (name for name in levels if overlaps(where, tables[name].get("where", {})))
     return next(fitting, next(iter(levels), "")), where
+
+
+class Reversal(NamedTuple):
+    """A called difference whose published ratio is on the other side by more than 10 %."""
+
+    section: TableSection
+    point: Point
+    published: float
+    measured: float
+
+
+def reversals_of(sections: Sequence[TableSection]) -> list[Reversal]:
+    reversals = []
+    pairs = [(section, pair) for section in sections if section.compared for pair in section.pairs]
+    for section, pair in pairs:
+        known = pair.published.points if pair.published else []
+        theirs = {(*p.keys.items(),): 1 + p.value / 100 for p in known if p.value is not None}
+        for point in pair.measured.points if pair.measured else []:
+            row, was = point.row or {}, theirs.get((*point.keys.items(),))
+            if was is None or point.is_small or not contract.is_difference(row.get("call") or ""):
+                continue
+            if (was if row["ratio"] < 1 else 1 / was) > 1.1:
+                reversals.append(Reversal(section, point, was, row["ratio"]))
+    return reversals
+
+
+def reversed_answers(results: Results, sections: Sequence[TableSection]) -> dict[str, str]:
+    """Return by axis how often the answer of a card was published as slower, and is faster here."""
+    texts, year, reversals = {}, results.study.date.partition("-")[0], reversals_of(sections)
+    for axis, answer in ((c.question.axis, c.answer.value) for c in results.advice.cards):
+        sides = [
+            (of.point.row or {})[contract.SIDES[of.measured > 1]]
+            for of in reversals
+            if of.section.compared == axis
+        ]
+        if number := sides.count(answer):
+            times_ = words.count_of(number, "comparison")
+            texts[axis] = f"Published in {year}: slower in {times_}"
+    return texts
+
+
+def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
+    """Return the reversals that no finding covers, the largest first. Return None without any."""
+    tables = [table_of(of, results.study.tables) for of in results.definitions.values()]
+    rows = []
+    for section, point, was, now in reversals_of(sections):
+        where = [where for name, where in tables if name == section.name]
+        if any(overlaps(w, point.keys) for w in where):
+            continue
+        row = point.row or {}
+        keys = {axis: value for axis, value in point.keys.items() if axis != "candidate"}
+        second, first = (value_label(section.compared, row[side]) for side in contract.SIDES[::-1])
+        sides = f"{second} against {first}"
+        less = f" ({LESS_WORK})" if has_less_work(section.compared, keys) else ""
+        names = grids.change_words(metric_in(results.study.tables[section.name]))
+        texts = (
+            change(was, names),
+            change(now, names),
+            change_between(row["low"], row["high"], names),
+        )
+        case = f"{case_label(keys, [*keys])}: {sides}{less}"
+        rows.append((abs(math.log(now)), (case, *texts)))
+    rows.sort(key=lambda row: -row[0])
+    pairs_are = words.count_of(len(rows), "more comparison", "more comparisons")
+    title = f"Reversed in the tables: {pairs_are} that no finding covers"
+    heads = ["Comparison", "Published", "Measured", "95 % interval"]
+    return PlainTable(title, heads, [texts for _, texts in rows], 1) if rows else None
