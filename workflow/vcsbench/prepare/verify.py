@@ -233,8 +233,8 @@ def judge_layout(starts: Mapping[str, Mapping[Step, int]]) -> CopyLayout:
     elif len(apart) == len(other_step):
         verdict, sentence = "apart", f"do NOT lie interleaved: {evidence}"
     else:
-        names = f"{', '.join(apart)} {'lies' if len(apart) == 1 else 'lie'} apart from the rest"
-        verdict, sentence = "partly", f"lie interleaved only in part: {names}; {evidence}"
+        number = f"{len(apart)} of {len(other_step)} apart from the rest"
+        verdict, sentence = "partly", f"lie interleaved only in part, {number}: {evidence}"
     return _layout(verdict, sentence, count, apart, same, other)
 
 
