@@ -35,6 +35,7 @@ from vcsbench.external import printable
 from vcsbench.run.project import Project
 
 SAN, SSD, PROTOTYPE = "fsfs-san-2014", "fsfs-ssd-2014", "server-prototype-2010"
+KEYWORDS = ("all", "default", "index")
 OWN = {"repository": ["own-repository"], "default": [SSD]}
 
 
@@ -108,12 +109,12 @@ def test_load_config_minutes_by_study_must_name_each_study():
         loaded(studies={"repository": ["own-repository"]})
 
 
-@pytest.mark.parametrize("name", ["Own", "my study", "a.b", "a_b", "é", "-x", "all", "default"])
+@pytest.mark.parametrize("name", ["Own", "my study", "a.b", "a_b", "é", "-x", *KEYWORDS])
 def test_load_config_study_name_of_no_rule_or_a_keyword_is_error(tmp_path, name):
     shutil.copytree(CONFIG / "studies", tmp_path / "config" / "studies")
     file = tmp_path / "config" / "studies" / f"{name}.yaml"
     shutil.copy(CONFIG / "studies" / f"{SSD}.yaml", file)
-    is_keyword = name in ("all", "default")
+    is_keyword = name in KEYWORDS
     expected = f"^{file}: `{name}` " if is_keyword else f"`studies`: '{name}' .*Rename"
     keys = {**read_yaml(DEFAULT), "studies": [SSD if is_keyword else name]}
     with pytest.raises(UserError, match=expected):

@@ -41,8 +41,6 @@ rule report:
         ),
     log:
         "results/logs/report/{study}.log",
-    wildcard_constraints:
-        study=rf"(?!index\.)({one_of(PLAN.config.studies)})",
     conda:
         "../../envs/python.yaml"
     params:

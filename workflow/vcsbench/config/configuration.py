@@ -22,6 +22,8 @@ from vcsbench.programs import PROGRAMS, Programs
 EMPTY = "empty"
 # In `studies`: the published ones that have a grid. In `minutes`: each study that is not named.
 ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
+# The page of all studies.
+INDEX = "index"
 STUDIES = Path("config", "studies")
 ENVIRONMENTS = Path("results", "builds")
 STUDY_NAME = re.compile("[a-z0-9][a-z0-9-]*")
@@ -111,7 +113,7 @@ def load_config(
     config = Config(root, tuple(files), settings, studies)
     if reason := _why_no_path(tempfile.gettempdir()):
         raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {reason}. Use another folder.")
-    for word in (ALL, DEFAULT):
+    for word in (ALL, DEFAULT, INDEX):
         if os.path.exists(path := root / STUDIES / f"{word}.yaml"):
             raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
     for keys, text in _faults(config):
