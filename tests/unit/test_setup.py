@@ -8,6 +8,7 @@ import time
 import tomllib
 
 import pytest
+import yaml
 
 from fake_machine import UV, Machine
 from fakes import Fakes
@@ -366,3 +367,34 @@ def test_rules_name_environments_that_exist():
     named = set(re.findall(r"envs/([\w-]+\.yaml)", rules))
     assert named, "no rule names an environment"
     assert named <= set(ENVIRONMENTS)
+
+
+CONDA_NAMES = {"snakemake": "snakemake-minimal"}
+# The newest versions of conda that differ from pyproject.toml.
+CONDA_HAS = {"snakemake": "9.27.0", "pandas": "3.0.3", "pytest": "9.1.1", "hypothesis": "6.165.10"}
+CONDA_HAS |= {"breezy": "3.3.17", "pydantic": "2.13.0"}
+
+
+def environment(name):
+    return yaml.safe_load((ROOT / "envs" / name).read_text())
+
+
+def conda_pins(name):
+    return dict(dependency.split("=") for dependency in environment(name)["dependencies"])
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_conda_environments_are_strict_and_agree_with_pyproject(name):
+    file = environment(name)
+    channels = file["channels"]
+    assert set(file) == {"channels", "dependencies"}
+    assert channels[0] == "conda-forge" and channels[-1] == "nodefaults"
+    assert set(channels) <= {"conda-forge", "bioconda", "nodefaults"}
+    # Only Snakemake is bioconda's.
+    assert ("bioconda" in channels) == ("snakemake-minimal" in conda_pins(name))
+    for dependency in file["dependencies"]:
+        assert re.fullmatch(r"[a-z0-9.-]+=\d+(\.\d+)+", dependency), dependency
+    conda = conda_pins(name)
+    for package, version in (RUNTIME | GROUPS["dev"]).items():
+        expected = CONDA_HAS.get(package, version)
+        assert conda.get(CONDA_NAMES.get(package, package), expected) == expected

@@ -11,6 +11,8 @@ from project import HOT, STUDY, needs
 from vcsbench.config.validation import read_yaml
 from vcsbench.files import IMPOSSIBLE_PATHS
 from vcsbench.formats import FormatFile, read_format
+from vcsbench.sources.dump_format import RENAMED
+from vcsbench.sources.git_history import SUBMODULES
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
@@ -57,7 +59,7 @@ def test_report_lists_losses_of_a_git_conversion(project):
     project.configure(PART, repository=str(path))
     project.succeed()
     page = project.page(STUDY)
-    for note in ("Submodules left out: 1", "Paths escaped", "before it and Subversion"):
+    for note in (f"{SUBMODULES}: 1", f"{RENAMED}: 1", "before it and Subversion"):
         assert note in page, note
 
 
