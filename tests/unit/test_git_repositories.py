@@ -389,7 +389,7 @@ def test_git_tree_larger_than_the_free_space_is_refused(work, tmp_path):
         check_out(git_source(work), tmp_path / "out")
 
 
-DEEP = pytest.param(b"d", 300, "nested deeper than 256", marks=pytest.mark.slow)
+DEEP = pytest.param(b"d", 300, "deeper than 256", marks=pytest.mark.slow)
 # Escapes make it longer.
 LONG = (b"\x01" * 230, 15, "a path is longer than 3500")
 
