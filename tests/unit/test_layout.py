@@ -1,8 +1,10 @@
 """The layout of copies on a real file system: interleaved or apart."""
 
+import random
 import re
 import shutil
 import subprocess
+from itertools import pairwise
 
 import pytest
 
@@ -12,6 +14,7 @@ from vcsbench import sources
 from vcsbench.prepare import verify
 from vcsbench.prepare.copies import CopyJob, interleave
 from vcsbench.prepare.loader import load_source
+from vcsbench.storages.filesystems import first_extent
 from vcsbench.subjects import fsfs
 
 pytestmark = needs("svnadmin")
@@ -74,6 +77,27 @@ def test_prove_interleaving_copies_made_in_turn_are_apart(loaded, disk):
     assert proof(disk, ALL[:3])["verdict"] == "apart"
 
 
+def test_prove_interleaving_copy_made_later_is_named(loaded, disk):
+    make_interleaved(loaded, disk, [name for name in ALL if name != "f7.nopack.2"])
+    make_interleaved(loaded, disk, ["f7.nopack.2"])
+    result = proof(disk)
+    assert (result["verdict"], result["apart"]) == ("partly", ["f7.nopack.2"]), result
+
+
+@needs("filefrag")
+def test_first_extent_equals_filefrag(disk):
+    path = disk / "file"
+    path.write_bytes(random.Random(1).randbytes(300_000))
+    (disk / "empty").touch()
+    assert first_extent(path) is None
+    flush(disk)
+    extent = first_extent(path)
+    text = subprocess.check_output(["filefrag", "-b1", "-v", path], text=True)
+    row = re.search(r"^ *0: +0\.\. *\d+: +(\d+)\.\. *\d+: +(\d+):", text, re.MULTILINE)
+    assert row and extent and extent[1:3] == (int(row[1]), int(row[2]))
+    assert first_extent(disk / "empty") is None
+
+
 SIDE_BY_SIDE = [(copy, r) for r in range(20) for copy in "abc"]
 
 
@@ -82,15 +106,32 @@ SIDE_BY_SIDE = [(copy, r) for r in range(20) for copy in "abc"]
     [
         (SIDE_BY_SIDE, "interleaved", []),
         ([(copy, r) for copy in "abc" for r in range(20)], "apart", ["a", "b", "c"]),
+        (random.Random(2).sample(SIDE_BY_SIDE, 60), "apart", ["a", "b", "c"]),
         ([(c, r) for b in ("abc", "de") for r in range(20) for c in b], "partly", ["d", "e"]),
         ([("a", r) for r in range(20)], "alone", []),
+        ([("a", 0), ("b", 0)], "unknown", []),
         ([], "unknown", []),
     ],
-    ids=["side by side", "in turn", "two batches", "one copy", "none"],
+    ids=["side by side", "in turn", "at random", "two batches", "one copy", "one revision", "none"],
 )
 def test_judge_layout_follows_positions(order, verdict, apart):
-    starts = {copy: {} for copy, _ in order}
-    for i, (copy, r) in enumerate(order):
-        starts[copy]["revision", r] = i * 4096
-    result = verify.judge_layout(starts)
+    positions = [(copy, ("revision", r), i * 4096) for i, (copy, r) in enumerate(order)]
+    random.Random(1).shuffle(positions)
+    result = verify.judge_layout(positions)
     assert (result["verdict"], result["apart"]) == (verdict, apart)
+
+
+def test_interleave_large_files_lie_in_the_order_of_their_steps(tmp_path, disk):
+    """The sizes differ like the shards of two formats."""
+    jobs, rng = [], random.Random(1)
+    for name, size in (("a", 3 << 20), ("b", 3 << 20), ("c", 7 << 18), ("d", 7 << 18)):
+        (tmp_path / name).mkdir()
+        files = [fsfs.RepositoryFile(n, f"{n}", size + n * 9973, 0o644) for n in range(8)]
+        for file in files:
+            (tmp_path / name / file.name).write_bytes(rng.randbytes(file.size))
+        jobs.append(CopyJob(tmp_path / name, disk / name, files))
+    interleave(jobs, disk, 0, 1)
+    flush(disk)
+    starts = [[first_extent(disk / name / f"{n}").start for name in "abcd"] for n in range(8)]
+    ends = [(min(step), max(step)) for step in starts]
+    assert all(last < first for (_, last), (first, _) in pairwise(ends)), starts

@@ -10,8 +10,8 @@ compared with it, which takes a tenth of the time:
 
 The extents of sampled files show if copies are interleaved on their device. A step is a revision, or a shard
 of packed copies. Its position is the first extent of its file. Two copies are together if files of the same
-step are much nearer (median) than two steps of one copy. A copy is apart if it is together with less than
-half of the others. Packed and unpacked copies have no step in common.
+step are much nearer (median) than two steps of one copy. Interleaved copies form one group. Packed and
+unpacked copies are compared separately.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ import contextlib
 import hashlib
 import re
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import partial
-from itertools import combinations, permutations
+from itertools import combinations
 from pathlib import Path
 from statistics import median
-from typing import IO
+from typing import IO, NamedTuple
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
@@ -177,16 +178,24 @@ def _check_concatenation(parts: Sequence[Path], whole: Path) -> None:
             raise UserError(f"{whole} has more revisions than its source")
 
 
+class Position(NamedTuple):
+    """Where a step's file begins on the device, in bytes."""
+
+    copy: str
+    step: Step
+    start: int
+
+
 def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
     """Return the layout of copies, by name, from their extents.
 
     - `verdict`: interleaved, partly, apart, alone or unknown. `sentence`: the text after "The copies".
-    - `files`: the number of sampled files. `apart`: the copies that are together with few others.
-    - `same_step_bytes`: median distance to the same step in the nearest other copy. `other_step_bytes`: to
-      other steps in the same copy. Both are None if unknown.
+    - `files`: the number of sampled files. `apart`: the copies outside of the largest group.
+    - `same_step_bytes`: median distance of a file to the same step in the nearest other copy.
+      `other_step_bytes`: to other steps in the same copy. Both are None if unknown.
     """
     try:
-        return judge_layout(_read_positions(copies))
+        return judge_layout(list(_read_positions(copies)))
     except ExtentsUnsupportedError as error:
         kind = mount_of(next(iter(copies.values()))).filesystem or "this file system"
         reason = f"{kind} does not report where files lie ({error})"
@@ -195,47 +204,79 @@ def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
     return _layout("unknown", f"cannot be asked whether they lie interleaved: {reason}", 0)
 
 
-def judge_layout(starts: Mapping[str, Mapping[Step, int]]) -> CopyLayout:
-    """Return the layout of copies from the position of each step, by copy."""
-    count, unproven = sum(map(len, starts.values())), "cannot be shown to lie interleaved"
-    same_step: dict[str, dict[str, float]] = {copy: {} for copy in starts}
-    for a, b in permutations(starts, 2):
-        if shared := starts[a].keys() & starts[b].keys():
-            same_step[a][b] = median(abs(starts[a][step] - starts[b][step]) for step in shared)
-    other_step = {
-        copy: median(abs(a - b) for a, b in combinations(of_copy.values(), 2))
-        for copy, of_copy in starts.items()
-        if len(of_copy) > 1 and same_step[copy]
-    }
-    if not count:
+def judge_layout(positions: Sequence[Position]) -> CopyLayout:
+    by_kind: dict[str, dict[str, dict[Step, int]]] = defaultdict(lambda: defaultdict(dict))
+    for copy, step, start in positions:
+        by_kind[step[0]][copy][step] = start
+    count, unproven = len(positions), "cannot be shown to lie interleaved"
+    if not by_kind:
         return _layout("unknown", f"{unproven}: no file lies in an extent of its own", count)
-    if not any(same_step.values()):
+    kinds = [_CopiesOfKind(starts) for starts in by_kind.values() if len(starts) > 1]
+    if not kinds:
         return _layout("alone", "are the only copies of their kind", count)
-    if not other_step:
+    comparable = [kind for kind in kinds if kind.other_step]
+    if not comparable:
         return _layout("unknown", f"{unproven}: there are too few revisions", count)
-
-    def is_apart(copy: str) -> bool:
-        near = [
-            same <= MAX_RATIO * min(other_step[copy], other_step.get(other, 0))
-            for other, same in same_step[copy].items()
-        ]
-        return sum(near) < len(near) / 2
-
-    apart = sorted(filter(is_apart, other_step))
-    same = median(min(same_step[copy].values()) for copy in other_step)
-    other = median(other_step.values())
+    same = median([distance for kind in comparable for distance in kind.same_step()])
+    other = median([distance for kind in comparable for distance in kind.other_step.values()])
     evidence = (
         f"the same revision or shard of the nearest other copy is {words.size(same)} away, another one of "
         f"the same copy {words.size(other)} (medians of {count} sampled files, by FIEMAP)"
     )
+    groups = [kind.groups() for kind in comparable]
+    are_all_apart = [len(of_kind) > 1 and len(of_kind[0]) == 1 for of_kind in groups]
+    apart = sorted(
+        copy
+        for of_kind, are_apart in zip(groups, are_all_apart, strict=True)
+        for group in (of_kind if are_apart else of_kind[1:])
+        for copy in group
+    )
     if not apart:
         verdict, sentence = "interleaved", f"lie interleaved: {evidence}"
-    elif len(apart) == len(other_step):
+    elif all(are_all_apart):
         verdict, sentence = "apart", f"do NOT lie interleaved: {evidence}"
     else:
-        number = f"{len(apart)} of {len(other_step)} apart from the rest"
-        verdict, sentence = "partly", f"lie interleaved only in part, {number}: {evidence}"
+        number = words.count_of(len(apart), "copy lies", "copies lie")
+        verdict, sentence = "partly", f"lie interleaved only in part, {number} apart: {evidence}"
     return _layout(verdict, sentence, count, apart, same, other)
+
+
+class _CopiesOfKind:
+    """All packed copies, or all others. `starts` has the position of each step, by copy."""
+
+    def __init__(self, starts: Mapping[str, Mapping[Step, int]]) -> None:
+        self.starts = starts
+        self.other_step = {
+            copy: median([abs(a - b) for a, b in combinations(of_copy.values(), 2)])
+            for copy, of_copy in starts.items()
+            if len(of_copy) > 1
+        }
+
+    def same_step(self) -> list[int]:
+        by_step: dict[Step, list[int]] = defaultdict(list)
+        for of_copy in self.starts.values():
+            for step, start in of_copy.items():
+                by_step[step].append(start)
+        return [
+            min(abs(start - another) for another in starts[:i] + starts[i + 1 :])
+            for starts in by_step.values()
+            if len(starts) > 1
+            for i, start in enumerate(starts)
+        ]
+
+    def groups(self) -> list[set[str]]:
+        groups: list[set[str]] = []
+        for copy in sorted(self.starts):
+            near = [group for group in groups if any(self._together(copy, c) for c in group)]
+            groups = [group for group in groups if group not in near] + [{copy}.union(*near)]
+        return sorted(groups, key=lambda members: (-len(members), min(members)))
+
+    def _together(self, a: str, b: str) -> bool:
+        shared = self.starts[a].keys() & self.starts[b].keys()
+        if not shared or a not in self.other_step or b not in self.other_step:
+            return False
+        same = median([abs(self.starts[a][step] - self.starts[b][step]) for step in shared])
+        return same <= MAX_RATIO * min(self.other_step[a], self.other_step[b])
 
 
 def _layout(
@@ -256,11 +297,10 @@ def _layout(
     }
 
 
-def _read_positions(copies: Mapping[str, Path]) -> dict[str, dict[Step, int]]:
+def _read_positions(copies: Mapping[str, Path]) -> Iterator[Position]:
     shapes = {name: fsfs.check_shape(copy) for name, copy in copies.items()}
     shards = _sample(shape.packed for shape in shapes.values())
     revisions = _sample(shape.youngest for shape in shapes.values())
-    starts: dict[str, dict[Step, int]] = {name: {} for name in copies}
     for name, copy in copies.items():
         shape, size = shapes[name], read_format(copy).shard
         files: dict[Step, str] = {
@@ -270,8 +310,7 @@ def _read_positions(copies: Mapping[str, Path]) -> dict[str, dict[Step, int]]:
         }
         for step, file in files.items():
             if extent := first_extent(copy / "db" / "revs" / file):
-                starts[name][step] = extent.start
-    return starts
+                yield Position(name, step, extent.start)
 
 
 def _sample(ends: Iterable[int]) -> list[int]:
