@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import itertools
 import os
 import re
 import shutil
@@ -27,6 +26,7 @@ from vcsbench.processes import how_it_ended
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source, dump_format
 from vcsbench.sources.base import Facts
+from vcsbench.sources.dump_reader import NOTES
 from vcsbench.sources.svn_source import summarize_tree
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import STAGING, WorkDir
@@ -128,9 +128,8 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
             look=lambda: (min(map(fsfs.youngest, paths)), source.coming()),
         ):
             streamed = _stream(source, paths)
-            # `svnadmin verify` and `svn log` fail there.
-            for path, revision in itertools.product(paths, streamed.bogus_dates):
-                fsfs.run_svnadmin("delrevprop", "-r", str(revision), path, "svn:date")
+            for path in paths:
+                _delete_dates(path, streamed.bogus_dates)
         facts = replace(streamed, notes=[*facts.notes, *streamed.notes])
     loaded = words.count_of(facts.revisions, "revision")
     _log(f"loaded {loaded} in {time.monotonic() - begun:.1f} s")
@@ -213,17 +212,20 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
     return copy.rename(staging / f"{AS_IS}.{fsfs.check_shape(copy).packing}"), notes
 
 
+def _delete_dates(repository: Path, revisions: Iterable[int]) -> None:
+    """Delete dates that Subversion cannot read, because `svnadmin verify` and `svn log` fail there."""
+    for revision in revisions:
+        fsfs.run_svnadmin("delrevprop", "-r", str(revision), repository, "svn:date")
+
+
 def _remove_bogus_dates(copy: Path) -> list[str]:
-    """Remove dates that Subversion cannot read, because `svnadmin verify` and `svn log` fail there.
+    """Find and delete the dates of a copy that Subversion cannot read. Return a note."""
 
-    Return a note.
-    """
-
-    def read(output: IO[bytes]) -> dict[str, str]:
-        revision, before, bogus = "", b"", {}
+    def read(output: IO[bytes]) -> dict[int, str]:
+        revision, before, bogus = 0, b"", {}
         for line in output:
             if before == b"<logentry\n" and (found := _REVISION.match(line)):
-                revision = found[1].decode()
+                revision = int(found[1])
             elif line.startswith(b"<date>"):
                 date = line.removeprefix(b"<date>").rstrip(b"\n").removesuffix(b"</date>")
                 if not dump_format.is_date(date):
@@ -231,25 +233,21 @@ def _remove_bogus_dates(copy: Path) -> list[str]:
             before = line
         return bogus
 
-    def read_revision_0(output: IO[bytes]) -> dict[str, str]:
+    def read_revision_0(output: IO[bytes]) -> dict[int, str]:
         date = _DATE_OF_0.search(output.read())
         is_bogus = date and not dump_format.is_date(date[1])
-        return {"0": dump_format.quoted(date[1])} if date and is_bogus else {}
+        return {0: dump_format.quoted(date[1])} if date and is_bogus else {}
 
     url = pegged(file_url(copy))
     of_0 = ("proplist", "--xml", "--verbose", "--revprop", "-r", "0")
     bogus = fsfs.read_output(read_revision_0, *of_0, url, program="svn")
     bogus |= fsfs.read_output(read, "log", "--xml", "--quiet", "-r", "0:HEAD", url, program="svn")
-    for revision in bogus:
-        fsfs.run_svnadmin("delrevprop", "-r", revision, copy, "svn:date")
+    _delete_dates(copy, bogus)
     if not bogus:
         return []
     first, date = next(iter(bogus.items()))
     revisions = words.count_of(len(bogus), "revision")
-    return [
-        f"Subversion cannot read the svn:date of {revisions}, first revision {first}: {date}. "
-        f"The copies have no date there."
-    ]
+    return [NOTES["dates"].format(revisions=revisions, first=f"revision {first}: {date}")]
 
 
 class _Load:
