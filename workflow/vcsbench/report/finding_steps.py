@@ -54,7 +54,8 @@ Part = Mapping[str, list[str]]
 class Step(NamedTuple):
     """A reason of a verdict: its code, label and text, and the command that tests it after `before`, or "".
 
-    `takes` is the duration of the test in words. Steps whose tests differ only in `cells` have one command.
+    `takes` is the duration of the test in words. `run` starts the run of a `test`. Steps whose tests differ
+    only in `cells` have one command.
     """
 
     code: str
@@ -64,6 +65,7 @@ class Step(NamedTuple):
     command: str = ""
     takes: str = ""
     test: contract.ReasonTest | None = None
+    run: str = ""
 
 
 class ReasonLine(NamedTuple):
@@ -114,6 +116,7 @@ def reason_steps(
                 command=test.command(run),
                 takes=f"up to {words.duration(contract.LARGER * taken)}" if taken else LONGER,
                 test=test,
+                run=run,
             )
         steps.append(step)
     if verdict in DIFFERENT and not steps:
@@ -198,12 +201,11 @@ def _without_cells(step: Step) -> object:
 
 def _joined_command(steps: Sequence[Step]) -> str:
     """Return the command of steps that differ in the cells to measure, with the cells of all."""
-    step, test = steps[0], steps[0].test
-    if not test:
+    step = steps[0]
+    if not step.test:
         return step.command
     cells = ", ".join(unique_values(other.test.cells for other in steps if other.test))
-    run = step.command.removeprefix(test.command(""))
-    return replace(test, cells=cells).command(run)
+    return replace(step.test, cells=cells).command(step.run)
 
 
 def _action_of(step: Step) -> str:

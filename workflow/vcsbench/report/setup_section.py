@@ -182,13 +182,13 @@ def _described(facts: Row, phrases: Mapping[str, str]) -> str:
 
 def _storage(context: Row) -> str:
     storage = context.get("storage") or {}
-    kind = storage_label(storage, context.get("host") or {}) if storage else ""
-    return _described({**storage, "kind": kind}, STORAGE) if storage else ""
+    facts = {**storage, "kind": storage_label(storage, context.get("host") or {})}
+    return _described(facts, STORAGE) if storage else ""
 
 
 def _storage_kind(context: Row) -> str:
     storage = context.get("storage") or {}
-    kind = storage_label(storage, context.get("host") or {}) if storage else ""
+    kind = storage_label(storage, context.get("host") or {})
     return f"{storage.get('filesystem') or ''}{f' ({kind})' if kind else ''}".strip()
 
 
