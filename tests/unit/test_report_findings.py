@@ -106,6 +106,13 @@ def test_reason_lines_join_tests_that_differ_in_their_cells(results):
     assert command == f"echo '[{{ra: svn}}, {{ra: http}}]' >old.yaml && {RUN.format(BUILD)}"
 
 
+def test_command_of_a_strangers_test_writes_one_file_only(tmp_path):
+    hostile = ReasonTest("s", "a; touch b.yaml", "'; touch c; '<cells>", cells="$(touch d)")
+    subprocess.run(["sh", "-c", hostile.command("true")], cwd=tmp_path, check=True)
+    (file,) = tmp_path.iterdir()
+    assert (file.name, file.read_text()) == (hostile.file, "'; touch c; '$(touch d)\n")
+
+
 UNKNOWN = {"code": "x", "values": {}, "test": None}
 
 

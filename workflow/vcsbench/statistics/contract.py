@@ -6,6 +6,7 @@ This module imports neither numpy nor pandas, because rules and pages import it 
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -186,7 +187,8 @@ class ReasonTest:
 
     def command(self, run: str) -> str:
         """Return the shell command that writes the configuration and starts `run`."""
-        return f"echo '{self.configuration.replace(CELLS, self.cells)}' >{self.file} && {run}"
+        content = shlex.quote(self.configuration.replace(CELLS, self.cells))
+        return f"echo {content} >{shlex.quote(self.file)} && {run}"
 
 
 @dataclass(frozen=True)
