@@ -18,14 +18,10 @@ from project import ODD_FILES, needs
 from unit.study_grid import study_environment
 from vcsbench import sources
 from vcsbench.errors import UserError, printable
-from vcsbench.files import (
-    IMPOSSIBLE_PATHS,
-    MAX_DEPTH,
-    RESERVED_PATHS,
-)
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
+from vcsbench.storages.trees import IMPOSSIBLE_PATHS, MAX_DEPTH, RESERVED_PATHS
 from vcsbench.words import count_of
 
 pytestmark = needs("svnadmin")

@@ -14,7 +14,7 @@ from vcsbench import sources
 from vcsbench.prepare import verify
 from vcsbench.prepare.copies import CopyJob, interleave
 from vcsbench.prepare.loader import load_source
-from vcsbench.storages.filesystems import first_extent
+from vcsbench.storages.extents import first_extent
 from vcsbench.subjects import fsfs
 
 pytestmark = needs("svnadmin")

@@ -23,7 +23,7 @@ from vcsbench.run.project import Project, clean_checkout, open_project
 from vcsbench.run.workflow import WRITTEN
 from vcsbench.sources import URLS
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.strategies import STRATEGIES
+from vcsbench.subjects.strategies import STRATEGIES
 from vcsbench.subjects.tree_stores import STORES
 
 LOG = {"command": "log", "ra": "file", "config": "slow", "cache": "hot-os"}

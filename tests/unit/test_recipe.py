@@ -44,7 +44,7 @@ def digests():
         ("measure/cell_round.py", ALL),
         ("evidence/judgement.py", ALL),
         ("measure/server.conf", ALL),
-        ("strategies.py", {"copytree"}),
+        ("subjects/strategies.py", {"copytree"}),
         ("subjects/tree.py", {"cp", "copytree"}),
         ("subjects/tree_stores.py", {"cp", "copytree"}),
         ("subjects/working_copy.py", {"checkout"}),

@@ -30,12 +30,12 @@ from vcsbench.prepare import loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import filesystems, guest
 from vcsbench.storages.filesystems import mount_of, why_never_cold
+from vcsbench.storages.trees import copy_tree
 from vcsbench.storages.workdir import (
     MARKER,
     STAGING,
     WorkDir,
     abandoned_workdirs,
-    copy_tree,
     owner_of,
     remove_abandoned,
 )
@@ -51,7 +51,7 @@ def refused(act, pattern):
 
 def refused_in_every_way(workdir):
     for act in (workdir.make, lambda: workdir.remove("repositories"), lambda: workdir.remove()):
-        refused(act, "is in the way: vcsbench did not make it")
+        refused(act, "vcsbench did not make this")
 
 
 @pytest.fixture
@@ -106,8 +106,8 @@ def test_workdir_replaced_by_a_link_is_refused(workdir, precious, is_made):
 def test_workdir_link_inside_is_not_followed(workdir, precious):
     workdir.make()
     (workdir.path / "repositories").symlink_to(precious.parent)
-    refused(lambda: workdir.make("repositories"), "it is a link")
-    refused(lambda: workdir.remove("repositories", precious.name), "it is a link")
+    refused(lambda: workdir.make("repositories"), "this is a link")
+    refused(lambda: workdir.remove("repositories", precious.name), "this is a link")
     workdir.remove()
     assert not workdir.path.exists()
 
@@ -126,7 +126,7 @@ def test_workdir_with_unfinished_marker_is_adopted(workdir, left):
 
 def test_make_on_missing_or_read_only_storage_raises(tmp_path):
     refused(WorkDir(tmp_path / "none", tmp_path).make, "is not a folder")
-    refused(WorkDir("/proc", tmp_path).make, r"cannot be made: .*name another folder in `storages`")
+    refused(WorkDir("/proc", tmp_path).make, r"cannot be made: .*Use another folder in `storages`")
 
 
 @needs_root
@@ -134,7 +134,7 @@ def test_remove_with_a_mount_inside_is_refused(workdir):
     inside = workdir.make("repositories", "disk")
     with mounted(inside):
         (inside / "precious").write_text("mine")
-        refused(workdir.remove, f"something is mounted at {inside}; unmount it")
+        refused(workdir.remove, f"something is mounted at {inside}. Unmount it")
         assert (inside / "precious").exists()
     workdir.remove()
     assert not workdir.path.exists()

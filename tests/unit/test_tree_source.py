@@ -20,9 +20,9 @@ from git_histories import exported, run, tree_on_disk, write_and_load
 from project import ODD_FILES, needs
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.files import MAX_DEPTH, entries
 from vcsbench.sources import archives, dump_format, open_source, tree_source
 from vcsbench.sources.archives import ContainedFolder
+from vcsbench.storages.trees import MAX_DEPTH, entries
 from vcsbench.subjects.tree import checkout_head
 
 pytestmark = needs("svnadmin", "svn")

@@ -11,13 +11,14 @@ import pytest
 
 from project import CONFIG, needs
 from unit.study_grid import published_table, study_grid
-from vcsbench import programs, strategies
+from vcsbench import programs
 from vcsbench.config.study import load_study
 from vcsbench.evidence import same_work
 from vcsbench.measure.prepared_cell import PYTHON, fill_template
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import parts_of, why_not
 from vcsbench.sources import open_source
+from vcsbench.subjects import strategies
 from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features
 from vcsbench.subjects.tree_stores import STORES
 

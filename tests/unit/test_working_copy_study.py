@@ -16,10 +16,10 @@ from project import needs
 from unit.study_grid import published_numbers, published_table, study_environment, study_grid
 from vcsbench.axes import axis_of, client_server
 from vcsbench.errors import UserError
-from vcsbench.files import RESERVED_PATHS
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import parts_of, why_not
+from vcsbench.storages.trees import RESERVED_PATHS
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
 

@@ -9,10 +9,10 @@ from dump_streams import DATE, HEAD, copied, deleted, file, folder, revision
 from git_histories import FILE, SUBMODULE, Commit, make_git
 from project import HOT, STUDY, needs
 from vcsbench.config.validation import read_yaml
-from vcsbench.files import IMPOSSIBLE_PATHS
 from vcsbench.formats import FormatFile, read_format
 from vcsbench.sources.dump_format import RENAMED
 from vcsbench.sources.git_history import SUBMODULES
+from vcsbench.storages.trees import IMPOSSIBLE_PATHS
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 

@@ -97,7 +97,7 @@ def assert_tables_and_page(project):
 
 
 def test_strategy_building_another_tree_fails_its_cell(project, tree):
-    strategy = project.path / "workflow/vcsbench/strategies.py"
+    strategy = project.path / "workflow/vcsbench/subjects/strategies.py"
     strategy.write_text(strategy.read_text().replace("original.read()", "original.read()[:100]"))
     part = {"repo": "mine", "filesystem": "storage", "cache": "hot-os", "strategy": "naive"}
     configure(project, part, repositories={"mine": {"source": "directory", "path": str(tree)}})

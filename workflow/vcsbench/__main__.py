@@ -174,7 +174,7 @@ def doctor(options: argparse.Namespace, keys: Keys) -> int:
 
 def show(options: argparse.Namespace, keys: Keys) -> int:
     """Print what a cell does, step by step."""
-    from vcsbench.files import server_files
+    from vcsbench.config.server_files import server_files
     from vcsbench.measure.prepared_cell import STEPS, PreparedCell
     from vcsbench.measure.work import KINDS
     from vcsbench.storages.workdir import run_folder

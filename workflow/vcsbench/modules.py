@@ -36,7 +36,7 @@ def cell_code(recipe: Mapping[str, Any]) -> str:
     """Return a digest of the modules that run for a cell with this recipe."""
     kinds = {recipe["input"], recipe["output"]}
     used = {
-        "strategies": bool(recipe.get("program")),
+        "subjects.strategies": bool(recipe.get("program")),
         "subjects.tree": bool(kinds & {"tree", "built_tree"}),
         "subjects.tree_stores": bool(kinds & {"tree", "built_tree"}),
         "subjects.working_copy": "working_copy" in kinds,

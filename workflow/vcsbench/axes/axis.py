@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.config.configuration import EMPTY, Build, Config
 from vcsbench.config.study import Study
 from vcsbench.external import hide_url
-from vcsbench.files import OddPaths, read_sealed
+from vcsbench.files import read_sealed
 from vcsbench.formats import Shape
 from vcsbench.machine import Machine
 from vcsbench.records import Head, Recipe
+from vcsbench.storages.trees import OddPaths
 
 if TYPE_CHECKING:
     from vcsbench.sources.base import Source

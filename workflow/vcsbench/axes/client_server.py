@@ -14,14 +14,19 @@ from typing import Any
 
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.configuration import ON_PATH, Build
+from vcsbench.config.server_files import (
+    read_arguments,
+    server_file,
+    server_files,
+    server_files_digest,
+)
 from vcsbench.errors import UserError
-from vcsbench.files import read_arguments, server_file, server_files, server_files_digest
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed_folder
 from vcsbench.programs import MODULE, PROGRAMS, SUBVERSION, Programs, binaries, path_of, programs_in
 from vcsbench.records import Access, Recipe
 from vcsbench.storages import guest
-from vcsbench.storages.filesystems import REFLINK_KINDS
+from vcsbench.storages.cell_filesystem import REFLINK_KINDS
 
 CONDA = ("micromamba", "mamba", "conda", "pixi")
 BUILD_AXIS = "build"

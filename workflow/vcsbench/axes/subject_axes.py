@@ -8,7 +8,6 @@ from functools import cache
 from vcsbench import words
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.errors import UserError, printable
-from vcsbench.files import why_not_on_disk
 from vcsbench.formats import (
     AS_IS,
     NOT_PACKED,
@@ -22,13 +21,9 @@ from vcsbench.formats import (
 )
 from vcsbench.records import FilesystemPart, Recipe, RepositoryPart
 from vcsbench.storages import guest
-from vcsbench.storages.filesystems import (
-    MAKEABLE,
-    REFLINK_KINDS,
-    lacks_journal,
-    mount_of,
-    why_cannot_make,
-)
+from vcsbench.storages.cell_filesystem import MAKEABLE, REFLINK_KINDS, why_cannot_make
+from vcsbench.storages.filesystems import lacks_journal, mount_of
+from vcsbench.storages.trees import why_not_on_disk
 from vcsbench.storages.workdir import resolve
 
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"

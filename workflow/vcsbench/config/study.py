@@ -70,7 +70,7 @@ class Command(Model):
     """For `input: tree`, the store that holds the tree, a class in workflow/vcsbench/subjects/tree_stores.py.
     Default: a folder of files."""
     program: StrategyName | None = None
-    """A strategy in workflow/vcsbench/strategies.py, which {program} runs with {python}."""
+    """A strategy in workflow/vcsbench/subjects/strategies.py, which {program} runs with {python}."""
     needs: list[Text] | None = None
     """Further requirements: programs, those that set-up builds ({built} is their folder), or Python modules,
     `python3:NAME`. A cell that lacks one is skipped."""

@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench import __version__, strategies
+from vcsbench import __version__
+from vcsbench.config.server_files import files_digest, read_arguments, server_files
 from vcsbench.errors import UserError
 from vcsbench.external import pegged
-from vcsbench.files import files_digest, read_arguments, server_files
 from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
 from vcsbench.measure.server import HOST, SERVER_KINDS, Server
@@ -26,7 +26,7 @@ from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.processes import run_program
 from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
-from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Words
+from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Words, strategies
 from vcsbench.subjects.repository import EMPTY, Dump, FreshRepository, Repository
 from vcsbench.subjects.tree import BuiltTree, Tree
 from vcsbench.subjects.working_copy import WorkingCopy

@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 
 from vcsbench import processes
+from vcsbench.config.server_files import missing_server_file, read_arguments
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
-from vcsbench.files import missing_server_file, read_arguments
 from vcsbench.programs import Programs
 
 HOST = "127.0.0.1"

@@ -13,9 +13,9 @@ from vcsbench import isolation
 from vcsbench.axes import AXES, axis_of
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import binaries_of
+from vcsbench.config.server_files import server_files_digest
 from vcsbench.config.study import Command, Study
 from vcsbench.errors import UserError
-from vcsbench.files import server_files_digest
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec
 from vcsbench.records import Promises, Recipe

@@ -34,7 +34,8 @@ from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.formats import AS_IS, NOT_PACKED, read_format
 from vcsbench.records import CopyLayout
-from vcsbench.storages.filesystems import ExtentsUnsupportedError, first_extent, mount_of
+from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
+from vcsbench.storages.filesystems import mount_of
 from vcsbench.subjects import fsfs
 
 MARK = "verified"

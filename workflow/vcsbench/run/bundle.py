@@ -30,12 +30,13 @@ from vcsbench.config.models import Name
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, read_bytes
-from vcsbench.files import entries, read_json, write_bytes
+from vcsbench.files import read_json, write_bytes
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.sources import archives
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 from vcsbench.statistics.baselines import NAME
+from vcsbench.storages.trees import entries
 
 PACKED, IMPORTED = Path("bundles"), Path("opened")
 INSIDE = "vcsbench-bundle"

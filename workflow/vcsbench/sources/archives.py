@@ -20,8 +20,8 @@ from typing import BinaryIO, NamedTuple, cast
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line
-from vcsbench.files import MAX_DEPTH
 from vcsbench.storages.filesystems import free_bytes
+from vcsbench.storages.trees import MAX_DEPTH
 
 NAME_BYTES = 255
 PATH_BYTES = 4095

@@ -25,11 +25,11 @@ from typing import IO, Any, BinaryIO, Protocol, cast
 from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.external import hide_password, is_url, one_line, open_regular
-from vcsbench.files import OddPaths
 from vcsbench.formats import Shape
 from vcsbench.processes import how_it_ended
 from vcsbench.records import Head
 from vcsbench.storages.filesystems import free_bytes
+from vcsbench.storages.trees import OddPaths
 
 FILE_SCHEME = "file://"
 Definition = Mapping[str, Any]

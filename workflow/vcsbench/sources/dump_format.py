@@ -10,7 +10,13 @@ from difflib import get_close_matches
 from itertools import accumulate
 
 from vcsbench.external import parse_number
-from vcsbench.files import ADMINISTRATIVE, LINK_NAME_BYTES, MAX_DEPTH, NAME_BYTES, PATH_BYTES
+from vcsbench.storages.trees import (
+    ADMINISTRATIVE,
+    LINK_NAME_BYTES,
+    MAX_DEPTH,
+    NAME_BYTES,
+    PATH_BYTES,
+)
 
 Properties = Mapping[bytes, bytes]
 SPECIAL, EXECUTABLE = {b"svn:special": b"*"}, {b"svn:executable": b"*"}

@@ -12,7 +12,6 @@ from typing import BinaryIO
 
 from vcsbench import words
 from vcsbench.errors import UserError
-from vcsbench.files import IMPOSSIBLE_PATHS, PATH_BYTES, RESERVED_PATHS
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import DAMAGED, Facts
 from vcsbench.sources.dump_format import (
@@ -30,6 +29,7 @@ from vcsbench.sources.dump_format import (
     number_of,
     quoted,
 )
+from vcsbench.storages.trees import IMPOSSIBLE_PATHS, PATH_BYTES, RESERVED_PATHS
 
 KNOWN_FORMATS = (1, 2, 3)
 CHUNK = 1 << 18

@@ -12,7 +12,6 @@ from typing import BinaryIO
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import printable
-from vcsbench.files import OddPaths
 from vcsbench.sources.base import (
     CHUNK,
     DAMAGED,
@@ -28,6 +27,7 @@ from vcsbench.sources.base import (
 from vcsbench.sources.dump_format import FORMAT, is_impossible, is_reserved
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.svn_source import TRUNK, exported_tree
+from vcsbench.storages.trees import OddPaths
 
 COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4

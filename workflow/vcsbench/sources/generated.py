@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from vcsbench import words
 from vcsbench.config.configuration import EMPTY
-from vcsbench.files import files_digest
+from vcsbench.config.server_files import files_digest
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import Definition, Facts, Options, SizeEstimate, Source
 from vcsbench.sources.generated_profiles import GAPS, PROFILES, Profile, ProjectLayout

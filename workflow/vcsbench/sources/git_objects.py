@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import parse_number, printable
-from vcsbench.files import MAX_DEPTH, PATH_BYTES
 from vcsbench.sources.base import CHUNK, Program
 from vcsbench.sources.dump_format import subversion_path
+from vcsbench.storages.trees import MAX_DEPTH, PATH_BYTES
 
 EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
 FOLDER, ABSENT = b"040000", b"000000"

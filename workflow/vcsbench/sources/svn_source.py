@@ -29,7 +29,6 @@ from vcsbench.external import (
     read_number,
     split_credentials,
 )
-from vcsbench.files import OddPaths, older_revision
 from vcsbench.formats import CONFIGURATION_LIMIT, Shape, read_shape
 from vcsbench.records import Head
 from vcsbench.sources import dump_format
@@ -46,6 +45,7 @@ from vcsbench.sources.base import (
     readable,
 )
 from vcsbench.sources.dump_reader import DumpReader
+from vcsbench.storages.trees import OddPaths, older_revision
 
 TRUNK = "trunk"
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")

@@ -18,7 +18,6 @@ from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, printable
-from vcsbench.files import PATH_BYTES, entries
 from vcsbench.sources import archives, dump_format
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
 from vcsbench.sources.base import (
@@ -36,6 +35,7 @@ from vcsbench.sources.base import (
     readable,
 )
 from vcsbench.sources.dump_source import why_no_dump
+from vcsbench.storages.trees import PATH_BYTES, entries
 
 TRUNK = "trunk"
 REVISIONS = 1

@@ -1,4 +1,4 @@
-"""Read which file systems are mounted and where their files lie, and make new ones for one measurement."""
+"""Read which file systems are mounted, describe them, and recognize that one is full."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import os
 import re
 import shutil
 import struct
-import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.errors import FULL, full_errno
-from vcsbench.isolation import is_allowed, unshare_mounts
 from vcsbench.kernel import read, unescaped
 
 if TYPE_CHECKING:
@@ -35,7 +33,6 @@ REFUSALS = (*FULL, errno.EROFS)
 _SVN_ERRNO = re.compile(r"\bE000(\d{3})\b")
 _SQLITE_FULL = re.compile(r"sqlite\[S13\]")
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_TOPDIR_FL = 0x80086601, 0x40086602, 0x00020000
-LOOP_CONTROL = "/dev/loop-control"
 
 
 class Mount(NamedTuple):
@@ -184,130 +181,3 @@ def next_directory(above: Path, name: str) -> Path:
     new = above / os.urandom(16).hex()
     new.mkdir()
     return new.rename(above / name)
-
-
-_FIEMAP = 0xC020660B
-# Request: start, length, flags, mapped extents, room for extents, reserved.
-_HEAD = struct.Struct("=QQIIII")
-# Extent: logical, physical, length, two reserved, flags, three reserved.
-_EXTENT = struct.Struct("=QQQQQIIII")
-# UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: `physical` is no position of the file alone.
-_NO_POSITION = 0x2 | 0x4 | 0x8 | 0x200 | 0x400
-_LAST, _SHARED = 0x1, 0x2000
-_SYNC = 0x1
-_BATCH = 128
-_UNSUPPORTED = (
-    errno.EOPNOTSUPP,
-    errno.ENOTTY,
-    errno.EINVAL,
-    errno.ENOSYS,
-    errno.EPERM,
-    errno.EBADR,
-)
-
-
-class Extent(NamedTuple):
-    """Bytes of a file: the offsets in the file and on the device, the length, and FIEMAP's flags."""
-
-    logical: int
-    start: int
-    length: int
-    flags: int
-
-
-class DiskUsage(NamedTuple):
-    """The bytes of one file only, and those that several files share, each counted once."""
-
-    exclusive: int
-    shared: int
-
-
-class ExtentsUnsupportedError(Exception):
-    """The file system does not report where its files lie."""
-
-
-def first_extent(path: str | Path) -> Extent | None:
-    """Return the first extent of a file; None if it has no position on the device.
-
-    Empty files, files that are not written yet and files inside their inode have none. Raise
-    ExtentsUnsupportedError without FIEMAP.
-    """
-    with open(path, "rb") as file:
-        extents = _extents(file.fileno(), 0, 0, 1)
-    return next((extent for extent in extents if not extent.flags & _NO_POSITION), None)
-
-
-def disk_usage(paths: Iterable[str]) -> DiskUsage:
-    """Return the usage of regular files. Raise ExtentsUnsupportedError without FIEMAP."""
-    exclusive, shared = 0, set[tuple[int, int]]()
-    for path in paths:
-        with open(path, "rb") as file:
-            extents: list[Extent] = []
-            while not extents or not extents[-1].flags & _LAST:
-                start = extents[-1].logical + extents[-1].length if extents else 0
-                if not (more := _extents(file.fileno(), start, _SYNC, _BATCH)):
-                    break
-                extents += more
-        for extent in extents:
-            if extent.flags & _SHARED:
-                shared.add((extent.start, extent.length))
-            else:
-                exclusive += extent.length
-    return DiskUsage(exclusive, sum(length for _, length in shared))
-
-
-def _extents(descriptor: int, start: int, flags: int, limit: int) -> list[Extent]:
-    buffer = bytearray(_HEAD.size + limit * _EXTENT.size)
-    _HEAD.pack_into(buffer, 0, start, (1 << 64) - 1 - start, flags, 0, limit, 0)
-    try:
-        fcntl.ioctl(descriptor, _FIEMAP, buffer)
-    except OSError as error:
-        if error.errno in _UNSUPPORTED:
-            raise ExtentsUnsupportedError(os.strerror(error.errno)) from None
-        raise
-    count: int = _HEAD.unpack_from(buffer)[3]
-    fields = (_EXTENT.unpack_from(buffer, _HEAD.size + i * _EXTENT.size) for i in range(count))
-    return [Extent(logical, at, length, flags) for logical, at, length, _, _, flags, *_ in fields]
-
-
-class MakeOptions(NamedTuple):
-    """The mkfs command of a kind, its mount options, and Debian's package.
-
-    Neither discards blocks: that would give back allocated space. mkfs writes ext4's tables and journal at
-    once, because ext4 would otherwise write them during the measurement.
-    """
-
-    mkfs: tuple[str, ...]
-    mount_options: str
-    package: str
-
-
-MAKE_OPTIONS = {
-    "btrfs": MakeOptions(("mkfs.btrfs", "-q", "-f", "-K"), "nodiscard", "btrfs-progs"),
-    "ext4": MakeOptions(
-        ("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
-        "nodiscard",
-        "e2fsprogs",
-    ),
-    "xfs": MakeOptions(("mkfs.xfs", "-q", "-f", "-K"), "nodiscard", "xfsprogs"),
-}
-MAKEABLE = (*MAKE_OPTIONS, "tmpfs")
-REFLINK_KINDS = ("btrfs", "xfs")
-
-
-@cache
-def why_cannot_make(kind: str) -> str:
-    if kind not in MAKEABLE:
-        return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
-    if not is_allowed(unshare_mounts):
-        return "mounting is not permitted here (root may, outside of most containers)"
-    if kind in IN_MEMORY:
-        return ""
-    options = MAKE_OPTIONS[kind]
-    if not shutil.which(options.mkfs[0]):
-        return f"{options.mkfs[0]} is not installed (Debian: {options.package})"
-    modprobe = shutil.which("modprobe") or "false"
-    is_known = kind in read("/proc/filesystems").split()
-    if not is_known and subprocess.run([modprobe, "-q", "-n", kind]).returncode:
-        return f"this kernel has no {kind}"
-    return "" if os.access(LOOP_CONTROL, os.R_OK | os.W_OK) else "this kernel has no loop devices"

@@ -12,27 +12,13 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 from vcsbench.files import read_json, write_json
-from vcsbench.isolation import unshare_mounts
-from vcsbench.kernel import libc, read
-from vcsbench.processes import run_program
-from vcsbench.storages.filesystems import (
-    IN_MEMORY,
-    MAKE_OPTIONS,
-    describe_storage,
-    free_bytes,
-    mount_of,
-    raise_write_error,
-    read_mounts,
-)
-
-if TYPE_CHECKING:
-    from vcsbench.records import FilesystemPart, StorageFacts
+from vcsbench.storages.filesystems import read_mounts
+from vcsbench.storages.trees import remove_path
 
 MARKER = ".vcsbench"
 MARKER_LIMIT = 1 << 16
@@ -44,13 +30,6 @@ SUBFOLDERS = (
 )
 _INCOMPLETE = {MARKER, f".{MARKER}.new"}
 ENDS_IN_S = 10.0
-MIB = 1 << 20
-# Mean overhead of a file on disk: half a block and an inode.
-OVERHEAD_BYTES = 4096
-# btrfs and xfs behave differently below this size.
-SMALLEST = 1024 * MIB
-SIZE_FACTOR, SPARE_BYTES = 3, 512 * MIB
-MNT_DETACH = 2
 
 
 def owner_of(workdir: Path) -> str:
@@ -90,9 +69,7 @@ class WorkDir:
     def make(self, *below: str) -> Path:
         """Make the work folder and a folder in it, and return that. Raise UserError if that fails."""
         if not self.storage.is_dir():
-            raise UserError(
-                f"{self.storage}: the storage is not a folder; make it, or name another one"
-            )
+            raise UserError(f"{self.storage}: is not a folder. Make it, or use another folder.")
         try:
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
@@ -111,8 +88,8 @@ class WorkDir:
                         raise
         except OSError as error:
             raise UserError(
-                f"{self.path}: cannot be made: {error.strerror}; name another folder in `storages` "
-                f"or `scratch`"
+                f"{self.path}: cannot be made: {error.strerror}. Use another folder in `storages` or "
+                f"`scratch`."
             ) from None
         return folder
 
@@ -135,15 +112,15 @@ class WorkDir:
         if is_open or processes.has_access_list(self.path):
             raise UserError(
                 f"{self.storage}: its file system keeps no modes, so all users would read the repository, "
-                f"which they cannot now. Name another folder in `storages` or `scratch`."
+                f"which they cannot now. Use another folder in `storages` or `scratch`."
             )
 
     def check_reachable(self) -> None:
         """Raise UserError if the user of root's servers cannot enter the work folder."""
         if folder := processes.closed_folder(self.path):
             raise UserError(
-                f"{self.storage}: the servers run as nobody, who cannot enter {folder}; name a folder "
-                f"in `storages` that everybody can enter, such as /var/tmp, or chmod o+x it"
+                f"{self.storage}: the servers run as nobody, who cannot enter {folder}. Use a folder in "
+                f"`storages` that everybody can enter, such as /var/tmp, or chmod o+x it."
             )
 
     def remove(self, *below: str) -> None:
@@ -160,8 +137,7 @@ class WorkDir:
             mounted = [m.point for m in read_mounts() if Path(m.point).is_relative_to(target)]
             if mounted:
                 raise UserError(
-                    f"{target}: is not removed: something is mounted at {mounted[0]}; unmount it, "
-                    "and run again"
+                    f"{target}: something is mounted at {mounted[0]}. Unmount it, and run again."
                 )
             _remove_while_written(target)
         if not below:
@@ -171,7 +147,7 @@ class WorkDir:
                         (self.path / file).unlink(missing_ok=True)
                     self.path.rmdir()
             except OSError as error:
-                raise UserError(f"{self.path}: cannot be removed: {error.strerror}") from None
+                raise _not_removed(self.path, error) from None
 
     def _is_incomplete(self) -> bool:
         """Return True if a run was killed before it wrote the marker. Links and others' folders are False."""
@@ -186,18 +162,16 @@ class WorkDir:
     def _check(self, below: Sequence[str] = ()) -> None:
         """Raise UserError if the work folder is not this checkout's, or if `below` leads over a link."""
         if owner_of(self.path) != self.owner and not self._is_incomplete():
-            raise UserError(
-                f"{self.path}: is in the way: vcsbench did not make it, and will not touch it; "
-                f"move it elsewhere"
-            )
+            raise UserError(f"{self.path}: vcsbench did not make this. Move it elsewhere.")
         folder = self.path
         for name in below:
             folder /= name
             if folder.is_symlink():
-                raise UserError(
-                    f"{folder}: is in the way: it is a link, which vcsbench did not make, and will not "
-                    f"follow; move it elsewhere"
-                )
+                raise UserError(f"{folder}: this is a link, not a folder. Move it elsewhere.")
+
+
+def _not_removed(path: Path, error: OSError) -> UserError:
+    return UserError(f"{path}: cannot be removed: {error.strerror}. Remove it, and run again.")
 
 
 def _remove_while_written(path: Path) -> None:
@@ -211,27 +185,8 @@ def _remove_while_written(path: Path) -> None:
                 raise
             is_busy = error.errno in (errno.ENOTEMPTY, errno.ENOENT)
             if not is_busy or time.monotonic() > deadline:
-                raise UserError(
-                    f"{path}: cannot be removed: {error.strerror}. Remove it, and run again."
-                ) from None
+                raise _not_removed(path, error) from None
             time.sleep(0.05)
-
-
-def remove_path(path: Path, ignore_errors: bool = False) -> None:
-    """Remove a folder, a file or a link, if it exists. Links are not followed."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def copy_tree(source: str | Path, path: Path) -> None:
-    """Copy a tree to a new path: contents, modes, times, symbolic and hard links, without shared blocks."""
-    try:
-        run_program(["cp", "-aT", "--reflink=never", source, path])
-    except UserError as error:
-        raise_write_error(str(error), path)
-        raise
 
 
 def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
@@ -282,133 +237,3 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
 
 def _prefix(root: str | Path) -> str:
     return f"{WorkDir('/', root).path.name}-"
-
-
-class CellFilesystem:
-    """The file system of a cell's working copy or tree: a folder of the user's, or made for it.
-
-    `part` is the value of the axis `filesystem` in a recipe. open() makes it. `inside` is the folder for
-    the cell's files.
-
-    A made file system is a tmpfs, or an image on the storage behind a loop device, mounted in a mount
-    namespace of this process. The image is unlinked, and the loop device detaches with its last user: the
-    kernel removes everything even after a SIGKILL.
-    """
-
-    def __init__(self, part: FilesystemPart) -> None:
-        self.workdir = WorkDir(part["root"], os.getcwd())
-        self.folder = self.workdir.path / TARGETS / str(os.getpid())
-        self.kind = part["make"]
-        self.mounted = part.get("mounted", [])
-        self.inside = self.folder / "mounted" if self.kind else self.folder
-        self.size = 0
-        self.device = ""
-        self._loop: int | None = None
-        self._is_mounted = False
-        self._empty_bytes = 0
-
-    @staticmethod
-    def size_for(content_bytes: int) -> int:
-        return max(SMALLEST, SIZE_FACTOR * content_bytes + SPARE_BYTES) // MIB * MIB
-
-    def open(self, content_bytes: int) -> None:
-        self.check()
-        self.workdir.make(TARGETS)
-        self.folder.mkdir(exist_ok=True)
-        self.size = self.size_for(content_bytes)
-        self.clear()
-
-    def check(self) -> None:
-        mount = mount_of(self.workdir.storage)
-        if self.mounted and [mount.filesystem, mount.point] != self.mounted:
-            kind, point = self.mounted
-            raise UserError(
-                f"{self.workdir.storage}: is on {mount.filesystem}, mounted at {mount.point}, and was on "
-                f"{kind}, mounted at {point}, when the workflow run began: mount it again, and run again"
-            )
-
-    def clear(self) -> None:
-        if self.kind:
-            self._make()
-        else:
-            self._empty_folder()
-        self._empty_bytes = self._allocated()
-
-    def _make(self) -> None:
-        self._unmount()
-        unshare_mounts()
-        self.inside.mkdir(exist_ok=True)
-        mount = ("mount", "-t", self.kind, "-o")
-        if self.kind in IN_MEMORY:
-            run_program([*mount, f"size={self.size}", "none", self.inside])
-        else:
-            if self._loop is None:
-                self._attach()
-            options = MAKE_OPTIONS[self.kind]
-            run_program([*options.mkfs, self.device])
-            run_program([*mount, options.mount_options, self.device, self.inside])
-        self._is_mounted = True
-
-    def _attach(self) -> None:
-        image = self.folder / "image"
-        if free_bytes(self.folder) < self.size:
-            raise UserError(
-                f"{self.folder}: has no room for a file system of {self.size >> 20} MiB; free some space, "
-                f"or name another folder in `storages`"
-            )
-        with image.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, self.size)
-        try:
-            self.device = run_program(["losetup", "--find", "--show", "--direct-io=on", image])
-        except UserError:
-            self.device = run_program(["losetup", "--find", "--show", image])
-        image.unlink()
-        self._loop = os.open(self.device, os.O_RDONLY)
-        run_program(
-            ["losetup", "--detach", self.device]
-        )  # takes effect when the last user closes it
-
-    def _unmount(self) -> None:
-        if self._is_mounted:
-            # Only this process sees the mount, so a detached mount ends with its last user.
-            if libc.umount2(os.fsencode(self.inside), 0) != 0:
-                libc.umount2(os.fsencode(self.inside), MNT_DETACH)
-            self._is_mounted = False
-
-    def close(self) -> None:
-        self._unmount()
-        if self._loop is not None:
-            os.close(self._loop)
-            self._loop = None
-        if self.folder.exists():
-            self._empty_folder()
-            self.folder.rmdir()
-
-    def _empty_folder(self) -> None:
-        for path in self.folder.iterdir():
-            remove_path(path, ignore_errors=True)
-
-    def used_bytes(self) -> int:
-        return self._allocated() - self._empty_bytes
-
-    def _allocated(self) -> int:
-        os.sync()
-        status = os.statvfs(self.inside)
-        return (status.f_blocks - status.f_bfree) * status.f_frsize
-
-    @property
-    def direct_io(self) -> bool | None:
-        """Return True if I/O of the image bypasses the page cache; None without an image."""
-        if not self.device:
-            return None
-        return read(f"/sys/block/{os.path.basename(self.device)}/loop/dio") == "1"
-
-    def flags(self) -> list[str]:
-        return ["host-cached"] if self.direct_io is False else []
-
-    def describe(self) -> StorageFacts:
-        facts = describe_storage(mount_of(self.inside).filesystem, self.inside)
-        facts["made"] = bool(self.kind)
-        if self.kind:
-            facts |= {"bytes": self.size, "direct_io": self.direct_io}
-        return facts

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
-from vcsbench.storages.workdir import OVERHEAD_BYTES, TARGETS, CellFilesystem, WorkDir, remove_path
+from vcsbench.storages.cell_filesystem import CellFilesystem
+from vcsbench.storages.trees import remove_path
+from vcsbench.storages.workdir import TARGETS, WorkDir
 
 if TYPE_CHECKING:
     from vcsbench.records import Recipe, SubjectFacts, TreeRecord
@@ -24,6 +26,8 @@ Words = dict[str, Word | Callable[[], Word]]
 # A placeholder in words: the number of the client, if several run at once.
 CLIENT_NUMBER = "@CLIENT@"
 TEMPORARY_PREFIX = "making-"
+# Mean overhead of a file on disk: half a block and an inode.
+OVERHEAD_BYTES = 4096
 PYTHONPATH = str(Path(__file__).parents[2])
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
-from vcsbench.files import SEAL, OddPaths, read_record, read_sealed, why_not_on_disk, write_record
+from vcsbench.files import SEAL, read_record, read_sealed, write_record
+from vcsbench.storages.trees import OddPaths, why_not_on_disk
 from vcsbench.subjects import Subject, Target, Words, fsfs
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from vcsbench import modules, processes
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
-from vcsbench.files import entries
 from vcsbench.programs import Programs
 from vcsbench.storages import workdir
 from vcsbench.storages.filesystems import next_directory
-from vcsbench.storages.workdir import WorkDir, copy_tree, remove_path, resolve
+from vcsbench.storages.trees import copy_tree, entries, remove_path
+from vcsbench.storages.workdir import WorkDir, resolve
 from vcsbench.subjects import (
     FilesystemSubject,
     Subject,

@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 from vcsbench import processes
 from vcsbench.external import file_url, pegged
-from vcsbench.files import entries
 from vcsbench.programs import CLIENT_ENVIRONMENT
-from vcsbench.storages.workdir import copy_tree
+from vcsbench.storages.trees import copy_tree, entries
 
 AUTHOR, MESSAGE = "vcsbench <vcsbench@localhost>", "the tree"
 NO_CONVERSION = "* -text -ident -filter !working-tree-encoding\n"

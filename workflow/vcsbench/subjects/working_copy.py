@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
-from vcsbench.files import OddPaths, older_revision, why_not_on_disk
 from vcsbench.programs import Programs
-from vcsbench.storages.filesystems import ExtentsUnsupportedError, disk_usage
-from vcsbench.storages.workdir import WorkDir, copy_tree
+from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
+from vcsbench.storages.trees import OddPaths, copy_tree, older_revision, why_not_on_disk
+from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import FilesystemSubject, Words, make_template, run_sources
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
