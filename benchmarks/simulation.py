@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
 from stopping import by_minutes, by_width, judged
 
 from vcsbench.metrics import DEFAULT, metric_of
-from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS, NOT_SHOWN
 from vcsbench.statistics.estimates import (
     ALPHA,
     TABLE_ALPHA,

@@ -12,7 +12,7 @@ import pandas as pd
 from vcsbench.config.study import TableDefinition
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import budget
-from vcsbench.statistics.contract import DEFAULT_LIMITS
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import Estimate, add_calls, ratio_interval
 from vcsbench.statistics.noise import LogTable, Noise, estimate_noise
 

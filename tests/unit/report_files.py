@@ -16,7 +16,7 @@ from vcsbench.report.page import build_page
 from vcsbench.report.results import Results, read_records, read_results
 from vcsbench.statistics import findings
 from vcsbench.statistics.aggregation import read_published
-from vcsbench.statistics.contract import DEFAULT_LIMITS
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.possible_reasons import Conditions
 from vcsbench.statistics.tables import make_tables
 

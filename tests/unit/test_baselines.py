@@ -15,7 +15,7 @@ from unit.synthetic import FACTORS, make_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
 from vcsbench.statistics import baseline_comparison, baselines
-from vcsbench.statistics.contract import CALL, DEFAULT_LIMITS, STATISTICS
+from vcsbench.statistics.comparisons import CALL, DEFAULT_LIMITS, STATISTICS
 from vcsbench.statistics.findings import EvaluationContext, evaluate_expectations
 
 STUDY = "fsfs-san-2014"

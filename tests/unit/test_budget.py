@@ -15,7 +15,7 @@ from vcsbench.statistics.budget import (
     comparison_rounds,
     comparisons_of,
 )
-from vcsbench.statistics.contract import (
+from vcsbench.statistics.comparisons import (
     ALL_DECIDED,
     EQUAL,
     NOT_SHOWN,

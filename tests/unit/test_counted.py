@@ -10,7 +10,7 @@ from vcsbench.advice.advise import less_work
 from vcsbench.evidence import run_columns
 from vcsbench.metrics import HIDDEN, UNTRACED
 from vcsbench.plan.recipe import CallCount, counting_cells
-from vcsbench.statistics.contract import NOT_SHOWN, Limits
+from vcsbench.statistics.comparisons import NOT_SHOWN, Limits
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
 

@@ -10,7 +10,13 @@ from scipy import stats
 
 from unit.synthetic import rows_frame
 from vcsbench.metrics import DEFAULT
-from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, Limits, is_difference
+from vcsbench.statistics.comparisons import (
+    DEFAULT_LIMITS,
+    NOT_SHOWN,
+    TOO_NOISY,
+    Limits,
+    is_difference,
+)
 from vcsbench.statistics.estimates import (
     ALPHA,
     EQUIVALENCE_ALPHA,

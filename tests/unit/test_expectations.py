@@ -12,12 +12,12 @@ from vcsbench.__main__ import main
 from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.statistics import check
-from vcsbench.statistics.contract import OF_EXPECTATIONS
 from vcsbench.statistics.findings import (
     EvaluationContext,
     evaluate_expectations,
     unmeasured_expectations,
 )
+from vcsbench.statistics.verdicts import OF_EXPECTATIONS
 
 AXES = {"command": ["log", "export"], "repo": None, "cache": ["cold", "hot"]}
 LEVEL = {"level": "elapsed_s", "expect": {"over": "max", "at_most": 2.0}}

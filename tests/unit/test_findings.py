@@ -16,12 +16,7 @@ from vcsbench.config.definitions import read_findings
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
-from vcsbench.statistics.contract import (
-    DEFAULT_LIMITS,
-    OF_FINDINGS,
-    Reason,
-    is_expected,
-)
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import Variance, ratio
 from vcsbench.statistics.findings import (
     EvaluationContext,
@@ -32,6 +27,7 @@ from vcsbench.statistics.findings import (
 )
 from vcsbench.statistics.noise import Noise
 from vcsbench.statistics.possible_reasons import Conditions
+from vcsbench.statistics.verdicts import OF_FINDINGS, Reason, is_expected
 
 FINDINGS = CONFIG / "published" / "findings.yaml"
 AXES = ["command", "format"]

@@ -10,8 +10,9 @@ from unit.synthetic import finding
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import split_fixed_cost, with_fixed_cost
 from vcsbench.plan.grid import is_fixed_cost
-from vcsbench.statistics.contract import REPRODUCED, TOO_SMALL
+from vcsbench.statistics.comparisons import TOO_SMALL
 from vcsbench.statistics.findings import evaluate_findings
+from vcsbench.statistics.verdicts import REPRODUCED
 
 STUDY = "fsfs-san-2014"
 AXES = ["command", "ra", "repo", "format", "cache"]

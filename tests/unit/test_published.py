@@ -11,7 +11,7 @@ from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
 from vcsbench.statistics.aggregation import read_published
-from vcsbench.statistics.contract import CALL, STATISTICS
+from vcsbench.statistics.comparisons import CALL, STATISTICS
 from vcsbench.statistics.tables import make_table
 
 PUBLISHED = CONFIG / "published"

@@ -26,8 +26,8 @@ from vcsbench.report.findings_section import (
 from vcsbench.report.page import page_of
 from vcsbench.report.results import read_results
 from vcsbench.report.table_sections import reversed_answers, reversed_table, table_sections
-from vcsbench.statistics import contract
-from vcsbench.statistics.contract import CELLS, Reason, ReasonTest
+from vcsbench.statistics import verdicts
+from vcsbench.statistics.verdicts import CELLS, Reason, ReasonTest
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, tmp_path)
 def test_each_reason_of_a_verdict_has_something_to_do():
     causes = {"reversed", "all-published", "not-compared", "crosses-bound"}
     in_row = {"no-metric", "not-counted", "skipped", "other-work", "work-unknown", "saved-rounds"}
-    codes = contract.SENTENCES.keys() - causes - in_row
+    codes = verdicts.SENTENCES.keys() - causes - in_row
     assert codes == WITH_COMMAND.keys() | WITHOUT_COMMAND.keys() - {NO_REASON}
 
 

@@ -39,7 +39,7 @@ from vcsbench.report.page import (
 )
 from vcsbench.report.quality_section import details
 from vcsbench.report.results import CSV_FILES, MEASURED, Results, read_records
-from vcsbench.statistics import contract
+from vcsbench.statistics import comparisons
 
 STUDY = default_study()
 SMALL = {**AXES, "command": ["log"], "ra": ["svn"], "cache": ["cold"], "packing": ["pack"]}
@@ -366,7 +366,7 @@ def test_read_results_has_the_contexts_of_the_measurements_in_order(tmp_path):
 
 def test_read_results_with_a_missing_column_names_file_and_column(tmp_path):
     made = make_files(tmp_path, axes=SMALL, skip=default_grid, rounds=2)
-    of_tables = {f"tables/{made.name}/f6-vs-f7": contract.columns([])}
+    of_tables = {f"tables/{made.name}/f6-vs-f7": comparisons.columns([])}
     columns = {f"{kind}/{made.name}": names for kind, names in CSV_FILES.items()} | of_tables
     columns[f"measurements/{made.name}"] = MEASURED
     for stem, names in columns.items():

@@ -19,7 +19,7 @@ from vcsbench.report.grids import (
 from vcsbench.report.page import build_page
 from vcsbench.report.quality_section import details
 from vcsbench.report.table_sections import table_sections
-from vcsbench.statistics.contract import NOT_SHOWN
+from vcsbench.statistics.comparisons import NOT_SHOWN
 
 ORDER = {
     "command": ["log", "dump"],

@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "tests")]
 from unit.study_grid import study_grid  # noqa: E402
 from vcsbench.evidence.measurements import collect, read_grid, read_measurements  # noqa: E402
 from vcsbench.run.inputs import StudyParams  # noqa: E402
-from vcsbench.statistics.contract import Limits  # noqa: E402
+from vcsbench.statistics.comparisons import Limits  # noqa: E402
 from vcsbench.statistics.noise import run_scatter  # noqa: E402
 from vcsbench.statistics.tables import make_tables  # noqa: E402
 

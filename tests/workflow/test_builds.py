@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from project import HOT, needs, ruby, write_program
-from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY
+from vcsbench.statistics.comparisons import NOT_SHOWN, TOO_NOISY
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "svnbench", "hyperfine")
 

@@ -22,7 +22,7 @@ from vcsbench.modules import code_digest, script_code
 from vcsbench.plan.recipe import call_digest
 from vcsbench.run import inputs
 from vcsbench.run.project import open_project
-from vcsbench.statistics.contract import Limits
+from vcsbench.statistics.comparisons import Limits
 
 try:
     PROJECT = open_project(

@@ -18,7 +18,7 @@ from vcsbench.files import read_json, write_record
 from vcsbench.plan.result_state import set_up_s
 from vcsbench.run.job import run_task
 from vcsbench.statistics.budget import allocate_rounds, budget_report, comparisons_of, taken_s
-from vcsbench.statistics.contract import NUMBERS, Limits
+from vcsbench.statistics.comparisons import NUMBERS, Limits
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.tables import make_tables
 

@@ -15,10 +15,11 @@ from vcsbench.files import write_json, write_record
 from vcsbench.run.job import run_task
 from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
-from vcsbench.statistics.contract import OF_EXPECTATIONS, Limits
+from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.possible_reasons import Conditions
 from vcsbench.statistics.tables import make_tables
+from vcsbench.statistics.verdicts import OF_EXPECTATIONS
 
 snakemake: Any
 RESULTS = Path("results")

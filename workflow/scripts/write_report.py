@@ -11,7 +11,7 @@ from vcsbench.files import write_json, write_text
 from vcsbench.report.page import StudyFindings, build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.run.job import run_task
-from vcsbench.statistics.contract import NUMBERS, Limits
+from vcsbench.statistics.comparisons import NUMBERS, Limits
 from vcsbench.statistics.noise import run_scatter
 
 snakemake: Any

@@ -55,7 +55,7 @@ from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import DEFAULT, metric_in, metric_of
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round, pair_rows
-from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, TOO_SMALL, Limits
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, TOO_SMALL, Limits
 from vcsbench.statistics.estimates import (
     NO_ESTIMATE,
     Estimate,

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from vcsbench.metrics import DEFAULT, metric_of, name_in
-from vcsbench.statistics import contract
+from vcsbench.statistics import comparisons, verdicts
 from vcsbench.words import is_number
 
 Row = Mapping[Any, Any]
@@ -24,11 +24,11 @@ Table = tuple[Row, Sequence[Row]]
 Where = Mapping[str, str]
 Cell = tuple[str, ...]
 
-BETTER, WORSE, EQUAL = "better", "worse", contract.EQUAL
-NOISY, SMALL, FEW = "too noisy", contract.TOO_SMALL, "too few rounds"
+BETTER, WORSE, EQUAL = "better", "worse", comparisons.EQUAL
+NOISY, SMALL, FEW = "too noisy", comparisons.TOO_SMALL, "too few rounds"
 NO_DUPLICATES = "no duplicates"
-VALUE, DEPENDS, UNDECIDED = "value", "depends", contract.UNDECIDED
-NOT_MEASURED = contract.NOT_MEASURED
+VALUE, DEPENDS, UNDECIDED = "value", "depends", comparisons.UNDECIDED
+NOT_MEASURED = verdicts.NOT_MEASURED
 SAME = 1e-9
 SAME_BINARIES = "same-binaries"
 
@@ -175,8 +175,8 @@ def _pair(row: Row) -> Pair | None:
 
 
 def outcome_of(row: Row) -> str:
-    result = contract.result_of(row)
-    if result == contract.DIFFERENT:
+    result = comparisons.result_of(row)
+    if result == comparisons.DIFFERENT:
         return BETTER if row["call"] == metric_of(DEFAULT).words.better else WORSE
     if result == UNDECIDED:
         flags = str(row.get("flags") or "").split()

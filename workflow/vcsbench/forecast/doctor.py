@@ -28,7 +28,7 @@ from vcsbench.measure import caches, counters
 from vcsbench.measure.prepared_cell import read_versions
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.repositories import PreparedRepositories
-from vcsbench.statistics.contract import Limits
+from vcsbench.statistics.comparisons import Limits
 from vcsbench.storages import filesystems
 from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
 from vcsbench.storages.filesystems import IN_MEMORY, mount_of

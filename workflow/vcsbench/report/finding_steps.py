@@ -14,9 +14,9 @@ from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import value_label
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values
 from vcsbench.report.terminal import command_with, seconds_of_rounds, variables_of, verdict_counts
-from vcsbench.statistics import contract
+from vcsbench.statistics import comparisons, verdicts
 
-DIFFERENT = (contract.REVERSED, contract.DIFFERS)
+DIFFERENT = (verdicts.REVERSED, verdicts.DIFFERS)
 # Of a finding that differs, if no condition other than published explains it.
 NO_REASON = "no-reason"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
@@ -64,7 +64,7 @@ class Step(NamedTuple):
     before: str = ""
     command: str = ""
     takes: str = ""
-    test: contract.ReasonTest | None = None
+    test: verdicts.ReasonTest | None = None
     run: str = ""
 
 
@@ -90,7 +90,7 @@ def reason_steps(
         step = Step(reason.code, label, text)
         if reason.code == "all-published":
             continue
-        if verdict in DIFFERENT and reason.code not in contract.POSSIBLE:
+        if verdict in DIFFERENT and reason.code not in verdicts.POSSIBLE:
             notes += [f"{reason.sentence}."] if reason.code != "reversed" else []
             continue
         if reason.code in ("low-n", "needs-rounds"):
@@ -114,7 +114,7 @@ def reason_steps(
             step = step._replace(
                 before=test.before,
                 command=test.command(run),
-                takes=f"up to {words.duration(contract.LARGER * taken)}" if taken else LONGER,
+                takes=f"up to {words.duration(verdicts.LARGER * taken)}" if taken else LONGER,
                 test=test,
                 run=run,
             )
@@ -146,7 +146,7 @@ def _part_to_add(results: Results, definition: Row) -> Part:
     compare = definition.get("compare") or {}
     sides = [compare.get("baseline"), compare.get("candidate")]
     where = {**(definition.get("where") or {}), **({compare["axis"]: sides} if all(sides) else {})}
-    return {axis: contract.axis_values(v) for axis, v in where.items() if axis in results.order}
+    return {axis: comparisons.axis_values(v) for axis, v in where.items() if axis in results.order}
 
 
 def _command_to_add(

@@ -19,18 +19,18 @@ from vcsbench.report.answers import rare_flags
 from vcsbench.report.finding_steps import Step, addable_parts, reason_steps
 from vcsbench.report.results import Results, Rows, unique_values
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
-from vcsbench.statistics import contract
+from vcsbench.statistics import comparisons, verdicts
 
 MEANINGS = {
-    contract.REVERSED: "the other side is faster now",
-    contract.DIFFERS: "the measured interval is outside the expected range",
-    contract.TOO_SMALL: "more than half of the time is process start, connection and waits of 40 ms for "
+    verdicts.REVERSED: "the other side is faster now",
+    verdicts.DIFFERS: "the measured interval is outside the expected range",
+    comparisons.TOO_SMALL: "more than half of the time is process start, connection and waits of 40 ms for "
     "delayed acknowledgements (see Fixed cost)",
-    contract.INCONCLUSIVE: "the interval crosses an end of the range",
-    contract.REPRODUCED: "the interval is inside the range",
-    contract.NOT_MEASURED: "the grid has no such cell, or it was skipped or failed",
+    verdicts.INCONCLUSIVE: "the interval crosses an end of the range",
+    verdicts.REPRODUCED: "the interval is inside the range",
+    verdicts.NOT_MEASURED: "the grid has no such cell, or it was skipped or failed",
 }
-_STYLES = {contract.TOO_SMALL: "small", contract.INCONCLUSIVE: "undecided"}
+_STYLES = {comparisons.TOO_SMALL: "small", verdicts.INCONCLUSIVE: "undecided"}
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,12 @@ def finding_views(
         )
         if any(bound is not None for bound in bounds):
             expected = _expected(bounds, unit)
-        verdict = contract.verdict_for_reader(row)
+        verdict = verdicts.verdict_for_reader(row)
         steps, notes = reason_steps(results, definition, row, verdict, addable)
-        is_measured = verdict != contract.NOT_MEASURED
+        is_measured = verdict != verdicts.NOT_MEASURED
         note, flags = _flags(results, definition, rare) if is_measured else ("", [])
         of = row.get("over", "")
-        if section and (definition.get("expect") or {}).get("over") == contract.MEDIAN:
+        if section and (definition.get("expect") or {}).get("over") == comparisons.MEDIAN:
             of = _pairs_text(definition, section, where) or of
         view = FindingView(
             id=row["id"],
@@ -114,7 +114,7 @@ def finding_views(
             flags=flags,
             table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",
-            news=_news(row, definition) if verdict == contract.REVERSED else "",
+            news=_news(row, definition) if verdict == verdicts.REVERSED else "",
             picture=charts.finding_picture(
                 bounds,
                 _number(row["published"]),
@@ -185,9 +185,9 @@ def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
     calls = Counter(row.get("call") or few for row in rows)
     if len(calls) == 1:
         return text
-    undecided = (contract.TOO_NOISY, few)
+    undecided = (comparisons.TOO_NOISY, few)
     called = [call for call in calls if call not in undecided]
-    known = {call: contract.WORDS.get(call, turned.get(call, call)) for call in calls}
+    known = {call: comparisons.WORDS.get(call, turned.get(call, call)) for call in calls}
     parts = [f"{known[c]} in {calls[c]}" for c in (*called, *(c for c in undecided if c in calls))]
     label = value_label(compare["axis"], compare["candidate"]) if "candidate" in compare else ""
     mixed = "mixed: " if len(called) > 1 else ""
@@ -197,13 +197,13 @@ def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
 def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, list[str]]:
     """Return the flags of a finding's runs in the words of cards, and the names of the flags."""
     compare = definition.get("compare") or {}
-    axis, sides = compare.get("axis", ""), [compare.get(side, "") for side in contract.SIDES]
+    axis, sides = compare.get("axis", ""), [compare.get(side, "") for side in comparisons.SIDES]
     where = {a: v for a, v in (definition.get("where") or {}).items() if a in results.order}
     where |= {axis: sides} if all(sides) else {}
     runs = [
         run
         for run in originals(results.measurements)
-        if contract.matches_cell(run, where) and not is_invalid(run["flags"])
+        if comparisons.matches_cell(run, where) and not is_invalid(run["flags"])
     ]
     caches = {run.get("cache") or "" for run in runs}
     flags = (flag for run in runs for flag in run["flags"].split())

@@ -32,12 +32,12 @@ from vcsbench.report.results import (
     values_label,
     varying,
 )
-from vcsbench.statistics import contract
+from vcsbench.statistics import comparisons
 
 # In this order. Deviations are hidden until the reader asks for them.
 MARKS = {"same-binaries": "=", "low-n": "?"}
 DEVIATIONS = {"outlier-20": "‡", "outlier-10": "†"}
-CALL_MARKS = {contract.NOT_SHOWN: "≈", contract.TOO_NOISY: "~", contract.TOO_SMALL: "s"}
+CALL_MARKS = {comparisons.NOT_SHOWN: "≈", comparisons.TOO_NOISY: "~", comparisons.TOO_SMALL: "s"}
 UNDECIDED = (NOISY, FEW, NO_DUPLICATES)
 ABSENT = {
     "skipped": ("n/a", "cannot be measured here"),
@@ -348,12 +348,14 @@ def measured_points(
     """Return the points of a table. `in_words` prints a ratio as cards do, not as it was published."""
     names = list(expected[0].keys) if expected else []
     measured = grouped_by(
-        rows, lambda row: tuple(row[name] for name in names or contract.keys_of(row))
+        rows, lambda row: tuple(row[name] for name in names or comparisons.keys_of(row))
     )
     found: list[tuple[ExpectedRow, Row | None]] = []
     for place in expected:
         found += [(place, row) for row in measured.pop(tuple(place.keys.values()), [None])]
-    found += [(ExpectedRow(contract.keys_of(row)), row) for of in measured.values() for row in of]
+    found += [
+        (ExpectedRow(comparisons.keys_of(row)), row) for of in measured.values() for row in of
+    ]
     return [
         _numbered(definition, row, place, in_words)
         if row is not None and words.is_number(row["value"])
@@ -367,8 +369,8 @@ def _numbered(definition: Row, row: Row, expected: ExpectedRow, in_words: bool) 
     flagged = [f"Flagged {words.enumeration(flags)}."] if flags else []
     outcome = outcome_of(row) if compares else ""
     mark = CALL_MARKS.get(row.get("call", ""), "")
-    mark = {FEW: "", SMALL: CALL_MARKS[contract.TOO_SMALL]}.get(outcome, mark)
-    differs = contract.is_difference(row.get("call", "")) and outcome != SMALL
+    mark = {FEW: "", SMALL: CALL_MARKS[comparisons.TOO_SMALL]}.get(outcome, mark)
+    differs = comparisons.is_difference(row.get("call", "")) and outcome != SMALL
     point = numbered_point(definition, row, "measured", differs)
     if compares:
         ratio, changes = ratio_of(row), change_words(metric_in(definition))
@@ -387,14 +389,14 @@ def _numbered(definition: Row, row: Row, expected: ExpectedRow, in_words: bool) 
 
 def numbered_point(definition: Row, row: Row, kind: str, differs: bool) -> Point:
     if not definition.get("compare"):
-        return Point(contract.keys_of(row), kind, row["value"])
+        return Point(comparisons.keys_of(row), kind, row["value"])
     value = 100 * (ratio_of(row) - 1)
     colour = colour_of(value, metric_in(definition).gain) if differs else "same"
-    return Point(contract.keys_of(row), kind, value, text=words.percentage(value), colour=colour)
+    return Point(comparisons.keys_of(row), kind, value, text=words.percentage(value), colour=colour)
 
 
 def _absent(expected: ExpectedRow, row: Row | None) -> Point:
-    keys = contract.keys_of(row) if row else expected.keys
+    keys = comparisons.keys_of(row) if row else expected.keys
     if expected.skip:
         title = f"not measured: {expected.skip}"
         return Point(keys, "skipped", text=ABSENT["skipped"][0], title=title)
@@ -436,7 +438,7 @@ def number_sentences(row: Row, definition: Row) -> list[str]:
     if outcome in (EQUAL, SMALL, *UNDECIDED):
         undecided = "undecided: " if outcome in UNDECIDED else ""
         calls = [f"{undecided}{outcome}.".capitalize()]
-    if contract.is_exact(row):
+    if comparisons.is_exact(row):
         return [f"{text}, exact: all {rounds} count the same. {quotient} = {number}.", *calls]
     interval = change_between(row["low"], row["high"], changes)
     text = f"{text} (95 % interval {interval}), over {rounds}. {quotient} = {number}."
@@ -457,7 +459,7 @@ def expected_rows(
     failed = grouped_by(failures, lambda failure: failure["cell"])
     runs = grouped_by(measurements, lambda run: run["cell"])
     where = definition.get("where", {})
-    selected = [cell for cell in originals(grid) if contract.matches_cell(cell, where)]
+    selected = [cell for cell in originals(grid) if comparisons.matches_cell(cell, where)]
     expected = []
     for keys, cells in _rows_of_grid(definition.get("compare") or {}, axes, selected):
         names = tuple(cell["cell"] for cell in cells)

@@ -54,7 +54,8 @@ from vcsbench.report.terminal import (
     variables_of,
     verdict_counts,
 )
-from vcsbench.statistics.contract import ALL_DECIDED, NOT_MEASURED, TIME_IS_UP, UNREACHABLE, WORDS
+from vcsbench.statistics.comparisons import ALL_DECIDED, TIME_IS_UP, UNREACHABLE, WORDS
+from vcsbench.statistics.verdicts import NOT_MEASURED
 
 ASSETS = Path(__file__).parents[2] / "report"
 # In this order: each part uses the parts before it.

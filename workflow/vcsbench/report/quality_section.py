@@ -31,7 +31,7 @@ from vcsbench.report.results import (
 )
 from vcsbench.report.table_sections import PlainTable, TableSection
 from vcsbench.report.terminal import configfiles_of, variables_of
-from vcsbench.statistics.contract import NOISY_PCT
+from vcsbench.statistics.comparisons import NOISY_PCT
 
 CALLS = (
     "Intervals are 95 %. The test is of paired log ratios, with Student's t on variances pooled over cells "

@@ -27,7 +27,7 @@ from vcsbench.external import open_regular
 from vcsbench.files import is_altered, read_rows
 from vcsbench.metrics import metric_of, names
 from vcsbench.plan.grid import is_duplicate
-from vcsbench.statistics import contract
+from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.baselines import table_definition, table_name
 
 Rows = Sequence[Row]
@@ -36,7 +36,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 NUMBERS = frozenset(
     [
-        *contract.NUMBERS,
+        *comparisons.NUMBERS,
         *("round", "run", "rounds", "runs"),
         "others_cpu_pct",
         *(column for name in names() for column in metric_of(name).needs),
@@ -50,12 +50,12 @@ COUNTS = {"round", "run"}
 CSV_FILES = {
     "grid": ("cell", "skip"),
     "failures": ("cell", "round", "reason"),
-    "findings": contract.LEAST_OF_FINDINGS,
-    "expectations": (*contract.LEAST_OF_FINDINGS, "passes"),
+    "findings": verdicts.LEAST_OF_FINDINGS,
+    "expectations": (*verdicts.LEAST_OF_FINDINGS, "passes"),
 }
 MEASURED = ("cell", "round", "run", "elapsed_s", "host", "started_at", "flags")
 AGAIN = "Delete the file and run again."
-REASONS = TypeAdapter(list[contract.Reason])
+REASONS = TypeAdapter(list[verdicts.Reason])
 JSON_FILES = {"account": "budget", "provenance": "provenance", "history": "history"}
 
 
@@ -188,7 +188,7 @@ def read_results(
         files[kind] = {
             table: read_records(
                 folder / kind / name / f"{table}.csv",
-                contract.columns([]),
+                comparisons.columns([]),
                 texts=definition.get("by", ()),
             )
             for table, definition in study.tables.items()
@@ -231,7 +231,7 @@ def read_advice(path: Path) -> Advice | None:
         ) from None
 
 
-def _read_reasons(text: str, path: Path) -> list[contract.Reason]:
+def _read_reasons(text: str, path: Path) -> list[verdicts.Reason]:
     try:
         reasons = REASONS.validate_json(text)
         _ = [reason.text for reason in reasons]

@@ -33,7 +33,7 @@ from vcsbench.report.results import (
     unique_values,
     values_in,
 )
-from vcsbench.statistics import contract
+from vcsbench.statistics import comparisons
 from vcsbench.statistics.baselines import table_name
 
 KEY = {
@@ -318,7 +318,7 @@ def prints_as_published(results: Results, name: str) -> bool:
 def overlaps(where: Row, other: Row) -> bool:
     shared = where.keys() & other.keys()
     return all(
-        {*contract.axis_values(where[axis])} & {*contract.axis_values(other[axis])}
+        {*comparisons.axis_values(where[axis])} & {*comparisons.axis_values(other[axis])}
         for axis in shared
     )
 
@@ -366,7 +366,11 @@ def reversals_of(sections: Sequence[TableSection]) -> list[Reversal]:
         theirs = {(*p.keys.items(),): 1 + p.value / 100 for p in known if p.value is not None}
         for point in pair.measured.points if pair.measured else []:
             row, was = point.row or {}, theirs.get((*point.keys.items(),))
-            if was is None or point.is_small or not contract.is_difference(row.get("call") or ""):
+            if (
+                was is None
+                or point.is_small
+                or not comparisons.is_difference(row.get("call") or "")
+            ):
                 continue
             if (was if row["ratio"] < 1 else 1 / was) > 1.1:
                 reversals.append(Reversal(section, point, was, row["ratio"]))
@@ -378,7 +382,7 @@ def reversed_answers(results: Results, sections: Sequence[TableSection]) -> dict
     texts, year, reversals = {}, results.study.date.partition("-")[0], reversals_of(sections)
     for axis, answer in ((c.question.axis, c.answer.value) for c in results.advice.cards):
         sides = [
-            (of.point.row or {})[contract.SIDES[of.measured > 1]]
+            (of.point.row or {})[comparisons.SIDES[of.measured > 1]]
             for of in reversals
             if of.section.compared == axis
         ]
@@ -398,7 +402,9 @@ def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainT
             continue
         row = point.row or {}
         keys = {axis: value for axis, value in point.keys.items() if axis != "candidate"}
-        second, first = (value_label(section.compared, row[side]) for side in contract.SIDES[::-1])
+        second, first = (
+            value_label(section.compared, row[side]) for side in comparisons.SIDES[::-1]
+        )
         sides = f"{second} against {first}"
         less = f" ({LESS_WORK})" if has_less_work(section.compared, keys) else ""
         names = grids.change_words(metric_in(results.study.tables[section.name]))

@@ -21,7 +21,15 @@ from vcsbench.external import printable
 from vcsbench.files import read_json
 from vcsbench.plan.result_state import NOTHING, OUTDATED
 from vcsbench.report.results import CSV_FILES, Results, read_advice, read_records, unique_values
-from vcsbench.statistics import contract
+from vcsbench.statistics import comparisons
+from vcsbench.statistics.verdicts import (
+    DIFFERS,
+    INCONCLUSIVE,
+    LARGER,
+    REPRODUCED,
+    REVERSED,
+    verdict_for_reader,
+)
 
 COLUMNS = 80
 MEASURE_NOTHING = f"measure={NOTHING}"
@@ -39,13 +47,13 @@ HEADER = (
 _QUESTION, _ANSWER, _LONGEST = 12, 10, 20
 _INDENT = " " * _QUESTION
 _VERDICTS = (
-    *(contract.REPRODUCED, contract.DIFFERS, contract.REVERSED, contract.INCONCLUSIVE),
-    *(contract.TOO_SMALL, contract.NOT_MEASURED),
+    *(REPRODUCED, DIFFERS, REVERSED, INCONCLUSIVE),
+    *(comparisons.TOO_SMALL, NOT_MEASURED),
 )
 
 
 def count_results(account: Row) -> Counter[str]:
-    """Return the comparisons of all tables by their result (contract.RESULTS)."""
+    """Return the comparisons of all tables by their result (comparisons.RESULTS)."""
     counts: Counter[str] = Counter()
     for table in account.get("tables", {}).values():
         counts.update(table)
@@ -54,8 +62,10 @@ def count_results(account: Row) -> Counter[str]:
 
 def results_text(counts: Counter[str]) -> str:
     """Return `74 of 82 comparisons, 4 too small to compare, 4 undecided`."""
-    answered, all_ = counts[contract.DIFFERENT] + counts[contract.EQUAL], counts.total()
-    others = (f"{counts[n]} {n}" for n in (contract.TOO_SMALL, contract.UNDECIDED) if counts[n])
+    answered, all_ = counts[comparisons.DIFFERENT] + counts[comparisons.EQUAL], counts.total()
+    others = (
+        f"{counts[n]} {n}" for n in (comparisons.TOO_SMALL, comparisons.UNDECIDED) if counts[n]
+    )
     return ", ".join([f"{answered} of {words.count_of(all_, 'comparison')}", *others])
 
 
@@ -74,7 +84,7 @@ def next_step(account: Row, given: Mapping[str, str]) -> tuple[str, str] | None:
     if account.get("minutes") is None:
         done = max((block["rounds"] for block in account.get("blocks", [])), default=0)
         totals = [0, *(done + more for more in account.get("more_rounds", []))]
-        undecided = count_results(account)[contract.UNDECIDED]
+        undecided = count_results(account)[comparisons.UNDECIDED]
         outlook = [(seconds_of_rounds(account, n), undecided - i, n) for i, n in enumerate(totals)]
     else:
         moments = account.get("outlook", [])
@@ -105,7 +115,7 @@ def larger_step(study: Results, given: Mapping[str, str]) -> tuple[str, str] | N
     counts, values = count_results(study.account), {v for row in study.grid for v in row.values()}
     config = study.provenance.get("config") or {}
     scales = ", ".join(
-        f"{name}: {{scale: {min(1, contract.LARGER * of['scale']):.3g}}}"
+        f"{name}: {{scale: {min(1, LARGER * of['scale']):.3g}}}"
         for name, of in (config.get("repositories") or {}).items()
         if name in values and of.get("scale", 1) < 1 and not config.get("repository")
     )
@@ -113,17 +123,18 @@ def larger_step(study: Results, given: Mapping[str, str]) -> tuple[str, str] | N
     flags = [pair.flags for card in builds for case in card.cases for pair in case.pairs]
     # More rounds neither shorten a start-up, nor do they reduce the noise between duplicates.
     effects = {
-        "answer what is too small": counts[contract.TOO_SMALL],
+        "answer what is too small": counts[comparisons.TOO_SMALL],
         "show smaller differences": any("too-short" in of.split() for of in flags),
-        "may decide the rest": counts[contract.UNDECIDED] and not next_step(study.account, given),
+        "may decide the rest": counts[comparisons.UNDECIDED]
+        and not next_step(study.account, given),
     }
     effect = next((text for text, applies in effects.items() if applies), "")
     if not (scales and effect):
         return None
     run = command_with(given, "--configfile larger.yaml")
     command = f"echo 'repositories: {{{scales}}}' >larger.yaml && {run}"
-    taken = words.duration(contract.LARGER * study.account.get("taken_s", 0.0))
-    return command, f"runs {contract.LARGER} times as long {effect}, in up to {taken}"
+    taken = words.duration(LARGER * study.account.get("taken_s", 0.0))
+    return command, f"runs {LARGER} times as long {effect}, in up to {taken}"
 
 
 def next_steps(
@@ -153,16 +164,16 @@ def next_steps(
 def uncertain_sentences(account: Row, in_cards: int, given: Mapping[str, str]) -> list[str]:
     """Return sentences on the comparisons without an answer."""
     counts = count_results(account)
-    if not counts[contract.TOO_SMALL] + counts[contract.UNDECIDED]:
+    if not counts[comparisons.TOO_SMALL] + counts[comparisons.UNDECIDED]:
         return []
-    noisy = account.get("noisy") if counts[contract.UNDECIDED] else None
+    noisy = account.get("noisy") if counts[comparisons.UNDECIDED] else None
     why = f" (runs of a cell scatter by {noisy['scatter_pct']:.2g} %)" if noisy else ""
     sentences = [f"Over all cases, answered: {results_text(counts)}{why}."]
     if (rest := counts.total() - in_cards) > 0:
         sentences.append(f"{rest} of all are in tables only, not in cards.")
-    if counts[contract.TOO_SMALL]:
+    if counts[comparisons.TOO_SMALL]:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
-    if counts[contract.UNDECIDED] and not next_step({**account, "studies": 1}, given):
+    if counts[comparisons.UNDECIDED] and not next_step({**account, "studies": 1}, given):
         sentences.append("More rounds of up to a day answer no more.")
     return sentences
 
@@ -235,7 +246,7 @@ def _rows(study: Results, has_steps: bool) -> Iterator[tuple[str, str, str]]:
             reason, number = Counter(reasons).most_common(1)[0]
             of = f" ({number} of them)" if number < len(reasons) else ""
             yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
-    if not has_steps and count_results(study.account)[contract.TOO_SMALL]:
+    if not has_steps and count_results(study.account)[comparisons.TOO_SMALL]:
         yield "Next", "", "measure a larger repository: some runs are mostly start-up"
 
 
@@ -268,14 +279,14 @@ def quiet_step(study: Results, given: Mapping[str, str]) -> tuple[str, str] | No
 def _counts(study: Results) -> Iterator[str]:
     results = count_results(study.account)
     yield results_text(results) if results.total() else "no comparison was measured"
-    verdicts = [contract.verdict_for_reader(finding) for finding in study.findings]
-    if {*verdicts} - {contract.NOT_MEASURED}:
+    verdicts = [verdict_for_reader(finding) for finding in study.findings]
+    if {*verdicts} - {NOT_MEASURED}:
         yield f"{len(verdicts)} findings: {verdict_counts(verdicts)}"
 
 
 def verdict_counts(verdicts: Iterable[str]) -> str:
     """Return `6 reproduced, 5 differ, 1 reversed`."""
-    counts, plural = Counter(verdicts), {contract.DIFFERS: "differ"}
+    counts, plural = Counter(verdicts), {DIFFERS: "differ"}
     known = [(counts[v], v) for v in unique_values([*_VERDICTS, *counts]) if counts[v]]
     return ", ".join(
         f"{n} {verdict if n == 1 else plural.get(verdict, verdict)}" for n, verdict in known

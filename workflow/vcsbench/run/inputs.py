@@ -24,7 +24,7 @@ from vcsbench.metrics import metric_in
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import NOTHING, UNFAILED, decision_of
 from vcsbench.statistics import baselines
-from vcsbench.statistics.contract import STATISTIC
+from vcsbench.statistics.comparisons import STATISTIC
 
 FINDINGS = "config/published/findings.yaml"
 PUBLISHED_BYTES = 16 << 20

@@ -18,7 +18,7 @@ from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.measurements import group_rows, read_frame
 from vcsbench.metrics import COUNT, LOW, metric_of, names
 from vcsbench.plan import grid as grids
-from vcsbench.statistics.contract import MEDIAN, STATISTIC, axis_values
+from vcsbench.statistics.comparisons import MEDIAN, STATISTIC, axis_values
 
 if TYPE_CHECKING:
     from pandas.api.typing import DataFrameGroupBy

@@ -24,7 +24,13 @@ from vcsbench.files import write_bytes, write_record
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import baselines, tables
 from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
-from vcsbench.statistics.contract import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, Limits, is_difference
+from vcsbench.statistics.comparisons import (
+    DEFAULT_LIMITS,
+    NOT_SHOWN,
+    TOO_NOISY,
+    Limits,
+    is_difference,
+)
 from vcsbench.statistics.estimates import (
     NO_ESTIMATE,
     call_table,

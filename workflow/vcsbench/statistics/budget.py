@@ -22,8 +22,20 @@ from typing import TYPE_CHECKING, Any
 from vcsbench.evidence.measurements import TimeBreakdown
 from vcsbench.metrics import metric_in
 from vcsbench.plan.result_state import block_name
-from vcsbench.statistics import contract
-from vcsbench.statistics.contract import SIDES, UNDECIDED, Limits, result_of
+from vcsbench.statistics.comparisons import (
+    ALL_DECIDED,
+    DIFFERENT,
+    RESULTS,
+    SIDES,
+    TIME_IS_UP,
+    TOO_SMALL,
+    UNDECIDED,
+    UNREACHABLE,
+    Limits,
+    is_difference,
+    result_of,
+    scatter_pct,
+)
 from vcsbench.statistics.estimates import EQUIVALENCE_ALPHA, add_calls, holm_level, t_quantile
 
 if TYPE_CHECKING:
@@ -68,7 +80,7 @@ def comparisons_of(
         calls = add_calls(table, metric_in(definition).calls, limits)["call"]
         level = holm_level(
             sum(
-                result_of(row) != contract.DIFFERENT and not contract.is_difference(call)
+                result_of(row) != DIFFERENT and not is_difference(call)
                 for row, call in zip(rows, calls, strict=True)
             )
         )
@@ -87,7 +99,7 @@ def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> f
     All of its error is taken to shrink, because after few rounds the part of duplicates is mostly
     chance. More rounds do not help a row that is mostly fixed cost.
     """
-    if result_of(row) == contract.TOO_SMALL:
+    if result_of(row) == TOO_SMALL:
         return limits.min_rounds
     # One round has neither an error nor a difference of duplicates.
     if math.isnan(row["error"]):
@@ -186,9 +198,9 @@ def allocate_rounds(
         if rounds := allocate(comparisons, round_s, part):
             return rounds, ""
     if any(c.is_reachable for c in comparisons):
-        return Counter(), contract.TIME_IS_UP
+        return Counter(), TIME_IS_UP
     is_open = any(c.result == UNDECIDED for c in comparisons)
-    return Counter(), contract.UNREACHABLE if is_open else contract.ALL_DECIDED
+    return Counter(), UNREACHABLE if is_open else ALL_DECIDED
 
 
 def budget_report(
@@ -198,7 +210,7 @@ def budget_report(
     limits: Limits,
     scatter: float,
 ) -> dict[str, object]:
-    here, scatter_pct = limits.on_machine(scatter), contract.scatter_pct(scatter)
+    here, percent = limits.on_machine(scatter), scatter_pct(scatter)
     steps = {
         "preparation": spent.preparation_s,
         "measuring": spent.measuring_s,
@@ -212,16 +224,16 @@ def budget_report(
         "spent_s": {step: round(seconds, 1) for step, seconds in steps.items()},
         "timed_s": round(spent.timed_s, 1),
         "min_effect_pct": here.min_effect_pct,
-        "scatter_pct": round(scatter_pct, 1),
+        "scatter_pct": round(percent, 1),
         "noisy": None
         if here == limits
-        else {"scatter_pct": scatter_pct, "usual_pct": limits.min_effect_pct},
+        else {"scatter_pct": percent, "usual_pct": limits.min_effect_pct},
         "blocks": [
             {"block": name, "rounds": block.rounds, "seconds": round(block.seconds, 1)}
             for name, block in spent.blocks.items()
         ],
         "tables": {
-            name: {result: results[result] for result in contract.RESULTS}
+            name: {result: results[result] for result in RESULTS}
             for name, results in by_table.items()
         },
         # The further rounds of all cells that decide each undecided comparison.

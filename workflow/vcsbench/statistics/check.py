@@ -14,7 +14,7 @@ from pathlib import Path
 from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.files import read_rows, write_bytes
-from vcsbench.statistics.contract import DIFFERS, INCONCLUSIVE, NOT_MEASURED, OF_EXPECTATIONS
+from vcsbench.statistics.verdicts import DIFFERS, INCONCLUSIVE, NOT_MEASURED, OF_EXPECTATIONS
 
 Row = Mapping[str, str]
 NOTHING, FAILED, UNDECIDED = 1, 3, 4

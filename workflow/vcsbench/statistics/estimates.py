@@ -44,7 +44,7 @@ from scipy.special import (
 
 from vcsbench.evidence import flags
 from vcsbench.metrics import Metric
-from vcsbench.statistics.contract import NOT_SHOWN, TOO_NOISY, Limits, is_difference
+from vcsbench.statistics.comparisons import NOT_SHOWN, TOO_NOISY, Limits, is_difference
 
 CONFIDENCE = 0.95
 POWER = 0.9

@@ -20,7 +20,7 @@ from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import metric_of, name_in, names
-from vcsbench.statistics import contract
+from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.aggregation import (
     FIXED_SHARE,
     MEAN,
@@ -31,7 +31,7 @@ from vcsbench.statistics.aggregation import (
     rows_where,
 )
 from vcsbench.statistics.baseline_comparison import HOSTS
-from vcsbench.statistics.contract import Limits, Reason, ReasonTest
+from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import (
     CONFIDENCE,
     NO_ESTIMATE,
@@ -49,11 +49,12 @@ from vcsbench.statistics.possible_reasons import (
     larger_scale,
     possible_reasons,
 )
+from vcsbench.statistics.verdicts import Reason, ReasonTest
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
-REDUCTIONS = {contract.MEDIAN: "median", "min": "least", "max": "greatest"}
+REDUCTIONS = {comparisons.MEDIAN: "median", "min": "least", "max": "greatest"}
 HOLDS = "holds"
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
@@ -91,7 +92,7 @@ class Evaluation:
     """A measured value, the verdict on it and its reasons; `over` is the reduction: `least of 12 cells`."""
 
     estimate: Estimate = NO_ESTIMATE
-    verdict: str = contract.NOT_MEASURED
+    verdict: str = verdicts.NOT_MEASURED
     reasons: Sequence[Reason] = ()
     over: str = ""
 
@@ -137,13 +138,13 @@ def evaluate_findings(
                 "high": ours.estimate.high,
                 "unit": check.unit,
                 "over": ours.over,
-                "expected": contract.bounds_text(finding),
+                "expected": verdicts.bounds_text(finding),
                 "verdict": ours.verdict,
                 "why": "; ".join(reason.text for reason in ours.reasons),
                 "reasons": json.dumps([asdict(reason) for reason in ours.reasons], default=float),
             }
         )
-    return pd.DataFrame(rows, columns=contract.OF_FINDINGS)
+    return pd.DataFrame(rows, columns=verdicts.OF_FINDINGS)
 
 
 def evaluate_expectations(
@@ -153,7 +154,7 @@ def evaluate_expectations(
     context: EvaluationContext,
 ) -> pd.DataFrame:
     rows = evaluate_findings(expectations, axes, None, measured, context)
-    return _with_passes(expectations, rows.replace({"verdict": {contract.REPRODUCED: HOLDS}}))
+    return _with_passes(expectations, rows.replace({"verdict": {verdicts.REPRODUCED: HOLDS}}))
 
 
 def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition]) -> pd.DataFrame:
@@ -163,12 +164,12 @@ def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition
 
 def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) -> pd.DataFrame:
     allowing = {
-        contract.INCONCLUSIVE: "allow_inconclusive",
-        contract.NOT_MEASURED: "allow_not_measured",
+        verdicts.INCONCLUSIVE: "allow_inconclusive",
+        verdicts.NOT_MEASURED: "allow_not_measured",
     }
     pairs = zip(expectations, rows["verdict"], strict=True)
     passes = [verdict == HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs]
-    columns = contract.OF_EXPECTATIONS
+    columns = verdicts.OF_EXPECTATIONS
     return rows.assign(passes=["yes" if passed else "no" for passed in passes])[columns]
 
 
@@ -187,7 +188,7 @@ class FindingCheck:
 
     def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:
         self.finding, self.axes, self.where = finding, axes, {**finding["where"]}
-        self.statistic = str(self.where.pop(contract.STATISTIC, MEAN))
+        self.statistic = str(self.where.pop(comparisons.STATISTIC, MEAN))
         self.compare: dict[str, Any] = {**finding.get("compare", {})}
         self.metric = name_in(finding)
         sides = ("baseline", "candidate")
@@ -217,7 +218,7 @@ class FindingCheck:
         if self.sides and not metric_of(self.metric).exact:
             large, small = self._without_small(rows, larger_scale(rows, subject, context))
             if small and large.empty:
-                return Evaluation(self._with_error(rows, noise), contract.TOO_SMALL, small)
+                return Evaluation(self._with_error(rows, noise), comparisons.TOO_SMALL, small)
             rows = large
         value = self.estimate(rows)
         if not value.n:
@@ -228,12 +229,12 @@ class FindingCheck:
         over = self._over(group_rows(rows, self.keys).ngroups)
         others = [*self._partial(rounds, rows, context.grid), *small]
         if refused:
-            return Evaluation(value, contract.INCONCLUSIVE, [*refused, *others], over)
+            return Evaluation(value, verdicts.INCONCLUSIVE, [*refused, *others], over)
         verdict, reasons = self._verdict(value, noise.has_duplicates, context.limits)
-        if verdict == contract.DIFFERS:
+        if verdict == verdicts.DIFFERS:
             levels = [self.estimate(part).value for _, part in group_rows(rows, self.keys)]
             # A condition that all cells share does not explain a level that only some of them lack.
-            is_mixed = not self.sides and any(contract.is_expected(self.finding, v) for v in levels)
+            is_mixed = not self.sides and any(verdicts.is_expected(self.finding, v) for v in levels)
             direction = "" if is_mixed else direction_of(self.finding, value.value)
             others += possible_reasons(direction, rows, subject, context)
         # No time, share or count is below 0. The verdict used the whole interval.
@@ -247,7 +248,7 @@ class FindingCheck:
         and cells are averaged over their rounds first, and the least or greatest of them is taken then.
         """
         over, parts = self.finding["expect"]["over"], group_rows(rows, self.keys)
-        if over != contract.MEDIAN and parts.ngroups > 1:
+        if over != comparisons.MEDIAN and parts.ngroups > 1:
             estimates = [self._with_error(part, noise) for _, part in parts]
             return _reduce([e for e in estimates if e.n], over, bool(self.sides))
         value = self.estimate(rows)
@@ -259,7 +260,7 @@ class FindingCheck:
         self, value: Estimate, has_duplicates: bool, limits: Limits
     ) -> tuple[str, list[Reason]]:
         verdict, reasons = verdict_of(self.finding, value, limits)
-        if has_duplicates or verdict == contract.INCONCLUSIVE:
+        if has_duplicates or verdict == verdicts.INCONCLUSIVE:
             return verdict, reasons
         return verdict, [*reasons, Reason("no-duplicates")]
 
@@ -281,7 +282,7 @@ class FindingCheck:
         if len(reduced) == 1:
             return Estimate(float(reduced.iloc[0]), math.nan, math.nan, 1)
         # The median of `count` values has the error of an average of fewer.
-        averaged = max(min(count, 2.0), 2 / math.pi * count) if over == contract.MEDIAN else 1.0
+        averaged = max(min(count, 2.0), 2 / math.pi * count) if over == comparisons.MEDIAN else 1.0
         if self.compare:
             return ratio_interval(np.log(reduced), averaged)
         return replace(mean_interval(reduced), pairs=averaged)
@@ -326,9 +327,9 @@ class FindingCheck:
             return Reason("not-counted", {"reason": reason})
         for side in [{self.compare["axis"]: side} for side in self.sides] or [{}]:
             where = {**self.where, **side}
-            cells = [cell for cell in grid if contract.matches_cell(cell, where)]
+            cells = [cell for cell in grid if comparisons.matches_cell(cell, where)]
             if not cells:
-                named = [f"{a} {' or '.join(contract.axis_values(v))}" for a, v in where.items()]
+                named = [f"{a} {' or '.join(comparisons.axis_values(v))}" for a, v in where.items()]
                 return Reason("not-in-grid", {"cells": ", ".join(named) or "any"})
             if all(cell["skip"] for cell in cells):
                 return Reason("skipped", {"reason": cells[0]["skip"]})
@@ -375,7 +376,11 @@ class FindingCheck:
         if not ours.estimate.n or self.metric not in measured:
             return theirs, []
         known, cells = self.involved(published), self._comparable(self.involved(measured))[0]
-        if self.sides and not metric_of(self.metric).exact and ours.verdict != contract.TOO_SMALL:
+        if (
+            self.sides
+            and not metric_of(self.metric).exact
+            and ours.verdict != comparisons.TOO_SMALL
+        ):
             cells = self._without_small(cells)[0]
         rows = known.merge(cells[self.axes].drop_duplicates())
         both, all_ = (group_rows(part, self.keys).ngroups for part in (rows, known))
@@ -387,8 +392,8 @@ class FindingCheck:
         text = f"{words.significant(theirs.value)}{unit}"
         values = {"published": count, "value": theirs.value, "shown": text}
         reasons = [Reason("all-published", values)]
-        side = contract.side_of(self.finding, same.value)
-        if ours.verdict == contract.DIFFERS and side == contract.side_of(
+        side = verdicts.side_of(self.finding, same.value)
+        if ours.verdict == verdicts.DIFFERS and side == verdicts.side_of(
             self.finding, ours.estimate.value
         ):
             values = {"measured": both, "published": count, "value": same.value}
@@ -417,24 +422,24 @@ class FindingCheck:
         ]
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
-            return Evaluation(verdict=contract.INCONCLUSIVE, reasons=excluded)
+            return Evaluation(verdict=verdicts.INCONCLUSIVE, reasons=excluded)
         columns = compared[["ratio", "low", "high", "n", "error", "degrees"]]
         ratios = [Estimate(*row) for row in columns.itertuples(index=False)]
         value = _reduce(ratios, self.finding["expect"]["over"])
         has_duplicates = bool(compared["twin_sd"].notna().all())
         verdict, reasons = self._verdict(value, has_duplicates, context.limits)
-        verdict = contract.INCONCLUSIVE if excluded and verdict == contract.REPRODUCED else verdict
+        verdict = verdicts.INCONCLUSIVE if excluded and verdict == verdicts.REPRODUCED else verdict
         return Evaluation(value, verdict, [*reasons, *excluded], self._over(len(compared)))
 
 
 def _of_several_hosts(hosts: Iterable[str]) -> Evaluation:
     reason = Reason("hosts-differ", {"hosts": ", ".join(sorted(hosts))})
-    return Evaluation(verdict=contract.INCONCLUSIVE, reasons=[reason])
+    return Evaluation(verdict=verdicts.INCONCLUSIVE, reasons=[reason])
 
 
 def _reduce(estimates: Sequence[Estimate], over: str, are_ratios: bool = True) -> Estimate:
     """Intervals of the least or greatest hold together (Bonferroni)."""
-    level = CONFIDENCE if over == contract.MEDIAN else 1 - (1 - CONFIDENCE) / len(estimates)
+    level = CONFIDENCE if over == comparisons.MEDIAN else 1 - (1 - CONFIDENCE) / len(estimates)
     wide = [
         ratio(math.log(e.value), e.error, e.degrees, e.n, level=level)
         if are_ratios
@@ -452,22 +457,22 @@ def verdict_of(
     finding: FindingDefinition, measured: Estimate, limits: Limits
 ) -> tuple[str, list[Reason]]:
     if not measured.n:
-        return contract.NOT_MEASURED, []
+        return verdicts.NOT_MEASURED, []
     if measured.n < limits.min_rounds:
         values = {"n": measured.n, "needed": limits.min_rounds}
-        return contract.INCONCLUSIVE, [Reason("low-n", values)]
-    if contract.is_expected(finding, measured.low) and contract.is_expected(finding, measured.high):
-        return contract.REPRODUCED, []
-    low, high = contract.expected_bounds(finding)
+        return verdicts.INCONCLUSIVE, [Reason("low-n", values)]
+    if verdicts.is_expected(finding, measured.low) and verdicts.is_expected(finding, measured.high):
+        return verdicts.REPRODUCED, []
+    low, high = verdicts.expected_bounds(finding)
     if measured.high < low or measured.low > high:
         is_reversed = measured.high < 1 < low or high < 1 < measured.low
-        return contract.DIFFERS, [
+        return verdicts.DIFFERS, [
             Reason("reversed")
         ] if "compare" in finding and is_reversed else []
     if not measured.error > 0:
-        return contract.INCONCLUSIVE, [Reason("crosses-bound")]
+        return verdicts.INCONCLUSIVE, [Reason("crosses-bound")]
     if "to" in finding.get("compare", {}):
-        return contract.INCONCLUSIVE, [Reason("saved-rounds")]
+        return verdicts.INCONCLUSIVE, [Reason("saved-rounds")]
     # Intervals of ratios are symmetric as logarithms.
     on: Callable[[float], float] = math.log if "compare" in finding else float
     bounds = [on(bound) for bound in (low, high) if math.isfinite(bound) and bound > 0]
@@ -475,5 +480,5 @@ def verdict_of(
     half = (on(measured.high) - on(measured.low)) / 2
     needed = math.ceil(measured.n * (half / room) ** 2) if room else math.inf
     if needed > MAX_ROUNDS:
-        return contract.INCONCLUSIVE, [Reason("on-bound")]
-    return contract.INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]
+        return verdicts.INCONCLUSIVE, [Reason("on-bound")]
+    return verdicts.INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]

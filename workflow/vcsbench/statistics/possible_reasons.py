@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING
 
 from vcsbench import words
 from vcsbench.axes import STATES
-from vcsbench.statistics.contract import (
-    CELLS,
-    DEFAULT_LIMITS,
-    LARGER,
-    Limits,
-    Reason,
-    ReasonTest,
-    expected_bounds,
-)
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits
 from vcsbench.statistics.noise import NO_NOISE, Noise
+from vcsbench.statistics.verdicts import CELLS, LARGER, Reason, ReasonTest, expected_bounds
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,9 @@ from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.measurements import group_rows, in_order
 from vcsbench.metrics import COUNT, Metric, metric_in
 from vcsbench.statistics import aggregation as rows
-from vcsbench.statistics import contract
+from vcsbench.statistics import comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
-from vcsbench.statistics.contract import DEFAULT_LIMITS, MEDIAN, SIDES, STATISTIC, Limits
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS, MEDIAN, SIDES, STATISTIC, Limits
 from vcsbench.statistics.estimates import (
     NO_ESTIMATE,
     Estimate,
@@ -89,7 +89,7 @@ def make_tables(
     limits: Limits = DEFAULT_LIMITS,
     scatter: float = math.nan,
 ) -> dict[str, pd.DataFrame]:
-    """Return tables by name, with the columns of contract.columns().
+    """Return tables by name, with the columns of comparisons.columns().
 
     `frame` has a column per axis, and the columns of the measurements or one per published metric. `order`
     sorts the rows. Cells that agree on the axes of `block` run next to each other. A cell or pair without a
@@ -128,8 +128,8 @@ def _table(
         table = in_order(table, order, [*keys, "candidate"])
     else:
         table = in_order(_levels(aggregation, definition, metric, limits), order, keys)
-    empty = [] if aggregation.is_measured else [*contract.STATISTICS]
-    empty += contract.CALL if "call" not in table else []
+    empty = [] if aggregation.is_measured else [*comparisons.STATISTICS]
+    empty += comparisons.CALL if "call" not in table else []
     table = table.assign(**dict.fromkeys(empty, ""))
     return finish_table(without_time_flags(table, metric), name, keys)
 
@@ -139,13 +139,13 @@ def _with_metric(frame: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 
 
 def finish_table(table: pd.DataFrame, name: str, keys: Sequence[str]) -> pd.DataFrame:
-    return table.assign(table=name)[contract.columns(keys)].reset_index(drop=True)
+    return table.assign(table=name)[comparisons.columns(keys)].reset_index(drop=True)
 
 
 def rows_frame(
     records: Sequence[Mapping[str, object]], keys: Sequence[str], others: Sequence[str] = ()
 ) -> pd.DataFrame:
-    columns = [*keys, *SIDES, "value", *contract.STATISTICS, *contract.ERROR, *others]
+    columns = [*keys, *SIDES, "value", *comparisons.STATISTICS, *comparisons.ERROR, *others]
     return pd.DataFrame(records, columns=columns)
 
 
