@@ -11,8 +11,8 @@ import pytest
 from project import mounted_ext4, needs
 from shards import set_shard_size
 from vcsbench import sources
-from vcsbench.prepare import verify
 from vcsbench.prepare.copies import CopyJob, interleave
+from vcsbench.prepare.layout import judge_layout, prove_interleaving
 from vcsbench.prepare.loader import load_source
 from vcsbench.storages.extents import first_extent
 from vcsbench.subjects import fsfs
@@ -55,7 +55,7 @@ def flush(disk):
 
 
 def proof(disk, names=ALL):
-    return verify.prove_interleaving({name: disk / name for name in names})
+    return prove_interleaving({name: disk / name for name in names})
 
 
 def test_prove_interleaving_copies_made_together_are_interleaved(loaded, disk):
@@ -99,25 +99,41 @@ def test_first_extent_equals_filefrag(disk):
 
 
 SIDE_BY_SIDE = [(copy, r) for r in range(20) for copy in "abc"]
+PACKED = [(copy, r) for r in range(20) for copy in "pq"]
 
 
 @pytest.mark.parametrize(
     ("order", "verdict", "apart"),
     [
         (SIDE_BY_SIDE, "interleaved", []),
+        ([*SIDE_BY_SIDE, *PACKED], "interleaved", []),
         ([(copy, r) for copy in "abc" for r in range(20)], "apart", ["a", "b", "c"]),
         (random.Random(2).sample(SIDE_BY_SIDE, 60), "apart", ["a", "b", "c"]),
         ([(c, r) for b in ("abc", "de") for r in range(20) for c in b], "partly", ["d", "e"]),
+        ([*SIDE_BY_SIDE, *sorted(PACKED)], "partly", ["p", "q"]),
+        ([*SIDE_BY_SIDE, ("p", 0), ("q", 0)], "interleaved", []),
         ([("a", r) for r in range(20)], "alone", []),
         ([("a", 0), ("b", 0)], "unknown", []),
+        ([("a", 0), ("a", 1), ("b", 2), ("b", 3)], "unknown", []),
         ([], "unknown", []),
     ],
-    ids=["side by side", "in turn", "at random", "two batches", "one copy", "one revision", "none"],
+    ids=[
+        *(
+            "side by side",
+            "packed and others",
+            "in turn",
+            "at random",
+            "two batches",
+            "packed in turn",
+        ),
+        *("one shard", "one copy", "one revision", "no shared revision", "none"),
+    ],
 )
 def test_judge_layout_follows_positions(order, verdict, apart):
-    positions = [(copy, ("revision", r), i * 4096) for i, (copy, r) in enumerate(order)]
-    random.Random(1).shuffle(positions)
-    result = verify.judge_layout(positions)
+    kinds = {True: {}, False: {}}
+    for i, (copy, r) in enumerate(order):
+        kinds[copy in "pq"].setdefault(copy, {})[r] = i * 4096
+    result = judge_layout([*kinds.values()])
     assert (result["verdict"], result["apart"]) == (verdict, apart)
 
 
