@@ -9,7 +9,7 @@ from unit.synthetic import make_study
 from vcsbench.advice.advise import less_work
 from vcsbench.evidence import run_columns
 from vcsbench.metrics import HIDDEN, UNTRACED
-from vcsbench.plan.recipe import CallCount, counting_cells
+from vcsbench.plan.recipe import TracedCell, traced_cells
 from vcsbench.statistics.comparisons import NOT_SHOWN, Limits
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
@@ -94,31 +94,36 @@ def recipe(cell, **other):
     return {**RECIPE, "cell": cell, "digest": cell, **other}
 
 
-def test_call_counts_cells_that_differ_in_cache_share():
+def test_traced_cells_that_differ_in_cache_share():
     hot = recipe("log/hot", axes={"command": "log", "cache": "hot"}, state={}, runs=6)
-    counts = counting_cells([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
+    counts = traced_cells([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
     assert counts["log/cold"] == counts["log/hot"]
     assert counts["log/hot"].path == "log/cold" and counts["dump"].path == "dump"
 
 
 def side(**counts):
-    return {**dict.fromkeys(run_columns.CALL_COLUMNS, 0), **counts}
+    return {**dict.fromkeys(run_columns.TRACE_COLUMNS, 0), **counts}
 
 
-def test_read_calls_of_other_recipe_are_left_out(tmp_path):
+def test_read_traces_of_other_recipe_are_left_out(tmp_path):
     file = tmp_path / "x.json"
     file.write_text(json.dumps({"cell": "log/cold", "digest": "old", "client": side(reads=1)}))
 
     def hot(digest):
-        counts = {name: CallCount("log/cold", digest) for name in ("log/cold", "log/hot")}
-        return run_columns.read_calls([file], counts).get("log/hot")
+        traced = {name: TracedCell("log/cold", digest) for name in ("log/cold", "log/hot")}
+        return run_columns.read_traces([file], traced).get("log/hot")
 
     assert hot("new") is None
     assert hot("old")["client"]["reads"] == 1
 
 
-def test_call_columns_without_counts_are_none():
-    assert set(run_columns.call_columns({"client": None}).values()) == {None}
+def test_trace_columns_are_sums_of_both_sides_or_none():
+    client, server = {"reads": 2, "bytes_read": 9, "rename": 1}, {"reads": 3, "mmap": 4}
+    columns = run_columns.trace_columns({"client": client, "server": server})
+    assert {name: count for name, count in columns.items() if count} == {
+        **{"reads": 5, "bytes_read": 9, "renames": 1, "all_calls": 10}
+    }
+    assert set(run_columns.trace_columns({"client": None}).values()) == {None}
 
 
 # Tables, findings and advice

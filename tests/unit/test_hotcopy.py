@@ -23,6 +23,7 @@ from vcsbench.formats import (
     read_settings,
     release_settings,
 )
+from vcsbench.measure.runs import Invocation
 from vcsbench.measure.syscalls import trace_command
 from vcsbench.prepare import verify
 from vcsbench.prepare.loader import MEMCACHED_NOTE, hotcopy, load_source
@@ -111,7 +112,7 @@ def test_hotcopy_keeps_every_byte_of_revisions_and_settings(make, tmp_path, fmt,
 def reads(path, *words):
     """Return the reads of a client on a repository, and their bytes."""
     argv = ["svn", *words, path.as_uri()]
-    counts = trace_command(argv, {"PATH": os.environ["PATH"]}, "", 60).as_dict()
+    counts = trace_command(Invocation(argv, "", {"PATH": os.environ["PATH"]}, 60))
     return counts["reads"], counts["bytes_read"]
 
 

@@ -22,6 +22,7 @@ from vcsbench.measure.run_evidence import EvidenceCollector
 from vcsbench.measure.runs import (
     ExitTracer,
     Hyperfine,
+    Invocation,
     capture,
     client_libraries,
     read_export,
@@ -42,7 +43,7 @@ def wait_for_end(argv):
 def time_runs(folder, answer, *argv, stdin="", limit_s=20):
     hyperfine = Hyperfine(folder, answer)
     with open(os.devnull) as lock:
-        output = hyperfine.run(argv, stdin, 2, os.environ, limit_s, lock.fileno())
+        output = hyperfine.run(Invocation(argv, stdin, os.environ, limit_s), 2, lock.fileno())
     assert output == ""
     return hyperfine
 
@@ -101,7 +102,7 @@ def evidence_of_runs(folder, *argv):
 
     hyperfine = Hyperfine(folder, answer)
     with open(os.devnull) as lock:
-        assert hyperfine.run(argv, "", 3, os.environ, 60, lock.fileno()) == ""
+        assert hyperfine.run(Invocation(argv, "", os.environ, 60), 3, lock.fileno()) == ""
     return certificates
 
 
@@ -128,10 +129,8 @@ def run_capture(folder, *argv, limit_s=20):
     urls = UrlNormaliser("file:///nowhere")
     began = time.monotonic()
     try:
-        return capture(
-            *(argv, "", lambda output: read_stdout(output, urls)),
-            *(os.environ, folder / "log", limit_s),
-        )
+        command = Invocation(argv, "", os.environ, limit_s)
+        return capture(command, lambda output: read_stdout(output, urls), folder / "log")
     finally:
         assert time.monotonic() - began < 30
 

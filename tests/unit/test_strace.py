@@ -10,7 +10,8 @@ import pytest
 
 from project import needs
 from vcsbench.errors import UserError
-from vcsbench.measure.syscalls import AttachedTrace, CallCounts, trace_command
+from vcsbench.measure.runs import Invocation
+from vcsbench.measure.syscalls import Strace, count_lines, trace_command
 
 # Makes a number of each call, in this process or in two threads.
 PROGRAM = """
@@ -52,7 +53,7 @@ EACH |= {"bytes_read": 12, "writes": 2, "bytes_written": 7, "stats": 1}
         (["7 open(0x7ffd, 0, 0) = -1 ENOENT (No such file or directory)"], {"opens_failed": 1}),
         (["7 read(0x3, 0x5, 0x1000) = -1 EINTR (Interrupted system call)"], {"reads": 1}),
         (["7 lseek(0x3, 0, 0) = 0", "7 newfstatat(0x3, 0x7) = 0"], {"seeks": 1, "stats": 1}),
-        (["1 mmap(0, 0x1000) = 0x7f00", "1 exit_group(0) = ?"], {"others": {"mmap": 1}}),
+        (["1 mmap(0, 0x1000) = 0x7f00", "1 exit_group(0) = ?"], {"mmap": 1}),
         (
             [
                 "[pid 8] read(0x3,  <unfinished ...>",
@@ -64,10 +65,8 @@ EACH |= {"bytes_read": 12, "writes": 2, "bytes_written": 7, "stats": 1}
         ),
     ],
 )
-def test_call_counts_of_lines_are_by_effect(lines, expected):
-    counts = CallCounts()
-    counts.read(f"{line}\n".encode() for line in lines)
-    assert {name: value for name, value in counts.as_dict().items() if value} == expected
+def test_count_lines_counts_by_effect(lines, expected):
+    assert count_lines(f"{line}\n".encode() for line in lines) == expected
 
 
 @needs("strace")
@@ -80,7 +79,7 @@ def test_trace_command_counts_known_calls(tmp_path, where, times):
 
     def counted(number):
         argv = [sys.executable, "-I", "-S", str(script), str(file), str(number), where]
-        counts = trace_command(argv, dict(os.environ), "", 60).as_dict()
+        counts = trace_command(Invocation(argv, "", os.environ, 60))
         return Counter({name: counts[name] for name in EACH})
 
     counted(1)  # Python writes its caches
@@ -92,15 +91,15 @@ def test_trace_command_counts_known_calls(tmp_path, where, times):
 @needs("strace")
 def test_trace_command_failed_or_slow_raises():
     with pytest.raises(UserError, match="false failed"):
-        trace_command(["/bin/false"], dict(os.environ), "", 10)
+        trace_command(Invocation(["/bin/false"], "", os.environ, 10))
     began = time.monotonic()
     with pytest.raises(UserError, match=r" 0\.5 s "):
-        trace_command(["/bin/sleep", "30"], dict(os.environ), "", 0.5)
+        trace_command(Invocation(["/bin/sleep", "30"], "", os.environ, 0.5))
     assert time.monotonic() - began < 10
 
 
 @needs("strace")
-def test_attached_trace_counts_while_attached(tmp_path):
+def test_strace_counts_while_attached(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"x" * 1000)
     program = (
@@ -117,9 +116,9 @@ def test_attached_trace_counts_while_attached(tmp_path):
                 process.stdout.readline()
 
         ask(5)
-        attached = AttachedTrace([process.pid])
+        attached = Strace.attach([process.pid])
         ask(20)
-        counts = attached.end().as_dict()
+        counts = attached.end()
         ask(5)  # the process continues
         process.stdin.close()
     assert counts["bytes_read"] == 20 * (10 + len("go\n"))

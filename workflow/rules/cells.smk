@@ -67,7 +67,7 @@ rule calls:
     threads: lambda wildcards: workflow.cores
     params:
         code=script_code(WORKFLOW / "vcsbench" / "run" / "cell.py"),
-        digest=lambda wildcards: call_digest(PLAN.recipe(wildcards.study, wildcards.cell)),
+        digest=lambda wildcards: trace_digest(PLAN.recipe(wildcards.study, wildcards.cell)),
         recipe=lambda wildcards, output: PLAN.recipe_json(wildcards.study, wildcards.cell),
     shell:
         "python -m vcsbench.run.cell --calls {params.recipe:q} {params.digest} {output:q} 2> {log:q}"

@@ -19,7 +19,7 @@ shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; ")
 from vcsbench.config.configuration import workload_of
 from vcsbench.errors import UserError
 from vcsbench.modules import code_digest, script_code
-from vcsbench.plan.recipe import call_digest
+from vcsbench.plan.recipe import trace_digest
 from vcsbench.run import inputs
 from vcsbench.run.project import open_project
 from vcsbench.statistics.comparisons import Limits

@@ -7,7 +7,7 @@ rule measurements:
         # The context next to each export is read too. One job writes both.
         exports=exports,
         node_jobs=CLUSTER.records() if CLUSTER else [],
-        calls=lambda wildcards: SAMPLING.calls(wildcards.study),
+        traces=lambda wildcards: SAMPLING.traces(wildcards.study),
         decision=lambda wildcards: SAMPLING.next_decision(wildcards.study),
     output:
         measurements=report(
@@ -30,14 +30,14 @@ rule measurements:
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
         # As inputs, the results of nodes would start the rule `cell` here.
         of_nodes=lambda wildcards, input: PLAN.cell_files(wildcards.study) if CLUSTER else [],
-        calls_of_nodes=lambda wildcards: (
-            [*PLAN.calls_of(wildcards.study).values()] if CLUSTER else []
+        traces_of_nodes=lambda wildcards: (
+            [*PLAN.traces_of(wildcards.study).values()] if CLUSTER else []
         ),
         digests=lambda wildcards, input: {
             cell.path: PLAN.digest(wildcards.study, cell.path)
             for cell in PLAN.measured(wildcards.study)
         },
-        counted=lambda wildcards: PLAN.counted(wildcards.study),
+        traced=lambda wildcards: PLAN.traced(wildcards.study),
         thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, read_grid, write_frame
-from vcsbench.evidence.run_columns import read_calls
+from vcsbench.evidence.run_columns import read_traces
 from vcsbench.files import write_record, write_text
 from vcsbench.plan.result_state import is_intact, is_up_to_date, read_context
 from vcsbench.records import Context
@@ -51,10 +51,10 @@ def write_measurements() -> None:
     axes, grid = read_grid(given.grid)
     exports = [path for path in (params.of_nodes or given.exports) if Path(path).exists()]
     check_recipes(exports, params.digests)
-    calls = None
-    if params.counted:
-        calls = read_calls(params.calls_of_nodes or given.calls, params.counted)
-    collected = collect(axes, grid, params.rounds, exports, params.logs, params.thresholds, calls)
+    traces = None
+    if params.traced:
+        traces = read_traces(params.traces_of_nodes or given.traces, params.traced)
+    collected = collect(axes, grid, params.rounds, exports, params.logs, params.thresholds, traces)
     write_frame(collected.measurements, output.measurements)
     write_frame(collected.failures, output.failures)
     write_frame(collected.fixed_cost, output.fixed_cost)

@@ -186,10 +186,11 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
         for subject in cell.subjects:
             subject.check()
         cell.fill_in()
+        timed = cell.timed
         copy = f" (copy {cell.input.facts().get('copy', number)})" if cell.input else ""
         lines = [
             ("cell", f"{place}, round {number}{copy}"),
-            ("command", shlex.join(cell.argv) + (f" < {cell.stdin}" if cell.stdin else "")),
+            ("command", shlex.join(timed.argv) + (f" < {timed.stdin}" if timed.stdin else "")),
         ]
         if cell.server:
             lines.append(("server", shlex.join(cell.server.command())))

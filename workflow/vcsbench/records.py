@@ -466,29 +466,17 @@ class TreeRecord(TypedDict, total=False):
     url: str  # of the repository in keywords
 
 
-class SystemCalls(TypedDict, total=False):
-    """The system calls of client or server: by measure.syscalls.NAMES, and the others by their names."""
+class CellTrace(TypedDict, total=False):
+    """The system calls of client and server (measure.syscalls.count_lines), None if not counted.
 
-    opens_read_only: int
-    opens_read_write: int
-    opens_failed: int
-    seeks: int
-    reads: int
-    bytes_read: int
-    writes: int
-    bytes_written: int
-    stats: int
-    others: dict[str, int]
-
-
-class CellCalls(TypedDict, total=False):
-    """The system calls of a cell, results/calls/<study>/<cell>.json; None and `why_not` if not counted."""
+    results/calls/<study>/<cell>.json
+    """
 
     study: str
     cell: str
     axes: dict[str, str]
     digest: str
-    client: SystemCalls | None
-    server: SystemCalls | None
+    client: Mapping[str, int] | None
+    server: Mapping[str, int] | None
     why_not: str
-    seconds: float  # of the whole count
+    seconds: float  # of the whole trace

@@ -25,7 +25,7 @@ from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
 from vcsbench.plan.result_state import OUTDATED, block_name, read_context
-from vcsbench.records import CellCalls, Context, RunRecord
+from vcsbench.records import CellTrace, Context, RunRecord
 
 if TYPE_CHECKING:
     from vcsbench.evidence.run_columns import Columns
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TIMES = ("elapsed_s", "user_s", "system_s", "server_cpu_s")
 NUMBERS = (
     *("round", "run", *TIMES, *run_columns.COUNT_COLUMNS, *run_columns.CLIENT_COLUMNS),
-    *(*run_columns.CALL_COLUMNS, *run_columns.SPACE_COLUMNS, "fixed_cost_s", "fixed_share"),
+    *(*run_columns.TRACE_COLUMNS, *run_columns.SPACE_COLUMNS, "fixed_cost_s", "fixed_share"),
     *("sync_s", "scale", "waited_s", "cell_round_s"),
 )
 # The published tables define these limits, so they are no thresholds.
@@ -119,14 +119,14 @@ def collect(
     exports: Iterable[str | Path],
     logs: str | Path,
     thresholds: Mapping[str, float],
-    counted_calls: Mapping[str, CellCalls] | None = None,
+    traces: Mapping[str, CellTrace] | None = None,
 ) -> Collected:
     """Read the exports (`<cell>/round<n>.json`) and the contexts next to them.
 
     `rounds` is the expected number of rounds, of all cells or by cell. A cell-round that the grid does
     not skip and that has no export is a failure, with the reason from its log
     `<logs>/<cell>/round<n>.log`. `thresholds` judge the evidence again; other flags of a context stay.
-    `counted_calls` come from read_calls; None if the study counts none. Raise UserError for an export
+    `traces` come from read_traces; None if the study has none. Raise UserError for an export
     of unknown schema.
     """
     by_round: dict[tuple[str, int], Path] = {}
@@ -147,9 +147,9 @@ def collect(
             except _Failure as failure:
                 failures.append({"cell": path, "round": number, "reason": str(failure)})
                 continue
-            if counted_calls is not None:
+            if traces is not None:
                 for run in of_cell_round:
-                    run |= run_columns.call_columns(counted_calls.get(path, {}))
+                    run |= run_columns.trace_columns(traces.get(path, {}))
             runs += [common | run for run in of_cell_round]
     frame, fixed = split_fixed_cost(_frame_of_runs(runs, axes))
     frame = with_fixed_cost(frame, fixed, axes)

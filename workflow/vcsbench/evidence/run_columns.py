@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, cast
 
 from vcsbench.evidence import flags
 from vcsbench.files import read_json
-from vcsbench.records import CellCalls, Context, Evidence, RunRecord
+from vcsbench.records import CellTrace, Context, Evidence, RunRecord
 from vcsbench.storages.filesystems import IN_MEMORY, storage_kind
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcsbench.plan.recipe import CallCount
+    from vcsbench.plan.recipe import TracedCell
 
 # A hypervisor hides what is below: the kernel's rotational flag says nothing about it.
 VIRTUAL_DISK = "virtual disk"
@@ -41,18 +41,13 @@ CLIENT_COLUMNS = (
 # Of a working copy: by df, and by the extents of its files.
 SPACE_COLUMNS = ("used_bytes", "exclusive_bytes", "shared_bytes")
 
-# The calls of a process by strace: those with names, and how many of the others are renames.
-_CALLS = (
-    "opens_read_only",
-    "opens_read_write",
-    "opens_failed",
-    "seeks",
-    "reads",
-    "writes",
-    "stats",
-)
+# Of traces: bytes and numbers of system calls.
 _RENAMES = ("rename", "renameat", "renameat2")
-CALL_COLUMNS = (*_CALLS, "bytes_read", "bytes_written", "renames", "all_calls")
+_BYTES = ("bytes_read", "bytes_written")
+TRACE_COLUMNS = (
+    *("opens_read_only", "opens_read_write", "opens_failed", "seeks", "reads", "writes", "stats"),
+    *(*_BYTES, "renames", "all_calls"),
+)
 
 BUILD_AXIS = "build"
 
@@ -107,29 +102,28 @@ def space_columns(context: Context) -> Columns:
     return {name: space.get(name) for name in SPACE_COLUMNS}
 
 
-def read_calls(
-    paths: Iterable[str | Path], counted: Mapping[str, CallCount]
-) -> dict[str, CellCalls]:
-    """Return counted system calls (measure.syscalls.count_calls) by the path of each cell.
+def read_traces(
+    paths: Iterable[str | Path], traced: Mapping[str, TracedCell]
+) -> dict[str, CellTrace]:
+    """Return the traces (measure.syscalls.trace_cell) by the path of each cell.
 
-    `counted` names the cell whose counts each cell uses. Counts of another command are left out.
+    `traced` names the cell whose trace each cell uses. Traces of another command are left out.
     """
-    files = cast("list[CellCalls]", [read_json(path) for path in paths])
-    by_path = {counts["cell"]: counts for counts in files if counts}
-    of_cells = {cell: (by_path.get(path, {}), digest) for cell, (path, digest) in counted.items()}
-    return {c: counts for c, (counts, digest) in of_cells.items() if counts.get("digest") == digest}
+    files = cast("list[CellTrace]", [read_json(path) for path in paths])
+    by_path = {trace["cell"]: trace for trace in files if trace}
+    of_cells = {cell: (by_path.get(path, {}), digest) for cell, (path, digest) in traced.items()}
+    return {c: trace for c, (trace, digest) in of_cells.items() if trace.get("digest") == digest}
 
 
-def call_columns(counts: CellCalls) -> Columns:
-    """Return CALL_COLUMNS; without counts, None each."""
-    columns: Counter[str] = Counter()
-    for side in filter(None, (counts.get("client"), counts.get("server"))):
-        others = side.get("others", {})
-        named = {name: count for name, count in side.items() if isinstance(count, int)}
-        columns.update(named)
-        columns["renames"] += sum(others.get(name, 0) for name in _RENAMES)
-        columns["all_calls"] += sum(named.get(name, 0) for name in _CALLS) + sum(others.values())
-    return {name: columns[name] if columns else None for name in CALL_COLUMNS}
+def trace_columns(trace: CellTrace) -> Columns:
+    """Return TRACE_COLUMNS; without counts, None each."""
+    counts = Counter(trace.get("client") or {})
+    counts.update(trace.get("server") or {})
+    if not counts:
+        return dict.fromkeys(TRACE_COLUMNS)
+    counts["all_calls"] = sum(counts.values()) - sum(counts[name] for name in _BYTES)
+    counts["renames"] = sum(counts[name] for name in _RENAMES)
+    return {name: counts[name] for name in TRACE_COLUMNS}
 
 
 def build_columns(context: Context) -> dict[str, str]:

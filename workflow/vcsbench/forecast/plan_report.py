@@ -112,7 +112,7 @@ def forecast(plan: Plan, repositories: PreparedRepositories, costs: CostModel) -
         for storage in repositories.storages
         for variant, _ in repositories.missing(storage)
     )
-    tracing_s = TRACE_S * sum(len(plan.calls_of(study, existing=False)) for study in plan.grids)
+    tracing_s = TRACE_S * sum(len(plan.traces_of(study, existing=False)) for study in plan.grids)
     measuring_s, is_rough = 0.0, bool(loading_s)
     for (study, path), number in unmeasured_rounds(plan).items():
         each_s = costs.cell_round_s(study, plan.by_path[study, path].axes)

@@ -120,7 +120,7 @@ class CellRound:
         return self.hyperfine.export.read_bytes(), context
 
     def _time(self, lock: int) -> None:
-        cell, limit_s = self.cell, self.recipe["time_limit_s"]
+        cell = self.cell
         self.runs = []
         self.collector = EvidenceCollector(
             None if "remote" in self.recipe else cell.input,
@@ -129,16 +129,14 @@ class CellRound:
             self.recipe["clearing"],
             bool(self.recipe.get("measure_sync")),
         )
-        error = self.hyperfine.run(
-            cell.argv, cell.stdin, self.recipe["runs"], cell.environment, limit_s, lock
-        )
+        error = self.hyperfine.run(cell.timed, self.recipe["runs"], lock)
         if error:
             raise UserError(f"{printable(error)}; run again, {self._rerun()}{self._details()}")
         captured = self.captured
         codes = [run.exit_code for run in read_export(self.hyperfine.export)]
         for number, code in enumerate(codes, 1):
             if code != 0:
-                name, ended = os.path.basename(cell.argv[0]), processes.how_it_ended(code)
+                name, ended = self._program, processes.how_it_ended(code)
                 why = "" if processes.signal_of(code) else f"; run again, {self._rerun()}"
                 where = f"in timed run {number} of {len(codes)}"
                 raise UserError(f"{name} {ended} {where}{why}{self._details()}")
@@ -186,15 +184,13 @@ class CellRound:
         self.collector.begin(self.hyperfine.pid, is_timed)
 
     def _run_untimed(self, is_read: bool) -> Captured:
-        cell, read_output = self.cell, (is_read and self.work.read) or discard_output
+        command, read_output = self.cell.timed, (is_read and self.work.read) or discard_output
         quiet_options = self.work.quiet_options if is_read else ()
+        argv = [word for word in command.argv if word not in quiet_options]
         return capture(
-            [word for word in cell.argv if word not in quiet_options],
-            cell.stdin,
-            lambda output: read_output(output, cell.urls),
-            cell.environment,
+            command._replace(argv=argv),
+            lambda output: read_output(output, self.cell.urls),
             self.folder / "captured.log",
-            self.recipe["time_limit_s"],
         )
 
     def _warm_up(self, is_read: bool) -> None:
@@ -238,13 +234,17 @@ class CellRound:
                 )
 
     def _rerun(self) -> str:
-        name = os.path.basename(self.cell.argv[0])
         try:
             self.cell.reset_output()
             self._run_untimed(is_read=False)
         except (UserError, OSError) as error:
-            return str(error) if isinstance(error, UserError) else f"{name} failed: {error}"
-        return f"{name} succeeds"
+            is_plain = isinstance(error, UserError)
+            return str(error) if is_plain else f"{self._program} failed: {error}"
+        return f"{self._program} succeeds"
+
+    @property
+    def _program(self) -> str:
+        return os.path.basename(self.cell.timed.argv[0])
 
     def _details(self) -> str:
         output, server = self.cell.output, self.cell.server
@@ -324,9 +324,9 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         "cell": recipe["cell"],
         "axes": recipe["axes"],
         "recipe_digest": recipe["digest"],
-        "argv": cell.argv,
+        "argv": [*cell.timed.argv],
         "argv_template": recipe["argv"],
-        "stdin": cell.stdin,
+        "stdin": cell.timed.stdin,
         "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
         "warmup": state["warmup"],
         "promises": state["promises"],
@@ -359,12 +359,12 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
 
 
 def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
-    program, name = cell.command[0], os.path.basename(cell.command[0])
+    program, name = cell.argv[0], os.path.basename(cell.argv[0])
     libraries = captured.libraries if captured else None
     if not name.startswith("svn"):
         libraries = None
     elif libraries is None:
-        libraries = client_libraries(cell.idle_command or cell.command, cell.environment)
+        libraries = client_libraries(cell.idle_argv or cell.argv, cell.environment)
     client: BuildSide = {
         "program": program,
         "version": cell.versions[name],

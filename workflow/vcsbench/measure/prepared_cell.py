@@ -21,6 +21,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import pegged
 from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
+from vcsbench.measure.runs import Invocation
 from vcsbench.measure.server import HOST, SERVER_KINDS, Server
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
@@ -53,8 +54,8 @@ WORD = re.compile(r"\{(\w+)\}")
 class PreparedCell:
     """One round of a cell, by its recipe. `folder` is a private folder.
 
-    open() sets `command` (of a client), `argv` (the timed one, which may be the launcher of several clients),
-    `stdin` (a file, or ""), `idle_command` (on an empty subject, or []), and `versions` of the programs.
+    open() sets `argv` (of a client), `timed` (the command, which may be the launcher of several clients),
+    `idle_argv` (on an empty subject, or []), and `versions` of the programs.
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path) -> None:
@@ -77,10 +78,9 @@ class PreparedCell:
             self.output.input = self.input
             self.output.origin = self.origin if self.input.served else None
         self.launcher_report = folder / "launched.json"
-        self.command: list[str] = []
         self.argv: list[str] = []
-        self.idle_command: list[str] = []
-        self.stdin = ""
+        self.timed = Invocation([], "", self.environment, recipe["time_limit_s"])
+        self.idle_argv: list[str] = []
         self.versions: dict[str, str] = {}
 
     def _copy_server_files(self) -> Path:
@@ -128,29 +128,29 @@ class PreparedCell:
                 f"run it again"
             )
         self.fill_in()
-        name = os.path.basename(self.command[0])
+        name = os.path.basename(self.argv[0])
         commands = {"hyperfine": [Programs().get("hyperfine"), "--version"]}
-        commands[name] = [self.command[0], "--version", *["--quiet"] * name.startswith("svn")]
+        commands[name] = [self.argv[0], "--version", *["--quiet"] * name.startswith("svn")]
         if self.server:
             commands[self.server.kind] = [self.server.command()[0], *self.server.version_options]
         self.versions = read_versions(commands)
 
     def fill_in(self) -> None:
         words = self._words()
-        self.command = fill_template(self.recipe["argv"], words)
-        self.argv = self.command
+        self.argv = timed = fill_template(self.recipe["argv"], words)
         if number := self.recipe.get("clients"):
             python = [sys.executable, "-I", "-S", "-X", "frozen_modules=on"]
             launch = [launcher.__file__, str(self.launcher_report), str(number), CLIENT_NUMBER]
-            self.argv = [*python, *launch, *self.command]
-        self.stdin = "".join(fill_template(self.recipe["stdin"], words))
+            timed = [*python, *launch, *self.argv]
+        stdin = "".join(fill_template(self.recipe["stdin"], words))
+        self.timed = self.timed._replace(argv=timed, stdin=stdin)
         idle = [subject.idle_words() for subject in self.subjects]
         if all(idle) and self.input and "remote" not in self.recipe:
             words["url"] = partial(self.url, EMPTY)
             for of_subject in idle:
                 words |= of_subject
-            command = fill_template(self.recipe["argv"], words)
-            self.idle_command = [word.replace(CLIENT_NUMBER, "1") for word in command]
+            argv = fill_template(self.recipe["argv"], words)
+            self.idle_argv = [word.replace(CLIENT_NUMBER, "1") for word in argv]
 
     def fill_template(self, template: str) -> list[str]:
         return fill_template(template, self._words())
@@ -227,10 +227,10 @@ class PreparedCell:
         clear_caches(self.recipe["clearing"], folders)
 
     def touch_client(self) -> None:
-        if not self.idle_command:
+        if not self.idle_argv:
             return
         try:
-            run_program(self.idle_command, env=self.environment, limit_s=WARM_UP_LIMIT_S)
+            run_program(self.idle_argv, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
             if self.recipe.get("fixed_cost") is False:
                 return  # it has loaded the client's files before it failed

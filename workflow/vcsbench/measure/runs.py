@@ -54,6 +54,15 @@ def _time_limit_error(limit_s: float) -> UserError:
     )
 
 
+class Invocation(NamedTuple):
+    """A command line, its standard input (a file, or ""), its environment, and the time limit of a run."""
+
+    argv: Sequence[str]
+    stdin: str
+    environment: Mapping[str, str]
+    limit_s: float
+
+
 class Hyperfine:
     """Time a command, and call `answer(name)` for each hook, over named pipes below `folder`.
 
@@ -76,29 +85,21 @@ class Hyperfine:
         self.requests = os.open(self.hooks / "ask", os.O_RDWR | os.O_NOFOLLOW)
         self.replies = os.open(self.hooks / "answer", os.O_RDWR | os.O_NOFOLLOW)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        stdin: str,
-        runs: int,
-        environment: Mapping[str, str],
-        limit_s: float,
-        lock: int,
-    ) -> str:
-        """Time runs of a command with the file `stdin` (or nothing) as input, and answer hyperfine's hooks.
+    def run(self, command: Invocation, runs: int, lock: int) -> str:
+        """Time runs of a command, and answer hyperfine's hooks.
 
         Return "", or the last output of hyperfine if it failed. Its processes hold the descriptor `lock`
-        open. Raise the error of a hook, or UserError if a run took longer than `limit_s`.
+        open. Raise the error of a hook, or UserError if a run took too long.
         """
-        command = self._command(argv, stdin, runs)
+        argv, env = self._argv(command.argv, command.stdin, runs), command.environment
         began, self.hooks_s = time.monotonic(), 0.0
         with self.log.open("wb") as output:
             process = processes.start_process(
-                command, stdout=output, stderr=output, env=environment, pass_fds=[lock]
+                argv, stdout=output, stderr=output, env=env, pass_fds=[lock]
             )
             self.pid = process.pid
             try:
-                self._serve(limit_s)
+                self._serve(command.limit_s)
             finally:
                 if process.poll() is None:
                     processes.kill_group(process.pid)
@@ -110,7 +111,7 @@ class Hyperfine:
             return f"hyperfine {processes.how_it_ended(process.returncode)}"
         return " | ".join(processes.last_lines(self.log, 2)) or "hyperfine printed nothing"
 
-    def _command(self, argv: Sequence[str], stdin: str, runs: int) -> list[str]:
+    def _argv(self, argv: Sequence[str], stdin: str, runs: int) -> list[str]:
         """Return hyperfine's command line, without warm-up runs: its export has no exit code of theirs."""
         hyperfine, given = Programs().get("hyperfine"), []
         names = ("setup", "prepare", "cleanup")
@@ -230,17 +231,9 @@ class Captured(NamedTuple):
 
 
 def capture(
-    argv: Sequence[str],
-    stdin: str,
-    read_output: Callable[[IO[bytes]], Fingerprint],
-    environment: Mapping[str, str],
-    log: Path,
-    limit_s: float,
+    command: Invocation, read_output: Callable[[IO[bytes]], Fingerprint], log: Path
 ) -> Captured:
-    """Run a command with the file `stdin` (or nothing) as input. `log` takes its errors.
-
-    Raise UserError if it fails or takes longer than `limit_s`.
-    """
+    """Run a command. `log` takes its errors. Raise UserError if it fails or takes too long."""
 
     # It takes 10 ms, and a round without an untimed run does not need it.
     from concurrent.futures import ThreadPoolExecutor, wait
@@ -257,19 +250,16 @@ def capture(
         if not wait([reading], CHILD_LIMIT_S).done:
             processes.send(processes.holders(output), signal.SIGKILL)
 
-    with log.open("wb") as errors, open(stdin or os.devnull, "rb") as given:
-        process = processes.start_process(
-            argv, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=environment
-        )
+    with log.open("wb") as errors, open(command.stdin or os.devnull, "rb") as given:
+        pipes = {"stdin": given, "stdout": subprocess.PIPE, "stderr": errors}
+        process = processes.start_process(command.argv, env=command.environment, **pipes)
     assert process.stdout
-    output, ended = (
-        os.readlink(f"/proc/self/fd/{process.stdout.fileno()}"),
-        os.pidfd_open(process.pid),
-    )
+    output = os.readlink(f"/proc/self/fd/{process.stdout.fileno()}")
+    ended = os.pidfd_open(process.pid)
     tracer, reader = ExitTracer(process.pid), ThreadPoolExecutor(1)
     reading = reader.submit(read_stream)
     try:
-        has_ended = bool(select.select([ended], [], [], limit_s)[0])
+        has_ended = bool(select.select([ended], [], [], command.limit_s)[0])
         # End a process that takes too long, and all that hold its output.
         if not has_ended or not wait([reading], CHILD_LIMIT_S).done:
             end_writers()
@@ -286,11 +276,11 @@ def capture(
         tracer.join(TRACER_LIMIT_S)
         process.wait()
     if not has_ended:
-        raise _time_limit_error(limit_s)
+        raise _time_limit_error(command.limit_s)
     if process.returncode != 0:
         printed = " ".join(processes.last_lines(log, 3)) or "it printed no error"
         how = processes.how_it_ended(process.returncode)
-        raise UserError(f"{os.path.basename(argv[0])} {how}: {printed}")
+        raise UserError(f"{os.path.basename(command.argv[0])} {how}: {printed}")
     return Captured(work, io, tracer.peak_bytes, mapped_libraries(tracer.maps) or None)
 
 

@@ -15,7 +15,7 @@ from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.plan import recipe as recipes
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, is_within, make_grid
-from vcsbench.plan.recipe import CallCount
+from vcsbench.plan.recipe import TracedCell
 from vcsbench.plan.result_state import SamplingBatches, block_name, is_up_to_date, subject_digest
 from vcsbench.records import Recipe, RepositoryPart
 
@@ -119,21 +119,21 @@ class Plan:
         return [export for cell in self.measured(study) for export in exports_of(cell)]
 
     @cache  # noqa: B019 - there is one of it
-    def counted(self, study: str) -> dict[str, CallCount]:
-        """Return by path which cell counts a cell's system calls."""
+    def traced(self, study: str) -> dict[str, TracedCell]:
+        """Return by path which cell's trace counts a cell's system calls."""
         part = self.config.studies[study].trace_syscalls
         if part is None:
             return {}
-        return recipes.counting_cells(
+        return recipes.traced_cells(
             self.recipe(study, cell.path)
             for cell in self.measured(study)
             if is_within(cell.axes, part) and not is_fixed_cost(cell.axes)
         )
 
-    def calls_of(self, study: str, existing: bool | None = None) -> dict[str, str]:
-        """Return the files of system calls by the path of the counting cell: all, or the existing
-        (`existing`) or the missing ones."""
-        paths = dict.fromkeys(count.path for count in self.counted(study).values())
+    def traces_of(self, study: str, existing: bool | None = None) -> dict[str, str]:
+        """Return the files of traces by the path of the traced cell: all, or the existing (`existing`) or
+        the missing ones."""
+        paths = dict.fromkeys(cell.path for cell in self.traced(study).values())
         files = {path: f"results/calls/{study}/{path}.json" for path in paths}
         return {p: f for p, f in files.items() if existing in (None, (self.root / f).exists())}
 

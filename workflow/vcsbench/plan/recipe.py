@@ -37,7 +37,7 @@ COMMAND_KEYS = (
 AUTO = "auto"
 # A network namespace made by root, one in a user namespace, the machine's own network.
 OWN, USER, SHARED = "own", "user", "shared"
-NOT_COUNTED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_s", "digest")
+NOT_TRACED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_s", "digest")
 
 _files_digest = cache(server_files_digest)
 
@@ -184,14 +184,14 @@ def is_private_cell(parts: Recipe, env: Environment) -> bool:
     return is_private(env.repositories.get(name, {}))
 
 
-class CallCount(NamedTuple):
-    """The cell whose run counts the system calls of another one, and a digest of that run."""
+class TracedCell(NamedTuple):
+    """The cell whose trace counts the system calls of another one, and a digest of its run."""
 
     path: str
     digest: str
 
 
-def call_digest(recipe: Recipe) -> str:
+def trace_digest(recipe: Recipe) -> str:
     argv = f"{recipe['argv']} {recipe['stdin']}"
     axes = {
         axis: value
@@ -199,14 +199,13 @@ def call_digest(recipe: Recipe) -> str:
         if axis not in AXES or f"{{{axis}}}" in argv
     }
     return recipe_digest(
-        {k: value for k, value in recipe.items() if k not in NOT_COUNTED} | {"axes": axes}
+        {k: value for k, value in recipe.items() if k not in NOT_TRACED} | {"axes": axes}
     )
 
 
-def counting_cells(recipes: Iterable[Recipe]) -> dict[str, CallCount]:
+def traced_cells(recipes: Iterable[Recipe]) -> dict[str, TracedCell]:
     first: dict[str, str] = {}
-    counts = {}
-    for recipe in recipes:
-        digest = call_digest(recipe)
-        counts[recipe["cell"]] = CallCount(first.setdefault(digest, recipe["cell"]), digest)
-    return counts
+    digests = {recipe["cell"]: trace_digest(recipe) for recipe in recipes}
+    return {
+        cell: TracedCell(first.setdefault(digest, cell), digest) for cell, digest in digests.items()
+    }

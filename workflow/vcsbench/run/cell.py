@@ -91,11 +91,11 @@ def write_call_counts(recipe_json: str, digest: str, output: str) -> int:
 
     def job(recipe: Recipe) -> None:
         with machine_lock(), run_folder(os.getcwd()) as folder:
-            calls = syscalls.count_calls(recipe, folder)
-        if calls["why_not"]:
-            print(calls["why_not"], file=sys.stderr)
+            trace = syscalls.trace_cell(recipe, folder)
+        if trace["why_not"]:
+            print(trace["why_not"], file=sys.stderr)
         cell = {"study": recipe["study"], "cell": recipe["cell"], "axes": recipe["axes"]}
-        write_record(output, {**cell, "digest": digest, **calls})
+        write_record(output, {**cell, "digest": digest, **trace})
 
     return run_job(recipe_json, job)
 

@@ -223,7 +223,7 @@ class Cluster:
             name = "/".join(self._blocks[cell.study, cell.path])
             exports.setdefault(name, []).extend(self.plan.exports_of(cell))
         paths = sorted((cell.study, cell.path) for cell in cells)
-        calls = {study: self.plan.calls_of(study) for study, _ in paths}
+        calls = {study: self.plan.traces_of(study) for study, _ in paths}
         return NodeWork(
             digests={f"{study}/{path}": self.plan.digest(study, path) for study, path in paths},
             blocks=exports,

@@ -218,10 +218,10 @@ class SamplingState:
         batches = self.plan.passes.get(study)
         return [decision_of(study, n) for n in range(2, batches.next + 1)] if batches else []
 
-    def calls(self, study: str) -> list[str]:
+    def traces(self, study: str) -> list[str]:
         if self.is_cluster:
             return []
-        return list(self.plan.calls_of(study, True if self.mode == NOTHING else None).values())
+        return list(self.plan.traces_of(study, True if self.mode == NOTHING else None).values())
 
 
 class Expectations:

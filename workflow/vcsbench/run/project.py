@@ -170,7 +170,7 @@ class Project:
         exports = self.sampling.exports(study, decide)
         files = [f"{e.removesuffix('.json')}{end}" for e in exports for end in RESULT_FILES]
         missing = [file for file in files if not os.path.exists(f"{self.root}/{file}")]
-        return [*missing, *self.sampling.next_decision(study), *self.sampling.calls(study)]
+        return [*missing, *self.sampling.next_decision(study), *self.sampling.traces(study)]
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
@@ -187,7 +187,7 @@ class Project:
         loaded = [self.repositories.load_record(name).relative_to(self.root) for name in names]
         records = {record: None for cell in cells for record in self.records(study, cell.path)}
         made = dict.fromkeys([*map(str, loaded), *records])
-        return [*made, *self.plan.calls_of(study).values()]
+        return [*made, *self.plan.traces_of(study).values()]
 
     def begin(self) -> None:
         pass_signals_on()
