@@ -18,15 +18,10 @@ from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import Variance, ratio
-from vcsbench.statistics.findings import (
-    EvaluationContext,
-    FindingCheck,
-    evaluate_findings,
-    rounds_of,
-    verdict_of,
-)
+from vcsbench.statistics.finding_checks import check_of, verdict_of
+from vcsbench.statistics.findings import evaluate_findings, rounds_of
 from vcsbench.statistics.noise import Noise
-from vcsbench.statistics.possible_reasons import Conditions
+from vcsbench.statistics.possible_reasons import Conditions, EvaluationContext
 from vcsbench.statistics.verdicts import OF_FINDINGS, Reason, is_expected
 
 FINDINGS = CONFIG / "published" / "findings.yaml"
@@ -125,7 +120,7 @@ def reasons_of(ratio, published, check=None, repo="ruby", cache="cold", **measur
     context = EvaluationContext(scales=scales, study="s", published=published, **measured)
     axes = [*AXES, "repo", "cache"]
     rounds = rounds_of(scaled(ratio).assign(repo=repo, cache=cache), axes, [])
-    return FindingCheck(check or finding(), axes).evaluate(rounds, context).reasons
+    return check_of(check or finding(), axes).evaluate(rounds, context).reasons
 
 
 def codes_of(*args, **options):
@@ -223,6 +218,17 @@ def test_evaluate_findings_partial_grid_has_reason():
     assert verdict_on(partial, context, where=where) == ("reproduced", why)
     whole = EvaluationContext(grid=grid[:4])
     assert verdict_on(TWICE_BOTH, whole, where=where) == ("reproduced", "")
+
+
+def test_evaluate_findings_cells_without_a_value_are_not_counted():
+    uncounted = TWICE_BOTH["command"] == "null-log"
+    frame = TWICE_BOTH.assign(user_s=TWICE_BOTH["user_s"].mask(uncounted))
+    assert (
+        row_of(level("client_cpu_pct", "max", at_most=80), frame)["over"] == "greatest of 2 cells"
+    )
+    theirs = pd.concat([measured([2.0]), measured([math.nan], ["null-log"])])
+    row = evaluate_findings([finding(where=LOGS)], AXES, theirs, TWICE).iloc[0]
+    assert (row["published"], row["verdict"], row["why"]) == (2.0, "reproduced", "")
 
 
 def test_evaluate_findings_greatest_is_of_means_with_joint_intervals():

@@ -91,14 +91,20 @@ class Estimate:
     error: float = math.nan
     degrees: float = math.nan
     pairs: float = 1.0
+    is_ratio: bool = True
+
+    def with_error(self, error: float, degrees: float, level: float = CONFIDENCE) -> Estimate:
+        """Return the estimate with another error, and its interval."""
+        make, centre = (ratio, math.log(self.value)) if self.is_ratio else (mean, self.value)
+        return make(centre, error, degrees, self.n, self.pairs, level)
 
 
 NO_ESTIMATE = Estimate(math.nan, math.nan, math.nan, 0)
 
 
-def mean_interval(values: Iterable[float]) -> Estimate:
+def mean_interval(values: Iterable[float], pairs: float = 1.0) -> Estimate:
     value, square, n = _mean_and_square(values)
-    return mean(value, math.sqrt(square), n - 1 if n > 1 else math.nan, n)
+    return mean(value, math.sqrt(square), n - 1 if n > 1 else math.nan, n, pairs)
 
 
 def mean(
@@ -110,7 +116,8 @@ def mean(
     level: float = CONFIDENCE,
 ) -> Estimate:
     half = t_quantile(degrees, level) * error
-    return Estimate(value, value - half, value + half, n, error, degrees, pairs)
+    low, high = value - half, value + half
+    return Estimate(value, low, high, n, error, degrees, pairs, is_ratio=False)
 
 
 def _mean_and_square(values: Iterable[float]) -> tuple[float, float, int]:

@@ -30,10 +30,8 @@ from vcsbench.statistics.estimates import (
     Estimate,
     Variance,
     duplicate_variance,
-    mean,
     moderated,
     prior_of,
-    ratio,
     residual_squares,
     sum_variances,
 )
@@ -70,27 +68,25 @@ class Noise:
     def has_duplicates(self) -> bool:
         return not math.isnan(self.duplicates.variance)
 
-    def with_error(self, estimate: Estimate, pairs: Pairs) -> Estimate:
-        """Add the error of the call, and the interval, to a ratio.
+    def with_error(self, estimate: Estimate, pairs: Pairs = ()) -> Estimate:
+        """Add the error of the call, and the interval.
 
-        It is an average over `estimate.pairs` pairs of cells.
+        A ratio is an average over `pairs`, which count as `estimate.pairs` independent ones.
         """
         if not estimate.n > 1:
             return estimate
-        of_rounds = self._of_round(estimate, pairs).scaled(1 / estimate.n)
-        error = sum_variances([of_rounds, self._of_duplicates(estimate.pairs)])
+        of_duplicates = self._of_duplicates(estimate.pairs)
+        if estimate.is_ratio:
+            of_rounds = self._of_round(estimate, pairs).scaled(1 / estimate.n)
+        else:
+            of_rounds = Variance(estimate.error**2, estimate.degrees)
+            # One cell has half of the variance of a difference of two.
+            of_duplicates = of_duplicates.scaled(estimate.value**2 / 2)
+            if not of_duplicates.variance:
+                return estimate
+        error = sum_variances([of_rounds, of_duplicates])
         degrees = error.degrees if error.variance else estimate.degrees
-        log = math.log(estimate.value)
-        return ratio(log, math.sqrt(error.variance), degrees, estimate.n, estimate.pairs)
-
-    def level_with_error(self, estimate: Estimate) -> Estimate:
-        # One cell has half of the variance of a difference of two.
-        of_duplicates = self._of_duplicates(estimate.pairs).scaled(estimate.value**2 / 2)
-        if not (estimate.n > 1 and of_duplicates.variance):
-            return estimate
-        total = sum_variances([Variance(estimate.error**2, estimate.degrees), of_duplicates])
-        error = math.sqrt(total.variance)
-        return mean(estimate.value, error, total.degrees, estimate.n, estimate.pairs)
+        return estimate.with_error(math.sqrt(error.variance), degrees)
 
     def _of_duplicates(self, pairs: float) -> Variance:
         return self.duplicates.scaled(1 / pairs) if self.has_duplicates else Variance(0.0)

@@ -1,0 +1,349 @@
+"""Check a finding: its value over cells, pairs of cells, or pairs with a saved baseline, and the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vcsbench import words
+from vcsbench.evidence import flags, same_work
+from vcsbench.evidence.flags import DECIDING_SHARE
+from vcsbench.evidence.measurements import group_rows
+from vcsbench.metrics import metric_of, name_in, names
+from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows, rows_where
+from vcsbench.statistics.baseline_comparison import HOSTS
+from vcsbench.statistics.comparisons import (
+    MEDIAN,
+    SIDES,
+    STATISTIC,
+    TOO_SMALL,
+    Limits,
+    axis_values,
+    matches_cell,
+)
+from vcsbench.statistics.estimates import (
+    CONFIDENCE,
+    NO_ESTIMATE,
+    Estimate,
+    mean_interval,
+    ratio_interval,
+)
+from vcsbench.statistics.noise import Noise, Pair
+from vcsbench.statistics.possible_reasons import (
+    EvaluationContext,
+    direction_of,
+    larger_scale,
+    possible_reasons,
+)
+from vcsbench.statistics.verdicts import (
+    DIFFERS,
+    INCONCLUSIVE,
+    NOT_MEASURED,
+    REPRODUCED,
+    Reason,
+    expected_bounds,
+    is_expected,
+)
+
+if TYPE_CHECKING:
+    from vcsbench.config.definitions import FindingDefinition
+
+REDUCTIONS = {MEDIAN: "median", "min": "least", "max": "greatest"}
+# A value that needs more rounds than this lies on its bound.
+MAX_ROUNDS = 1000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A measured value, the verdict on it and its reasons; `over` is the reduction: `least of 12 cells`.
+
+    `values` has the rows of CellCheck.values from which the value is computed.
+    """
+
+    estimate: Estimate = NO_ESTIMATE
+    verdict: str = NOT_MEASURED
+    reasons: Sequence[Reason] = ()
+    over: str = ""
+    values: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+
+def check_of(finding: FindingDefinition, axes: Sequence[str]) -> CellCheck:
+    compare = finding.get("compare", {})
+    kind = BaselineCheck if "to" in compare else PairCheck if compare else CellCheck
+    return kind(finding, axes)
+
+
+class CellCheck:
+    """A check of a finding on the values of cells, in frames of by_round, whose cells `axes` identify.
+
+    `statistic` is the one of the runs (default: mean), `where` selects the cells. `keys` identify what has
+    a value: a cell, or in PairCheck a pair of cells with the values `sides` of an axis, the baseline first.
+    """
+
+    noun = "cell"
+    # Work for which there is no value.
+    refused_work: tuple[str, ...] = (same_work.OTHER,)
+
+    def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:
+        self.finding, self.axes, self.where = finding, list(axes), {**finding["where"]}
+        self.statistic = str(self.where.pop(STATISTIC, MEAN))
+        self.compare: dict[str, Any] = {**finding.get("compare", {})}
+        self.metric, self.reduction = name_in(finding), finding["expect"]["over"]
+        self.sides = [str(self.compare[side]) for side in SIDES if side in self.compare]
+        self.keys = [axis for axis in axes if axis != self.compare.get("axis")]
+
+    @property
+    def unit(self) -> str:
+        return metric_of(self.metric).unit if self.metric in names() else ""
+
+    def involved(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of the finding's cells. `frame` may lack axes."""
+        return rows_where(frame, {a: of for a, of in self.where.items() if a in frame})
+
+    def values(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return a row per cell or pair, host and round: `value`, `fixed_share`, and `works` by side."""
+        works = pd.Series([{"": work} for work in rows["work"]], rows.index, dtype=object)
+        return rows.assign(value=rows[self.metric], works=works).dropna(subset="value")
+
+    def pairs(self, values: pd.DataFrame) -> list[Pair]:
+        return []
+
+    def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
+        if self.metric not in rounds:
+            return Evaluation(reasons=[Reason("no-metric", {"metric": self.metric})])
+        rows = self.involved(rounds)
+        # Ratios of several hosts are averaged. Values of several hosts are neither averaged nor divided.
+        hosts = group_rows(rows, self.keys if self.sides else [])["host"]
+        if len(several := rows["host"][hosts.transform("nunique") > 1]):
+            return _of_several_hosts(several)
+        values, refused = self._comparable(self.values(rows))
+        noise, subject = context.noise(self.metric), same_work.subject_axis(self.axes)
+        large, total = self._without_small(values), self.count(values)
+        others = list[Reason]()
+        if excluded := total - self.count(large):
+            numbers = {"excluded": excluded, "total": words.count_of(total, self.noun)}
+            test = larger_scale(self.rows_of(values, rows), subject, context)
+            others.append(Reason("fixed-cost", numbers, test))
+            if large.empty:
+                small = self._with_error(values, noise)
+                return Evaluation(small, TOO_SMALL, others, values=values)
+        if not self.estimate(large).n:
+            return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
+        value, count = self._with_error(large, noise), self.count(large)
+        if not all(map(noise.are_in_turns, self.pairs(large))):
+            others.append(Reason("not-in-turns"))
+        others = [*self._partial(rounds, count, context.grid), *others]
+        if refused:
+            return Evaluation(value, INCONCLUSIVE, [*refused, *others], self.over(count), large)
+        verdict, reasons = verdict_of(self.finding, value, context.limits, noise.has_duplicates)
+        if verdict == DIFFERS:
+            cells = (self.estimate(cell).value for _, cell in group_rows(large, self.keys))
+            # A condition that all cells share does not explain a level that only some of them lack.
+            is_mixed = not self.sides and any(is_expected(self.finding, cell) for cell in cells)
+            direction = "" if is_mixed else direction_of(self.finding, value.value)
+            others += possible_reasons(direction, self.rows_of(large, rows), subject, context)
+        if not value.is_ratio:
+            # No time, share or count is below 0. The verdict used the whole interval.
+            value = replace(value, low=max(value.low, 0.0))
+        return Evaluation(value, verdict, [*reasons, *others], self.over(count), large)
+
+    def rows_of(self, values: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of the cells or pairs that have values."""
+        return rows.merge(values[self.keys].drop_duplicates()) if self.keys else rows
+
+    def count(self, values: pd.DataFrame) -> int:
+        return int(group_rows(values, self.keys).ngroups)
+
+    def over(self, count: int) -> str:
+        things = words.count_of(count, self.noun)
+        return things if count == 1 else f"{REDUCTIONS[self.reduction]} of {things}"
+
+    def estimate(self, values: pd.DataFrame) -> Estimate:
+        """Use only complete rounds, because all must reduce the same cells."""
+        if values.empty:
+            return NO_ESTIMATE
+        of_rounds, count = values.groupby("round")["value"], self.count(values)
+        reduced = of_rounds.agg(self.reduction)[of_rounds.count() == count]
+        # The median of `count` values has the error of an average of fewer.
+        averaged = max(min(count, 2.0), 2 / math.pi * count) if self.reduction == MEDIAN else 1.0
+        if self.sides:
+            estimate = ratio_interval(np.log(reduced), averaged)
+        else:
+            estimate = mean_interval(reduced, averaged)
+        return replace(estimate, value=float(reduced.iloc[0])) if estimate.n == 1 else estimate
+
+    def _with_error(self, values: pd.DataFrame, noise: Noise) -> Estimate:
+        """Return the value with the error of its verdict.
+
+        The least of several noisy values is below each true one, and more rounds do not change that. So pairs
+        and cells are averaged over their rounds first, and the least or greatest of them is taken then.
+        """
+        if self.reduction == MEDIAN or self.count(values) == 1:
+            return noise.with_error(self.estimate(values), self.pairs(values))
+        estimates = [self._with_error(of, noise) for _, of in group_rows(values, self.keys)]
+        return self.reduce([estimate for estimate in estimates if estimate.n])
+
+    def reduce(self, estimates: Sequence[Estimate]) -> Estimate:
+        """Return the median, least or greatest. Intervals of the last two hold together (Bonferroni)."""
+        chance = (1 - CONFIDENCE) / (1 if self.reduction == MEDIAN else len(estimates))
+        wide = pd.DataFrame([e.with_error(e.error, e.degrees, 1 - chance) for e in estimates])
+        low, high = (float(wide[end].agg(self.reduction, skipna=False)) for end in ("low", "high"))
+        value = float(pd.Series([e.value for e in estimates]).agg(self.reduction))
+        error = float(wide["error"].max(skipna=False))
+        return replace(
+            estimates[0], value=value, low=low, high=high, n=int(wide["n"].min()), error=error
+        )
+
+    def _without_small(self, values: pd.DataFrame) -> pd.DataFrame:
+        # A limit of a time holds with its fixed cost; a ratio of fixed costs contains no work.
+        if not self.sides or metric_of(self.metric).exact:
+            return values
+        share = group_rows(values, self.keys)[FIXED_SHARE].transform("max")
+        return values[~(share > DECIDING_SHARE)]
+
+    def _comparable(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
+        """Return the values without those of other work, and the reasons."""
+        refused: dict[str, Reason] = {}
+        for _, of_key in group_rows(values, self.keys):
+            first = of_key.iloc[0].to_dict()
+            refusal = same_work.refusal(same_work.name_of(first, self.keys), first["works"])
+            if refusal and refusal.flag in self.refused_work:
+                reason = Reason(refusal.flag, {"reason": refusal.reason})
+                refused.setdefault(reason.text, reason)
+                values = values.drop(of_key.index)
+        return values, list(refused.values())
+
+    def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
+        if len(rows) and (reason := metric_of(self.metric).why_missing):
+            return Reason("not-counted", {"reason": reason})
+        for side in [{self.compare["axis"]: side} for side in self.sides] or [{}]:
+            where = {**self.where, **side}
+            cells = [cell for cell in grid if matches_cell(cell, where)]
+            if not cells:
+                named = [f"{a} {' or '.join(axis_values(v))}" for a, v in where.items()]
+                return Reason("not-in-grid", {"cells": ", ".join(named) or "any"})
+            if all(cell["skip"] for cell in cells):
+                return Reason("skipped", {"reason": cells[0]["skip"]})
+        return Reason("no-result")
+
+    def _partial(
+        self, rounds: pd.DataFrame, count: int, grid: Sequence[Mapping[str, str]]
+    ) -> list[Reason]:
+        axes = [axis for axis in self.axes if grid and axis in grid[0]]
+        if not axes or self.compare.get("axis", axes[0]) not in axes:
+            return []
+        cells = self.involved(pd.DataFrame(grid)[axes].drop_duplicates())
+        known = rows_where(rounds[rounds[self.metric].notna()], self.where)
+        measured = cells.merge(known[axes].drop_duplicates())
+        if len(measured) == len(cells):
+            return []
+        numbers = {"measured": len(measured), "total": len(cells)}
+        return [Reason("partial", {**numbers, "reduced": words.count_of(count, self.noun)})]
+
+
+class PairCheck(CellCheck):
+    """A check of ratios baseline / candidate: of two cells that differ in one axis, on the same host."""
+
+    noun = "pair"
+    refused_work = same_work.REFUSED
+
+    @property
+    def unit(self) -> str:
+        return f"times, {' / '.join(self.sides)}"
+
+    def involved(self, frame: pd.DataFrame) -> pd.DataFrame:
+        rows, axis = super().involved(frame), self.compare["axis"]
+        both = pd.concat([rows[rows[axis] == side] for side in self.sides])
+        keys = [key for key in self.keys if key in frame]
+        return both[group_rows(both, keys)[axis].transform("nunique") == 2]
+
+    def values(self, rows: pd.DataFrame) -> pd.DataFrame:
+        on = [*self.keys, "host", "round"]
+        pairs = pair_rows(rows, self.compare["axis"], self.sides, on)
+        both = zip(pairs["work_baseline"], pairs["work_candidate"], strict=True)
+        works = pd.Series([dict(zip(self.sides, of, strict=True)) for of in both], dtype=object)
+        shares = pairs[[f"{FIXED_SHARE}_baseline", f"{FIXED_SHARE}_candidate"]].max(axis=1)
+        value = pairs[f"{self.metric}_baseline"] / pairs[f"{self.metric}_candidate"]
+        return pairs.assign(value=value, works=works, fixed_share=shares).dropna(subset="value")
+
+    def pairs(self, values: pd.DataFrame) -> list[Pair]:
+        place = self.axes.index(self.compare["axis"])
+        known = dict.fromkeys(zip(*(values[key] for key in self.keys), strict=True))
+        first, second = self.sides
+        return [
+            ((*key[:place], first, *key[place:]), (*key[:place], second, *key[place:]))
+            for key in known
+        ]
+
+
+class BaselineCheck(CellCheck):
+    """A check of ratios saved / now of each cell with a saved baseline."""
+
+    @property
+    def unit(self) -> str:
+        return f"times, {self.compare['to']} / now"
+
+    def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
+        name = self.compare["to"]
+        if name not in context.baselines:
+            return Evaluation(reasons=[Reason("no-baseline", {"name": name})])
+        pairs = self.involved(context.baselines[name])
+        if pairs.empty:
+            return Evaluation(reasons=[self._why_nothing(pairs, context.grid)])
+        other_host = pairs["refused"].map(lambda refused: HOSTS in refused)
+        if other_host.any():
+            return _of_several_hosts(chain.from_iterable(pairs["hosts"][other_host]))
+        counts = Counter(chain.from_iterable(pairs["refused"]))
+        excluded = [
+            Reason("not-compared", {"flag": flag, "excluded": counts[flag], "total": len(pairs)})
+            for flag in flags.joined(counts).split()
+        ]
+        compared = pairs[pairs["withheld"] == ""]
+        if compared.empty:
+            return Evaluation(verdict=INCONCLUSIVE, reasons=excluded)
+        columns = compared[["ratio", "low", "high", "n", "error", "degrees"]]
+        value = self.reduce([Estimate(*row) for row in columns.itertuples(index=False)])
+        has_duplicates = bool(compared["twin_sd"].notna().all())
+        verdict, reasons = verdict_of(self.finding, value, context.limits, has_duplicates)
+        verdict = INCONCLUSIVE if excluded and verdict == REPRODUCED else verdict
+        return Evaluation(value, verdict, [*reasons, *excluded], self.over(len(compared)))
+
+
+def _of_several_hosts(hosts: Iterable[str]) -> Evaluation:
+    reason = Reason("hosts-differ", {"hosts": ", ".join(sorted({*hosts}))})
+    return Evaluation(verdict=INCONCLUSIVE, reasons=[reason])
+
+
+def verdict_of(
+    finding: FindingDefinition, measured: Estimate, limits: Limits, has_duplicates: bool = True
+) -> tuple[str, list[Reason]]:
+    if measured.n < limits.min_rounds:
+        values = {"n": measured.n, "needed": limits.min_rounds}
+        return INCONCLUSIVE, [Reason("low-n", values)]
+    unknown = [] if has_duplicates else [Reason("no-duplicates")]
+    if is_expected(finding, measured.low) and is_expected(finding, measured.high):
+        return REPRODUCED, unknown
+    low, high = expected_bounds(finding)
+    if measured.high < low or measured.low > high:
+        is_reversed = measured.high < 1 < low or high < 1 < measured.low
+        return DIFFERS, [Reason("reversed")] * (measured.is_ratio and is_reversed) + unknown
+    if not measured.error > 0:
+        return INCONCLUSIVE, [Reason("crosses-bound")]
+    if "to" in finding.get("compare", {}):
+        return INCONCLUSIVE, [Reason("saved-rounds")]
+    # Intervals of ratios are symmetric as logarithms.
+    on: Callable[[float], float] = math.log if measured.is_ratio else float
+    bounds = [on(bound) for bound in (low, high) if math.isfinite(bound) and bound > 0]
+    room = min((abs(on(measured.value) - bound) for bound in bounds), default=math.inf)
+    half = (on(measured.high) - on(measured.low)) / 2
+    needed = math.ceil(measured.n * (half / room) ** 2) if room else math.inf
+    if needed > MAX_ROUNDS:
+        return INCONCLUSIVE, [Reason("on-bound")]
+    return INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]
