@@ -10,7 +10,7 @@ import pytest
 from project import CONFIG, needs, write_program
 from vcsbench import processes, programs
 from vcsbench.axes.client_server import binaries_of, why_lacking
-from vcsbench.config.configuration import ON_PATH, Build, read_builds
+from vcsbench.config.configuration import ON_PATH, Build, BuildReader
 from vcsbench.config.models import BuildPlace
 from vcsbench.config.validation import dotted, validate
 from vcsbench.errors import UserError
@@ -44,9 +44,8 @@ def digests(build, argv, server):
 def read(root, **definitions):
     kind = dict[str, dict[str, BuildPlace | None]]
     places = validate({"builds": definitions}, kind, lambda _keys: "my.yaml")["builds"]
-    return read_builds(
-        places, root, lambda keys, text: UserError(f"my.yaml: `{dotted(keys)}`: {text}")
-    )
+    error = lambda keys, text: UserError(f"my.yaml: `{dotted(keys)}`: {text}")  # noqa: E731
+    return BuildReader(places, root, error).read()
 
 
 def test_read_builds_sides_have_configured_prefixes(folder):
@@ -73,7 +72,7 @@ def test_read_builds_sides_have_configured_prefixes(folder):
         ({"prefix": "/usr", "conda": "x.yaml"}, "has both `prefix` and `conda`"),
         ({"client": "z"}, "`builds.x.client`: 'z' is not defined. Use one of x, y"),
         ({"client": "y"}, "'y' has different places"),
-        ({"conda": "empty.yaml"}, "has no `dependencies`"),
+        ({"conda": "empty.yaml"}, "no such file with `dependencies`"),
     ],
 )
 def test_read_builds_invalid_is_user_error(tmp_path, definition, expected):

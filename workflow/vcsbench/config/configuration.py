@@ -257,35 +257,33 @@ class Build:
 ON_PATH = Build()
 
 
-def read_builds(
-    definitions: Mapping[str, BuildPlace | None],
-    root: Path,
-    error: Callable[[Keys, str], UserError],
-) -> dict[str, Build]:
-    """Return the builds by name. A build without a place has the programs on the PATH.
-
-    `error` returns the error about a key (Config.error). Raise UserError if a build does not exist.
-    """
-    reader = _BuildReader(definitions, root, error)
-    return {name: reader.build(name) for name in definitions}
-
-
 @dataclass(frozen=True)
-class _BuildReader:
+class BuildReader:
+    """Read the values of the axis `build`. A build without a place has the programs on the PATH.
+
+    `error` returns the error about a key (Config.error). `environments` collects conda environment files.
+    """
+
     definitions: Mapping[str, BuildPlace | None]
     root: Path
     error: Callable[[Keys, str], UserError]
+    environments: dict[str, str] = field(default_factory=dict)
 
-    def build(self, name: str) -> Build:
-        definition, keys = self.definitions[name], ["builds", name]
-        if not (sides := definition.sides if definition else {}):
-            programs, environments = self._place(keys, definition)
-            return Build(programs, programs, environments)
-        client, client_environments = self._side([*keys, "client"], sides.get("client"))
-        server, server_environments = self._side([*keys, "server"], sides.get("server"))
-        return Build(client, server, client_environments | server_environments)
+    def read(self) -> dict[str, Build]:
+        """Return the builds by name. Raise UserError if one does not exist."""
+        return {name: self._build(["builds", name], of) for name, of in self.definitions.items()}
 
-    def _side(self, keys: list[str], side: str | Side | None) -> tuple[Programs, dict[str, str]]:
+    def _build(self, keys: list[str], definition: BuildPlace | None) -> Build:
+        if definition and definition.sides:
+            client = self._side([*keys, "client"], definition.client)
+            server = self._side([*keys, "server"], definition.server)
+        else:
+            client = server = self._place(keys, definition)
+        names = {os.path.basename(side.prefix) for side in (client, server)}
+        files = {name: file for name, file in self.environments.items() if name in names}
+        return Build(client, server, files)
+
+    def _side(self, keys: list[str], side: str | Side | None) -> Programs:
         if not isinstance(side, str):
             return self._place(keys, side)
         if side not in self.definitions:
@@ -297,16 +295,14 @@ class _BuildReader:
             raise self.error(keys, text)
         return self._place(["builds", side], definition)
 
-    def _place(self, keys: list[str], place: Side | None) -> tuple[Programs, dict[str, str]]:
-        if place is None:
-            return Programs(), {}
+    def _place(self, keys: list[str], place: Side | None) -> Programs:
+        if place is None or (place.prefix is None and place.conda is None):
+            return Programs()
         if place.conda is not None:
             return self._environment([*keys, "conda"], self._path(place.conda))
-        parts = [part for part in (place.library_path or "").split(":") if part]
+        parts = filter(None, (place.library_path or "").split(":"))
         libraries = ":".join(self._folder([*keys, "library_path"], part) for part in parts)
-        if place.prefix is None:
-            return Programs(), {}
-        prefix = self._folder([*keys, "prefix"], place.prefix)
+        prefix = self._folder([*keys, "prefix"], place.prefix or "")
         programs = Programs(prefix, libraries)
         known = ("svn", "svnserve", "svnadmin", "svnbench", "apache2", "httpd")
         if not any(map(programs.find, known)) and not programs.mod_dav_svn:
@@ -315,7 +311,7 @@ class _BuildReader:
                 f"{prefix} has no svn, svnserve or any other of Subversion's programs in "
                 f"{' or '.join(PROGRAMS)}. Use the folder that was configured with --prefix.",
             )
-        return programs, {}
+        return programs
 
     def _path(self, text: str) -> Path:
         return Path(os.path.normpath(self.root / Path(text).expanduser()))
@@ -327,13 +323,12 @@ class _BuildReader:
             raise self.error(keys, text)
         return str(folder)
 
-    def _environment(self, keys: list[str], file: Path) -> tuple[Programs, dict[str, str]]:
-        if not os.path.isfile(file):
-            raise self.error(keys, f"{file}: no such file. Use the file of a conda environment.")
-        content = read_yaml(file)
+    def _environment(self, keys: list[str], file: Path) -> Programs:
+        content = read_yaml(file) if os.path.isfile(file) else None
         if not isinstance(content, Mapping) or not content.get("dependencies"):
-            text = f"{file}: has no `dependencies`. Use the file of a conda environment."
+            text = f"{file}: no such file with `dependencies`. Use the file of a conda environment."
             raise self.error(keys, text)
         stem = re.sub(r"[^A-Za-z0-9._-]", "-", file.stem)
         name = f"{stem}-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
-        return Programs(str(self.root / ENVIRONMENTS / name)), {name: str(file)}
+        self.environments[name] = str(file)
+        return Programs(str(self.root / ENVIRONMENTS / name))

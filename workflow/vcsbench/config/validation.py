@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
-from vcsbench.errors import UserError
-from vcsbench.external import printable, read_bytes
+from vcsbench.errors import UserError, sentence_of
+from vcsbench.external import one_line, printable, read_bytes
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -23,6 +25,7 @@ UNKNOWN = "extra_forbidden"
 Schema = dict[str, Any]
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 YAML_BYTES = 4 << 20
+SHOWN = 80  # of a refused value
 YAML_DEPTH = 40
 YAML_NODES = 100_000
 
@@ -38,7 +41,7 @@ def read_yaml(path: Path) -> object:
             f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8."
         ) from None
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}.") from None
+        raise UserError(sentence_of(error, path)) from None
     return parse_yaml(text, path)
 
 
@@ -54,59 +57,46 @@ def read_mapping(path: Path) -> dict[str, object]:
 
 
 def parse_yaml(text: str, path: str | Path) -> object:
+    """Raise UserError if the text is not YAML, is too deep or too large, or repeats a key."""
+    depth = number = 0
+    too_large = UserError(
+        f"{path}: the YAML is too large: more than {YAML_DEPTH} levels or {YAML_NODES} values. Shorten it."
+    )
     try:
-        check_yaml_size(text, path)
-        content: object = yaml.load(text, Loader=LOADER)
+        # The loader recurses and takes memory for each node, so both are checked first.
+        for event in yaml.parse(text, Loader=LOADER):
+            number += isinstance(event, yaml.NodeEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > YAML_DEPTH or number > YAML_NODES:
+                raise too_large
+        loader = LOADER(text)
+        node = loader.get_single_node()
+        if node and _size(node, path, {}) > YAML_NODES:
+            raise too_large
+        content: object = loader.construct_document(node) if node else None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         reason = printable(" ".join(str(error).split()))
-        raise UserError(f"{path}: is not valid YAML: {reason}") from None
+        raise UserError(f"{path}: is not valid YAML: {reason}. Correct it.") from None
     return content
 
 
-def check_yaml_size(text: str | bytes, path: str | Path) -> None:
-    """Raise UserError if the content of a YAML text is too deep or too large, or repeats a key.
-
-    The text is parsed and not loaded, because the loader recurses. An alias counts as often as it is
-    used.
-    """
-    open_anchors: list[str | None] = []
-    counts = [0]
-    of_anchor: dict[str, int] = {}
-    # The keys of each open mapping, None for a sequence, and if its last node is a key.
-    keys: list[set[str] | None] = [None]
-    is_key = [False]
-    for event in yaml.parse(text, Loader=LOADER):
-        if isinstance(event, yaml.NodeEvent) and (before := keys[-1]) is not None:
-            is_key[-1] = not is_key[-1]
-            if is_key[-1] and isinstance(event, yaml.ScalarEvent):
-                if event.value in before:
-                    line = f" (line {event.start_mark.line + 1})" if event.start_mark else ""
-                    why = f"the key {event.value!r} is there twice{line}"
+def _size(node: yaml.Node, path: str | Path, sizes: dict[int, float]) -> float:
+    """Return the number of values in a node, where an alias counts as often as it is used."""
+    if id(node) not in sizes:
+        sizes[id(node)] = math.inf  # if it contains itself
+        below = node.value if isinstance(node, yaml.CollectionNode) else ()
+        if isinstance(node, yaml.MappingNode):
+            keys = set()
+            for key in (key for key, _ in below if isinstance(key, yaml.ScalarNode)):
+                if key.value in keys:
+                    line = key.start_mark.line + 1
+                    why = f"the key {key.value!r} is there twice (line {line})"
                     raise UserError(f"{path}: {why}. Remove one of the two.")
-                before.add(event.value)
-        if isinstance(event, yaml.CollectionStartEvent):
-            keys.append(set() if isinstance(event, yaml.MappingStartEvent) else None)
-            is_key.append(False)
-            open_anchors.append(event.anchor)
-            counts.append(1)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            count, anchor = counts.pop(), open_anchors.pop()
-            keys.pop()
-            is_key.pop()
-            counts[-1] += count
-            if anchor:
-                of_anchor[anchor] = count
-        elif isinstance(event, yaml.AliasEvent):
-            if event.anchor in open_anchors:
-                raise UserError(f"{path}: `*{event.anchor}` contains itself. Remove the alias.")
-            counts[-1] += of_anchor.get(event.anchor or "", 1)
-        elif isinstance(event, yaml.ScalarEvent):
-            counts[-1] += 1
-        if len(counts) > YAML_DEPTH or sum(counts) > YAML_NODES:
-            raise UserError(
-                f"{path}: the YAML is too large: more than {YAML_DEPTH} levels or {YAML_NODES} values. "
-                f"Shorten it."
-            )
+                keys.add(key.value)
+            below = chain.from_iterable(below)
+        sizes[id(node)] = 1 + sum(_size(each, path, sizes) for each in below)
+    return sizes[id(node)]
 
 
 def value_at(content: object, key: str | int) -> object:
@@ -131,9 +121,6 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
         raise UserError(_sentence(error.errors(include_url=False), content, model, where)) from None
 
 
-_SHOWN = 80
-
-
 def _sentence(
     errors: Sequence[ErrorDetails], content: object, model: type, where: Callable[[Keys], str]
 ) -> str:
@@ -150,7 +137,7 @@ def _sentence(
     name = f"`{dotted(keys)}`" if keys else "the file"
     if faults.endswith("."):
         return f"{where(keys)}: {name}: {faults}"
-    return f"{where(keys)}: {name}: {_quoted(error['input'])} {faults}. {_advice(keys, model)}"
+    return f"{where(keys)}: {name}: '{one_line(error['input'], SHOWN)}' {faults}. {_advice(keys, model)}"
 
 
 def _is_type(error: ErrorDetails) -> bool:
@@ -161,11 +148,6 @@ def _fault(error: ErrorDetails) -> str:
     hint = " (numbers and words like `on` need quotation marks)" * (error["type"] == "string_type")
     text = re.sub("^(Value error, |(Input|String|List|Dictionary) (?=should))", "", error["msg"])
     return text + hint
-
-
-def _quoted(value: object) -> str:
-    text = printable(value if isinstance(value, str) else str(value))
-    return f"'{text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}'"
 
 
 def _keys_in(content: object, location: Keys) -> list[str | int]:

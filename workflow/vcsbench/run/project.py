@@ -19,7 +19,7 @@ from vcsbench import sources
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import server_names
 from vcsbench.axes.subject_axes import GUEST, MAKE
-from vcsbench.config.configuration import EMPTY, Config, load_config, read_builds, where
+from vcsbench.config.configuration import EMPTY, BuildReader, Config, load_config, where
 from vcsbench.config.models import BuildPlace, FolderSettings, Settings
 from vcsbench.config.study import Study
 from vcsbench.config.validation import validate
@@ -311,7 +311,7 @@ def open_environment(
         machine=Machine(deployed=deployed),
         repositories=definitions,
         sources={name: sources.open_source(name, d, place) for name, d in definitions.items()},
-        builds=read_builds(_builds(config), config.root, config.error),
+        builds=BuildReader(_builds(config), config.root, config.error).read(),
         servers=server_names(config.root),
     )
 
