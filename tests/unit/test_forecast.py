@@ -61,7 +61,7 @@ def test_doctor_with_all_cells_measurable_succeeds():
 def test_doctor_with_missing_storage_fails(tmp_path):
     project = open_project(tmp_path)
     (tmp_path / "storage").rmdir()
-    missing = [check for check in checks(project.plan, []) if check.state == MISSING]
+    missing = [check for check in checks(project.plan) if check.state == MISSING]
     assert any(check.text.startswith("`storages.disk`") and check.remedy for check in missing)
     is_able, text = run_doctor(project)
     assert not is_able and str(tmp_path / "storage") in text
@@ -77,7 +77,7 @@ def test_checks_without_drop_caches_depend_on_vmtouch(
     project = open_project(tmp_path)
     has = lambda program: has_vmtouch or program != "vmtouch"  # noqa: E731
     monkeypatch.setattr(project.environment.machine, "has", has)
-    assert any(c.state == state and word in c.text for c in checks(project.plan, []))
+    assert any(c.state == state and word in c.text for c in checks(project.plan))
 
 
 @pytest.mark.parametrize(

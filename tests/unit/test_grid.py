@@ -44,9 +44,9 @@ def test_make_grid_overlapping_parts_and_exclude():
     ("part", "expected"),
     [
         ({"cash": "cold"}, "include[0].cash`: the study has no such axis"),
-        ({"cache": "warm"}, "'warm' has no definition; config/studies/fsfs-san-2014.yaml has cold"),
-        ({"config": "turbo"}, "'turbo' has no definition; config/servers has"),
-        ({"repo": "kde"}, "'kde' has no definition; `repositories` has ruby"),
+        ({"cache": "warm"}, "'warm' has no definition. config/studies/fsfs-san-2014.yaml has cold"),
+        ({"config": "turbo"}, "'turbo' has no definition. config/servers has"),
+        ({"repo": "kde"}, "'kde' has no definition. `repositories` has ruby"),
     ],
 )
 def test_make_grid_undefined_value_is_user_error(part, expected):

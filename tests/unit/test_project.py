@@ -73,7 +73,7 @@ COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
         ({}, {"input": "tea"}, LOG, [f"{OWN}: `commands.log.input`: 'tea' should be"]),
         ({}, {"work": "tree"}, LOG, [f"{OWN}: `commands.log.work`: 'tree' inspects the output"]),
         ({}, {"argv": "svn log 'x"}, LOG, [f"{OWN}: `commands.log.argv`: No closing quotation"]),
-        (LOCAL, {}, {"command": "log"}, ["needs the axes repo, format, packing", "has no format"]),
+        (LOCAL, {}, {"command": "log"}, ["needs repo, format, packing", "has no format"]),
         ({"block": ["command", "moon"]}, {}, LOG, ["`block`: the study has no axis moon"]),
         ({"trace_syscalls": {"moon": ["1"]}}, {}, LOG, ["`trace_syscalls`: the study has no"]),
         ({"defaults": {"colour": "red"}}, {}, LOG, ["`defaults.colour`: no such axis"]),

@@ -34,7 +34,7 @@ def open_regular(path: str | Path, *, follow_links: bool = True) -> int:
     descriptor = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise UserError(f"{printable(os.fspath(path))}: this is not a regular file.")
+        raise UserError(f"{one_line(path)}: this is not a regular file. Use one.")
     return descriptor
 
 
@@ -45,7 +45,7 @@ def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> by
         # read(limit) would take that much memory for a small file, too.
         content = file.read() if size <= limit else b""
     if max(size, len(content)) > limit:
-        raise UserError(f"{printable(os.fspath(path))}: the file is larger than {limit} bytes.")
+        raise UserError(f"{one_line(path)}: the file is larger than {limit} bytes. Shorten it.")
     return content
 
 
@@ -53,9 +53,9 @@ def read_number(path: str | Path, largest: int) -> int:
     words = read_bytes(path, SMALL_FILE).split()
     number = parse_number(words[0], largest) if words else None
     if number is None:
-        shown = printable(words[0][:40]) if words else ""
+        shown = one_line(words[0] if words else "", 40)
         raise UserError(
-            f"{printable(os.fspath(path))}: {shown!r} is no number from 0 to {largest}."
+            f"{one_line(path)}: '{shown}' is no number from 0 to {largest}. Correct it."
         )
     return number
 

@@ -127,7 +127,7 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
         if given not in words:
             raise UserError(
                 f"config/studies/{study.name}.yaml: `axes.{name}`: {given!r} stands for no values of this "
-                f"axis; list them"
+                f"axis. List them."
             )
         values[name] = words[given]
     if "repo" in values:
@@ -153,7 +153,7 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
         for value in names:
             if reason := axis_of(name).why_invalid(value):
                 raise UserError(
-                    f"config/studies/{study.name}.yaml: `axes.{name}`: {value} {reason}"
+                    f"config/studies/{study.name}.yaml: `axes.{name}`: {value!r} {reason}."
                 )
     for table, definition in resolved_tables(study, values).items():
         compare = definition.get("compare")
@@ -161,8 +161,8 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
             word, names = str(study.axes[compare["axis"]]), values[compare["axis"]]
             raise UserError(
                 f"{env.config.where([word])}: `{word}` has {names[0]} only, and {study.name}'s table "
-                f"{table} compares the first with the others; name another one (the same binaries under "
-                f"another name show the noise)"
+                f"{table} compares the first with the others. Add another one. The same binaries under "
+                f"another name show the noise."
             )
     return values
 

@@ -187,8 +187,8 @@ def binaries_of(axes: Mapping[str, str], parts: Recipe, env: Environment) -> dic
 def _build(value: str, env: Environment) -> Build:
     if value and value not in env.builds:
         raise UserError(
-            f"{env.config.where(['builds'])}: `builds.{value}` is missing, which the grid measures; say "
-            f"where that build is, or leave {value} out of the grid; there are {', '.join(env.builds)}"
+            f"{env.config.where(['builds'])}: `builds.{value}` is missing, which the grid measures. Add "
+            f"its place, or use in the grid only {', '.join(env.builds)}."
         )
     return env.builds[value] if value else ON_PATH
 

@@ -99,8 +99,8 @@ def _why_no_format(value: str) -> str:
         parse_format(value)
     except ValueError:
         return (
-            f"is no format; there are {', '.join(RELEASES)}, those upgraded in place, as f6-to-f8, those "
-            f"with the settings of today, as f6-today, and {AS_IS}"
+            f"is no format. Use one of {', '.join(RELEASES)}, an upgrade in place such as f6-to-f8, one with "
+            f"the settings of today such as f6-today, or {AS_IS}"
         )
     return ""
 
@@ -109,7 +109,7 @@ def _format_part(value: str, env: Environment) -> Recipe:
     if not value:
         return {}
     if reason := _why_no_format(value):
-        raise UserError(f"format {value} {reason}")
+        raise UserError(f"`format`: {value!r} {reason}.")
     made, stored = parse_format(value), env.stored if value.startswith(AS_IS) else ""
     settings = {} if made.is_as_is else written_settings(made)
     if not isinstance(stored, str):
@@ -211,8 +211,8 @@ def _storage_part(value: str, env: Environment) -> Recipe:
     name, folders = value or settings.storage, settings.storages
     if name not in folders:
         raise UserError(
-            f"{env.config.where(['storages'])}: `storages.{name}` is missing, on which the grid measures; "
-            f"name a folder, or leave {name} out of the grid; there are {', '.join(folders)}"
+            f"{env.config.where(['storages'])}: `storages.{name}` is missing, on which the grid measures. "
+            f"Add a folder, or use in the grid only {', '.join(folders)}."
         )
     paths = {storage: resolve(folder, env.root) for storage, folder in folders.items()}
     shelf = next(storage for storage in paths if paths[storage] == paths[name])
@@ -244,7 +244,7 @@ def _filesystem_part(value: str, env: Environment) -> Recipe:
     kind, _ = _mounted(str(root))
     if root.is_dir() and kind not in KINDS.get(value, (kind,)):
         raise UserError(
-            f"{where}: {root} is {kind}, not {value}; call it {kind}, or name a folder on {value}"
+            f"{where}: {root} is {kind}, not {value}. Call it {kind}, or use a folder on {value}."
         )
     return {"filesystem": _place("", str(root))}
 

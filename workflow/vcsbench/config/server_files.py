@@ -43,7 +43,7 @@ def read_arguments(path: Path) -> list[str]:
 
 def missing_server_file(path: Path) -> UserError:
     """Return the error about a missing file of a server configuration."""
-    return UserError(f"{path}: no such file, but a server configuration needs it")
+    return UserError(f"{path}: no such file, which the server configuration needs. Add it.")
 
 
 def _list(folder: Path, names: Sequence[str]) -> list[tuple[str, Path]]:

@@ -19,7 +19,6 @@ from vcsbench.forecast.plan_report import (
     missing_packages,
     noise,
     rounds_needed,
-    running_services,
     side_effects,
     skip_reasons,
 )
@@ -66,8 +65,7 @@ def examine_machine(
     plan: Plan, repositories: PreparedRepositories, write: Callable[[str], None]
 ) -> bool:
     """Write the lines of the report. Return True if all cells can be measured."""
-    services = running_services()
-    found = checks(plan, services)
+    found = checks(plan)
     for state, heading in HEADINGS.items():
         if group := [check for check in found if check.state == state]:
             write(heading)
@@ -75,7 +73,7 @@ def examine_machine(
                 write(f"  {check.text}" + (f" [{check.remedy}]" if check.remedy else ""))
             write("")
     write("Side effects of a session")
-    for sentence in side_effects(plan, repositories, services):
+    for sentence in side_effects(plan, repositories):
         write(f"  {sentence}")
     scatter = noise()
     pct = Limits.of(plan.config).on_machine(math.log1p(scatter)).min_effect_pct
@@ -89,7 +87,7 @@ def examine_machine(
     return is_able
 
 
-def checks(plan: Plan, services: list[str]) -> list[Check]:
+def checks(plan: Plan) -> list[Check]:
     return [
         *_cells(plan),
         *_programs(plan),
@@ -97,7 +95,6 @@ def checks(plan: Plan, services: list[str]) -> list[Check]:
         *_storages(plan),
         *_evidence(),
         *_machine(),
-        *(Check(WARNING, text, "measure while it is idle") for text in services),
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import statistics
 import subprocess
 import timeit
@@ -12,15 +11,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
-from vcsbench import kernel, processes, words
+from vcsbench import kernel, words
 from vcsbench.axes import findings_of
 from vcsbench.axes.client_server import cache_bytes, server_settings
 from vcsbench.config.configuration import EMPTY
 from vcsbench.files import read_json
 from vcsbench.machine import host
-from vcsbench.measure.server import HOST, other_servers
+from vcsbench.measure.server import HOST
 from vcsbench.plan import grid as grids
 from vcsbench.plan.grid import CellSpec, is_fixed_cost
 from vcsbench.plan.plan import Plan
@@ -45,61 +43,38 @@ MIN_ROUNDS, MAX_ROUNDS = 2, 10_000
 # As a logarithm. Larger differences need no statistics.
 MAX_EFFECT = 10.0
 
-SERVERS = {
-    "svnserve", "httpd", "apache2", "nginx", "lighttpd", "caddy", "postgres", "postmaster", "mysqld",
-    "mariadbd", "mongod", "redis-server", "oracle", "sqlservr", "slapd", "smbd", "nfsd", "exim4", "named",
-}  # fmt: skip
 CLEAR = "clear-caches"
 EVICT = "`clear_caches: evict` in the configuration drops only the files of the repositories"
 
 Axes = Mapping[str, str]
 
 
-class CostModel:
-    """Cost of cell-rounds, from results of the same repositories on this host."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._wall_s: dict[tuple[str, ...], list[float]] = defaultdict(list)
-        me = host()["id"]
-        for cell in plan.cells:
-            repository = plan.parts(cell).get("repository", {})
-            for export in map(plan.root.joinpath, plan.exports_of(cell)):
-                context = read_json(export.with_suffix(".context.json"))
-                is_same = context.get("repository", {}).get("identity") == repository.get(
-                    "identity"
-                )
-                is_here = context.get("host", {}).get("id") == me
-                if "took" in context and is_same and is_here and export.exists():
-                    hyperfine_s = context["took"]["hyperfine_s"] * (1 + len(context["set_aside"]))
-                    for key in self._groups(cell.study, cell.axes):
-                        self._wall_s[key].append(hyperfine_s + OVERHEAD_S)
-
-    def _groups(self, study: str, axes: Axes) -> list[tuple[str, ...]]:
-        """Return the groups of a cell, the smallest first: the cell itself, its block, its study."""
-        block = grids.variance_class(axes, self.plan.config.studies[study].block)
-        return [("cell", study, *axes.values()), ("block", study, *block), ("study", study)]
-
-    def cell_round_s(self, study: str, axes: Axes) -> float | None:
-        """Return the mean duration of a cell's rounds, or of similar cells; None if none was measured."""
-        if is_fixed_cost(axes):
-            return FIXED_COST_S
-        groups = filter(None, map(self._wall_s.get, self._groups(study, axes)))
-        return next(map(statistics.fmean, groups), None)
+def _groups(plan: Plan, study: str, axes: Axes) -> list[tuple[str, ...]]:
+    """Return the groups of a cell, the smallest first: the cell itself, its block, its study."""
+    block = grids.variance_class(axes, plan.config.studies[study].block)
+    return [("cell", study, *axes.values()), ("block", study, *block), ("study", study)]
 
 
-class Forecast(NamedTuple):
-    """The seconds of a run by stage, and whether typical rates stand for unknown ones."""
+def measured_durations(plan: Plan) -> dict[tuple[str, ...], float]:
+    """Return the mean seconds of cell-rounds by group, from results of the same repositories here."""
+    durations: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    me = host()["id"]
+    for cell in plan.cells:
+        repository = plan.parts(cell).get("repository", {})
+        for export in map(plan.root.joinpath, plan.exports_of(cell)):
+            context = read_json(export.with_suffix(".context.json"))
+            is_here = context.get("host", {}).get("id") == me
+            identity = context.get("repository", {}).get("identity")
+            is_same = identity == repository.get("identity")
+            if "took" in context and is_here and is_same and export.exists():
+                hyperfine_s = context["took"]["hyperfine_s"] * (1 + len(context["set_aside"]))
+                for group in _groups(plan, cell.study, cell.axes):
+                    durations[group].append(hyperfine_s + OVERHEAD_S)
+    return {group: statistics.fmean(seconds) for group, seconds in durations.items()}
 
-    stages: dict[str, float]
-    is_rough: bool
 
-    @property
-    def total_s(self) -> float:
-        return sum(self.stages.values())
-
-
-def forecast(plan: Plan, repositories: PreparedRepositories, costs: CostModel) -> Forecast:
+def forecast(plan: Plan, repositories: PreparedRepositories) -> tuple[dict[str, float], bool]:
+    """Return the seconds of a run by stage, and whether typical rates stand for unknown ones."""
     revisions = {
         repo: plan.env.revisions(repo) for repo in repositories.all_repositories() if repo != EMPTY
     }
@@ -113,11 +88,15 @@ def forecast(plan: Plan, repositories: PreparedRepositories, costs: CostModel) -
         for variant, _ in repositories.missing(storage)
     )
     tracing_s = TRACE_S * sum(len(plan.traces_of(study, existing=False)) for study in plan.grids)
-    measuring_s, is_rough = 0.0, bool(loading_s)
+    measuring_s, is_rough, known = 0.0, bool(loading_s), measured_durations(plan)
     for (study, path), number in unmeasured_rounds(plan).items():
-        each_s = costs.cell_round_s(study, plan.by_path[study, path].axes)
-        is_rough |= each_s is None and number > 0
-        measuring_s += number * (CELL_ROUND_S if each_s is None else each_s)
+        axes = plan.by_path[study, path].axes
+        if is_fixed_cost(axes):
+            measuring_s += number * FIXED_COST_S
+            continue
+        groups = [group for group in _groups(plan, study, axes) if group in known]
+        is_rough |= not groups and number > 0
+        measuring_s += number * (known[groups[0]] if groups else CELL_ROUND_S)
     stages = {
         "loading": loading_s,
         "copying": copying_s,
@@ -125,7 +104,7 @@ def forecast(plan: Plan, repositories: PreparedRepositories, costs: CostModel) -
         "measuring": measuring_s,
         "report": sum(REPORT_S + TABLE_S * len(s.tables) for s in plan.config.studies.values()),
     }
-    return Forecast(stages, is_rough)
+    return stages, is_rough
 
 
 def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
@@ -133,14 +112,14 @@ def skip_reasons(cells: Sequence[CellSpec]) -> list[tuple[str, int]]:
 
 
 def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
-    effects = side_effects(plan, repositories, running_services())
+    effects = side_effects(plan, repositories)
     yield from ("Cells", *_cells(plan), "", "Side effects", *(f"  {effect}" for effect in effects))
-    expected = forecast(plan, repositories, CostModel(plan))
-    yield from ("", f"Duration{', in part from typical rates' * expected.is_rough}")
-    for stage, seconds in {**expected.stages, "all": expected.total_s}.items():
+    stages, is_rough = forecast(plan, repositories)
+    total_s, minutes = sum(stages.values()), plan.config.minutes or 0.0
+    yield from ("", f"Duration{', in part from typical rates' * is_rough}")
+    for stage, seconds in {**stages, "all": total_s}.items():
         yield f"  {stage:<12}  {words.duration(seconds):>9}"
-    minutes = plan.config.minutes or 0.0
-    if minutes * 60 > expected.total_s:
+    if minutes * 60 > total_s:
         yield f"  More rounds follow until all comparisons are decided, or {minutes:g} min are over."
     elif minutes:
         yield f"  This is more than `minutes: {minutes:g}`. The first rounds are measured all the same."
@@ -209,21 +188,6 @@ def missing_packages(root: Path) -> list[tuple[str, bool, str]]:
     return [(package, need == "must", purpose) for need, package, purpose in rows]
 
 
-def running_services() -> list[str]:
-    found: Counter[str] = Counter()
-    ours = {*other_servers(())}
-    for pid in processes.all_pids():
-        argv = processes.command_line(pid)
-        # Some programs append their state to their name: `postgres: checkpointer`.
-        name = os.path.basename(argv[0]).partition(":")[0] if argv else ""
-        if name in SERVERS and " ".join(argv) not in ours:
-            found[name] += 1
-    return [
-        f"{name} runs here, in {words.count_of(number, 'process', 'processes')}"
-        for name, number in sorted(found.items())
-    ]
-
-
 def unloaded_repositories(repositories: PreparedRepositories) -> list[str]:
     return [
         repo
@@ -239,15 +203,13 @@ def unmeasured_rounds(plan: Plan) -> dict[tuple[str, str], int]:
     }
 
 
-def side_effects(
-    plan: Plan, repositories: PreparedRepositories, services: Sequence[str]
-) -> Iterator[str]:
+def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
     if missing := [package for package, _, _ in missing_packages(plan.root)]:
         names = words.enumeration(missing)
         yield f"Set-up installs {names} if it may (apt-get, as root). Starts no system service."
     else:
         yield "Installs nothing: all packages and tools are installed. Starts no system service."
-    yield _cache_effects(plan, services)
+    yield _cache_effects(plan)
     yield from _disk(plan, repositories)
     yield from _file_systems(plan)
     yield from _memory(plan)
@@ -262,7 +224,7 @@ def side_effects(
     yield from _privacy(plan)
 
 
-def _cache_effects(plan: Plan, services: Sequence[str]) -> str:
+def _cache_effects(plan: Plan) -> str:
     number = sum(n * _clearings(plan, *cell) for cell, n in unmeasured_rounds(plan).items())
     per_round = sum(_clearings(plan, cell.study, cell.path) for cell in plan.cells)
     times = [f"about {words.count_of(number, 'time')}"] * bool(number)
@@ -273,10 +235,9 @@ def _cache_effects(plan: Plan, services: Sequence[str]) -> str:
         return "Clears no caches."
     if plan.env.machine.clearing(plan.config.settings.clear_caches) == "evict":
         return f"Drops the repositories' files from the page cache, {', and '.join(times)}."
-    hint = f"{'; '.join(services)}: {EVICT}" if services else f"On a production server, {EVICT}"
     return (
         f"Empties the kernel's caches for all programs on this machine, {', and '.join(times)}. "
-        f"They read from the disk again. {hint}."
+        f"They read from the disk again. On a production server, {EVICT}."
     )
 
 

@@ -136,7 +136,7 @@ def _part(
             if value not in values[axis]:
                 source = axis_of(axis).defined_in(study)
                 raise env.config.error(
-                    keys, f"{value!r} has no definition; {source} has {', '.join(values[axis])}"
+                    keys, f"{value!r} has no definition. {source} has {', '.join(values[axis])}."
                 )
     return part
 

@@ -69,7 +69,7 @@ class Plan:
             return self.by_path[study, path]
         for cell in self.grids.get(study, []):
             if cell.path == path:
-                raise UserError(f"{study}/{path}: is skipped on this machine: {cell.skip}")
+                raise UserError(f"{study}/{path}: is skipped here: {cell.skip}. Use another cell.")
         raise UserError(f"{study}/{path}: no such cell. `grid.{study}` defines the cells.")
 
     @cache  # noqa: B019 - there is one of it

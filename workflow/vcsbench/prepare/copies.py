@@ -43,7 +43,7 @@ LARGE_BYTES, SYNCED_BYTES = 48 << 10, 1 << 20
 # The servers read copies as another user. The work folder keeps other users out.
 UMASK, READABLE = 0o022, 0o044
 TEMPORARY = "making"
-REMEDY = "lower `copies` or the scale, or name another folder in `storages`"
+REMEDY = "lower `copies` or the scale, or use another folder in `storages`"
 _COPY_NAME = re.compile(r"\.?[\w.-]+\.\d+(\.json(\.new)?)?")
 
 
@@ -211,7 +211,7 @@ def make_copies(
                     metadata_file(path).unlink(missing_ok=True)
                 raise UserError(
                     f"{workdir.path}: no copy of {variant.name} is intact, and the loaded repository is "
-                    f"gone or was changed; run again: it is loaded again"
+                    f"gone or was changed. Run again to load it again."
                 )
             jobs[variant, copy] = CopyJob(source, paths[copy - 1], fsfs.list_files(source))
         for job in jobs.values():
@@ -260,7 +260,7 @@ def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) 
         lower = "lower `fragmentation_kib`, " if spacers else ""
         raise UserError(
             f"{path}: the copies need {needed} in {len(files)} files, and there are {words.size(free)} and "
-            f"{status.f_favail} files free; free some space, {lower}or {REMEDY}, and run again"
+            f"{status.f_favail} files free. Free some space, {lower}or {REMEDY}, and run again."
         )
 
 
@@ -285,7 +285,7 @@ def _make_batch(
                 metadata_file(job.source).unlink()
                 raise UserError(
                     f"{job.source}: its files have other bytes than were written, though none was written "
-                    f"to since: check the device; run again, and the copy is made again"
+                    f"to since. Check the device, and run again to make the copy again."
                 )
         for ((variant, copy), job), content in zip(jobs.items(), contents, strict=True):
             record, shape = loaded[variant.repo], fsfs.check_shape(job.destination)

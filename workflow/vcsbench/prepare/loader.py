@@ -97,7 +97,7 @@ def repository_bytes(estimate: SizeEstimate) -> int:
 def _no_space(workdir: WorkDir, need: int, free: int) -> UserError:
     return UserError(
         f"{workdir.path}: about {words.size(need)} are needed for repositories and their copies, and "
-        f"{words.size(free)} are free; name another folder in `storages`, or lower `copies` or the scale"
+        f"{words.size(free)} are free. Use another folder in `storages`, or lower `copies` or the scale."
     )
 
 
@@ -138,7 +138,7 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
     for fmt, packing in pairs:
         path = staging / f"{fmt}.{packing}"
         if mismatch := fsfs.mismatch(path, fmt, packing):
-            raise UserError(f"{path} was loaded, but {mismatch}: check svnadmin")
+            raise UserError(f"{path}: was loaded, but {mismatch}. Use another svnadmin.")
     first = staging / ".".join(pairs[0])
     tree = source.tree(first)
     folder, odd_paths = summarize_tree(first, tree)
@@ -166,7 +166,9 @@ def _copy_own(
 ) -> tuple[Source, Facts, list[Path]]:
     repository = source.repository()
     if repository is None:
-        raise UserError(f"{source.describe()}: an exact copy needs a local repository.")
+        raise UserError(
+            f"{source.describe()}: an exact copy needs a local repository. Use its path."
+        )
     copy, notes = hotcopy(repository, staging)
     packing = copy.name.rpartition(".")[2]
     if {made for fmt, made in pairs if parse_format(fmt).is_as_is} - {packing, fsfs.PACKED}:
@@ -202,7 +204,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
     except UserError as error:
         reason = str(error).replace(str(view), str(repository))
         if "sqlite" in reason:
-            reason += ". Move its db/rep-cache.db away: Subversion works without it"
+            reason += ". Move its db/rep-cache.db away: Subversion works without it."
         raise UserError(f"{repository}: {reason}") from error
     shutil.rmtree(view)
     for folder, _, names in os.walk(copy):
@@ -327,16 +329,16 @@ def _stream(source: Source, paths: list[Path]) -> Facts:
             (n for n, line in enumerate(output) if line.startswith("svnadmin: E")), default=-3
         )
         raise UserError(
-            f"svnadmin load into {path} failed after revision {reached}"
+            f"{path}: svnadmin load failed after revision {reached}"
             f"{f' ({place})' if place else ''}: {' '.join(' '.join(output[last:]).split())}"
         )
     if not facts:
-        raise UserError("svnadmin load did not read all of the history")
+        raise UserError(f"{paths[0]}: svnadmin load did not read all of the history. Run again.")
     # svnadmin load may take damage for the end of the stream.
     for path in paths:
         if (loaded := fsfs.youngest(path)) != facts.revisions:
             raise UserError(
-                f"svnadmin load into {path} loaded {loaded} of {facts.revisions} revisions"
+                f"{path}: svnadmin load loaded {loaded} of {facts.revisions} revisions. Check the source."
             )
     return facts
 
@@ -376,7 +378,7 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
     try:
         last = min(revisions, fsfs.youngest(repository))
     except (OSError, ValueError, IndexError) as error:
-        raise UserError(f"{repository}: cannot be dumped: {error}") from None
+        raise UserError(f"{repository}: cannot be dumped: {error}. Run again.") from None
     try:
         with path.open("wb") as file:
             fsfs.read_output(

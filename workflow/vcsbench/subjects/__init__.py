@@ -7,7 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -102,6 +102,14 @@ class Subject:
 
     def flags(self) -> list[str]:
         return []
+
+
+def require_axes(subject: str, axes: Mapping[str, bool]) -> None:
+    """Raise UserError for the first axis that the study lacks."""
+    for axis, is_there in axes.items():
+        if not is_there:
+            names = ", ".join(axes)
+            raise UserError(f"`axes`: {subject} needs {names}. The study has no {axis}. Add it.")
 
 
 class FilesystemSubject(Subject):

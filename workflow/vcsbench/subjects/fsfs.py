@@ -241,7 +241,7 @@ def read_output(
             raise_write_error(text, Path(arguments[-1]))
             lines = text.strip().splitlines() or [f"exit code {process.returncode}"]
             reason = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1])
-            raise UserError(f"{program} {arguments[0]} {arguments[-1]} failed: {reason}")
+            raise UserError(f"{arguments[-1]}: {program} {arguments[0]} failed: {reason}")
     return result
 
 

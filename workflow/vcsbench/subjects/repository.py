@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from vcsbench.errors import ChangedError, UserError
 from vcsbench.files import SEAL, read_record, read_sealed, write_record
 from vcsbench.storages.trees import OddPaths, why_not_on_disk
-from vcsbench.subjects import Subject, Target, Words, fsfs
+from vcsbench.subjects import Subject, Target, Words, fsfs, require_axes
 
 if TYPE_CHECKING:
     from vcsbench.records import (
@@ -166,7 +166,7 @@ class Repository(Subject):
         )
         named = OddPaths(self.metadata.get("long_names", 0), self.metadata.get("reserved_names", 0))
         if reason := why_not_on_disk(self.recipe, lambda: named):
-            raise UserError(f"{reason}.")
+            raise UserError(f"{reason}. Leave such cells out of the grid.")
         self.size = self.metadata["bytes"]
 
     def check_unchanged(self, closely: bool = False) -> None:
@@ -212,16 +212,11 @@ class Repository(Subject):
 
 
 def variant_of(repository: RepositoryPart) -> Variant:
-    keys = {"repo": "name", "format": "format", "packing": "packing"}
-    for axis, key in keys.items():
-        if key not in repository:
-            raise UserError(
-                f"a command that reads a repository needs the axes {', '.join(keys)}; the study has no "
-                f"{axis}"
-            )
-    return Variant(
-        repository["name"], repository["format"], repository["packing"], repository["identity"]
-    )
+    axes = {"repo": "name" in repository, "format": "format" in repository}
+    axes["packing"] = "packing" in repository
+    require_axes("a command that reads a repository", axes)
+    name, identity = repository["name"], repository["identity"]
+    return Variant(name, repository["format"], repository["packing"], identity)
 
 
 class Dump(Subject):
@@ -247,7 +242,7 @@ class Dump(Subject):
     def check(self) -> None:
         if file_state(self.path) != self.record.get("state"):
             raise ChangedError(
-                f"{self.path}: is gone, or was changed; the next workflow run makes it again"
+                f"{self.path}: is gone, or was changed. `make report` makes it again."
             )
 
     def check_unchanged(self, closely: bool = False) -> None:
@@ -275,10 +270,8 @@ class FreshRepository(Target):
     """A repository of the cell's format, made empty before each run. {fresh} is its path."""
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
-        if "format" not in recipe.get("repository", {}):
-            raise UserError(
-                "a fresh repository needs the axes repo and format; the study lacks one"
-            )
+        has_format = "format" in recipe.get("repository", {})
+        require_axes("a new repository", {"repo": "repository" in recipe, "format": has_format})
         super().__init__(recipe, number, run)
 
     def words(self) -> Words:

@@ -19,7 +19,7 @@ from vcsbench import modules, processes
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
-from vcsbench.storages import workdir
+from vcsbench.storages import trees
 from vcsbench.storages.filesystems import next_directory
 from vcsbench.storages.trees import copy_tree, entries, remove_path
 from vcsbench.storages.workdir import WorkDir, resolve
@@ -28,6 +28,7 @@ from vcsbench.subjects import (
     Subject,
     Words,
     make_template,
+    require_axes,
     run_sources,
     tree_stores,
 )
@@ -49,8 +50,8 @@ class Tree(FilesystemSubject):
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
-        if not {"repository", "filesystem"} <= recipe.keys():
-            raise UserError("a tree needs the axes repo and filesystem; the study lacks one")
+        axes = {"repo": "repository" in recipe, "filesystem": "filesystem" in recipe}
+        require_axes("a tree", axes)
         super().__init__(recipe, number, run)
         reads_repository = self.reads_repository(recipe)
         self.repository = Repository(recipe, number, run) if reads_repository else None
@@ -140,7 +141,9 @@ class BuiltTree(Subject):
 
     def check(self) -> None:
         if not isinstance(self.input, Tree):
-            raise UserError("a tree is built of a tree: use `input: tree` for the command")
+            raise UserError(
+                "`commands`: a built tree is made of a tree. Add `input: tree` to the command."
+            )
         self.tree = self.input
         self.path = self.tree.filesystem.inside / BUILD_FOLDER / "built"
         self.folders = [self.path]
@@ -230,7 +233,7 @@ class TreeTemplates:
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
         if not self.kind:
             return source
-        code = modules.code_digest([tree_stores.__file__, workdir.__file__, processes.__file__])
+        code = modules.code_digest([tree_stores.__file__, trees.__file__, processes.__file__])
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
 

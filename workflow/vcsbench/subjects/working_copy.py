@@ -20,7 +20,7 @@ from vcsbench.programs import Programs
 from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
 from vcsbench.storages.trees import OddPaths, copy_tree, older_revision, why_not_on_disk
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects import FilesystemSubject, Words, make_template, run_sources
+from vcsbench.subjects import FilesystemSubject, Words, make_template, require_axes, run_sources
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
 
@@ -46,8 +46,7 @@ class WorkingCopy(FilesystemSubject):
     """
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
-        if "filesystem" not in recipe:
-            raise UserError("a working copy needs the axis filesystem; the study has none")
+        require_axes("a working copy", {"filesystem": "filesystem" in recipe})
         super().__init__(recipe, number, run)
         self.behind = recipe.get("revisions_behind")
         self.repository = Repository(recipe, number, run)
@@ -123,10 +122,10 @@ class WorkingCopy(FilesystemSubject):
 def check_clean(svn: str, path: Path, revision: int) -> None:
     if changes := run_client(svn, "status", path).splitlines():
         more = f"{changes[0]} (and {len(changes) - 1} more)"
-        raise UserError(f"{path}: the working copy is not clean after the runs: {more}")
+        raise UserError(f"{path}: the working copy is not clean after the runs: {more}. Run again.")
     at = run_client(svn, "info", "--show-item", "revision", path)
     if at != str(revision):
-        raise UserError(f"{path}: is at revision {at} after the runs, not at {revision}")
+        raise UserError(f"{path}: is at revision {at} after the runs, not {revision}. Run again.")
 
 
 def disk_space(path: Path) -> dict[str, int | None]:
@@ -170,16 +169,14 @@ def cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
     if len(lines) < recipe["runs"]:
         raise UserError(
             "the library that clones files did nothing in some run: the client did not load it, or installs "
-            "files in another way than that of Subversion 1.8 to 1.14"
+            "files in another way than that of Subversion 1.8 to 1.14. Use such a client."
         )
     for cloned, _, failed, number in lines:
         if not cloned:
-            raise UserError(
-                f"a run cloned no file: this file system refuses ({os.strerror(number)}, {failed} times)"
-                if failed
-                else "a run cloned no file: all that it installed were translated (svn:eol-style, "
-                "svn:keywords) or merged, and so no copies of their pristines"
-            )
+            reason = "it installed no copies of pristines (svn:eol-style, svn:keywords, merges)"
+            if failed:
+                reason = f"this file system refuses ({os.strerror(number)}, {failed} times)"
+            raise UserError(f"a run cloned no file: {reason}. Leave out `reflink: on`.")
     return [cloned for cloned, *_ in lines]
 
 
@@ -228,4 +225,4 @@ class WorkingCopyTemplates:
         counts = run_sources("odd paths", str(self.path), tree, str(revision))
         behind = self.recipe.get("revisions_behind") or 0
         if reason := why_not_on_disk(self.recipe, lambda: OddPaths(*map(int, counts)), behind):
-            raise UserError(f"{reason}.")
+            raise UserError(f"{reason}. Leave such cells out of the grid.")
