@@ -30,14 +30,13 @@ from vcsbench.files import write_record
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import charts
 from vcsbench.report.answers import card_views
+from vcsbench.report.number_details import details
 from vcsbench.report.page import (
-    StudyFindings,
     build_index,
     build_page,
     page_of,
     read_entries,
 )
-from vcsbench.report.quality_section import details
 from vcsbench.report.results import CSV_FILES, MEASURED, Results, read_records
 from vcsbench.statistics import comparisons
 
@@ -312,8 +311,8 @@ def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_pa
     assert [(entry.file, entry.when) for entry in entries] == days
 
     known = [{"id": name, "statement": f"{name}."} for name in (*verdicts, "four")]
-    other = StudyFindings("never-2001", "Never", [{"id": "x", "statement": "It was not."}])
-    tree = parse(build_index(entries[:2], [StudyFindings(STUDY.name, "Formats", known), other]))
+    other = ("never-2001", "Never", [{"id": "x", "statement": "It was not."}])
+    tree = parse(build_index(entries[:2], [(STUDY.name, "Formats", known), other]))
     cells = [cell.text for cell in tree.all("tbody")[0].all("tr")[1].all("td")]
     assert (cells[2], cells[-1]) == ("<b>here", "1")
     assert re.findall(r"\d+", " ".join(cells[3:-1])) == ["1", "2", "1", "21"]

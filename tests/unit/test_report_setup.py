@@ -19,7 +19,7 @@ DISK = {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": 
 
 
 def setup(*contexts):
-    return setup_of(Results(STUDY, order_of(STUDY, {}), contexts=contexts), {})
+    return setup_of(Results(STUDY, order_of(STUDY, {}), contexts=contexts))
 
 
 def context(number=1, **changes):
@@ -100,7 +100,7 @@ def test_setup_has_the_programs_of_builds():
     contexts = [of("trunk", "2", "/t/lib/libsvn_fs-1.so"), of("again", "1"), of("system", "1"), {}]
     study = default_study("builds")
     order = {**order_of(study, {}), "build": ["system", "again", "trunk"]}
-    made = setup_of(Results(study, order, contexts=contexts), {}).tables[0]
+    made = setup_of(Results(study, order, contexts=contexts)).tables[0]
     folders = [("system", "unknown"), ("again", "unknown"), ("trunk", "/t/lib")]
     assert [(row[0], row[4]) for row in made.rows] == folders
 

@@ -9,19 +9,13 @@ from unit.test_advice import card, row
 from vcsbench.advice.cards import ADVICE, Advice, CardQuestion
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
+from vcsbench.report.next_steps import command_of, variables_of
 from vcsbench.report.results import Results
-from vcsbench.report.terminal import (
-    COLUMNS,
-    HEADER,
-    command_of,
-    lines,
-    read_summaries,
-    variables_of,
-)
+from vcsbench.report.terminal import COLUMNS, HEADER, lines, read_summaries
 
 COUNTS = {"different": 40, "equal": 30, "too small to compare": 2, "undecided": 10}
 OUTLOOK = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 10), (720, 2), (3600, 0))]
-ACCOUNT = {"tables": {"t": COUNTS}, "outlook": OUTLOOK, "minutes": 14, "studies": 1, "taken_s": 840}
+ACCOUNT = {"tables": {"t": COUNTS}, "outlook": OUTLOOK, "minutes": 14, "taken_s": 840}
 
 
 def study(name):

@@ -8,7 +8,7 @@ from vcsbench.advice.cards import ADVICE
 from vcsbench.config.study import load_study
 from vcsbench.evidence.measurements import read_frame, read_measurements
 from vcsbench.files import write_json, write_text
-from vcsbench.report.page import StudyFindings, build_index, build_page, read_entries
+from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.run.job import run_task
 from vcsbench.statistics.comparisons import NUMBERS, Limits
@@ -50,8 +50,7 @@ def write_page() -> None:
 
 def write_index() -> None:
     path = Path(snakemake.output[0])
-    studies = [StudyFindings(*study) for study in snakemake.params.studies]
-    write_text(path, build_index(read_entries(path.parent), studies))
+    write_text(path, build_index(read_entries(path.parent), snakemake.params.studies))
 
 
 run_task(snakemake, write_advice, write_page, write_index)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vcsbench import words
 from vcsbench.advice import decision as rule
 from vcsbench.advice.cards import ActionStep, Answer, Card, CardAction, Situation, fits
 from vcsbench.advice.decision import SAME_BINARIES, Case, Pair, Row, Where
 from vcsbench.advice.labels import (
-    PICTOGRAMS,
+    SLIGHT,
     axis_label,
     case_label,
     detectable_text,
@@ -21,9 +21,11 @@ from vcsbench.advice.labels import (
     value_label,
 )
 from vcsbench.axes.client_server import BUILD_AXIS
+from vcsbench.axes.subject_axes import SHARD
 from vcsbench.evidence.flags import BUSY, is_invalid
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
+from vcsbench.report.next_steps import command_with, variables_of
 from vcsbench.report.results import (
     Results,
     estimate_of,
@@ -34,7 +36,6 @@ from vcsbench.report.results import (
     values_in,
     varying,
 )
-from vcsbench.report.terminal import command_with, variables_of
 
 NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
@@ -77,14 +78,6 @@ class CardView(NamedTuple):
     costs: Sequence[str]
 
 
-class Operation(NamedTuple):
-    """A row of the overview: `where` has the values of command and cache."""
-
-    where: Where
-    label: str
-    pictogram: str
-
-
 def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     # In the order of applying changes, as the questions of a study.
     ranked = sorted(cards, key=lambda card: card.answer.kind == rule.NOT_MEASURED)
@@ -94,9 +87,15 @@ def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
 
 def rare_flags(cards: Sequence[Card]) -> set[str]:
     """Return the flags that rows name, without flags of nearly all comparisons or of disturbed runs."""
-    found = flags_of(cards)
-    counts = Counter(flag for of in found for flag in of)
-    return {f for f, number in counts.items() if number <= NEARLY_ALL * len(found)} - BUSY
+    flags = [
+        [f for f in pair.flags.split() if card.question.aggregate or f not in DOUBTS]
+        for card in cards
+        for case in card.cases
+        for pair in case.pairs
+    ]
+    counts = Counter(flag for of in flags for flag in of)
+    rare = {flag for flag, number in counts.items() if number <= NEARLY_ALL * len(flags)}
+    return rare - BUSY.union(PLAIN_FLAGS)
 
 
 def _costs(results: Results, axis: str) -> list[str]:
@@ -207,17 +206,6 @@ def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> C
     return CardAction([ActionStep(f"cat >{GUARD} <<'END'\n{text}END\n{command}")], note)
 
 
-def flags_of(cards: Iterable[Card]) -> list[list[str]]:
-    """Return the flags of each comparison of cards."""
-    return [
-        [flag for flag in pair.flags.split() if flag not in hidden]
-        for card in cards
-        for hidden in [PLAIN_FLAGS if card.question.aggregate else PLAIN_FLAGS + DOUBTS]
-        for case in card.cases
-        for pair in case.pairs
-    ]
-
-
 def _present(where: Where) -> Where:
     return {axis: value for axis, value in where.items() if value}
 
@@ -240,6 +228,30 @@ def picks_of(results: Results, cards: Sequence[CardView]) -> list[Pick]:
         labels = [(value, value_label(axis, value)) for value in values]
         picks.append(Pick(axis, axis_label(axis), labels, preset))
     return picks
+
+
+def packed_answers(
+    results: Results, cards: Sequence[CardView], picks: Sequence[Pick], cell_s: float
+) -> dict[str, Any]:
+    """Return the data of "What I have" for the script. `cell_s` are the seconds of a new cell."""
+    grid = (results.provenance.get("config") or {}).get("grid") or {}
+    return {
+        "picks": [pick.axis for pick in picks],
+        "labels": {
+            axis: {"": axis_label(axis), **{value: value_label(axis, value) for value in values}}
+            for axis, values in results.order.items()
+        },
+        "cards": answers_by_picks(cards, picks),
+        "situations": packed_situations(results),
+        "actions": actions_of(cards),
+        "slight": SLIGHT,
+        "workload": results.advice.workload,
+        "cell_s": cell_s,
+        "estimate": estimate_of(results),
+        "shard": SHARD,
+        "notable": 1 + results.advice.min_effect_pct / 100,
+        "include": (grid.get(results.study.name) or {}).get("include") or [],
+    }
 
 
 def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[str, Row]:
@@ -280,17 +292,13 @@ def actions_of(cards: Sequence[CardView]) -> dict[str, dict[str, Row]]:
     }
 
 
-def operations_of(results: Results, cards: Sequence[CardView]) -> list[Operation]:
+def operations_of(results: Results, cards: Sequence[CardView]) -> list[Where]:
+    """Return the values of command and cache of each row of the overview."""
     axes = [axis for axis in results.order if axis in (results.study.command_axis, "cache")]
     usable = [view for view in cards if not view.card.question.aggregate]
     shown = {values_in(row.where, axes) for view in usable for row in view.rows}
-    operations = []
-    for key in unique_values(values_in(row, axes) for row in results.grid):
-        if key in shown:
-            of = _present(dict(zip(axes, key, strict=True)))
-            pictogram = PICTOGRAMS.get(of.get("cache", ""), "")
-            operations.append(Operation(of, case_label(of, [*of]), pictogram))
-    return operations
+    keys = unique_values(values_in(row, axes) for row in results.grid)
+    return [_present(dict(zip(axes, key, strict=True))) for key in keys if key in shown]
 
 
 def situations_of(results: Results) -> list[tuple[str, Where, Situation]]:

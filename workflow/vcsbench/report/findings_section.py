@@ -1,11 +1,14 @@
-"""The section of a page on findings: verdicts, possible reasons with their tests, a row each."""
+"""The section of a page on findings: verdicts, possible reasons with the runs that test them, a row each."""
 
 from __future__ import annotations
 
-import math
+import json
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
@@ -16,9 +19,10 @@ from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.answers import rare_flags
-from vcsbench.report.finding_steps import Step, addable_parts, reason_steps
-from vcsbench.report.results import Results, Rows, unique_values
+from vcsbench.report.next_steps import command_with, seconds_of_rounds, variables_of
+from vcsbench.report.results import Results, Rows, grouped_by, unique_values
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
+from vcsbench.report.terminal import verdict_counts
 from vcsbench.statistics import comparisons, verdicts
 
 MEANINGS = {
@@ -31,6 +35,75 @@ MEANINGS = {
     verdicts.NOT_MEASURED: "the grid has no such cell, or it was skipped or failed",
 }
 _STYLES = {comparisons.TOO_SMALL: "small", verdicts.INCONCLUSIVE: "undecided"}
+DIFFERENT = (verdicts.REVERSED, verdicts.DIFFERS)
+# Of a finding that differs, if no condition other than published explains it.
+NO_REASON = "no-reason"
+NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
+NOT_IN_GRID = "not-in-grid"
+LARGER_HELPS = ("scale", "fixed-cost")
+MORE_ROUNDS = ("needs-rounds", "low-n")
+# What to do about a reason, with and without a command. The test of a build or storage names its action.
+WITH_COMMAND = {
+    **dict.fromkeys(LARGER_HELPS, "measure at a larger scale"),
+    "other-storage": "measure on the published storage",
+    **dict.fromkeys(MORE_ROUNDS, "measure more rounds"),
+    NOT_IN_GRID: "add the cells, left out by default so that a run fits its minutes",
+}
+WITHOUT_COMMAND = {
+    "fixed-cost": "measure a larger repository",
+    "newer-version": "cannot be tested here: the study builds has no such cells",
+    "same-machine": "measure with a server on another machine (key server, docs/working-copies.md)",
+    "other-system": "cannot be tested here: servers run on Linux",
+    "fewer-cells": "measure the other cells (config/full.yaml)",
+    NOT_IN_GRID: "name their values in the configuration (key grid, config/README.md)",
+    NO_REASON: "repeat the run on another machine",
+    "on-bound": "nothing: the true value is at an end of the range",
+    "partial": "nothing: the value is of the measured cells",
+    "no-duplicates": "set duplicates to 1 or more",
+    "not-in-turns": "measure both sides again (--forcerun cell)",
+    "hosts-differ": "measure both sides on one machine",
+    "no-result": "see Failed rounds and Flags below Quality",
+    "no-baseline": "save a baseline first",
+}
+IN_ITS_ROW = "see the cause in its row"
+LONGER = "longer than this run (make plan estimates it)"
+
+
+class Step(NamedTuple):
+    """A reason of a verdict, and what to do about it.
+
+    `run` is the command of a run, which a `test` prepares; `takes` is its duration in words.
+    """
+
+    code: str
+    label: str
+    text: str
+    run: str = ""
+    takes: str = ""
+    test: verdicts.ReasonTest | None = None
+
+    @property
+    def before(self) -> str:
+        return self.test.before if self.test else ""
+
+    @property
+    def command(self) -> str:
+        return self.test.command(self.run) if self.test else self.run
+
+    @property
+    def action(self) -> str:
+        if not self.run:
+            return WITHOUT_COMMAND.get(self.code, IN_ITS_ROW)
+        what = ": ".join(filter(None, [WITH_COMMAND.get(self.code), self.before])) or "test it"
+        return f"{what}; takes {self.takes}" if self.takes else what
+
+
+class ReasonLine(NamedTuple):
+    """A reason, the number of its findings by verdict, and what to do: texts, each with a command or ""."""
+
+    label: str
+    findings: str
+    tests: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -64,44 +137,43 @@ class FindingView:
     news: str
     picture: str
 
-    @property
-    def rank(self) -> int:
-        return [*MEANINGS, self.verdict].index(self.verdict)
-
 
 def finding_views(
     results: Results, rows: Rows, definitions: Mapping[str, Row], sections: Sequence[TableSection]
 ) -> list[FindingView]:
     """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
-    sections_by_name = {section.name: section for section in sections}
     views, rare = [], rare_flags(results.advice.cards)
-    addable = addable_parts(results, rows, definitions)
+    command_to_add = _command_to_add(results, rows, definitions)
     for row in rows:
         definition = definitions.get(row["id"], {})
+        expect = definition.get("expect") or {}
+        bounds = [expect.get(name) for name in ("at_least", "at_most")]
         table, where = table_of(definition, results.study.tables)
-        section = sections_by_name.get(table)
-        low, high = (_number(row.get(name)) for name in ("low", "high"))
-        interval = (low, high) if low is not None and high is not None else None
-        bounds = [_number((definition.get("expect") or {}).get(k)) for k in ("at_least", "at_most")]
-        unit = _unit(definition)
-        expected, published, measured = (
-            _written(row[name], unit) for name in ("expected", "published", "measured")
-        )
-        if any(bound is not None for bound in bounds):
-            expected = _expected(bounds, unit)
+        section = next((section for section in sections if section.name == table), None)
+        unit, interval = _unit(definition), None
+        if row["low"] is not None and row["high"] is not None:
+            interval = row["low"], row["high"]
+        expected = row["expected"] if bounds == [None, None] else _expected(bounds, unit)
+        published, measured = (_written(row[name], unit) for name in ("published", "measured"))
         verdict = verdicts.verdict_for_reader(row)
-        steps, notes = reason_steps(results, definition, row, verdict, addable)
+        steps, notes = reason_steps(results, definition, row, verdict, command_to_add)
         is_measured = verdict != verdicts.NOT_MEASURED
         note, flags = _flags(results, definition, rare) if is_measured else ("", [])
         of = row.get("over", "")
-        if section and (definition.get("expect") or {}).get("over") == comparisons.MEDIAN:
+        if section and expect.get("over") == comparisons.MEDIAN:
             of = _pairs_text(definition, section, where) or of
+        picture = charts.finding_picture(
+            *(bounds, row["published"], row["measured"], interval),
+            f"expected {expected}, measured {measured}",
+            _STYLES.get(verdict, ""),
+            unit,
+        )
         view = FindingView(
             id=row["id"],
             statement=row["statement"],
             verdict=verdict,
             expected=expected,
-            is_ours=bool((definition.get("expect") or {}).get("ours")),
+            is_ours=bool(expect.get("ours")),
             published=published,
             published_all=_published_all(row, unit),
             measured=measured,
@@ -115,18 +187,136 @@ def finding_views(
             table=section.title if section else "",
             anchor=_anchor(where, section) if section else "",
             news=_news(row, definition) if verdict == verdicts.REVERSED else "",
-            picture=charts.finding_picture(
-                bounds,
-                _number(row["published"]),
-                _number(row["measured"]),
-                interval,
-                f"expected {expected}, measured {measured}",
-                _STYLES.get(verdict, ""),
-                unit,
-            ),
+            picture=picture,
         )
         views.append(view)
-    return sorted(views, key=lambda view: view.rank)
+    return sorted(views, key=lambda view: [*MEANINGS, view.verdict].index(view.verdict))
+
+
+def reason_steps(
+    results: Results, definition: Row, row: Row, verdict: str, command_to_add: tuple[str, str]
+) -> tuple[list[Step], list[str]]:
+    """Return the reasons of a verdict, and other remarks. `command_to_add` is of _command_to_add."""
+    given = variables_of(results.provenance.get("command", ""), results.study.name)
+    steps: list[Step] = []
+    reasons = row.get("reasons") or ()
+    # Files of older versions have only the text.
+    notes = [f"{row['why']}."] if row.get("why") and not reasons else []
+    for reason in reasons:
+        label, _, text = reason.sentence.partition(": ")
+        step = Step(reason.code, label, text)
+        if reason.code == "all-published":
+            continue
+        if verdict in DIFFERENT and reason.code not in verdicts.POSSIBLE:
+            notes += [f"{reason.sentence}."] if reason.code != "reversed" else []
+            continue
+        if reason.code in MORE_ROUNDS:
+            number = f"{reason.values['needed']:.0f}"
+            seconds = seconds_of_rounds(results.account, int(number))
+            step = step._replace(
+                text=text.replace(f"`rounds: {number}`", f"{number} in all"),
+                run=command_with(given, f"--config rounds={number}"),
+                takes=f"{words.duration(seconds)} more" if seconds else "",
+            )
+        elif reason.code == NOT_IN_GRID:
+            cells = _cells_of(results, definition)
+            named = [" or ".join(value_label(a, v) for v in values) for a, values in cells.items()]
+            step = step._replace(text=", ".join(named))
+            if _can_be_added(results, cells):
+                step = step._replace(run=command_to_add[0], takes=command_to_add[1])
+        elif test := reason.test:
+            taken = results.account.get("taken_s") if reason.code in LARGER_HELPS else None
+            step = step._replace(
+                run=command_with({**given, "STUDY": test.study}, f"--configfile {test.file}"),
+                takes=f"up to {words.duration(verdicts.LARGER * taken)}" if taken else LONGER,
+                test=test,
+            )
+        steps.append(step)
+    if verdict in DIFFERENT and not steps:
+        steps.append(Step(NO_REASON, "no reason known", NOTHING_EXPLAINS))
+    return steps, notes
+
+
+def _cells_of(results: Results, definition: Row) -> dict[str, list[str]]:
+    """Return the axis values of a finding's cells."""
+    compare = definition.get("compare") or {}
+    sides = [compare.get(side) for side in comparisons.SIDES]
+    where = {**(definition.get("where") or {}), **({compare["axis"]: sides} if all(sides) else {})}
+    return {axis: comparisons.axis_values(v) for axis, v in where.items() if axis in results.order}
+
+
+def _grid_of(results: Results) -> Row:
+    grids = (results.provenance.get("config") or {}).get("grid") or {}
+    return grids.get(results.study.name) or {}
+
+
+def _can_be_added(results: Results, cells: Mapping[str, list[str]]) -> bool:
+    """Return True if the configuration of the run has all values of some cells."""
+    order, has_grid = results.order, bool(_grid_of(results) and cells)
+    return has_grid and all({*values} <= {*order[axis]} for axis, values in cells.items())
+
+
+def _command_to_add(
+    results: Results, rows: Rows, definitions: Mapping[str, Row]
+) -> tuple[str, str]:
+    """Return the command that adds the cells of all findings that are not in the grid.
+
+    The second value is its duration in words, "" if it is unknown.
+    """
+    lacking = (
+        _cells_of(results, definitions.get(row["id"], {}))
+        for row in rows
+        if any(reason.code == NOT_IN_GRID for reason in row.get("reasons") or ())
+    )
+    added = [cells for cells in lacking if _can_be_added(results, cells)]
+    include, order = _grid_of(results).get("include", []), results.order
+    content = json.dumps({"grid": {results.study.name: {"include": [*include, *added]}}})
+    given = variables_of(results.provenance.get("command", ""), results.study.name)
+    run = command_with(given, "--configfile more.yaml")
+    known = {tuple(cell.get(axis, "") for axis in order) for cell in results.grid}
+    here = {axis: {values[at] for values in known} for at, axis in enumerate(order)}
+    new = {c for cells in added for c in product(*({**here, **cells}[axis] for axis in order))}
+    seconds = cell_seconds(results) * len(new - known)
+    taken = f"up to {words.duration(seconds)}" if seconds else ""
+    return f"printf '%s\\n' {shlex.quote(content)} >more.yaml && {run}", taken
+
+
+def cell_seconds(results: Results) -> float:
+    """Return the seconds in which a new cell gets as many rounds as each cell has, 0 if unknown."""
+    spent, blocks = results.account.get("spent_s", {}), results.account.get("blocks", [])
+    cell_rounds = len({(row["cell"], row["round"]) for row in results.measurements})
+    if not (spent and blocks and cell_rounds):
+        return 0.0
+    seconds = (spent["measuring"] + spent["waiting"]) / cell_rounds
+    return round(seconds * min(block["rounds"] for block in blocks), 1)
+
+
+def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonLine]:
+    """Return what to do about each reason, the one with most findings first.
+
+    `findings` are verdicts and steps. Tests that differ only in their cells have one command.
+    """
+    groups = grouped_by(
+        ((number, verdict, step) for number, (verdict, of) in enumerate(findings) for step in of),
+        lambda item: item[2].label,
+    )
+    lines = []
+    for label, members in groups.items():
+        by_number = {number: verdict for number, verdict, _ in members}
+        steps = [step for *_, step in members]
+        runs = grouped_by(
+            (step for step in steps if step.run),
+            lambda step: (step.run, step.test and replace(step.test, cells="")),
+        )
+        tests = []
+        for (_, test), same in runs.items():
+            cells = ", ".join(unique_values(step.test.cells for step in same if step.test))
+            joined = same[0]._replace(test=test and replace(test, cells=cells))
+            tests.append((joined.action, joined.command))
+        counts = verdict_counts(by_number.values())
+        line = ReasonLine(label, counts, tests or [(steps[0].action, "")])
+        lines.append((len(by_number), line))
+    return [line for _, line in sorted(lines, key=lambda item: -item[0])]
 
 
 def _unit(definition: Row) -> str:
@@ -147,6 +337,12 @@ def _range(low: float, high: float, unit: str) -> str:
     return " to ".join(unique_values(_written(end, unit) for end in (low, high)))
 
 
+def _written(number: object, unit: str) -> str:
+    if not words.is_number(number):
+        return ""
+    return times(number) if unit == "x" else f"{words.significant(number)}{unit}"
+
+
 def _published_all(row: Row, unit: str) -> str:
     """Return `all 24 pairs: 0.74x`, "" if all published pairs were measured, or have the same value."""
     for reason in row.get("reasons") or ():
@@ -163,7 +359,7 @@ def _ratio_text(row: Row, definition: Row) -> str:
     if not definition or "candidate" not in compare:
         return str(row.get("unit") or "") if compare else metric_in(definition).title
     metric = metric_in(definition)
-    first, second = (value_label(compare["axis"], compare[s]) for s in ("baseline", "candidate"))
+    first, second = (value_label(compare["axis"], compare[side]) for side in comparisons.SIDES)
     is_better = metric.words.is_better if metric.gain > 0 else f"{metric.words.verb}lower"
     ratio = f"{metric.quantity} {first} ÷ {metric.quantity} {second}"
     return f"{ratio}: above 1x, {second} {is_better}"
@@ -172,8 +368,7 @@ def _ratio_text(row: Row, definition: Row) -> str:
 def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
     """Return `4 pairs, 0.94x to 2.9x, mixed: svn faster in 3, slower in 1`, "" for fewer than two pairs."""
     compare, few = definition.get("compare") or {}, "too few rounds"
-    points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
-    points = [p for p in points if p.row and not p.is_small and overlaps(where, p.keys)]
+    points = [p for p in section.measured_points if not p.is_small and overlaps(where, p.keys)]
     rows = [p.row for p in points if p.row and words.is_number(p.row.get("ratio"))]
     if len(rows) < 2:
         return ""
@@ -196,47 +391,30 @@ def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
 
 def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, list[str]]:
     """Return the flags of a finding's runs in the words of cards, and the names of the flags."""
-    compare = definition.get("compare") or {}
-    axis, sides = compare.get("axis", ""), [compare.get(side, "") for side in comparisons.SIDES]
-    where = {a: v for a, v in (definition.get("where") or {}).items() if a in results.order}
-    where |= {axis: sides} if all(sides) else {}
+    cells, compare = _cells_of(results, definition), definition.get("compare") or {}
     runs = [
         run
         for run in originals(results.measurements)
-        if comparisons.matches_cell(run, where) and not is_invalid(run["flags"])
+        if comparisons.matches_cell(run, cells) and not is_invalid(run["flags"])
     ]
-    caches = {run.get("cache") or "" for run in runs}
     flags = (flag for run in runs for flag in run["flags"].split())
-    is_hot = all(map(charts.is_hot, caches))
+    is_hot = all(charts.is_hot(cache) for cache in {run.get("cache") or "" for run in runs})
     disturbed, texts = charts.flag_texts(flags, shown, is_hot, runs)
-    less = unique_values(run["command"] for run in runs if has_less_work(axis, run))
-    less = [f"{' or '.join(less)}: {LESS_WORK}"] if less and "svn" in sides else []
+    less = unique_values(
+        run["command"] for run in runs if has_less_work(compare.get("axis", ""), run)
+    )
+    less = [f"{' or '.join(less)}: {LESS_WORK}"] if less and "svn" in compare.values() else []
     return "; ".join(filter(None, [*less, disturbed, *texts])), texts
 
 
 def _news(row: Row, definition: Row) -> str:
-    compare, published = definition.get("compare") or {}, _number(row.get("published"))
+    compare, published = definition.get("compare") or {}, row["published"]
     if "candidate" not in compare or not published:
         return ""
     first, second = ("faster", "slower") if published > 1 else ("slower", "faster")
-    was, now = (factor(at_least_1(v)) for v in (published, float(row["measured"])))
+    was, now = (factor(at_least_1(row[name])) for name in ("published", "measured"))
     label = value_label(compare["axis"], compare["candidate"])
     return f"{label[:1].upper()}{label[1:]}: {was} {first} as published, {now} {second} here."
-
-
-def _number(value: object) -> float | None:
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _written(value: object, unit: str) -> str:
-    number = _number(value)
-    if number is None:
-        return "" if value is None else str(value)
-    return times(number) if unit == "x" else f"{words.significant(number)}{unit}"
 
 
 def _anchor(where: Row, section: TableSection) -> str:

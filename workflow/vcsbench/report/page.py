@@ -9,7 +9,7 @@ import base64
 import gzip
 import json
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
 from pathlib import Path
@@ -17,44 +17,48 @@ from typing import Any, NamedTuple
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import PICTOGRAMS, SLIGHT, axis_label, factor, seconds, value_label
+from vcsbench.advice.labels import PICTOGRAMS, SLIGHT, case_label, factor, seconds, value_label
 from vcsbench.axes import axis_of
-from vcsbench.axes.subject_axes import SHARD
-from vcsbench.evidence.flags import BUSY
 from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
-from vcsbench.report.finding_steps import cell_seconds, reason_lines
-from vcsbench.report.findings_section import MEANINGS, FindingView, finding_views
-from vcsbench.report.quality_section import details, noise_verdict, quality_of
-from vcsbench.report.results import (
-    Results,
-    cell_names,
-    distances_of,
-    estimate_of,
-    grouped_by,
-    unique_values,
+from vcsbench.report.findings_section import (
+    MEANINGS,
+    FindingView,
+    cell_seconds,
+    finding_views,
+    reason_lines,
 )
+from vcsbench.report.next_steps import (
+    MORE_ROUNDS,
+    command_of,
+    configfiles_of,
+    count_disturbed,
+    count_results,
+    next_steps,
+    variables_of,
+)
+from vcsbench.report.number_details import details
+from vcsbench.report.quality_section import noise_verdict, quality_of
+from vcsbench.report.results import Results, cell_names, distances_of, grouped_by, unique_values
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
     PlainTable,
     download,
-    reversed_answers,
     reversed_table,
     table_sections,
     title_of,
 )
-from vcsbench.report.terminal import (
-    command_of,
-    count_disturbed,
-    count_results,
-    next_steps,
-    uncertain_sentences,
-    variables_of,
-    verdict_counts,
+from vcsbench.report.terminal import results_text, verdict_counts
+from vcsbench.statistics.comparisons import (
+    ALL_DECIDED,
+    TIME_IS_UP,
+    TOO_SMALL,
+    UNDECIDED,
+    UNREACHABLE,
+    WORDS,
 )
-from vcsbench.statistics.comparisons import ALL_DECIDED, TIME_IS_UP, UNREACHABLE, WORDS
 from vcsbench.statistics.verdicts import NOT_MEASURED
 
 ASSETS = Path(__file__).parents[2] / "report"
@@ -91,32 +95,21 @@ def render(template: str, model: Mapping[str, object]) -> str:
         lstrip_blocks=True,
     )
     scripts = [(ASSETS / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    style = (ASSETS / "style.css").read_text(encoding="utf-8")
-    labels = {"label": value_label, "choice": answers.choice, "factor": factor, "seconds": seconds}
-    template_ = environment.get_template(template)
-    return template_.render(
+    return environment.get_template(template).render(
         **model,
-        **labels,
-        pictograms=PICTOGRAMS,
-        words=words,
-        used=used_words,
-        slight=SLIGHT,
-        style=style,
+        label=value_label,
+        choice=answers.choice,
+        case_label=case_label,
+        factor=factor,
+        seconds=seconds,
         row_key=charts.row_key,
+        verdict_counts=verdict_counts,
+        words=words,
+        pictograms=PICTOGRAMS,
+        slight=SLIGHT,
+        style=(ASSETS / "style.css").read_text(encoding="utf-8"),
         script="\n".join(scripts),
     )
-
-
-def used_words(glossary: Mapping[str, str], body: str) -> dict[str, str]:
-    """Return the words that the text of a page has."""
-    text = unescape(re.sub(r"<[^>]*>", " ", body)).lower()
-
-    def is_used(word: str) -> bool:
-        parts = "|".join(map(re.escape, word.lower().split(", ")))
-        # An example of a factor stands for all.
-        return word[0].isdigit() or bool(re.search(rf"(?<!\w)(?:{parts})(?!\w)", text))
-
-    return {word: meaning for word, meaning in glossary.items() if meaning and is_used(word)}
 
 
 def packed_json(content: Mapping[str, object]) -> str:
@@ -129,51 +122,33 @@ def page_of(results: Results) -> dict[str, Any]:
     """Return the data of a page. `packed_answers` and `packed_details` are JSON for the script."""
     study, measured = results.study, originals(results.measurements)
     distances = distances_of(results.contexts, study)
-    setup, tables = setup_of(results, distances), table_sections(results, distances)
-    findings, expectations = (
-        finding_views(results, rows, definitions, tables)
-        for rows, definitions in (
-            (results.findings, results.definitions),
-            (results.expectations, results.checks),
-        )
-    )
+    setup, tables = setup_of(results), table_sections(results, distances)
+    findings = finding_views(results, results.findings, results.definitions, tables)
+    expectations = finding_views(results, results.expectations, results.checks, tables)
     cards = answers.card_views(results.advice.cards, results)
     picks = answers.picks_of(results, cards)
-    labels = {
-        axis: {"": axis_label(axis), **{value: value_label(axis, value) for value in values}}
-        for axis, values in results.order.items()
-    }
-    packed: dict[str, Any] = {"picks": [pick.axis for pick in picks], "labels": labels}
-    packed["cards"] = answers.answers_by_picks(cards, picks)
-    packed["situations"] = answers.packed_situations(results)
-    packed["actions"] = answers.actions_of(cards)
-    packed["slight"] = SLIGHT
-    packed["workload"] = results.advice.workload
-    packed["cell_s"] = cell_seconds(results)
-    packed["estimate"] = estimate_of(results)
-    packed["shard"] = SHARD
-    packed["notable"] = 1 + results.advice.min_effect_pct / 100
-    grid = (results.provenance.get("config") or {}).get("grid") or {}
-    packed["include"] = (grid.get(study.name) or {}).get("include") or []
+    packed = answers.packed_answers(results, cards, picks, cell_seconds(results))
     facts = _facts(results, setup, findings)
-    shown = {table.name for table in tables}
-    published = study.published
-    year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
-    origin = [year.group() if year else "", published.machine if published else ""]
-    where = [words.enumeration(setup.host_names), *([str(setup.last.year)] if setup.last else [])]
-    quality, remarks = quality_of(results)
-    citation, meta = citation_of(results, setup)
     given = variables_of(results.provenance.get("command", ""), study.name)
-    if "Command" in citation:
-        citation["Command"] = command_of(given)
-    own_command = "" if results.own_repository else OWN_REPOSITORY
+    saved = {**given, "NAME": "before", "ARGS": configfiles_of(given.get("ARGS", ""))}
+    citation, meta = citation_of(results, setup)
+    quality, remarks = quality_of(results)
+    year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
+    origin = [year.group() if year else "", study.published.machine if study.published else ""]
+    where = [words.enumeration(setup.host_names), *([str(setup.last.year)] if setup.last else [])]
+    shown = {table.name for table in tables}
     return {
         "study": study,
+        "advice": results.advice,
         "own_repository": results.own_repository,
-        "own_command": own_command,
+        "own_command": "" if results.own_repository else OWN_REPOSITORY,
+        "commands": {
+            "report": command_of(given),
+            "baseline": command_of(saved, "baseline"),
+            "check": command_of(given, "check"),
+        },
         "condition": _condition(results, setup) if findings else "",
         "reversed": reversed_table(results, tables) if findings else None,
-        "reversed_answers": reversed_answers(results, tables) if findings else {},
         "threshold": _threshold(results),
         "incomplete": _incomplete(results, facts, command_of(given)),
         "facts": facts,
@@ -192,7 +167,6 @@ def page_of(results: Results) -> dict[str, Any]:
         "noise": noise_verdict(results.account),
         "compared": compared_setup(setup, study),
         "situations": answers.situations_of(results),
-        "less_work": results.advice.less_work,
         "min_effect": f"{results.advice.min_effect_pct:g} %",
         "tables": tables,
         "absent": [title_of(table) for name, table in study.tables.items() if name not in shown],
@@ -201,19 +175,15 @@ def page_of(results: Results) -> dict[str, Any]:
         "plots": charts.plots_of(results),
         "history": history_table(results.history),
         "budget": _time(results.account),
-        "uncertain": uncertain_sentences(
-            results.account, sum(len(view.rows) for view in cards), given
-        ),
-        "flagged": _flagged(cards),
-        "next_steps": [*next_steps(results, given, facts["measured"], own_command)],
+        "uncertain": _uncertain(results, sum(len(view.rows) for view in cards), given),
+        "disturbed": count_disturbed(results.advice.cards),
+        "next_steps": [*next_steps(results, given)] if measured else [],
         "setup": setup,
         "remarks": remarks,
         "quality": quality,
         "limits": _limits(results, setup),
         "raw": download(
-            results,
-            f"measurements/{study.name}.csv",
-            f"{study.name}-measurements.csv.gz",
+            *(results, f"measurements/{study.name}.csv", f"{study.name}-measurements.csv.gz"),
             is_packed=True,
         ),
         "packed_details": packed_json(details(results, tables)) if measured else "",
@@ -280,6 +250,24 @@ def _incomplete(results: Results, facts: Mapping[str, str], command: str) -> str
     return words.enumeration(parts)
 
 
+def _uncertain(results: Results, in_cards: int, given: Mapping[str, str]) -> list[str]:
+    """Return sentences on the comparisons without an answer."""
+    account, counts = results.account, count_results(results.account)
+    if not counts[TOO_SMALL] + counts[UNDECIDED]:
+        return []
+    noisy = account.get("noisy") if counts[UNDECIDED] else None
+    why = f" (runs of a cell scatter by {noisy['scatter_pct']:.2g} %)" if noisy else ""
+    sentences = [f"Over all cases, answered: {results_text(account)}{why}."]
+    if (rest := counts.total() - in_cards) > 0:
+        sentences.append(f"{rest} of all are in tables only, not in cards.")
+    if counts[TOO_SMALL]:
+        sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
+    has_more_rounds = any(step.name == MORE_ROUNDS for step in next_steps(results, given))
+    if counts[UNDECIDED] and not has_more_rounds:
+        sentences.append("More rounds of up to a day answer no more.")
+    return sentences
+
+
 def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> dict[str, str]:
     grid, measured = originals(results.grid), originals(results.measurements)
     rows = [{name: getattr(view, name) for name in FINDING_KEYS} for view in findings]
@@ -310,29 +298,6 @@ def _time(account: Row) -> list[str]:
     if count_results(account).total() and (ended := ENDED.get(account.get("why", ""))):
         sentences.append(ended.format(minutes=words.duration(60 * account["minutes"])))
     return sentences
-
-
-def _flagged(cards: Sequence[answers.CardView]) -> tuple[str, str, list[str]] | None:
-    """Return the conclusion from the flags of a busy machine, and a heading and lines on all other flags.
-
-    Flags are of the runs behind the comparisons of the cards. Few of a busy machine give no conclusion.
-    """
-    found = answers.flags_of(view.card for view in cards)
-    busy, number, is_busy = count_disturbed(view.card for view in cards)
-    all_ = words.count_of(number, "comparison")
-    others = [[flag for flag in of if not (is_busy and flag in BUSY)] for of in found]
-    lines = []
-    for flag, number in Counter(flag for of in others for flag in of).most_common():
-        meaning = charts.meaning_of(flag)
-        lines.append(f"{flag}, {number}{f': {meaning}' if meaning else ''}.")
-    if not any(found):
-        return None
-    text = f"{busy} of {all_} were disturbed by other programs: measure again on a quiet machine"
-    heading = (
-        f"{'Other flags' if is_busy else 'Flags'} of runs behind {sum(map(bool, others))} of {all_}"
-    )
-    lines.append("A disturbance in every round is not in the intervals.")
-    return text if is_busy else "", heading, lines
 
 
 def _limits(results: Results, setup: Setup) -> list[str]:
@@ -378,68 +343,50 @@ def history_table(history: Row) -> PlainTable | None:
     return PlainTable("Saved baselines", heads, rows) if len(rows) > 1 else None
 
 
-class StudyFindings(NamedTuple):
-    """A study with the findings of its file."""
-
-    name: str
-    title: str
-    findings: Sequence[Row]
-
-
 class Entry(NamedTuple):
-    """A report in the index: its file, and the facts in its head."""
+    """A report in the index: its file, and the facts and findings in its head."""
 
     file: str
     facts: Mapping[str, str]
+    findings: Sequence[Row]
     when: str
-    verdicts: str
 
 
 def read_entries(folder: Path) -> list[Entry]:
     entries = []
     for path in sorted(folder.glob("*.html")):
-        facts = {**dict.fromkeys(TEXTS, ""), "findings": "[]"}
         with open(open_regular(path), encoding="utf-8", errors="replace") as file:
             tags = META.findall(file.read(HEAD_CHARACTERS))
-        facts |= {name: unescape(content) for name, content in tags}
+        facts = {**dict.fromkeys(TEXTS, ""), **{name: unescape(text) for name, text in tags}}
         is_report = all(facts.get(name, "").isdigit() for name in NUMBERS)
-        findings = _findings_of(facts)
+        findings = _read_findings(facts.get("findings", "[]"))
         if is_report and findings is not None and path.name != "index.html":
             time = words.moment(facts["date"])
-            counts = verdict_counts(finding["verdict"] for finding in findings)
-            entries.append(Entry(path.name, facts, words.day(time) if time else "", counts))
+            entries.append(Entry(path.name, facts, findings, words.day(time) if time else ""))
     return sorted(entries, key=lambda entry: entry.facts["date"], reverse=True)
 
 
-def _findings_of(facts: Mapping[str, str]) -> Sequence[Row] | None:
-    """Return the findings in the facts of a page; None if vcsbench did not write them."""
+def _read_findings(text: str) -> list[Row] | None:
+    """Return the findings in the head of a page; None if vcsbench did not write them."""
     try:
-        rows = json.loads(facts["findings"])
+        rows = json.loads(text)
     except (ValueError, RecursionError):
         return None
     is_list = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
     return rows if is_list and all({"id", "verdict"} <= row.keys() for row in rows) else None
 
 
-def build_index(entries: Sequence[Entry], studies: Iterable[StudyFindings] = ()) -> str:
+def build_index(
+    entries: Sequence[Entry], studies: Iterable[tuple[str, str, Sequence[Row]]] = ()
+) -> str:
+    """Return the index. `studies` are the name, the title and the findings of each study."""
     by_study = {entry.facts["study"]: entry for entry in entries}
-    verdicts: list[dict[str, Any]] = []
-    for study in studies:
-        entry = by_study.get(study.name)
-        known = {row["id"]: row for row in _findings_of(entry.facts) or ()} if entry else {}
-        unknown = {**dict.fromkeys(FINDING_KEYS, ""), "verdict": NOT_MEASURED}
-        rows = [
-            {**unknown, "statement": f["statement"], **known.get(f["id"], {})}
-            for f in study.findings
-        ]
-        of = {"study": study, "file": entry.file if entry else "", "findings": rows}
-        verdicts.append({**of, "counts": verdict_counts(row["verdict"] for row in rows)})
-    findings = [finding for of in verdicts for finding in of["findings"]]
-    model = {
-        "entries": entries,
-        "studies": verdicts,
-        "measured": sum(bool(of["file"]) for of in verdicts),
-        "all": len(findings),
-        "counts": verdict_counts(finding["verdict"] for finding in findings),
-    }
-    return render("index.html.jinja", model)
+    unknown = {**dict.fromkeys(FINDING_KEYS, ""), "verdict": NOT_MEASURED}
+    views: list[dict[str, Any]] = []
+    for name, title, findings in studies:
+        entry = by_study.get(name)
+        known = {row["id"]: row for row in entry.findings} if entry else {}
+        rows = [{**unknown, **finding, **known.get(finding["id"], {})} for finding in findings]
+        file = entry.file if entry else ""
+        views.append({"name": name, "title": title, "file": file, "findings": rows})
+    return render("index.html.jinja", {"entries": entries, "studies": views})

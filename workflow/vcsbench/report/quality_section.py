@@ -1,12 +1,11 @@
-"""The section of a page on the quality of the data, and the details of each number for the script."""
+"""The section of a page on the quality of the data."""
 
 from __future__ import annotations
 
 import math
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from statistics import geometric_mean, mean, median
+from collections.abc import Sequence
+from statistics import median
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
@@ -15,22 +14,20 @@ from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
-from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, name_in, names
+from vcsbench.metrics import DEFAULT, name_in
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.charts import ROW_KEY
 from vcsbench.report.results import (
     Results,
     Rows,
-    cell_names,
     grouped_by,
     unique_values,
     values_in,
     values_label,
     varying,
 )
-from vcsbench.report.table_sections import PlainTable, TableSection
-from vcsbench.report.terminal import configfiles_of, variables_of
+from vcsbench.report.table_sections import PlainTable
 from vcsbench.statistics.comparisons import NOISY_PCT
 
 CALLS = (
@@ -46,52 +43,39 @@ FIXED_COST = (
     "Delayed acknowledgements are those of the cell's own runs: each adds up to 40 ms, in which client and "
     "server are idle. Share: of the cell's median time. Over half, the cell is too small to compare."
 )
-# Facts on a build (run.provenance), with their headings.
-MADE = {
-    **{"compiled": "Compiled", "compiler": "Compiler", "flags": "Compiler flags"},
-    **{"linked": "Linked libraries", "httpd": "httpd"},
-}
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
-    runs = results.measurements
-    axes = same_work.work_axes(results.study.axes)
-    flags, remarks = _flag_table(runs, results.thresholds)
+    """Return the tables of the section, and its sentences."""
+    runs, axes = results.measurements, same_work.work_axes(results.study.axes)
+    flags, of_nearly_all = _flag_rows(runs, results.thresholds)
     work = [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"]
     same = "Only cells with equal output are compared."
     reason = ["Reason", "Cells"]
+    detectable = ["Cells", "Comparisons", "Detectable from (median)"]
+    means = f"Detectable: {ROW_KEY['detectable from']}."
     tables = [
-        flags,
+        PlainTable("Flags", ["Flag", "Meaning", "Cells and duplicates", "Runs"], flags, 3),
         PlainTable("Failed rounds", reason, _reasons(results.failures, "reason")),
         PlainTable("Not measurable here", reason, _reasons(results.grid, "skip")),
         PlainTable("Measured again", reason, set_aside(runs)),
-        PlainTable("Fixed cost", FIXED_HEADS, _fixed_cost(results), 1, FIXED_COST, is_folded=True),
+        PlainTable("Fixed cost", FIXED_HEADS, _fixed_cost(results), 1, FIXED_COST, True),
+        PlainTable("Work of the commands", work, work_done(runs, axes), len(axes) + 1, same, True),
         PlainTable(
-            "Work of the commands", work, work_done(runs, axes), len(axes) + 1, same, is_folded=True
-        ),
-        PlainTable(
-            "Smallest detectable differences",
-            ["Cells", "Comparisons", "Detectable from (median)"],
-            _detectable_rows(results),
-            1,
-            f"Detectable: {ROW_KEY['detectable from']}.",
-            is_folded=True,
+            *("Smallest detectable differences", detectable, _detectable_rows(results)),
+            *(1, means, True),
         ),
     ]
     invalid = sum(is_invalid(row["flags"]) for row in runs)
     cells = unique_values(row["cell"] for row in runs)
     copies = sum(map(is_duplicate, cells))
-    of = (
-        f"{words.count_of(len(runs), 'timed run')} of {words.count_of(len(cells) - copies, 'cell')}"
-    )
+    number = words.count_of(len(runs), "timed run")
+    of = f"{number} of {words.count_of(len(cells) - copies, 'cell')}"
     of += f" and {words.count_of(copies, 'duplicate')}" if copies else ""
-    validity = (
-        f": {invalid} invalid and not in the tables" if invalid else ", all valid, none left out"
-    )
-    valid = f"{of}{validity}. {VALID}"
+    of += f": {invalid} invalid and not in the tables" if invalid else ", all valid, none left out"
     noise = [noise_verdict(results.account), _noise_sentence(results)]
-    remarks = [*filter(None, [valid, *noise]), CALLS, *remarks]
-    return [table for table in tables if table.rows], remarks
+    sentences = [f"{of}. {VALID}", *noise, CALLS, *of_nearly_all]
+    return [table for table in tables if table.rows], [*filter(None, sentences)]
 
 
 def noise_verdict(account: Row) -> str:
@@ -117,32 +101,39 @@ def _reasons(rows: Rows, column: str) -> list[tuple[str, list[str]]]:
 
 
 def set_aside(measurements: Rows) -> list[tuple[str, list[str]]]:
-    again = unique_values(
-        (flag, row["cell"], row["round"])
+    flagged = [
+        {"why": f"{flag}: {FLAGS[flag].message}", "cell": row["cell"]}
         for row in measurements
         for flag in (row.get("set_aside") or "").replace(",", "").split()
-    )
-    return _reasons(
-        [{"why": f"{f}: {FLAGS[f].message}", "cell": cell} for f, cell, _ in again], "why"
-    )
+    ]
+    return _reasons(flagged, "why")
 
 
-def _flag_table(measurements: Rows, thresholds: Row) -> tuple[PlainTable, list[str]]:
-    carried = ((word, row["cell"]) for row in measurements for word in row["flags"].split())
+def _flag_rows(
+    measurements: Rows, thresholds: Row
+) -> tuple[list[tuple[str, str, list[str], str]], list[str]]:
+    """Return a row for each flag, and sentences on the flags of nearly all runs."""
+    carried = ((flag, row["cell"]) for row in measurements for flag in row["flags"].split())
     groups = grouped_by(carried, lambda pair: pair[0])
-    rows, sentences = [], []
-    for word, runs in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
-        meaning, number = flag_sentence(word, thresholds), words.group_digits(len(runs))
-        if len(runs) > NEARLY_ALL * len(measurements) and not is_invalid(word):
-            sentences.append(
-                f"{meaning} ({word}, {number} of {words.group_digits(len(measurements))} runs)"
-            )
-            continue
-        invalid = " Invalid runs: not in the tables." if is_invalid(word) else ""
-        rows.append((word, meaning + invalid, unique_values(cell for _, cell in runs), number))
-    return PlainTable(
-        "Flags", ["Flag", "Meaning", "Cells and duplicates", "Runs"], rows, 3
-    ), sentences
+    rows, sentences, all_ = [], [], words.group_digits(len(measurements))
+    for flag, runs in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+        meaning, number = flag_sentence(flag, thresholds), words.group_digits(len(runs))
+        if len(runs) > NEARLY_ALL * len(measurements) and not is_invalid(flag):
+            sentences.append(f"{meaning} ({flag}, {number} of {all_} runs)")
+        else:
+            invalid = " Invalid runs: not in the tables." if is_invalid(flag) else ""
+            cells = unique_values(cell for _, cell in runs)
+            rows.append((flag, meaning + invalid, cells, number))
+    return rows, sentences
+
+
+def flag_sentence(flag: str, thresholds: Row) -> str:
+    """Return the explanation of a flag, with the values of the thresholds that it names."""
+    text = FLAGS[flag].sentence.strip() if flag in FLAGS else "This flag has no explanation."
+    values = {**Thresholds().model_dump(), **thresholds}
+    for name in re.findall(r"`(\w+)`", text):
+        text = text.replace(f"`{name}`", f"{name} ({values[name]})" if name in values else name)
+    return text.replace("`", "")
 
 
 def work_done(measurements: Rows, axes: Sequence[str]) -> list[tuple[str, ...]]:
@@ -187,18 +178,18 @@ def _of_times(results: Results) -> list[Row]:
 
 def _detectable_rows(results: Results) -> list[tuple[str, str, str]]:
     known = [row for row in _of_times(results) if words.is_number(row.get("detectable"))]
-    classes = grouped_by(known, lambda row: values_label(row, results.study.variance_group))
-    rows = []
-    for name, of in classes.items():
-        detectable = detectable_text(median(row["detectable"] for row in of))
-        rows.append((name or "all cells", str(len(of)), detectable))
-    return rows
+    groups = grouped_by(known, lambda row: values_label(row, results.study.variance_group))
+    return [
+        (
+            *(name or "all cells", str(len(of))),
+            detectable_text(median(row["detectable"] for row in of)),
+        )
+        for name, of in groups.items()
+    ]
 
 
 def _fixed_cost(results: Results) -> list[tuple[str, ...]]:
-    runs = [
-        run for run in originals(results.measurements) if words.is_number(run.get("fixed_share"))
-    ]
+    runs = [r for r in originals(results.measurements) if words.is_number(r.get("fixed_share"))]
     shown = varying(runs, list(results.order))
     rows: list[tuple[str, ...]] = []
     for of in grouped_by(runs, lambda row: row["cell"]).values():
@@ -207,180 +198,3 @@ def _fixed_cost(results: Results) -> list[tuple[str, ...]]:
         times = seconds(total - waits), seconds(waits), seconds(total), share
         rows.append((case_label(of[0], shown), *times))
     return rows
-
-
-def build_tables(results: Results) -> Iterator[PlainTable]:
-    rank = {v: n for known in results.order.values() for n, v in enumerate(known)}
-    rows: list[tuple[str, ...]] = []
-    for build in (context.get("build") or {} for context in results.contexts):
-        if not (name := build.get("name")):
-            continue
-        for side in ("client", "server"):
-            if program := build.get(side):
-                folders = unique_values(map(os.path.dirname, program.get("libraries") or []))
-                texts = program["program"], program["version"], ", ".join(folders) or "unknown"
-                rows.append((name, side, *texts))
-    if rows:
-        rows = sorted(unique_values(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
-        heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
-        yield PlainTable("Builds", heads, rows)
-        made = results.provenance.get("builds") or {}
-        facts = [
-            [name, *(made.get(name, {}).get(fact, "not known") for fact in MADE)]
-            for name in unique_values(row[0] for row in rows)
-        ]
-        yield PlainTable("How the builds were made", ["Build", *MADE.values()], facts)
-
-
-# Details of numbers
-
-
-def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row]:
-    """Return the details of all numbers, for JSON.
-
-    `runs` has a list per column (round, flags, and each metric of a table). A cell has its first run and
-    its number of runs in these lists. `tables` are by anchor.
-    """
-    given = variables_of(results.provenance.get("command", ""))
-    names_ = cell_names(results)
-    of_cells = grouped_by(originals(results.measurements), lambda row: row["cell"])
-    runs = [run for rows in of_cells.values() for run in rows]
-    metrics = {m.name: m for s in sections for m in [metric_in(results.study.tables[s.name])]}
-    counted = [
-        m for m in map(metric_of, names()) if m.exact and any(metric_value(m, r) for r in runs)
-    ]
-    cells: dict[str, Row] = {}
-    start = 0
-    for cell, rows in of_cells.items():
-        values = [[metric_value(metric, run) for run in rows] for metric in counted]
-        cells[cell] = {
-            "words": names_.get(cell, cell),
-            "spent": [_short(value) for value in times_of(rows)],
-            "counted": [_short(_median(value)) for value in values],
-            "evidence": evidence_sentences(rows, results.thresholds),
-            "rounds": len({run["round"] for run in rows}),
-            "runs": [start, len(rows)],
-        }
-        start += len(rows)
-    columns = {name: [_short(metric_value(m, run)) for run in runs] for name, m in metrics.items()}
-    flags = [run["flags"] for run in runs]
-    return {
-        "of": {
-            "own": results.own_repository,
-            "tree": given.get("TREE", ""),
-            "study": results.study.name,
-            "args": (arguments := given.get("ARGS", "")),
-            "files": configfiles_of(arguments),
-        },
-        "counted": {metric.title: metric.unit for metric in counted},
-        "cells": cells,
-        "runs": {"round": [int(run["round"]) for run in runs], "flags": flags, **columns},
-        "tables": {
-            s.anchor: {
-                "name": s.title,
-                "metric": metric.name,
-                "title": metric.title,
-                "unit": metric.unit,
-                "printed": "%" if s.compares else metric.unit,
-                "compared": s.compared,
-                "baseline": s.baseline,
-            }
-            for s in sections
-            for metric in [metric_in(results.study.tables[s.name])]
-        },
-    }
-
-
-def metric_value(metric: Metric, run: Row) -> float | None:
-    if not all(words.is_number(run.get(name)) for name in metric.needs):
-        return None
-    try:
-        value = metric.value({name: part(run) for name, part in metric.parts.items()})
-    except ZeroDivisionError:
-        return None
-    return float(value) if words.is_number(value) else None
-
-
-def _median(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
-
-
-def _short(value: float | None) -> float | None:
-    return float(f"{value:.4g}") if words.is_number(value) else None
-
-
-def evidence_sentences(runs: Rows, thresholds: Row) -> list[str]:
-    ways = unique_values(filter(None, (run.get("cache_cleared_by") for run in runs)))
-    by = f"The caches were cleared before a run, by {words.enumeration(ways)}."
-    sentences = [by if ways else "No cache was cleared before a run."]
-    shares = [
-        f"{_between(numbers, _percentage)} {when} a run"
-        for when in ("before", "after")
-        if (numbers := _column(runs, f"resident_{when}"))
-    ]
-    if shares:
-        sentences.append(f"Share of its files in memory: {', '.join(shares)}.")
-    if read := _column(runs, "device_bytes"):
-        size = _between(read, words.size)
-        sentences.append(f"Client and server read {size} from devices in a run.")
-    if ages := _column(runs, "server_age_s"):
-        same = {run.get("server_same") for run in runs} == {"True"}
-        after = "; after each run it was the same process" if same else ""
-        age = _between(ages, words.significant)
-        sentences.append(f"The server was {age} s old when a run began{after}.")
-        if late := sum(number > 0 for number in _column(runs, "delayed_acks")):
-            of = f"In {late} of {words.count_of(len(runs), 'run')}"
-            sentences.append(f"{of} TCP delayed an acknowledgement by 40 ms.")
-    flags = [flag for run in runs for flag in run["flags"].split()]
-    for flag in unique_values(flags):
-        meaning = flag_sentence(flag, thresholds)
-        sentences.append(f"{flag}, {words.count_of(flags.count(flag), 'run')}: {meaning}")
-    return sentences
-
-
-def flag_sentence(flag: str, thresholds: Row) -> str:
-    """Return the explanation of a flag, with the values of the thresholds that it names."""
-    text = FLAGS[flag].sentence.strip() if flag in FLAGS else "This flag has no explanation."
-    values = {**Thresholds().model_dump(), **thresholds}
-    for name in re.findall(r"`(\w+)`", text):
-        text = text.replace(f"`{name}`", f"{name} ({values[name]})" if name in values else name)
-    return text.replace("`", "")
-
-
-def _column(runs: Rows, column: str) -> list[float]:
-    values = (run.get(column) for run in runs)
-    return [float(value) for value in values if value not in (None, "")]
-
-
-def _between(numbers: Sequence[float], written: Callable[[float], str]) -> str:
-    return " to ".join(unique_values(map(written, (min(numbers), max(numbers)))))
-
-
-def _percentage(share: float) -> str:
-    return f"{words.significant(100 * share, 2)} %"
-
-
-def times_of(rows: Rows) -> list[float | None]:
-    """Return the median of elapsed seconds over rounds, their geometric mean as in cards, and the medians
-    of client, server and waiting seconds; None if unknown.
-
-    Waiting is the time that neither client nor server computed, below 0 if both computed at once.
-    """
-    valid = (r for r in rows if (r["elapsed_s"] or 0) > 0 and not is_invalid(r["flags"]))
-    rounds = grouped_by(valid, lambda row: row["round"])
-    if not rounds:
-        return []
-    parts: list[tuple[float, float | None, float | None]] = []
-    for runs in rounds.values():
-        cpu = [_column([run], "user_s") + _column([run], "system_s") for run in runs]
-        client = [sum(pair) for pair in cpu if len(pair) == 2]
-        server = _column(runs, "server_cpu_s")
-        elapsed = median(_column(runs, "elapsed_s"))
-        parts.append((elapsed, mean(client) if client else None, mean(server) if server else None))
-    elapsed_s, client_s, server_s = map(_median, zip(*parts, strict=True))
-    waiting_s = None
-    if elapsed_s is not None and client_s is not None:
-        waiting_s = elapsed_s - client_s - (server_s or 0.0)
-    mean_s = geometric_mean(geometric_mean(_column(of, "elapsed_s")) for of in rounds.values())
-    return [elapsed_s, mean_s, client_s, server_s, waiting_s]

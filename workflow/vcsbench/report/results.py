@@ -37,6 +37,7 @@ Key = TypeVar("Key", bound=Hashable)
 NUMBERS = frozenset(
     [
         *comparisons.NUMBERS,
+        *("published", "measured"),
         *("round", "run", "rounds", "runs"),
         "others_cpu_pct",
         *(column for name in names() for column in metric_of(name).needs),

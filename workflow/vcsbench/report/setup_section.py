@@ -5,6 +5,7 @@ A part that a context lacks is left out.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from vcsbench.advice.labels import value_label
 from vcsbench.config.study import Study
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.plan.result_state import block_name
-from vcsbench.report.quality_section import build_tables
+from vcsbench.report.next_steps import command_of, variables_of
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in
 from vcsbench.report.table_sections import PlainTable
 
@@ -44,6 +45,11 @@ STORAGE = {
 }
 ON_NETWORK = "the server is on another machine"
 ON_ONE_MACHINE = "client and server are on one machine (loopback)"
+# Facts on a build (run.provenance), with their headings.
+MADE = {
+    **{"compiled": "Compiled", "compiler": "Compiler", "flags": "Compiler flags"},
+    **{"linked": "Linked libraries", "httpd": "httpd"},
+}
 SHORT_COMMIT = 12
 MAX_FILES = 4
 
@@ -61,12 +67,12 @@ class Configuration:
 class Setup:
     """The setup of a study's runs.
 
-    `commands` has each command with its argv and sentences about it, `conditions` what a published study
-    can differ in, `first` and `last` the times of the first and the last cell-round.
+    `commands` has each command with its argv, `conditions` what a published study can differ in, `first`
+    and `last` the times of the first and the last cell-round.
     """
 
     facts: Mapping[str, Sequence[str]]
-    commands: Sequence[tuple[str, str, Sequence[str]]]
+    commands: Sequence[tuple[str, str]]
     tables: Sequence[PlainTable]
     configurations: Sequence[Configuration]
     conditions: Mapping[str, str]
@@ -76,7 +82,7 @@ class Setup:
     last: datetime | None
 
 
-def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
+def setup_of(results: Results) -> Setup:
     study, contexts = results.study, results.contexts
     hosts = [context["host"] for context in contexts if context.get("host")]
     times = [time for c in contexts if (time := words.moment(c.get("started_at", "")))]
@@ -95,8 +101,8 @@ def setup_of(results: Results, distances: Mapping[str, Sequence[str]]) -> Setup:
     }
     return Setup(
         facts=facts if contexts else {},
-        commands=[(n, a, distances.get(n, ())) for n, a in _commands(contexts, study)],
-        tables=[*_fact_tables(contexts, study), *build_tables(results)],
+        commands=_commands(contexts, study),
+        tables=[*_fact_tables(contexts, study), *_build_tables(results)],
         configurations=_configurations(contexts, study),
         conditions={
             "Repositories": ", ".join(_sizes(contexts, study, scales)),
@@ -343,6 +349,30 @@ def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
         yield PlainTable(f"{name}, as measured", heads, texts, len(columns) - len(numbers))
 
 
+def _build_tables(results: Results) -> Iterator[PlainTable]:
+    """Yield the programs of the builds, and how they were made."""
+    rank = {v: n for known in results.order.values() for n, v in enumerate(known)}
+    rows: list[tuple[str, ...]] = []
+    for build in (context.get("build") or {} for context in results.contexts):
+        if not (name := build.get("name")):
+            continue
+        for side in ("client", "server"):
+            if program := build.get(side):
+                folders = unique_values(map(os.path.dirname, program.get("libraries") or []))
+                texts = program["program"], program["version"], ", ".join(folders) or "unknown"
+                rows.append((name, side, *texts))
+    if rows:
+        rows = sorted(unique_values(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
+        heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
+        yield PlainTable("Builds", heads, rows)
+        made = results.provenance.get("builds") or {}
+        facts = [
+            [name, *(made.get(name, {}).get(fact, "not known") for fact in MADE)]
+            for name in unique_values(row[0] for row in rows)
+        ]
+        yield PlainTable("How the builds were made", ["Build", *MADE.values()], facts)
+
+
 def _written(fact: str, value: object) -> str:
     if not words.is_number(value):
         return value_label(fact, str(value))
@@ -430,7 +460,7 @@ def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[st
         "Measured": measured,
         "Made by": code if made else "The version of vcsbench is not recorded.",
         "Configuration": digest,
-        "Command": command,
+        "Command": command and command_of(variables_of(command, study.name)),
         "Cite as": f"{reference}{f'Measured {measured}' if measured else 'Nothing measured'}.",
     }
     meta = {

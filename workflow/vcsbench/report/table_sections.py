@@ -131,6 +131,10 @@ class TableSection:
     def compares(self) -> bool:
         return self.legend is not None
 
+    @property
+    def measured_points(self) -> list[Point]:
+        return [p for pair in self.pairs if pair.measured for p in pair.measured.points]
+
 
 def table_sections(results: Results, distances: Mapping[str, Sequence[str]]) -> list[TableSection]:
     """Return a section per table, featured ones first, without tables that have no cell in the grid."""
@@ -375,21 +379,6 @@ def reversals_of(sections: Sequence[TableSection]) -> list[Reversal]:
             if (was if row["ratio"] < 1 else 1 / was) > 1.1:
                 reversals.append(Reversal(section, point, was, row["ratio"]))
     return reversals
-
-
-def reversed_answers(results: Results, sections: Sequence[TableSection]) -> dict[str, str]:
-    """Return by axis how often the answer of a card was published as slower, and is faster here."""
-    texts, year, reversals = {}, results.study.date.partition("-")[0], reversals_of(sections)
-    for axis, answer in ((c.question.axis, c.answer.value) for c in results.advice.cards):
-        sides = [
-            (of.point.row or {})[comparisons.SIDES[of.measured > 1]]
-            for of in reversals
-            if of.section.compared == axis
-        ]
-        if number := sides.count(answer):
-            times_ = words.count_of(number, "comparison")
-            texts[axis] = f"Published in {year}: slower in {times_}"
-    return texts
 
 
 def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
