@@ -19,7 +19,7 @@ from vcsbench.formats import (
     parse_format,
     written_settings,
 )
-from vcsbench.records import FilesystemPart, Recipe, RepositoryPart
+from vcsbench.recipe_types import FilesystemPart, Recipe, RepositoryPart
 from vcsbench.storages import guest
 from vcsbench.storages.cell_filesystem import MAKEABLE, REFLINK_KINDS, why_cannot_make
 from vcsbench.storages.filesystems import lacks_journal, mount_of

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from vcsbench.records import Evidence, Promises, WarmUpReads
+    from vcsbench.recipe_types import Promises
+    from vcsbench.records import Evidence, WarmUpReads
 
 MIB = 1 << 20
 NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")

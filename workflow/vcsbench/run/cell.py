@@ -41,7 +41,8 @@ from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import WorkDir, run_folder
 
 if TYPE_CHECKING:
-    from vcsbench.records import Context, Recipe, RunRecord
+    from vcsbench.recipe_types import Recipe
+    from vcsbench.records import Context, RunRecord
 
 GUEST_TIMES = 10
 CALLS, GUEST = "--calls", "--guest"

@@ -27,7 +27,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import hide_password, is_url, one_line, open_regular
 from vcsbench.formats import Shape
 from vcsbench.processes import how_it_ended
-from vcsbench.records import Head
+from vcsbench.recipe_types import Head
 from vcsbench.storages.filesystems import free_bytes
 from vcsbench.storages.trees import OddPaths
 

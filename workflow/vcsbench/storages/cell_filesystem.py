@@ -17,7 +17,8 @@ from vcsbench.storages.trees import remove_path
 from vcsbench.storages.workdir import TARGETS, WorkDir
 
 if TYPE_CHECKING:
-    from vcsbench.records import FilesystemPart, StorageFacts
+    from vcsbench.recipe_types import FilesystemPart
+    from vcsbench.records import StorageFacts
 
 # The mkfs command of each kind and its Debian package. Neither mkfs nor the mounted file system discards
 # blocks: that would give back allocated space. ext4 would otherwise write its tables and journal during the

@@ -14,7 +14,7 @@ from vcsbench.processes import run_program
 from vcsbench.storages.filesystems import raise_write_error
 
 if TYPE_CHECKING:
-    from vcsbench.records import Recipe
+    from vcsbench.recipe_types import Recipe
 
 # Not part of a tree: Subversion cannot check out .svn.
 ADMINISTRATIVE = {".svn", ".git", ".hg", ".bzr", ".jj", "_darcs", "CVS", "_FOSSIL_", ".fslckout"}

@@ -18,7 +18,8 @@ from vcsbench.storages.trees import remove_path
 from vcsbench.storages.workdir import TARGETS, WorkDir
 
 if TYPE_CHECKING:
-    from vcsbench.records import Recipe, SubjectFacts, TreeRecord
+    from vcsbench.recipe_types import Recipe
+    from vcsbench.records import SubjectFacts, TreeRecord
 
 # The words of commands, with their values or a function that returns them.
 Word = str | Sequence[str]

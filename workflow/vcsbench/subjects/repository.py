@@ -14,13 +14,12 @@ from vcsbench.storages.trees import OddPaths, why_not_on_disk
 from vcsbench.subjects import Subject, Target, Words, fsfs, require_axes
 
 if TYPE_CHECKING:
+    from vcsbench.recipe_types import Recipe, RepositoryPart
     from vcsbench.records import (
         CopiesRecord,
         CopyMetadata,
         LoadRecord,
-        Recipe,
         RepositoryFacts,
-        RepositoryPart,
         SubjectFacts,
     )
 

@@ -37,7 +37,8 @@ from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.tree_stores import STORES
 
 if TYPE_CHECKING:
-    from vcsbench.records import Head, Recipe, SubjectFacts, TreeRecord
+    from vcsbench.recipe_types import Head, Recipe
+    from vcsbench.records import SubjectFacts, TreeRecord
 
 FOLDER = "trees"
 BUILD_FOLDER = "here"

@@ -25,7 +25,8 @@ from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
 
 if TYPE_CHECKING:
-    from vcsbench.records import Recipe, SubjectFacts, TreeRecord
+    from vcsbench.recipe_types import Recipe
+    from vcsbench.records import SubjectFacts, TreeRecord
 
 FOLDER = "working-copies"
 FICLONE = 0x40049409
