@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import defaultdict
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from heapq import heappop, heappush
-from itertools import count
+from itertools import compress, count
 from typing import BinaryIO, NamedTuple
 
 from vcsbench.external import printable
@@ -58,34 +55,36 @@ class ConversionPlan:
     """One revision for each commit, on its line of development.
 
     After the revision of a commit come its `copies`, which are tags, and branches without commits, and one
-    deletion for each unnamed line that `ends` there.
+    deletion for each unnamed line that `ends` there. `revisions` is the number of all.
     """
 
     def __init__(self, commits: list[Commit], branches: list[Ref], tags: list[Ref]) -> None:
-        """The first branch becomes trunk. `commits` are all that branches and tags lead to."""
+        """The first branch becomes trunk. `commits` are all that branches and tags lead to, parents first."""
         self.commits = commits
+        self.lines: dict[int, Line] = {}
         self.copies: dict[int, list[bytes]] = defaultdict(list)
         self.renamed: dict[bytes, bytes] = {}
         self._paths = set[bytes]()
         self._folders = set[bytes]()
-        self._lines: list[Line | None] = [None] * len(commits)
-        self._unnamed: list[Line] = []
-        # Merges whose parents may be on no line yet, negated: a heap, the newest first.
-        self._merges: list[int] = []
         index = {commit.name: i for i, commit in enumerate(commits)}
         for i, ref in enumerate(branches):
             path = TRUNK if i == 0 else self._free_path(b"branches/", ref.name)
             tip = index[ref.commit]
-            if not self._claim(tip, path):
+            if tip in self.lines:
                 self.copies[tip].append(path)
-        self._claim_merged()
+            else:
+                self._add_line(tip, path)
         for ref in tags:
-            path = self._free_path(b"tags/", ref.name)
-            tip = index[ref.commit]
-            if self._claim_unnamed(tip):
-                self._claim_merged()
-            self.copies[tip].append(path)
-        self.ends = self._find_ends()
+            self.copies[index[ref.commit]].append(self._free_path(b"tags/", ref.name))
+        # The youngest commit without a line is the tip of one that git has no name for.
+        unnamed = [
+            self._add_line(i, self._free_path(b"branches/", b"merged-" + commits[i].name[:12]))
+            for i in reversed(range(len(commits)))
+            if i not in self.lines
+        ]
+        self.ends = self._find_ends(unnamed)
+        copies, deletions = (sum(map(len, d.values())) for d in (self.copies, self.ends))
+        self.revisions = 1 + len(commits) + copies + deletions
 
     def _free_path(self, folder: bytes, name: bytes) -> bytes:
         """Return a path that neither lies in another branch or tag nor contains one.
@@ -101,51 +100,23 @@ class ConversionPlan:
         self._folders.update(above(path))
         return path
 
-    def line_of(self, commit: int) -> Line:
-        line = self._lines[commit]
-        assert line is not None, "each commit is on a line"
-        return line
-
-    def _claim(self, tip: int, path: bytes) -> Line | None:
-        """Make a line of the commits from `tip` along first parents that have none yet.
-
-        Return None if `tip` is on a line.
-        """
-        if self._lines[tip] is not None:
-            return None
+    def _add_line(self, tip: int, path: bytes) -> Line:
+        """Add a line of the commits from `tip` along first parents that have none yet."""
         line = Line(path, tip)
         commit: int | None = tip
-        while commit is not None and self._lines[commit] is None:
-            self._lines[commit] = line
+        while commit is not None and commit not in self.lines:
+            self.lines[commit] = line
             line.first = commit
-            parents = self.commits[commit].parents
-            if len(parents) > 1:
-                heappush(self._merges, -commit)
-            commit = next(iter(parents), None)
+            commit = next(iter(self.commits[commit].parents), None)
         return line
 
-    def _claim_unnamed(self, tip: int) -> bool:
-        """Make a line without a name in git. Return False if `tip` is on a line."""
-        path = b"branches/merged-" + self.commits[tip].name[:12]
-        if path in self._paths or path in self._folders:
-            path += b"~2"
-        line = self._claim(tip, path)
-        if line:
-            self._paths.add(path)
-            self._unnamed.append(line)
-        return line is not None
-
-    def _claim_merged(self) -> None:
-        while self._merges:
-            for parent in self.commits[-heappop(self._merges)].parents[1:]:
-                self._claim_unnamed(parent)
-
-    def _find_ends(self) -> dict[int, list[Line]]:
-        last = {line.last: line.last for line in self._unnamed}
+    def _find_ends(self, unnamed: list[Line]) -> dict[int, list[Line]]:
+        """Return lines by the last commit that is on them or merges them."""
+        last = {line.last: line.last for line in unnamed}
         for i, commit in enumerate(self.commits):
             last |= {parent: i for parent in commit.parents if parent in last}
         ends = defaultdict(list)
-        for line in self._unnamed:
+        for line in unnamed:
             ends[last[line.last]].append(line)
         return ends
 
@@ -218,16 +189,15 @@ class NodeWriter:
         return copied
 
     def _write_files(self, changes: list[Change], line: bytes, origin: Origin) -> None:
-        with_text = [change for change in changes if _has_new_text(change)]
-        blobs = self._objects.read([change.new_object for change in with_text])
-        paths = {change.path for change in with_text}
-        for change in changes:
+        has_text = [_has_new_text(change) for change in changes]
+        blobs = self._objects.read([change.new_object for change in compress(changes, has_text)])
+        for change, has_new_text in zip(changes, has_text, strict=True):
             is_renamed = change.source != change.path
             path = self._path(line, change.path)
             action = b"add" if is_renamed or change.old_mode in NO_NODE else b"change"
             copyfrom = self._copyfrom(change, origin) if is_renamed else b""
             properties = _new_properties(change)
-            if change.path not in paths:
+            if not has_new_text:
                 self._out.write(dump_format.file(path, action, copyfrom, properties))
                 continue
             size, chunks = next(blobs)
@@ -268,34 +238,26 @@ class RevisionWriter:
 
     def __init__(self, plan: ConversionPlan, objects: Objects, out: BinaryIO) -> None:
         self._plan = plan
-        self._objects = objects
         self._out = out
         self._nodes = NodeWriter(objects, out)
         self._number = 0
-        self._revision_of = array("I", bytes(4 * len(plan.commits)))
+        self._revision_of: list[int] = []
         self._seconds = 0
         self._late = 0
         self._folders = set(LAYOUT)
 
-    @property
-    def total(self) -> int:
-        plan = self._plan
-        copies, ends = (sum(map(len, d.values())) for d in (plan.copies, plan.ends))
-        return 1 + len(plan.commits) + copies + ends
-
-    def write(self, revisions: Iterator[Revision]) -> Facts:
-        for i, commit in enumerate(self._plan.commits):
-            revision = next(revisions)
-            self._write_commit(i, revision)
-            for path in self._plan.copies[i]:
-                self._begin(revision, commit, {b"git:commit": commit.name})
-                self._add_line(path, self._place(i))
-            for line in self._plan.ends[i]:
-                name = line.path.rpartition(b"/")[2].decode("ascii")
-                text = f"Delete {name}, which is merged."
-                self._begin(revision._replace(text=text), commit, {})
-                self._out.write(dump_format.deletion(line.path))
-        return self._facts()
+    def write(self, i: int, revision: Revision) -> None:
+        """Write the commit with the index `i`, which is the next one, and what comes after it."""
+        commit = self._plan.commits[i]
+        self._write_commit(i, revision)
+        for path in self._plan.copies.get(i, ()):
+            self._begin(revision, commit, {b"git:commit": commit.name})
+            self._add_line(path, self._place(i))
+        for line in self._plan.ends.get(i, ()):
+            name = line.path.rpartition(b"/")[2].decode("ascii")
+            text = f"Delete {name}, which is merged."
+            self._begin(revision._replace(text=text), commit, {})
+            self._out.write(dump_format.deletion(line.path))
 
     def _begin(self, revision: Revision, commit: Commit, properties: dict[bytes, bytes]) -> None:
         self._late += commit.seconds < self._seconds
@@ -313,7 +275,7 @@ class RevisionWriter:
         self._out.write(dump_format.revision(self._number, log | date | author | properties))
 
     def _write_commit(self, i: int, revision: Revision) -> None:
-        commit, line = self._plan.commits[i], self._plan.line_of(i)
+        commit, line = self._plan.commits[i], self._plan.lines[i]
         properties = {b"git:commit": commit.name}
         if len(commit.parents) > 1:
             parents = (self._plan.commits[parent].name for parent in commit.parents)
@@ -325,10 +287,10 @@ class RevisionWriter:
             self._add_line(line.path, copied)
             origin = copied or origin
         self._nodes.write(revision.changes, line.path, origin)
-        self._revision_of[i] = self._number
+        self._revision_of.append(self._number)
 
     def _place(self, commit: int) -> Origin:
-        return Origin(self._plan.line_of(commit).path, self._revision_of[commit])
+        return Origin(self._plan.lines[commit].path, self._revision_of[commit])
 
     def _add_line(self, path: bytes, origin: Origin | None) -> None:
         for folder in above(path):
@@ -338,7 +300,7 @@ class RevisionWriter:
         copyfrom = dump_format.copyfrom(*origin) if origin else b""
         self._out.write(dump_format.directory(path, origin=copyfrom))
 
-    def _facts(self) -> Facts:
+    def facts(self) -> Facts:
         renamed = self._plan.renamed
         examples = ", ".join(
             f"{printable(old)} as {printable(new)}" for old, new in list(renamed.items())[:3]

@@ -1,11 +1,10 @@
-"""Read the output of git: objects, commits, changes and messages."""
+"""Read the output of git: objects, trees, commits, changes and messages."""
 
 from __future__ import annotations
 
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from io import BufferedReader
 from typing import NamedTuple
 
 from vcsbench.errors import UserError
@@ -17,11 +16,23 @@ from vcsbench.storages.trees import MAX_DEPTH, PATH_BYTES
 EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
 FOLDER, ABSENT = b"040000", b"000000"
 NO_NODE = (ABSENT, SUBMODULE)
+COMMITS = ("--encoding=none", "--format=%H %ct %P")
 # Renames are searched among 400 files at most: the effort grows with the square of their number.
-DIFF_TREE = (
-    *("diff-tree", "--stdin", "-r", "-t", "--raw", "-z", "--no-abbrev", "-M", "-l400"),
-    *("--root", "--always", "--encoding=UTF-8", "--pretty=tformat:commit%x00%an%x00%B"),
+REVISIONS = (
+    *(
+        "--raw",
+        "-z",
+        "-r",
+        "-t",
+        "--no-abbrev",
+        "-M",
+        "-l400",
+        "--root",
+        "--diff-merges=first-parent",
+    ),
+    *("--encoding=UTF-8", "--format=commit%x00%an%x00%B"),
 )
+TREE = ("ls-tree", "-r", "-t", "-z", "--long", "--full-tree")
 # Only a tree that holds itself many times has more: a few kilobytes become billions of files.
 MAX_ENTRIES = 3_000_000
 LAST_SECOND = 253402300799
@@ -67,7 +78,7 @@ class Objects:
                 answer = self._program.stdout.readline().split()
                 if not answer:
                     raise self._program.failed()
-                size = size_of(answer, self.where)
+                size = _size_of(answer, self.where)
                 chunks = self._chunks(name, size)
                 yield Blob(size, chunks)
                 for _ in chunks:
@@ -90,7 +101,7 @@ class Objects:
             raise damaged
 
 
-def size_of(answer: Sequence[bytes], where: str) -> int:
+def _size_of(answer: Sequence[bytes], where: str) -> int:
     """Return the size in an answer of `git cat-file`.
 
     Raise UserError if the object is missing or no blob.
@@ -117,16 +128,15 @@ def missing(where: str, name: str) -> UserError:
 
 
 class Commit(NamedTuple):
-    """A commit: its name, its tree, its date (seconds since 1970), and the indices of its parents."""
+    """A commit: its name, its date (seconds since 1970), and the indices of its parents."""
 
     name: bytes
-    tree: bytes
     seconds: int
     parents: tuple[int, ...]
 
 
 def read_commits(lines: Iterable[bytes]) -> list[Commit]:
-    """Return commits from lines of commit, tree, date and parents, parents first.
+    """Return commits from the output of COMMITS, parents first.
 
     Parents that are not listed, which a shallow clone lacks, are left out.
     """
@@ -134,11 +144,48 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
     commits: list[Commit] = []
     for line in lines:
         # The date of a damaged commit is empty.
-        name, tree, seconds, *parents = line.rstrip(b"\n").split(b" ")
+        name, seconds, *parents = line.rstrip(b"\n").split(b" ")
         listed = tuple(index[parent] for parent in parents if parent in index)
         index[name] = len(commits)
-        commits.append(Commit(name, tree, parse_number(seconds, LAST_SECOND) or 0, listed))
+        commits.append(Commit(name, parse_number(seconds, LAST_SECOND) or 0, listed))
     return commits
+
+
+def _field(program: Program) -> bytes:
+    """Return the output of git up to the next NUL. Raise UserError at its end."""
+    parts = []
+    while (end := (seen := program.stdout.peek()).find(b"\0")) < 0:
+        if not seen:
+            raise program.failed()
+        parts.append(program.stdout.read(len(seen)))
+    return b"".join(parts) + program.stdout.read(end + 1)[:-1]
+
+
+class TreeEntry(NamedTuple):
+    """A file, link, folder or submodule of a tree. The size is 0 without a blob."""
+
+    path: bytes
+    mode: bytes
+    object: bytes
+    size: int
+
+
+def read_tree(program: Program, where: str) -> list[TreeEntry]:
+    """Return the entries in the output of TREE, folders before their content.
+
+    Raise UserError if the tree is damaged, or if a blob is missing.
+    """
+    entries = list[TreeEntry]()
+    while program.stdout.peek():
+        head, _, path = _field(program).partition(b"\t")
+        mode, _, name, size = head.split()
+        if size == b"BAD":
+            raise missing(where, name.decode())
+        entries.append(TreeEntry(path, mode, name, 0 if size == b"-" else int(size)))
+        _check_count(entries, where)
+    program.finish()
+    _check_paths([(entry.path, entry.mode) for entry in entries], where)
+    return entries
 
 
 class Change(NamedTuple):
@@ -157,37 +204,6 @@ class Change(NamedTuple):
     is_moved: bool
 
 
-def _field(pipe: BufferedReader) -> bytes:
-    parts = []
-    while (end := (seen := pipe.peek()).find(b"\0")) < 0:
-        if not seen:
-            raise EOFError("git diff-tree ended in the middle of a commit")
-        parts.append(pipe.read(len(seen)))
-    return b"".join(parts) + pipe.read(end + 1)[:-1]
-
-
-def read_changes(pipe: BufferedReader, where: str) -> list[Change]:
-    """Return the changes of a commit or of a pair of trees from the output of DIFF_TREE.
-
-    A change is `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL. A rename (status
-    R and a percentage) has both paths. If one file became several, the others have the status C.
-    """
-    changes = list[Change]()
-    while pipe.peek()[:1] == b":":
-        old_mode, new_mode, old, new, status = _field(pipe)[1:].split(b" ")
-        source = path = _field(pipe)
-        if status[:1] in b"RC":
-            path = _field(pipe)
-        is_moved = status[:1] == b"R"
-        changes.append(Change(path, source, old_mode, new_mode, old, new, is_moved))
-        if len(changes) > MAX_ENTRIES:
-            raise UserError(
-                f"{where}: a commit changes more than {MAX_ENTRIES} files. Choose another branch."
-            )
-    _check(changes, where)
-    return changes
-
-
 class Revision(NamedTuple):
     """The author, the text and the changes of a commit."""
 
@@ -196,35 +212,60 @@ class Revision(NamedTuple):
     changes: list[Change]
 
 
-def read_revisions(pipe: BufferedReader, where: str) -> Iterator[Revision]:
-    while _field(pipe) == b"commit":
-        author, text = _field(pipe).decode("utf-8", "replace"), _text(_field(pipe))
-        author = " ".join(_REFUSED.sub(" ", author).split())
-        if pipe.peek()[:1] == b"\n":
-            pipe.read(1)
-        yield Revision(author, text, read_changes(pipe, where))
+def read_revision(program: Program, where: str) -> Revision:
+    """Return the next commit in the output of REVISIONS.
+
+    A change is `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL. A rename (status
+    R and a percentage) has both paths. If one file became several, the others have the status C.
+    """
+    _field(program)
+    author = " ".join(_REFUSED.sub(" ", _field(program).decode("utf-8", "replace")).split())
+    text = _text(_field(program))
+    if program.stdout.peek()[:1] == b"\n":
+        program.stdout.read(1)
+    changes = list[Change]()
+    while program.stdout.peek()[:1] == b":":
+        old_mode, new_mode, old, new, status = _field(program)[1:].split(b" ")
+        source = path = _field(program)
+        if status[:1] in b"RC":
+            path = _field(program)
+        is_moved = status[:1] == b"R"
+        changes.append(Change(path, source, old_mode, new_mode, old, new, is_moved))
+        _check_count(changes, where)
+    _check_paths([(change.path, change.new_mode) for change in changes], where)
+    return Revision(author, text, changes)
 
 
-def _check(changes: list[Change], where: str) -> None:
-    """Raise UserError if a path is too long or too deep, or if a tree is damaged."""
-    # DIFF_TREE lists the folders of all changes.
-    folders = {b"", *(change.path for change in changes if change.new_mode == FOLDER)}
+def _check_count(entries: Sequence[object], where: str) -> None:
+    if len(entries) > MAX_ENTRIES:
+        raise UserError(
+            f"{where}: a tree or a change of one has more than {MAX_ENTRIES} files. Choose another branch."
+        )
+
+
+def _check_paths(nodes: Sequence[tuple[bytes, bytes]], where: str) -> None:
+    """Raise UserError if a path is too long or too deep, or if a tree is damaged.
+
+    A node has a path and a mode.
+    """
+    # git lists the folders of all changes.
+    folders = {b"", *(path for path, mode in nodes if mode == FOLDER)}
     added = set[bytes]()
-    for change in changes:
-        if change.new_mode in NO_NODE:
+    for path, mode in nodes:
+        if mode in NO_NODE:
             continue
-        path = subversion_path(change.path)  # an escaped one is longer
-        if path.count(b"/") > MAX_DEPTH or len(path) > PATH_BYTES:
+        name = subversion_path(path)  # an escaped one is longer
+        if name.count(b"/") > MAX_DEPTH or len(name) > PATH_BYTES:
             raise UserError(
                 f"{where}: a path is longer than {PATH_BYTES} bytes, or deeper than {MAX_DEPTH} folders: "
-                f"{printable(path[:60])}... . Choose another branch."
+                f"{printable(name[:60])}... . Choose another branch."
             )
-        if change.path in added or change.path.rpartition(b"/")[0] not in folders:
+        if path in added or path.rpartition(b"/")[0] not in folders:
             raise UserError(
-                f"{where}: a tree is damaged at {printable(change.path[:200])}: two entries of one name, or "
+                f"{where}: a tree is damaged at {printable(path[:200])}: two entries of one name, or "
                 "one outside of its folder. `git fsck` lists such trees."
             )
-        added.add(change.path)
+        added.add(path)
 
 
 def _text(message: bytes) -> str:

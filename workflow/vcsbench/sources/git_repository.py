@@ -257,10 +257,10 @@ class Git:
         self.shallow = _read_optional(common / "shallow", LIST_BYTES)
         if self.shallow:
             (private / "shallow").write_bytes(self.shallow)
-        self.empty_tree = self._configure(common / "config")
+        self._configure(common / "config")
 
-    def _configure(self, path: Path) -> str:
-        """Write our configuration with the format of the user's repository, and return the empty tree."""
+    def _configure(self, path: Path) -> None:
+        """Write our configuration with the format of the user's repository."""
         settings = {}
         if _read_optional(path, CONFIG_BYTES):
             listed = self.output(
@@ -300,7 +300,6 @@ class Git:
         (self._private / "config").write_bytes(os.fsencode(text))
         # git refuses unknown formats and extensions.
         self.output("rev-parse", "--git-dir", remedy=MEND)
-        return empty
 
     def _argv(self, *arguments: str) -> list[str]:
         # git's messages do not show the private folder then.

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
@@ -40,18 +40,19 @@ from vcsbench.sources.dump_format import (
 )
 from vcsbench.sources.git_history import SUBMODULES, ConversionPlan, RevisionWriter
 from vcsbench.sources.git_objects import (
-    DIFF_TREE,
+    COMMITS,
     EXECUTABLE,
     FOLDER,
+    REVISIONS,
     SUBMODULE,
     SYMLINK,
-    Change,
+    TREE,
     Objects,
+    TreeEntry,
     missing,
-    read_changes,
     read_commits,
-    read_revisions,
-    size_of,
+    read_revision,
+    read_tree,
 )
 from vcsbench.sources.git_repository import HEADS, REMOTES, Git, Ref, find_layout, open_repository
 
@@ -164,37 +165,36 @@ class GitSource(LocalSource):
             tip = self._commit(git)
             with self._walk(git, self._refs(git), "rev-list", "--count") as counted:
                 revisions = int(counted.read_all())
-            sizes = _blob_sizes(git, _list_tree(git, tip))
+            entries = _list_tree(git, tip)
+            tree_bytes = sum(entry.size for entry in entries)
             # Objects that a clone borrows may be of other histories.
-            packed = max(git.packed_bytes(), sum(sizes) // 4)
-        repository_bytes = int(packed * REPOSITORY_FACTOR)
-        return SizeEstimate(revisions + 1, repository_bytes, len(sizes), sum(sizes))
+            packed = max(git.packed_bytes(), tree_bytes // 4)
+        files = sum(entry.mode not in (FOLDER, SUBMODULE) for entry in entries)
+        return SizeEstimate(revisions + 1, int(packed * REPOSITORY_FACTOR), files, tree_bytes)
 
     def write(self, out: BinaryIO) -> Facts:
         with self._open() as git:
-            with progress.stage("listing the commits"):
-                plan = self._plan(git)
-            identity = uuid.uuid5(uuid.NAMESPACE_OID, self.identity())
-            out.write(dump_format.header(str(identity)))
-            facts = self._write_revisions(git, plan, out)
+            refs = self._refs(git)
+            with (
+                progress.stage("listing the commits"),
+                self._walk(git, refs, "log", "--reverse", *COMMITS) as log,
+            ):
+                plan = ConversionPlan(read_commits(log.stdout), *refs)
+                log.finish()
+            self._coming = plan.revisions
+            out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
+            with (
+                git.start("cat-file", "--batch", stdin=subprocess.PIPE) as contents,
+                self._walk(git, refs, "log", "--reverse", *REVISIONS) as log,
+            ):
+                writer = RevisionWriter(plan, Objects(contents, git.where), out)
+                for commit in range(len(plan.commits)):
+                    writer.write(commit, read_revision(log, git.where))
+                log.finish()
             out.flush()
+        facts = writer.facts()
         if git.shallow:
             facts.notes.append("The clone is shallow: its history begins in the middle.")
-        return facts
-
-    def _write_revisions(self, git: Git, plan: ConversionPlan, out: BinaryIO) -> Facts:
-        commits = plan.commits
-        lines = (
-            b" ".join([commit.name, *(commits[parent].name for parent in commit.parents[:1])])
-            for commit in commits
-        )
-        with (
-            git.start("cat-file", "--batch", stdin=subprocess.PIPE) as contents,
-            _diff_tree(git, lines) as program,
-        ):
-            revisions = RevisionWriter(plan, Objects(contents, git.where), out)
-            self._coming = revisions.total
-            facts = revisions.write(read_revisions(program.stdout, git.where))
         return facts
 
     def coming(self) -> int:
@@ -216,60 +216,19 @@ class GitSource(LocalSource):
     def _walk(self, git: Git, refs: tuple[list[Ref], list[Ref]], *words: str) -> Iterator[Program]:
         """Run a command of git on the commits of the history."""
         order = "--date-order" if self._history == WHOLE else f"--{FIRST_PARENT}"
-        tips = dict.fromkeys(ref.commit for ref in chain(*refs))
-        with _lines(tips) as stdin, git.start(*words, order, "--stdin", stdin=stdin) as program:
-            yield program
-
-    def _plan(self, git: Git) -> ConversionPlan:
-        refs = self._refs(git)
-        words = ("--reverse", "--no-show-signature", "--encoding=none", "--format=%H %T %ct %P")
-        with self._walk(git, refs, "log", *words) as log:
-            commits = read_commits(log.stdout)
-            log.finish()
-        return ConversionPlan(commits, *refs)
+        with tempfile.TemporaryFile() as tips:
+            tips.writelines(ref.commit + b"\n" for ref in chain(*refs))
+            tips.seek(0)
+            with git.start(*words, order, "--stdin", stdin=tips) as program:
+                yield program
 
     def tree(self, loaded: Path | None = None) -> str:
         return "trunk"
 
 
-@contextmanager
-def _lines(lines: Iterable[bytes]) -> Iterator[BinaryIO]:
-    with tempfile.TemporaryFile() as file:
-        file.writelines(line + b"\n" for line in lines)
-        file.seek(0)
-        yield file
-
-
-@contextmanager
-def _diff_tree(git: Git, lines: Iterable[bytes]) -> Iterator[Program]:
-    with _lines(lines) as stdin, git.start(*DIFF_TREE, stdin=stdin) as program:
-        try:
-            yield program
-        except (EOFError, StopIteration):
-            raise program.failed() from None
-        program.finish()
-
-
-def _list_tree(git: Git, commit: str) -> list[Change]:
-    """Return everything in the tree of a commit, folders before their content."""
-    tree = git.output("rev-parse", f"{commit}^{{tree}}").strip()
-    with _diff_tree(git, [git.empty_tree.encode() + b" " + tree]) as program:
-        program.stdout.readline()
-        return read_changes(program.stdout, git.where)
-
-
-def _blob_sizes(git: Git, entries: list[Change]) -> list[int]:
-    """Return the size of each file and link of a tree. Raise UserError if one is missing."""
-    blobs = (entry.new_object for entry in entries if entry.new_mode not in (FOLDER, SUBMODULE))
-    sizes = []
-    with (
-        _lines(blobs) as requests,
-        git.start("cat-file", "--batch-check", "--buffer", stdin=requests) as answers,
-    ):
-        for line in answers.stdout:
-            sizes.append(size_of(line.split(), git.where))
-        answers.finish()
-    return sizes
+def _list_tree(git: Git, commit: str) -> list[TreeEntry]:
+    with git.start(*TREE, commit) as program:
+        return read_tree(program, git.where)
 
 
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
@@ -279,35 +238,35 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     """
     counts = Counter[str]()
     entries = _list_tree(git, commit)
-    size = sum(_blob_sizes(git, entries))
+    size = sum(entry.size for entry in entries)
     check_space(size, folder.parent, git.where)
     folder.mkdir()
     folder.chmod(0o755)
-    files: list[tuple[Parts, Change]] = []
+    files: list[tuple[Parts, TreeEntry]] = []
     with (
         ContainedFolder(folder, size) as contained,
         git.start("cat-file", "--batch", stdin=subprocess.PIPE) as program,
     ):
         for entry in entries:
             path = subversion_path(entry.path)
-            if entry.new_mode == SUBMODULE:
+            if entry.mode == SUBMODULE:
                 counts[SUBMODULES] += 1
                 continue
             counts[RENAMED] += path != entry.path
             parts = tuple(path.split(b"/"))
-            if entry.new_mode == FOLDER:
+            if entry.mode == FOLDER:
                 contained.add_folder(parts)
             else:
                 files.append((parts, entry))
-        blobs = Objects(program, git.where).read([entry.new_object for _, entry in files])
+        blobs = Objects(program, git.where).read([entry.object for _, entry in files])
         for (parts, entry), blob in zip(files, blobs, strict=True):
-            is_link = entry.new_mode == SYMLINK
+            is_link = entry.mode == SYMLINK
             text = blob.read_all() if is_link and blob.size <= LONGEST_TARGET else b""
             if is_link_target(text):
                 contained.add_link(parts, text)
                 continue
             counts[LINKS] += is_link
-            mode = 0o755 if entry.new_mode == EXECUTABLE else 0o644
+            mode = 0o755 if entry.mode == EXECUTABLE else 0o644
             contained.add_file(parts, chain([text], blob.chunks), mode=mode)
         contained.close()
     return notes_of(counts)
