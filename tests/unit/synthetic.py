@@ -172,7 +172,7 @@ def make_study(
             context = _context(study, cell, point, number, host(number), flags(point, number), runs)
             for run, elapsed in zip(context["runs"], times, strict=True):
                 more = {"window_s": elapsed + 0.003, **counts(point, number)}
-                run["certificate"] = {**run["certificate"], **more}
+                run["evidence"] |= more
                 run["work"] = work(point, number)
             _write_json(study.context(cell, number), context)
     return study
@@ -258,7 +258,7 @@ def _context(
     is_invalid = "cache-not-cold" in flags
     # An invalid hot run reads from the device.
     read_bytes = 1 << 20 if cold else 1 << 30 if is_invalid else 0
-    certificate = {
+    evidence = {
         "cache_cleared_by": "drop_caches" if cold else "",
         "resident_before": (0.9 if is_invalid else 0.01) if cold else None,
         "resident_after": 0.9,
@@ -269,6 +269,7 @@ def _context(
         "steal_pct": 0.1,
         "server_cpu_s": 0.2 if served else None,
     }
+    promises = STATES[axes.get("cache", "")]["promises"]
     kind = {"svn": "svnserve", "http": "httpd"}.get(axes.get("ra", ""), "")
     return {
         "study": study.name,
@@ -283,7 +284,6 @@ def _context(
         "argv_template": "{svn} {url}",
         "hooks": {"setup": [], "prepare": ["clear-caches"], "cleanup": []},
         "warmup": 0,
-        "promises": STATES[axes.get("cache", "")]["promises"],
         "server": {"kind": kind, "argv": [kind], "pid": 123, "port": 4711} if served else None,
         "host": {"name": host, **HOST},
         "storage": {"name": "disk", "path": "/var/tmp", "filesystem": "ext4", "rotational": False},
@@ -295,6 +295,9 @@ def _context(
             "youngest": 6000,
             "packed_shards": 6 if axes.get("packing") == "pack" else 0,
         },
-        "runs": [{"run": i + 1, "certificate": certificate, "flags": flags} for i in range(runs)],
+        "runs": [
+            {"run": i + 1, "evidence": {**evidence}, "promises": promises, "flags": flags}
+            for i in range(runs)
+        ],
         "flags": [],
     }

@@ -135,7 +135,7 @@ def test_baseline_table_uses_larger_noise_of_days(here):
         (lambda c: c["repository"].update(identity="x"), CELL, "other-repository", "The saved"),
         (lambda c: c.update(warmup=7), CELL, "other-method", "The saved"),
         (
-            lambda c: c["runs"][0]["certificate"].update(cache_cleared_by="evict"),
+            lambda c: c["runs"][0]["evidence"].update(cache_cleared_by="evict"),
             *(CELL, "other-method", "The saved"),
         ),
         (lambda c: c["runs"][0]["work"].update(revisions=5000), CELL, "other-work", "log: "),

@@ -103,7 +103,7 @@ def test_resident_by_names_queries_cached_names_only(folder):
 def test_cold_state_clears_caches_while_the_server_is_stopped():
     environment = study_environment("fsfs-san-2014")
     steps = ["restore", "stop-server", "sync", "clear-caches", "start-server", "touch-client"]
-    state = AXES["cache"].part("cold", environment)["state"]
+    state = AXES["cache"].recipe_keys("cold", environment)["state"]
     assert state["setup"] == [] and state["prepare"] == steps
     assert state["promises"] == {"os": "cold", "server": "new"} and state["discard"]
 

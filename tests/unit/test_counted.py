@@ -59,7 +59,7 @@ def table(measured, definition, **limits):
     )
 
 
-CERTIFICATE = {
+EVIDENCE = {
     **{"client_read_bytes": 7, "client_rchar": 10, "client_syscr": 2},
     **{"device_write_bytes": 4096, "device_flushes": 3},
 }
@@ -77,7 +77,7 @@ CERTIFICATE = {
 )
 def test_count_columns_have_number_or_none(more, filesystem, expected):
     context = {"storage": {"filesystem": filesystem}}
-    columns = run_columns.count_columns({**CERTIFICATE, **more}, context)
+    columns = run_columns.count_columns({**EVIDENCE, **more}, context)
     assert tuple(columns[name] for name in run_columns.OF_SIDES) == expected
     assert (columns["written_bytes"], columns["flushes"]) == (4096, 3)
 

@@ -7,7 +7,7 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.plan.grid import DUPLICATE, is_duplicate, is_fixed_cost, variance_class
 from vcsbench.plan.plan import run_order
-from vcsbench.plan.recipe import parts_of
+from vcsbench.plan.recipe import draft_recipe
 from vcsbench.run.project import Project
 
 STUDY = "fsfs-san-2014"
@@ -113,13 +113,15 @@ def test_run_order_is_seeded_and_keeps_positions_of_earlier_rounds():
 
 
 @pytest.mark.parametrize(("runs", "expected"), [("auto", [1, 4, 4]), (2, [2, 2, 2])])
-def test_parts_of_runs_and_warmups_depend_on_cache(runs, expected):
+def test_draft_recipe_runs_and_warmups_depend_on_cache(runs, expected):
     environment = study_environment(STUDY, runs=runs)
     axes = {"command": "export", "repo": "ruby", "format": "f7", "packing": "pack"}
     study = environment.config.studies[STUDY]
 
     def parts(ra, cache):
-        return parts_of(study, {**axes, "ra": ra, "config": "slow", "cache": cache}, environment)
+        return draft_recipe(
+            study, {**axes, "ra": ra, "config": "slow", "cache": cache}, environment
+        )
 
     recipes = [parts("svn", cache) for cache in ("cold", "hot-os", "hot-svn")]
     assert [recipe["runs"] for recipe in recipes] == expected

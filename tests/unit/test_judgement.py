@@ -56,12 +56,8 @@ SMALL_INPUT = dict.fromkeys(READS, 0) | {
 
 def judged(cache, thresholds=None, **seen):
     evidence = {"elapsed_s": 0.997, **(COLD if cache == "cold" else QUIET), **seen}
-    return judge(
-        evidence,
-        evidence["elapsed_s"],
-        STATES[cache]["promises"],
-        {**THRESHOLDS, **(thresholds or {})},
-    )
+    run = {"evidence": evidence, "promises": STATES[cache]["promises"]}
+    return judge(run, evidence["elapsed_s"], {**THRESHOLDS, **(thresholds or {})})
 
 
 @pytest.mark.parametrize(
@@ -130,7 +126,6 @@ ON_NFS = {
     "network_input": False,
     "network_storage_read_bytes": 0,
 }
-SERVED = STATES["served"]["promises"]
 DEFAULT_CHECKOUT = {"client_read_bytes": 16_642_048, "network_read_bytes": 16_642_048}
 CIFS = {
     **{"client_read_bytes": 3 * MIB, "network_read_bytes": None},
@@ -160,7 +155,8 @@ UPDATE = {"client_read_bytes": 3_805_184, "network_read_bytes": 3_805_184}
 )
 def test_judge_hot_run_on_nfs_by_disks_and_page_cache(seen, flags):
     evidence = {**ON_NFS, **DEFAULT_CHECKOUT, **seen}
-    assert {*judge(evidence, 0.997, SERVED, THRESHOLDS)} == {*flags}
+    run = {"evidence": evidence, "promises": STATES["served"]["promises"]}
+    assert {*judge(run, 0.997, THRESHOLDS)} == {*flags}
 
 
 def test_flags_documented_equal_code():

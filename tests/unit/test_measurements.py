@@ -97,7 +97,7 @@ def test_read_measurements_round_trip(tmp_path):
     axes = {**ONE_CELL, "repo": ["NA", "007"], "command": ["log", "dump"]}
     study = make_study(tmp_path, axes=axes, rounds=2)
     log = study.context("log/http/NA/f6/nopack/slow/cold", 1)
-    edit(log, lambda context: context["runs"][0]["certificate"].update(server_pid=20193))
+    edit(log, lambda context: context["runs"][0]["evidence"].update(server_pid=20193))
     frame = study.collected().measurements
     write_frame(frame, tmp_path / "m.csv")
     again = read_measurements(tmp_path / "m.csv")
@@ -159,7 +159,7 @@ def test_flags_too_short_and_saturated_have_thresholds(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1, noise=0, drift=0, seconds=lambda _: 0.3)
     edit(study.context(CELL, 1), lambda context: context["host"].update(cores=1))
     evidence = {"server_cpu_s": 9.0}
-    edit(study.context(CELL, 1), lambda c: c["runs"][0]["certificate"].update(evidence))
+    edit(study.context(CELL, 1), lambda c: c["runs"][0]["evidence"].update(evidence))
     assert flags_of(study) == flags_of(study, min_run_s=0.3) == ["saturated"]
     assert flags_of(study, min_run_s=0.31) == ["saturated too-short"]
     assert flags_of(study, max_cpu_share=1000) == [""]

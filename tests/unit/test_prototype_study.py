@@ -10,9 +10,8 @@ from unit.study_grid import published_table, study_grid
 from vcsbench.axes import STATES, axis_of
 from vcsbench.axes.client_server import cache_bytes
 from vcsbench.errors import UserError
-from vcsbench.evidence.judgement import promised
 from vcsbench.measure.work import UrlNormaliser, inspect_trees
-from vcsbench.plan.recipe import parts_of
+from vcsbench.plan.recipe import draft_recipe
 
 STUDY = "server-prototype-2010"
 
@@ -21,7 +20,7 @@ made = partial(study_grid, STUDY)
 
 
 def parts(cell, here):
-    return parts_of(here.config.studies[STUDY], cell.axes, here)
+    return draft_recipe(here.config.studies[STUDY], cell.axes, here)
 
 
 def test_build_without_definition_is_refused():
@@ -61,11 +60,10 @@ def test_published_throughput_is_by_run_and_clients():
     assert many.to_dict() == {("many", "off"): 800.0, ("many", "on"): 120.0}
 
 
-def test_promised_differs_after_the_first_run():
-    promises = STATES["series"]["promises"]
-    assert promised(promises, 1) == {"os": "cold", "server": "new"}
-    assert promised(promises, 2) == promised(promises, 3) == {"os": "hot", "server": "kept"}
-    assert promised({"os": "hot"}, 2) == {"os": "hot"}
+def test_series_promises_differ_after_the_first_run():
+    series = STATES["series"]
+    assert series["promises"] == {"os": "cold", "server": "new"}
+    assert series["later_promises"] == {"os": "hot", "server": "kept"}
 
 
 @pytest.mark.parametrize("axis", ["clients", "wire_compression"])

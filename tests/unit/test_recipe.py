@@ -125,10 +125,14 @@ def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     here, (cell, *_) = study_grid(
         "fsfs-san-2014", {"command": ["log"], "ra": ["svn"], "repo": ["ruby"], "cache": ["cold"]}
     )
-    for name, fixed in (("cell_code", "code"), ("binaries_of", {}), ("_server_files", "files")):
+    for name, fixed in (
+        ("cell_code", "code"),
+        ("binaries_of", {}),
+        ("_server_files_digest", "files"),
+    ):
         monkeypatch.setattr(recipe, name, lambda *_, fixed=fixed: fixed)
     monkeypatch.setattr(recipe, "network_of", lambda *_: recipe.OWN)
     monkeypatch.setattr(here.machine, "clearing", lambda _: "evict")
-    parts = recipe.parts_of(here.config.studies[cell.study], cell.axes, here)
+    parts = recipe.draft_recipe(here.config.studies[cell.study], cell.axes, here)
     parts["repository"] |= {"identity": "identity", "description": "a history"}
-    assert recipe.recipe_of(cell, parts, here)["digest"] == "0ad34d1b68e9877d"
+    assert recipe.recipe_of(cell, parts, here)["digest"] == "ecf2496152d4234e"

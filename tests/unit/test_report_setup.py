@@ -38,7 +38,7 @@ def context(number=1, **changes):
         "storage": DISK,
         "versions": {"svn": "1.14.2", "httpd": ""},
         "repository": {**repository, "bytes": 3 << 20},
-        "runs": [{"run": 1, "certificate": {"cache_cleared_by": "drop-caches"}}],
+        "runs": [{"run": 1, "evidence": {"cache_cleared_by": "drop-caches"}}],
         **changes,
     }
 

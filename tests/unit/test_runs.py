@@ -92,18 +92,18 @@ def evidence_of_runs(folder, *argv):
     folder.mkdir()
     collector = EvidenceCollector(None, None, None, "")
 
-    certificates = []
+    collected = []
 
     def answer(name):
         if evidence := collector.end(hyperfine.pid):
-            certificates.append(evidence)
+            collected.append(evidence)
         if name == "prepare":
             collector.begin(hyperfine.pid, is_timed=True)
 
     hyperfine = Hyperfine(folder, answer)
     with open(os.devnull) as lock:
         assert hyperfine.run(Invocation(argv, "", os.environ, 60), 3, lock.fileno()) == ""
-    return certificates
+    return collected
 
 
 @needs("hyperfine")

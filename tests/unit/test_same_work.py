@@ -155,7 +155,7 @@ def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path):
     ],
 )
 def test_has_other_output_beyond_tolerance(kind, captured, timed, is_other):
-    context = {"work": {"kind": kind, "captured_io": {"wchar": captured}}}
-    run = {"certificate": {"client_wchar": timed}}
+    context = {"work_kind": kind, "captured_io": {"wchar": captured}}
+    run = {"evidence": {"client_wchar": timed}}
     assert same_work.has_other_output(run, context) is is_other
     assert not same_work.has_other_output(run, {})

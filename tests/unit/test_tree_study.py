@@ -16,7 +16,7 @@ from vcsbench.config.study import load_study
 from vcsbench.evidence import same_work
 from vcsbench.measure.prepared_cell import PYTHON, fill_template
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
-from vcsbench.plan.recipe import parts_of, why_not
+from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.sources import open_source
 from vcsbench.subjects import strategies
 from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features
@@ -47,7 +47,7 @@ def test_published_numbers_reach_tables():
 def reason(**axes):
     here, _ = made({"filesystem": ["storage", "ext4", "tmpfs", "btrfs"]})
     usual = {"strategy": "cp", "repo": "linux", "filesystem": "storage", "cache": "hot-os"}
-    return why_not(usual | axes, parts_of(STUDY, usual | axes, here), here)
+    return why_not(usual | axes, draft_recipe(STUDY, usual | axes, here), here)
 
 
 def test_strategy_without_its_program_is_skipped(monkeypatch, tmp_path):

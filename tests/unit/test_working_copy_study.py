@@ -18,7 +18,7 @@ from vcsbench.axes import axis_of, client_server
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.plan import Plan
-from vcsbench.plan.recipe import parts_of, why_not
+from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.storages.trees import RESERVED_PATHS
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
@@ -43,7 +43,7 @@ def reason(**axes):
     usual = {"command": "checkout", "repo": "large", "filesystem": "ext4", "reflink": "off"}
     whole = {**usual, "sqlite_locking": "default", "pristines": "stored", **axes}
     here, _ = made()
-    return why_not(whole, parts_of(here.config.studies[STUDY], whole, here), here)
+    return why_not(whole, draft_recipe(here.config.studies[STUDY], whole, here), here)
 
 
 def test_why_not_has_reason_of_impossible_values(monkeypatch):
@@ -62,9 +62,9 @@ def test_filesystem_folder_of_another_kind_is_refused():
         filesystems={"btrfs": "/dev/shm", "elsewhere": "/dev/shm"},
         grid={STUDY: {"include": [{"repo": "large", "filesystem": "elsewhere"}]}},
     )
-    assert axis_of("filesystem").part("elsewhere", here)["filesystem"]["make"] == ""
+    assert axis_of("filesystem").recipe_keys("elsewhere", here)["filesystem"]["make"] == ""
     with pytest.raises(UserError, match="/dev/shm is tmpfs"):
-        axis_of("filesystem").part("btrfs", here)
+        axis_of("filesystem").recipe_keys("btrfs", here)
 
 
 @needs("svn", "svnadmin")

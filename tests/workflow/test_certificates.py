@@ -54,7 +54,7 @@ class Bench:
         errors = self.run(cells)
         assert not errors, errors
         runs = {cell: self.context(cell)["runs"][0] for cell in cells}
-        return {cell: (run["flags"], run["certificate"]) for cell, run in runs.items()}
+        return {cell: (run["flags"], run["evidence"]) for cell, run in runs.items()}
 
     def context(self, cell):
         return self.project.context(STUDY, f"log/{cell}", self.rounds)

@@ -149,8 +149,8 @@ def test_axes_added_are_measured(project):
     table = project.path / "workflow" / "vcsbench" / "axes" / "__init__.py"
     entry = """Axis(
             "reader",
-            why_not=lambda value, parts, env: "nobody reads that" if value == "nobody" else "",
-            part=lambda value, env: {"environment": {"READER": value}},
+            why_not=lambda value, draft, env: "nobody reads that" if value == "nobody" else "",
+            recipe_keys=lambda value, env: {"environment": {"READER": value}},
         ),
         Axis("strategy"),"""
     table.write_text(table.read_text().replace('Axis("strategy"),', entry))

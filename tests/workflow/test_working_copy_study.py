@@ -180,7 +180,7 @@ def test_remote_server_is_measured_without_server_evidence(project):
             project.succeed("measured")
             context = project.context(STUDY, "update-1000/large/tmpfs/off/default/stored/-")
             assert context["remote"] == remote and context["server"] is None
-            assert "server" not in context["promises"]
+            assert all("server" not in run["promises"] for run in context["runs"])
             run = project.rows(f"measurements/{STUDY}.csv")[0]
             assert not run["server_cpu_s"] and not invalid_flags([run])
             # The served repository has to equal the local copy.

@@ -194,8 +194,8 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
         ]
         if cell.server:
             lines.append(("server", shlex.join(cell.server.command())))
-    if recipe["servers"]:
-        files = server_files(Path(recipe["servers"]), recipe["access"]["files"])
+    if recipe["server_folder"]:
+        files = server_files(Path(recipe["server_folder"]), recipe["access"]["files"])
         lines.append(("files", ", ".join(map(str, files.values()))))
     once, first, each = state["setup"], state.get("first", []), state["prepare"]
     for when, steps in ("once", once), ("before the first", first), ("before each run", each):
@@ -205,7 +205,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
     lines += [
         ("warm-up", "the first run of a copy" if is_first_discarded else warmup),
         ("runs", f"{recipe['runs']} timed by hyperfine"),
-        ("work", f"{recipe['work']}: {KINDS[recipe['work']].description}"),
+        ("work", f"{recipe['work_kind']}: {KINDS[recipe['work_kind']].description}"),
         ("clear caches", recipe["clearing"] or "never"),
         ("result", f"results/cells/{place}/round{number}.json"),
     ]
@@ -228,7 +228,7 @@ def measure(options: argparse.Namespace, keys: Keys) -> int:
     for (seconds, *_), run in zip(timed, context["runs"], strict=True):
         flags = " ".join([*run["flags"], *context["flags"]]) or "none"
         print(f"run {run['run']}: {seconds:.3f} s, flags: {flags}")
-        for key, value in run["certificate"].items():
+        for key, value in run["evidence"].items():
             if value not in (None, ""):
                 print(f"  {key}: {value}")
     return 0

@@ -1,4 +1,4 @@
-"""Define the types of a recipe, which has everything that a measurement depends on, and of its parts.
+"""Define the types of a recipe, which has everything that a measurement depends on.
 
 A key is optional if some axes or commands lack it. Measuring modules import this for type checkers only.
 """
@@ -9,11 +9,10 @@ from typing import TypedDict
 
 
 class Promises(TypedDict, total=False):
-    """The promises of a cache state about a timed run; `then` are those about later runs, if they differ."""
+    """The promises of a cache state about a timed run."""
 
     os: str  # cold or hot
     server: str  # new or kept
-    then: Promises
 
 
 class State(TypedDict, total=False):
@@ -27,6 +26,7 @@ class State(TypedDict, total=False):
     discard: bool
     runs: int
     promises: Promises
+    later_promises: Promises
 
 
 class Access(TypedDict):
@@ -37,7 +37,7 @@ class Access(TypedDict):
     server: str
 
 
-class BuildPart(TypedDict):
+class RecipeBuild(TypedDict):
     """The build of a cell."""
 
     name: str
@@ -45,7 +45,7 @@ class BuildPart(TypedDict):
     server: dict[str, str]
 
 
-class StoragePart(TypedDict):
+class RecipeStorage(TypedDict):
     """The storage under test. `shelf` is the first storage with the same folder: its copies are used."""
 
     name: str
@@ -53,7 +53,7 @@ class StoragePart(TypedDict):
     shelf: str
 
 
-class FilesystemPart(TypedDict, total=False):
+class RecipeFilesystem(TypedDict, total=False):
     """The file system of a working copy or tree."""
 
     make: str
@@ -74,7 +74,7 @@ class Head(TypedDict, total=False):
     tree: str | None
 
 
-class RepositoryPart(TypedDict, total=False):
+class RecipeRepository(TypedDict, total=False):
     """The repository of a cell: its source, format and packing."""
 
     name: str
@@ -90,7 +90,7 @@ class RepositoryPart(TypedDict, total=False):
 
 
 class Recipe(TypedDict, total=False):
-    """A recipe, or the parts of one that are known so far (plan.recipe)."""
+    """A recipe, or its draft without digests (plan.recipe)."""
 
     study: str
     cell: str
@@ -98,7 +98,7 @@ class Recipe(TypedDict, total=False):
     argv: str
     stdin: str
     environment: dict[str, str]
-    work: str
+    work_kind: str
     input: str
     output: str
     runs: int
@@ -112,9 +112,9 @@ class Recipe(TypedDict, total=False):
     clones: bool
     measure_sync: bool
     state: State
-    build: BuildPart
+    build: RecipeBuild
     environments: list[str]
-    servers: str
+    server_folder: str
     access: Access
     remote: dict[str, str]  # host and url of a server on another machine
     clients: int
@@ -124,15 +124,14 @@ class Recipe(TypedDict, total=False):
     client_options: list[str]
     locking: str
     reflink: str
-    repository: RepositoryPart
-    storage: StoragePart
-    filesystem: FilesystemPart
-    server: str
+    repository: RecipeRepository
+    storage: RecipeStorage
+    filesystem: RecipeFilesystem
     network: str
     time_limit_s: float
     clearing: str
     code: str
-    server_files: str
+    server_files_digest: str
     binaries: dict[str, str]
     targets: str
     digest: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypedDict
 
-from vcsbench.recipe_types import Promises, RepositoryPart
+from vcsbench.recipe_types import Promises, RecipeRepository
 
 
 class WarmUpReads(TypedDict, total=False):
@@ -100,7 +100,8 @@ class RunRecord(TypedDict, total=False):
     """A timed run in a context: its number from 1, evidence, fingerprint and flags."""
 
     run: int
-    certificate: Evidence
+    evidence: Evidence
+    promises: Promises
     work: Mapping[str, int | str]
     launched: Launched
     flags: list[str]
@@ -176,7 +177,7 @@ class CopyLayout(TypedDict):
     other_step_bytes: float | None
 
 
-class RepositoryFacts(RepositoryPart, total=False):
+class RepositoryFacts(RecipeRepository, total=False):
     """The repository of a cell-round: its part of the recipe, and the metadata of its copy."""
 
     variant: str
@@ -216,13 +217,6 @@ class SubjectFacts(TypedDict, total=False):
     working_copy: WorkingCopyFacts
 
 
-class Work(TypedDict, total=False):
-    """The kind of a command's work, and the I/O of the run whose output was read."""
-
-    kind: str
-    captured_io: dict[str, int]
-
-
 class Context(SubjectFacts, total=False):
     """The content of a context file, next to the export of a cell-round."""
 
@@ -237,11 +231,10 @@ class Context(SubjectFacts, total=False):
     stdin: str
     hooks: dict[str, list[str]]
     warmup: int
-    promises: Promises
     network: str | None
     environment: dict[str, str]
     server: Mapping[str, object] | None
-    servers: str
+    server_folder: str
     remote: dict[str, str] | None
     server_files: dict[str, str]
     host: Host
@@ -249,7 +242,8 @@ class Context(SubjectFacts, total=False):
     storage: StorageFacts
     versions: dict[str, str]
     build: BuildFacts
-    work: Work
+    work_kind: str
+    captured_io: dict[str, int]  # of the run whose output was read
     took: dict[str, float]
     set_aside: list[SetAside]
     runs: list[RunRecord]

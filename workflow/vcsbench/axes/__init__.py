@@ -13,7 +13,7 @@ from vcsbench.axes import client_server, subject_axes
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.study import Study, TableDefinition
 from vcsbench.errors import UserError
-from vcsbench.recipe_types import FilesystemPart, Promises, Recipe, State
+from vcsbench.recipe_types import Promises, Recipe, RecipeFilesystem, State
 from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
 
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be
@@ -31,8 +31,8 @@ _KEPT: Promises = {"os": "hot", "server": "kept"}
 # first timed run, if they differ. `warmup`: runs that do not count; `warmup_of_server`: more of them if there
 # is a server. `discard`: one more run does not count if no cold run has read the copy lately
 # (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`. `promises`: `os` is cold or
-# hot; `server` is new (it has served nothing) or kept (it has served the runs before); `then` has those of
-# later runs, if they differ.
+# hot; `server` is new (it has served nothing) or kept (it has served the runs before). `later_promises`:
+# those of later runs, if they differ.
 # Written pages of an earlier run are flushed before each run (sync), because they would disturb it.
 # fmt: off
 STATES: dict[str, State] = {
@@ -56,7 +56,7 @@ STATES: dict[str, State] = {
     # The column `run` has both states, so this is no value of the axis.
     "series": {
         "setup": [], "first": ["restore", *_COLD_STEPS], "prepare": ["restore", "sync"],
-        "warmup": 0, "discard": True, "runs": 3, "promises": {**_COLD, "then": _KEPT},
+        "warmup": 0, "discard": True, "runs": 3, "promises": _COLD, "later_promises": _KEPT,
     },
     # For commands to which the axis does not apply.
     "served": {
@@ -70,21 +70,21 @@ STATES: dict[str, State] = {
 # fmt: on
 
 
-def _part(value: str, env: Environment) -> Recipe:
+def _recipe_keys(value: str, env: Environment) -> Recipe:
     if value not in STATES:
         known = ", ".join(filter(None, STATES))
         raise UserError(f"cache: {value!r} is not a state. Use one of {known}.")
     return {"state": STATES[value]}
 
 
-def _why_not(value: str, parts: Recipe, env: Environment) -> str:
-    state, clearing = parts["state"], env.config.settings.clear_caches
+def _why_not(value: str, draft: Recipe, env: Environment) -> str:
+    state, clearing = draft["state"], env.config.settings.clear_caches
     if "clear-caches" not in steps_of(state):
         return ""
     if state["promises"].get("os") != "cold" and env.machine.clearing(clearing):
         return ""
-    storage: FilesystemPart = {"root": parts["storage"]["path"], "make": ""}
-    place = parts.get("filesystem", storage)
+    storage: RecipeFilesystem = {"root": draft["storage"]["path"], "make": ""}
+    place = draft.get("filesystem", storage)
     if place["make"] in IN_MEMORY or "guest" in place:
         return "files there are in memory, so they are never cold"
     return why_never_cold(env.machine, place["root"], clearing)
@@ -105,7 +105,9 @@ AXES: dict[str, Axis] = {
     for axis in (
         Axis("command", changes_work=True),
         Axis("strategy"),
-        Axis("cache", needs_server=True, part=_part, why_not=_why_not, limits=_limits),
+        Axis(
+            "cache", needs_server=True, recipe_keys=_recipe_keys, why_not=_why_not, limits=_limits
+        ),
         *client_server.AXES,
         *subject_axes.AXES,
     )

@@ -89,9 +89,9 @@ class Axis:
     `words`: the values by the words that a study may give instead of a list; `source`: where they are
     defined, for messages. `needs_server`: the axis needs a server that vcsbench starts. `changes_work`: its
     values may change the work of a command. `why_invalid`: a clause on why a value can be measured nowhere.
-    `select`: the values for the names in a part of the grid. `part`: the contribution to the recipe.
-    `why_not`: why this machine cannot measure a cell. `findings`, `limits`: sentences on the user's own
-    repository, and for the report.
+    `select`: the values for the names in an entry of the grid. `recipe_keys`: the keys of the recipe that a
+    value sets. `why_not`: why this machine cannot measure a cell with this draft of its recipe. `findings`,
+    `limits`: sentences on the user's own repository, and for the report.
     """
 
     name: str
@@ -104,8 +104,8 @@ class Axis:
         named
     )
     applies: Callable[[Mapping[str, str]], bool] = lambda axes: True
-    part: Callable[[str, Environment], Recipe] = lambda value, env: {}
-    why_not: Callable[[str, Recipe, Environment], str] = lambda value, parts, env: ""
+    recipe_keys: Callable[[str, Environment], Recipe] = lambda value, env: {}
+    why_not: Callable[[str, Recipe, Environment], str] = lambda value, draft, env: ""
     findings: Callable[[Environment], list[str]] = lambda env: []
     limits: Callable[[Sequence[str], Sequence[str]], list[str]] = lambda values, guests: []
 

@@ -49,7 +49,7 @@ path-based authorisation. svn+ssh, commit and blame are not measured."""
 MOST_CLIENTS, HIGHEST_LEVEL = 256, 9
 LZ4 = """Wire compression: since Subversion 1.10 svnserve sends LZ4 at every level but 0 to new clients, so
 `on` (level 1) and all levels above it are equal. The published `on` was zlib."""
-# The parts of recipes by value.
+# The keys of the recipe by value.
 NUMBERS_OF_CLIENTS: dict[str, Recipe] = {str(n): {"clients": n} for n in range(1, MOST_CLIENTS + 1)}
 LEVELS = {"off": "0", "on": "1", **{str(n): str(n) for n in range(HIGHEST_LEVEL + 1)}}
 COMPRESSION: dict[str, Recipe] = {
@@ -87,7 +87,7 @@ def _version(programs: Programs, name: str) -> str:
     return subversion_version(programs.find(name), programs.environment(os.environ))
 
 
-def _build_part(value: str, env: Environment) -> Recipe:
+def _build_keys(value: str, env: Environment) -> Recipe:
     build = _build(value, env)
     client, server = build.client._asdict(), build.server._asdict()
     return {
@@ -96,10 +96,12 @@ def _build_part(value: str, env: Environment) -> Recipe:
     }
 
 
-def _why_no_build(value: str, parts: Recipe, env: Environment) -> str:
-    if lacking := why_lacking(_build(value, env), env.machine, parts["argv"], parts["server"]):
+def _why_no_build(value: str, draft: Recipe, env: Environment) -> str:
+    if lacking := why_lacking(
+        _build(value, env), env.machine, draft["argv"], draft["access"]["server"]
+    ):
         return lacking
-    need = next((need for need in parts.get("needs", []) if not path_of(need)), "")
+    need = next((need for need in draft.get("needs", []) if not path_of(need)), "")
     if need.startswith(MODULE):
         return f"{need.removeprefix(MODULE)} is not installed in {sys.executable}"
     remedy = "put it on the PATH; set-up installs Debian's packages"
@@ -167,7 +169,7 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
     return ""
 
 
-def binaries_of(axes: Mapping[str, str], parts: Recipe, env: Environment) -> dict[str, str]:
+def binaries_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
     """Return digests of the client's and the server's programs and of their Subversion libraries.
 
     A conda environment has none: its folder's name has a digest of its file, and Snakemake measures
@@ -178,9 +180,9 @@ def binaries_of(axes: Mapping[str, str], parts: Recipe, env: Environment) -> dic
     def has_digests(side: Programs) -> bool:
         return not build.has_made(side) if side.prefix else not machine.deployed
 
-    clients = programs_in(parts["argv"]) if has_digests(build.client) else ()
-    clients = (*clients, *parts.get("needs", []))
-    kind = parts["server"] if has_digests(build.server) else ""
+    clients = programs_in(draft["argv"]) if has_digests(build.client) else ()
+    clients = (*clients, *draft.get("needs", []))
+    kind = draft["access"]["server"] if has_digests(build.server) else ""
     return {**binaries(build.client, clients, build.server, kind)}
 
 
@@ -226,52 +228,52 @@ def _check_files(folder: Path) -> None:
             read_arguments(path)
 
 
-def _server_part(value: str, env: Environment) -> Recipe:
+def _server_keys(value: str, env: Environment) -> Recipe:
     if value and value not in env.servers:
         raise UserError(
             f"{SERVERS / value}: no such server configuration. Use one of {', '.join(env.servers)}."
         )
     if value:
         _check_files(env.root / SERVERS / value)
-    return {"servers": str(SERVERS / value) if value else ""}
+    return {"server_folder": str(SERVERS / value) if value else ""}
 
 
-def _access_part(value: str, env: Environment) -> Recipe:
+def _access_keys(value: str, env: Environment) -> Recipe:
     access, server = ACCESS[value], env.config.settings.server
     if not server or not value:
         return {"access": access}
     return {"access": {**access, "server": ""}, "remote": {"host": server.host, "url": server.url}}
 
 
-def _why_no_access(value: str, parts: Recipe, env: Environment) -> str:
-    server, scheme = parts.get("remote"), parts["access"]["scheme"]
+def _why_no_access(value: str, draft: Recipe, env: Environment) -> str:
+    server, scheme = draft.get("remote"), draft["access"]["scheme"]
     if not server or server["url"].startswith(f"{scheme}://"):
         return ""
     return f"the server on {server['host']} is not reached over {scheme}"
 
 
-def _choice(name: str, parts: Mapping[str, Recipe], expected: str, **functions: Any) -> Axis:
-    """Return an axis with the given values only, by their parts of the recipe."""
+def _choice(name: str, keys_of: Mapping[str, Recipe], expected: str, **functions: Any) -> Axis:
+    """Return an axis with the given values only, with the keys of the recipe of each."""
     return Axis(
         name,
-        why_invalid=lambda value: "" if value in parts else f"is no value of it. Use {expected}",
-        part=lambda value, env: parts[value] if value else {},
+        why_invalid=lambda value: "" if value in keys_of else f"is no value of it. Use {expected}",
+        recipe_keys=lambda value, env: keys_of[value] if value else {},
         **functions,
     )
 
 
-def _why_no_delay(value: str, parts: Recipe, env: Environment) -> str:
-    if "delay" not in parts:
+def _why_no_delay(value: str, draft: Recipe, env: Environment) -> str:
+    if "delay" not in draft:
         return ""
-    if "guest" not in parts.get("filesystem", {}):
+    if "guest" not in draft.get("filesystem", {}):
         return "a delay is added in a guest only, not before a server of yours"
     return guest.why_no_delay(env.root)
 
 
-def _why_no_pristines(value: str, parts: Recipe, env: Environment) -> str:
+def _why_no_pristines(value: str, draft: Recipe, env: Environment) -> str:
     if value != "none":
         return ""
-    version = _version(Programs(**parts["build"]["client"]), "svn")
+    version = _version(Programs(**draft["build"]["client"]), "svn")
     if version and tuple(map(int, version.split(".")[:2])) >= NO_PRISTINES_SINCE:
         return ""
     since = ".".join(map(str, NO_PRISTINES_SINCE))
@@ -284,7 +286,7 @@ def reflink_library(root: Path) -> Path:
     return library.resolve() if (root / REFLINK_LIBRARY.parts[0]).is_symlink() else library
 
 
-def _reflink_part(value: str, env: Environment) -> Recipe:
+def _reflink_keys(value: str, env: Environment) -> Recipe:
     if value != "on":
         return {}
     library, source = str(reflink_library(env.root)), (env.root / REFLINK_SOURCE).read_bytes()
@@ -294,12 +296,12 @@ def _reflink_part(value: str, env: Environment) -> Recipe:
     }
 
 
-def _why_no_reflink(value: str, parts: Recipe, env: Environment) -> str:
+def _why_no_reflink(value: str, draft: Recipe, env: Environment) -> str:
     if value != "on":
         return ""
-    if parts.get("pristine_options"):
+    if draft.get("pristine_options"):
         return "a working copy without pristines has nothing to clone"
-    made = parts.get("filesystem", {}).get("make")
+    made = draft.get("filesystem", {}).get("make")
     if made and made not in REFLINK_KINDS:
         return f"{made} has no reflinks"
     if not (env.root / REFLINK_LIBRARY).exists():
@@ -313,7 +315,7 @@ AXES = (
         words=lambda env: {"builds": list(env.builds)},
         source="`builds`",
         needs_server=True,
-        part=_build_part,
+        recipe_keys=_build_keys,
         why_not=_why_no_build,
     ),
     Axis(
@@ -321,11 +323,11 @@ AXES = (
         words=lambda env: {"servers": env.servers},
         source=str(SERVERS),
         needs_server=True,
-        part=_server_part,
+        recipe_keys=_server_keys,
     ),
     Axis(
         "ra",
-        part=_access_part,
+        recipe_keys=_access_keys,
         why_not=_why_no_access,
         limits=lambda values, guests: [LOOPBACK] if {*values} - {"file"} else [],
     ),
@@ -345,7 +347,7 @@ AXES = (
             "" if DELAY.fullmatch(value) else "is no delay. Use 0, 100us or 1ms"
         ),
         applies=lambda axes: axes.get("filesystem") in guest.FOLDERS,
-        part=lambda value, env: {"delay": value} if value not in ("", "0") else {},
+        recipe_keys=lambda value, env: {"delay": value} if value not in ("", "0") else {},
         why_not=_why_no_delay,
     ),
     _choice("pristines", PRISTINES, " or ".join(PRISTINES), why_not=_why_no_pristines),
@@ -353,7 +355,7 @@ AXES = (
     Axis(
         "reflink",
         why_invalid=lambda value: "" if value in ("on", "off") else "is neither on nor off",
-        part=_reflink_part,
+        recipe_keys=_reflink_keys,
         why_not=_why_no_reflink,
         limits=lambda values, guests: [NO_CLONES] if "on" in values else [],
     ),

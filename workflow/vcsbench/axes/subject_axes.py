@@ -19,7 +19,7 @@ from vcsbench.formats import (
     parse_format,
     written_settings,
 )
-from vcsbench.recipe_types import FilesystemPart, Recipe, RepositoryPart
+from vcsbench.recipe_types import Recipe, RecipeFilesystem, RecipeRepository
 from vcsbench.storages import guest
 from vcsbench.storages.cell_filesystem import MAKEABLE, REFLINK_KINDS, why_cannot_make
 from vcsbench.storages.filesystems import lacks_journal, mount_of
@@ -45,11 +45,11 @@ LOOP = """A file system that vcsbench makes lies in an image on the storage, beh
 I/O. Its journal, allocation and metadata are its own; its writes reach the storage's disk."""
 
 
-def _repository_part(value: str, env: Environment) -> Recipe:
+def _repository_keys(value: str, env: Environment) -> Recipe:
     if not value:
         return {}
     source = env.sources[value]
-    repository: RepositoryPart = {
+    repository: RecipeRepository = {
         "name": value,
         "identity": source.identity(),
         "source": source.kind,
@@ -60,12 +60,12 @@ def _repository_part(value: str, env: Environment) -> Recipe:
     return {"repository": repository}
 
 
-def _why_not_repository(value: str, parts: Recipe, env: Environment) -> str:
+def _why_not_repository(value: str, draft: Recipe, env: Environment) -> str:
     if not value:
         return ""
-    behind = parts.get("revisions_behind") or 0
+    behind = draft.get("revisions_behind") or 0
     counts = {number: lambda n=number: env.odd_paths(value, n) for number in (0, behind)}
-    reasons = (why_not_on_disk(parts, count, number) for number, count in counts.items())
+    reasons = (why_not_on_disk(draft, count, number) for number, count in counts.items())
     return next(filter(None, reasons), "")
 
 
@@ -105,7 +105,7 @@ def _why_no_format(value: str) -> str:
     return ""
 
 
-def _format_part(value: str, env: Environment) -> Recipe:
+def _format_keys(value: str, env: Environment) -> Recipe:
     if not value:
         return {}
     if reason := _why_no_format(value):
@@ -117,12 +117,12 @@ def _format_part(value: str, env: Environment) -> Recipe:
     return {"repository": {"format": value, "fsfs_settings": settings}}
 
 
-def _why_not_format(value: str, parts: Recipe, env: Environment) -> str:
+def _why_not_format(value: str, draft: Recipe, env: Environment) -> str:
     if not value:
         return ""
     made, newest, own = parse_format(value), env.machine.newest_format, ""
     if made.is_as_is:
-        stored, name = env.stored, parts.get("repository", {}).get("name", env.only_repository)
+        stored, name = env.stored, draft.get("repository", {}).get("name", env.only_repository)
         if name != env.only_repository:
             return f"{name} is no repository of yours to copy as it is"
         if isinstance(stored, str):
@@ -168,8 +168,8 @@ def _select_packings(named: list[str], values: list[str], env: Environment) -> l
     return list(dict.fromkeys(meanings.get(name, name) for name in named))
 
 
-def _why_not_packing(value: str, parts: Recipe, env: Environment) -> str:
-    repository = parts.get("repository", {})
+def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
+    repository = draft.get("repository", {})
     name = repository.get("name")
     made = parse_format(repository["format"]) if repository.get("format") else None
     if made and made.is_as_is:
@@ -206,7 +206,7 @@ def _packing_findings(env: Environment) -> list[str]:
     return [f"It has {full}, {packed} packed: {current_packing(env)} is the baseline."]
 
 
-def _storage_part(value: str, env: Environment) -> Recipe:
+def _storage_keys(value: str, env: Environment) -> Recipe:
     settings = env.config.settings
     name, folders = value or settings.storage, settings.storages
     if name not in folders:
@@ -219,7 +219,7 @@ def _storage_part(value: str, env: Environment) -> Recipe:
     return {"storage": {"name": name, "path": folders[name], "shelf": shelf}}
 
 
-def _filesystem_part(value: str, env: Environment) -> Recipe:
+def _filesystem_keys(value: str, env: Environment) -> Recipe:
     if not value:
         return {}
     settings = env.config.settings
@@ -235,7 +235,7 @@ def _filesystem_part(value: str, env: Environment) -> Recipe:
             raise UserError(
                 f"{where}: a guest has {' and '.join(guest.FOLDERS)}, and no {value}. Use one of these."
             )
-        made: FilesystemPart = {"make": "", "root": guest.FOLDERS[value], "guest": guest.KIND}
+        made: RecipeFilesystem = {"make": "", "root": guest.FOLDERS[value], "guest": guest.KIND}
         made["scratch"] = str(resolve(settings.scratch, env.root))
         return {"filesystem": made}
     if folder == MAKE:
@@ -249,20 +249,20 @@ def _filesystem_part(value: str, env: Environment) -> Recipe:
     return {"filesystem": _place("", str(root))}
 
 
-def _place(make: str, root: str) -> FilesystemPart:
+def _place(make: str, root: str) -> RecipeFilesystem:
     return {"make": make, "root": root, "mounted": [] if make else _mounted(root)}
 
 
-def _why_not_filesystem(value: str, parts: Recipe, env: Environment) -> str:
-    filesystem = parts.get("filesystem")
+def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
+    filesystem = draft.get("filesystem")
     if not filesystem:
         return ""
     if "guest" in filesystem:
         return guest.why_unavailable(env.root) or (
-            "ext4 has no reflinks" * bool(parts.get("clones"))
+            "ext4 has no reflinks" * bool(draft.get("clones"))
         )
     kind = filesystem["make"] or filesystem["mounted"][0]
-    if parts.get("clones") and kind not in REFLINK_KINDS:
+    if draft.get("clones") and kind not in REFLINK_KINDS:
         return f"{kind} has no reflinks"
     if filesystem["make"]:
         return why_cannot_make(kind)
@@ -284,7 +284,7 @@ AXES = (
         select=lambda named, values, env: (
             named if env.config.settings.repository is None else values
         ),
-        part=_repository_part,
+        recipe_keys=_repository_keys,
         why_not=_why_not_repository,
     ),
     Axis(
@@ -293,7 +293,7 @@ AXES = (
         needs_server=True,
         why_invalid=_why_no_format,
         select=_select_formats,
-        part=_format_part,
+        recipe_keys=_format_keys,
         why_not=_why_not_format,
         findings=_format_findings,
         limits=lambda values, guests: (
@@ -307,7 +307,7 @@ AXES = (
         },
         needs_server=True,
         select=_select_packings,
-        part=lambda value, env: (
+        recipe_keys=lambda value, env: (
             {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}
         ),
         why_not=_why_not_packing,
@@ -317,7 +317,7 @@ AXES = (
         "storage",
         words=lambda env: {"storages": list(env.config.settings.storages)},
         source="`storages`",
-        part=_storage_part,
+        recipe_keys=_storage_keys,
     ),
     Axis(
         "filesystem",
@@ -326,7 +326,7 @@ AXES = (
             "storage and filesystems": [STORAGE, *env.config.settings.filesystems],
         },
         source="`filesystems`",
-        part=_filesystem_part,
+        recipe_keys=_filesystem_keys,
         why_not=_why_not_filesystem,
         limits=lambda values, guests: [LOOP] if {*values} - {STORAGE, *guest.FOLDERS} else [],
     ),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from vcsbench.recipe_types import Promises
-    from vcsbench.records import Evidence, WarmUpReads
+    from vcsbench.records import Evidence, RunRecord, WarmUpReads
 
 MIB = 1 << 20
 NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")
@@ -27,14 +27,6 @@ Thresholds = Mapping[str, float]
 Flags = Iterable[str]
 
 
-def promised(promises: Promises, run: int) -> Promises:
-    if run > 1 and "then" in promises:
-        return promises["then"]
-    first = promises.copy()
-    first.pop("then", None)
-    return first
-
-
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
     """Return the seconds in which delayed acknowledgements held up a run, from WAIT_COLUMNS.
 
@@ -46,10 +38,9 @@ def acknowledgement_s(run: Mapping[Any, Any]) -> float:
     return min(late * DELAYED_ACK_S, max(idle, 0.0))
 
 
-def judge(
-    evidence: Evidence, elapsed_s: float, promises: Promises, limits: Thresholds
-) -> list[str]:
-    """Return the flags of a run. `elapsed_s` is hyperfine's time, `promises` come from promised()."""
+def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[str]:
+    """Return the flags of a run by its evidence and promises. `elapsed_s` is hyperfine's time."""
+    evidence, promises = run.get("evidence", {}), run.get("promises", {})
     if any(evidence.get(name) is None for name in NEEDED):
         return ["uncertified"]
     caches = {"cold": _cold, "hot": _hot}.get(promises.get("os", ""))

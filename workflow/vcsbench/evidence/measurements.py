@@ -212,21 +212,19 @@ def _read_cell_round(export: Path, thresholds: Mapping[str, float]) -> list[Colu
     without_evidence: RunRecord = {}
     records = itertools.chain(context.get("runs", []), itertools.repeat(without_evidence))
     return [
-        {"run": index, **_columns_of_run(run, index, record, context, thresholds), **of_cell_round}
+        {"run": index, **_columns_of_run(run, record, context, thresholds), **of_cell_round}
         for index, (run, record) in enumerate(zip(runs, records, strict=False), start=1)
     ]
 
 
 def _columns_of_run(
-    run: Run, index: int, of_run: RunRecord, context: Context, limits: Mapping[str, float]
+    run: Run, of_run: RunRecord, context: Context, limits: Mapping[str, float]
 ) -> Columns:
-    evidence = of_run.get("certificate", {})
-    promises = judgement.promised(context["promises"], index)
-    judged = judgement.judge(evidence, run.elapsed_s, promises, limits)
+    evidence = of_run.get("evidence", {})
     busy_s = (run.user_s, run.system_s, evidence.get("server_cpu_s"))
     share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
     words = [
-        *judged,
+        *judgement.judge(of_run, run.elapsed_s, limits),
         *context.get("flags", []),
         *run_columns.build_flags(context),
         *["mean-cpu"] * run.mean_cpu,
@@ -295,7 +293,7 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
     deviation = (elapsed / median - 1).abs()
     groups = group_rows(frame, same_work.work_axes(axes))
-    alike = set().union(*(same_work.majority(part["work"].to_dict()) for _, part in groups))
+    alike = set().union(*(same_work.majority(rows["work"].to_dict()) for _, rows in groups))
     other, is_known = ~frame.index.isin(alike), frame["work"] != ""
     other &= ~frame["work"].map(same_work.is_unchecked).astype(bool)
     flagged = {word: deviation > limit for word, limit in OUTLIERS.items()} | {

@@ -22,7 +22,7 @@ VIRTUAL_DISK = "virtual disk"
 
 Columns = dict[str, object]
 
-# By column: the part of the evidence that is summed over client and server, `client_<part>`.
+# By column: the evidence that is summed over client and server, `client_<count>`.
 OF_SIDES = {
     "device_bytes": "read_bytes",
     "call_bytes": "rchar",
@@ -65,16 +65,16 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
     is_in_memory = context.get("storage", {}).get("filesystem") in IN_MEMORY
     sides = ("client", "server") if evidence.get("server_kind") else ("client",)
     counts: Columns = {RPCS: evidence.get(RPCS)}
-    for name, part in OF_SIDES.items():
-        values = [cast("int | None", evidence.get(f"{side}_{part}")) for side in sides]
+    for name, count in OF_SIDES.items():
+        values = [cast("int | None", evidence.get(f"{side}_{count}")) for side in sides]
         # Nothing is read from memory as from a device.
         is_missing = None in values or (name == "device_bytes" and is_in_memory)
         counts[name] = None if is_missing else sum(filter(None, values))
-    return {**counts, **{name: evidence.get(part) for name, part in OF_DEVICE.items()}}
+    return {**counts, **{name: evidence.get(count) for name, count in OF_DEVICE.items()}}
 
 
 def client_columns(elapsed_s: float, run: RunRecord, context: Context) -> Columns:
-    """Return CLIENT_COLUMNS; `run` is the run's part of the context.
+    """Return CLIENT_COLUMNS.
 
     `tree_bytes` is the sum over all clients. `carried_s` lasts from the common start of the clients to the
     end of the last one. `launching_s` is the rest of the elapsed time, `went_apart_s` the spread of starts.

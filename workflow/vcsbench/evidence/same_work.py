@@ -118,13 +118,12 @@ def _label(figure: str) -> str:
 def has_other_output(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run printed another number of bytes than the run whose output was checked.
 
-    `run` is the run's part of the context. svnbench prints nothing when it is timed.
+    svnbench prints nothing when it is timed.
     """
-    work = context.get("work", {})
-    written = run.get("certificate", {}).get("client_wchar")
-    if work.get("kind") not in PRINTING or "captured_io" not in work or written is None:
+    written = run.get("evidence", {}).get("client_wchar")
+    if context.get("work_kind") not in PRINTING or "captured_io" not in context or written is None:
         return False
-    return abs(written - work["captured_io"]["wchar"]) > WRITTEN_TOLERANCE_BYTES
+    return abs(written - context["captured_io"]["wchar"]) > WRITTEN_TOLERANCE_BYTES
 
 
 def majority(works: Mapping[Key, str]) -> set[Key]:

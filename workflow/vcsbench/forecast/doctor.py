@@ -136,7 +136,7 @@ def _caches(plan: Plan) -> Check:
 
 def _storages(plan: Plan) -> Iterator[Check]:
     settings, root = plan.config.settings, plan.root
-    used = {plan.parts(cell)["storage"]["name"] for cell in plan.cells} | {settings.storage}
+    used = {plan.draft(cell)["storage"]["name"] for cell in plan.cells} | {settings.storage}
     for name in sorted(used):
         folder = resolve(settings.storages[name], root)
         if not folder.is_dir():

@@ -60,7 +60,7 @@ def measured_durations(plan: Plan) -> dict[tuple[str, ...], float]:
     durations: dict[tuple[str, ...], list[float]] = defaultdict(list)
     me = host()["id"]
     for cell in plan.cells:
-        repository = plan.parts(cell).get("repository", {})
+        repository = plan.draft(cell).get("repository", {})
         for export in map(plan.root.joinpath, plan.exports_of(cell)):
             context = read_json(export.with_suffix(".context.json"))
             is_here = context.get("host", {}).get("id") == me
@@ -213,7 +213,7 @@ def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str
     yield from _disk(plan, repositories)
     yield from _file_systems(plan)
     yield from _memory(plan)
-    if servers := sorted({plan.parts(cell)["server"] for cell in plan.cells} - {""}):
+    if servers := sorted({plan.draft(cell)["access"]["server"] for cell in plan.cells} - {""}):
         verb = "listen" if len(servers) > 1 else "listens"
         yield (
             f"{words.enumeration(servers)} {verb} on a free port of {HOST} while a cell runs. One "
@@ -242,7 +242,7 @@ def _cache_effects(plan: Plan) -> str:
 
 
 def _clearings(plan: Plan, study: str, path: str) -> int:
-    recipe = plan.parts(plan.cell(study, path))
+    recipe = plan.draft(plan.cell(study, path))
     state = recipe["state"]
     per_run, once = state["prepare"].count(CLEAR), [*state["setup"], *state.get("first", [])]
     return int(once.count(CLEAR) + per_run * (state["warmup"] + recipe["runs"]))
@@ -279,7 +279,7 @@ def _space(need: float, folder: Path) -> str:
 
 
 def _file_systems(plan: Plan) -> Iterator[str]:
-    parts = [plan.parts(cell) for cell in plan.cells]
+    parts = [plan.draft(cell) for cell in plan.cells]
     made = [part["filesystem"] for part in parts if part.get("filesystem", {}).get("make")]
     if made:
         kinds = words.enumeration(sorted({one["make"] for one in made}))
@@ -298,7 +298,7 @@ def _memory(plan: Plan) -> Iterator[str]:
             f"{words.size(now.available or 0)} are available."
         )
     caches = []
-    for folder in sorted({plan.parts(cell)["servers"] for cell in plan.cells} - {""}):
+    for folder in sorted({plan.draft(cell)["server_folder"] for cell in plan.cells} - {""}):
         options = server_settings(plan.root, Path(folder).name)["svnserve"]
         caches += [f"{words.size(size)} ({folder})" for size in cache_bytes("svnserve", options)]
     if caches:
@@ -306,7 +306,7 @@ def _memory(plan: Plan) -> Iterator[str]:
 
 
 def _privacy(plan: Plan) -> Iterator[str]:
-    parts = [part for part in map(plan.parts, plan.cells) if is_private_cell(part, plan.env)]
+    parts = [part for part in map(plan.draft, plan.cells) if is_private_cell(part, plan.env)]
     if not (names := sorted({part["repository"]["name"] for part in parts})):
         return
     networks = {part["network"] for part in parts}

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         RunRecord,
         SetAside,
         SubjectFacts,
-        Work,
     )
 
 # The round is measured again: some kernels return unused memory for seconds. No cold run: layers below this
@@ -78,7 +77,7 @@ class CellRound:
         self.folder = folder
         self.judge = judge
         self.cell = PreparedCell(recipe, number, folder)
-        self.work = KINDS[recipe["work"]]
+        self.work = KINDS[recipe["work_kind"]]
         self.captured: Captured | None = None
         self.discards = bool(self.state.get("discard"))
         self.discarded_bytes: int | None = None
@@ -143,7 +142,7 @@ class CellRound:
         if self.read_error:
             raise self.read_error
         for run in self.runs:
-            run["certificate"]["client_peak_memory_bytes"] = captured and captured.peak_bytes
+            run["evidence"]["client_peak_memory_bytes"] = captured and captured.peak_bytes
             if captured and self.work.read:
                 run["work"] = captured.work
         self.judge(self.hyperfine.export, self.runs)
@@ -208,7 +207,10 @@ class CellRound:
             return
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
-        run: RunRecord = {"run": len(self.runs) + 1, "certificate": evidence, "work": {}}
+        is_later = self.runs and "later_promises" in self.state
+        promises = self.state["later_promises" if is_later else "promises"]
+        number = len(self.runs) + 1
+        run: RunRecord = {"run": number, "evidence": evidence, "promises": promises, "work": {}}
         self.runs.append(run)
         try:
             output = self.cell.output
@@ -305,9 +307,6 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
     `captured` is the run whose output was read, if any.
     """
     recipe, state, place = cell.recipe, cell.recipe["state"], cell.recipe["storage"]
-    work: Work = {"kind": recipe["work"]}
-    if captured:
-        work["captured_io"] = captured.io
     facts: SubjectFacts = {}
     for subject in cell.subjects:
         facts |= subject.facts()
@@ -317,7 +316,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         for name, value in sorted(os.environ.items())
         if CHANGING.fullmatch(name)
     }
-    server, pid = cell.server, runs[-1]["certificate"].get("server_pid") if runs else None
+    server, pid = cell.server, runs[-1]["evidence"].get("server_pid") if runs else None
     server_files = sorted(path for path in cell.files.rglob("*") if path.is_file())
     return {
         "study": recipe["study"],
@@ -329,7 +328,6 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         "stdin": cell.timed.stdin,
         "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
         "warmup": state["warmup"],
-        "promises": state["promises"],
         "network": recipe.get("network"),
         "environment": environment,
         "server": (
@@ -337,7 +335,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
             if server
             else None
         ),
-        "servers": recipe["servers"],
+        "server_folder": recipe["server_folder"],
         "remote": recipe.get("remote"),
         "server_files": {
             str(path.relative_to(cell.files)): path.read_text(errors="replace")
@@ -349,7 +347,8 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         "versions": cell.versions,
         "build": _build_facts(cell, captured),
         **facts,
-        "work": work,
+        "work_kind": recipe["work_kind"],
+        **({"captured_io": captured.io} if captured else {}),
         "runs": runs,
         "flags": [
             *(flag for subject in cell.subjects for flag in subject.flags()),

@@ -90,18 +90,18 @@ class PreparedCell:
         """
         copy = self.folder / "files"
         copy.mkdir()
-        if not self.recipe["servers"]:
+        if not self.recipe["server_folder"]:
             return copy
-        names, folder = self.recipe["access"]["files"], Path(self.recipe["servers"])
+        names, folder = self.recipe["access"]["files"], Path(self.recipe["server_folder"])
         for name, path in server_files(folder, names).items():
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy / name)
-        if files_digest(copy, names) != self.recipe["server_files"]:
+        if files_digest(copy, names) != self.recipe["server_files_digest"]:
             raise UserError(f"{folder}: was changed after this workflow run began; run it again")
         return copy
 
     def _server(self) -> Server | None:
-        kind = self.recipe["server"]
+        kind = self.recipe["access"]["server"]
         if not kind or not self.input or not self.input.served:
             return None
         folder = self.folder / "server"

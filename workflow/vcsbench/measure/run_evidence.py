@@ -178,8 +178,8 @@ class EvidenceCollector:
         if self.output:
             evidence["written_resident_before"] = written and written.share
             for name, paths in self.output.parts().items() if is_queried else ():
-                part = caches.resident(*paths)
-                evidence[f"{name}_resident"] = part and part.share
+                residency = caches.resident(*paths)
+                evidence[f"{name}_resident"] = residency and residency.share
         return evidence
 
     def _query_input(self) -> caches.Residency | None:

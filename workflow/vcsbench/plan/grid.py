@@ -87,16 +87,16 @@ def _points(
 ) -> list[dict[str, str]]:
     grid = env.config.settings.grid[study.name]
     include, exclude = (
-        [_part(env, study, values, (kind, i), part) for i, part in enumerate(getattr(grid, kind))]
+        [_entry(env, study, values, (kind, i), e) for i, e in enumerate(getattr(grid, kind))]
         for kind in ("include", "exclude")
     )
     points = []
-    for index, part in enumerate(include):
-        number = math.prod(len(part.get(axis, values[axis])) for axis in values)
+    for index, entry in enumerate(include):
+        number = math.prod(len(entry.get(axis, values[axis])) for axis in values)
         if number > MOST_CELLS:
             text = f"has {number:,} combinations of values. Name values of more axes: at most {MOST_CELLS:,}."
             raise env.config.error(["grid", study.name, "include", index], text)
-        for combination in product(*(part.get(axis, values[axis]) for axis in values)):
+        for combination in product(*(entry.get(axis, values[axis]) for axis in values)):
             axes = dict(zip(values, combination, strict=True))
             if any(all(axes[a] in allowed for a, allowed in out.items()) for out in exclude):
                 continue
@@ -106,9 +106,9 @@ def _points(
     return points
 
 
-def is_within(axes: AxisValues, part: Mapping[str, Sequence[str]]) -> bool:
-    """Return True if the values belong to a part. An axis that does not apply fits any part."""
-    return all(not axes[axis] or axes[axis] in allowed for axis, allowed in part.items())
+def is_within(axes: AxisValues, allowed: Mapping[str, Sequence[str]]) -> bool:
+    """Return True if the values are allowed. An axis that does not apply always is."""
+    return all(not axes[axis] or axes[axis] in values for axis, values in allowed.items())
 
 
 def _applicable(axes: AxisValues, command: Command) -> dict[str, str]:
@@ -117,28 +117,28 @@ def _applicable(axes: AxisValues, command: Command) -> dict[str, str]:
     return {axis: value if axis_of(axis).applies(values) else "" for axis, value in values.items()}
 
 
-def _part(
+def _entry(
     env: Environment,
     study: Study,
     values: Mapping[str, list[str]],
     place: tuple[str, int],
     configured: Mapping[str, str | list[str]],
 ) -> dict[str, list[str]]:
-    part: dict[str, list[str]] = {}
+    entry: dict[str, list[str]] = {}
     for axis, named in configured.items():
         keys: list[str | int] = ["grid", study.name, *place, axis]
         if axis not in values:
             text = f"the study has no such axis. It has {', '.join(values)}."
             raise env.config.error(keys, text)
         names = [named] if isinstance(named, str) else list(named)
-        part[axis] = axis_of(axis).select(names, values[axis], env)
-        for value in part[axis]:
+        entry[axis] = axis_of(axis).select(names, values[axis], env)
+        for value in entry[axis]:
             if value not in values[axis]:
                 source = axis_of(axis).defined_in(study)
                 raise env.config.error(
                     keys, f"{value!r} has no definition. {source} has {', '.join(values[axis])}."
                 )
-    return part
+    return entry
 
 
 def is_duplicate(path: str) -> bool:

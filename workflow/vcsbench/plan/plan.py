@@ -17,7 +17,7 @@ from vcsbench.plan import recipe as recipes
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, is_within, make_grid
 from vcsbench.plan.recipe import TracedCell
 from vcsbench.plan.result_state import SamplingBatches, block_name, is_up_to_date, subject_digest
-from vcsbench.recipe_types import Recipe, RepositoryPart
+from vcsbench.recipe_types import Recipe, RecipeRepository
 
 Blocks = Mapping[tuple[str, ...], Sequence[CellSpec]]
 Block = tuple[str, str]
@@ -33,7 +33,7 @@ class Plan:
         self.env, self.by_block = env, by_block
         self.config = env.config
         self.root = env.root
-        self._parts: dict[tuple[str, ...], Recipe] = {}
+        self._drafts: dict[tuple[str, ...], Recipe] = {}
         self.grids = {
             name: make_grid(env, study, partial(self._why_skip, study))
             for name, study in self.config.studies.items()
@@ -52,16 +52,16 @@ class Plan:
         )
 
     def _why_skip(self, study: Study, axes: Mapping[str, str]) -> str:
-        return recipes.why_not(axes, self._parts_of(study, axes), self.env)
+        return recipes.why_not(axes, self._draft(study, axes), self.env)
 
-    def _parts_of(self, study: Study, axes: Mapping[str, str]) -> Recipe:
+    def _draft(self, study: Study, axes: Mapping[str, str]) -> Recipe:
         key = (study.name, *axes.values())
-        if key not in self._parts:
-            self._parts[key] = recipes.parts_of(study, axes, self.env)
-        return self._parts[key]
+        if key not in self._drafts:
+            self._drafts[key] = recipes.draft_recipe(study, axes, self.env)
+        return self._drafts[key]
 
-    def parts(self, cell: CellSpec) -> Recipe:
-        return self._parts_of(self.config.studies[cell.study], cell.axes)
+    def draft(self, cell: CellSpec) -> Recipe:
+        return self._draft(self.config.studies[cell.study], cell.axes)
 
     def cell(self, study: str, path: str) -> CellSpec:
         """Raise UserError if the grid lacks the cell, or skips it."""
@@ -75,7 +75,7 @@ class Plan:
     @cache  # noqa: B019 - there is one of it
     def recipe(self, study: str, path: str) -> Recipe:
         cell = self.cell(study, path)
-        return recipes.recipe_of(cell, self.parts(cell), self.env)
+        return recipes.recipe_of(cell, self.draft(cell), self.env)
 
     @cache  # noqa: B019 - there is one of it
     def recipe_json(self, study: str, path: str) -> str:
@@ -86,10 +86,10 @@ class Plan:
         return str(self.recipe(study, path)["digest"]) if (study, path) in self.by_path else ""
 
     def _batches(self, study: str) -> SamplingBatches:
-        subjects: dict[str, list[RepositoryPart]] = defaultdict(list)
+        subjects: dict[str, list[RecipeRepository]] = defaultdict(list)
         for cell in self.measured(study):
             if not is_fixed_cost(cell.axes):
-                repository = self.parts(cell).get("repository", {})
+                repository = self.draft(cell).get("repository", {})
                 subjects[self.name_of_block(cell)].append(repository)
         blocks = {block: subject_digest(of) for block, of in subjects.items()}
         return SamplingBatches(study, self.root, self.config.least_rounds, blocks)
@@ -121,13 +121,13 @@ class Plan:
     @cache  # noqa: B019 - there is one of it
     def traced(self, study: str) -> dict[str, TracedCell]:
         """Return by path which cell's trace counts a cell's system calls."""
-        part = self.config.studies[study].trace_syscalls
-        if part is None:
+        traced = self.config.studies[study].trace_syscalls
+        if traced is None:
             return {}
         return recipes.traced_cells(
             self.recipe(study, cell.path)
             for cell in self.measured(study)
-            if is_within(cell.axes, part) and not is_fixed_cost(cell.axes)
+            if is_within(cell.axes, traced) and not is_fixed_cost(cell.axes)
         )
 
     def traces_of(self, study: str, existing: bool | None = None) -> dict[str, str]:
@@ -161,7 +161,7 @@ class Plan:
     @cache  # noqa: B019 - there is one of it
     def environments(self, study: str, path: str) -> list[str]:
         """Return the folders of a cell's conda environments, and the record of each."""
-        names = self.parts(self.cell(study, path))["environments"]
+        names = self.draft(self.cell(study, path))["environments"]
         return [f"{ENVIRONMENTS}/{name}{end}" for name in names for end in ("", ".sha256")]
 
     def grid_rows(self, study: str) -> list[list[str]]:
@@ -191,11 +191,11 @@ def run_order(
     for of_study in by_study.values():
         keys = sorted(of_study)
         random.Random(f"{seed}/blocks").shuffle(keys)
-        parts: list[Blocks] = [{key: of_study[key]} for key in keys] if by_block else [of_study]
-        for part, number in product(parts, range(1, rounds + 1)):
+        turns: list[Blocks] = [{key: of_study[key]} for key in keys] if by_block else [of_study]
+        for turn, number in product(turns, range(1, rounds + 1)):
             shuffler = random.Random(f"{seed}/{number}")
-            for key in _shuffled(part, shuffler):
-                block = sorted(part[key], key=lambda cell: cell.path)
+            for key in _shuffled(turn, shuffler):
+                block = sorted(turn[key], key=lambda cell: cell.path)
                 shuffler.shuffle(block)
                 order += [(cell.study, cell.path, number) for cell in block]
     return {cell_round: position for position, cell_round in enumerate(order)}

@@ -42,13 +42,13 @@ NOT_TRACED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_
 _files_digest = cache(server_files_digest)
 
 
-def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
+def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
     command = study.command(axes)
     contributions: dict[str, object] = {
         "argv": command.argv,
         "stdin": command.stdin or "",
         "environment": command.environment or {},
-        "work": command.work,
+        "work_kind": command.work,
         "input": command.input or "",
         "output": command.output or "",
         "runs": command.runs or env.config.settings.runs,
@@ -56,53 +56,54 @@ def parts_of(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
     }
     defaults = _defaults(study, command, axes, env)
     for name in _axes(axes):
-        part = axis_of(name).part(axes.get(name) or defaults.get(name, ""), env)
-        for key, value in part.items():
+        keys = axis_of(name).recipe_keys(axes.get(name) or defaults.get(name, ""), env)
+        for key, value in keys.items():
             before = contributions.get(key)
             if isinstance(value, Mapping) and isinstance(before, Mapping):
                 value = {**before, **value}
             contributions[key] = value
-    parts = cast("Recipe", contributions)
-    state = parts["state"].copy()
+    draft = cast("Recipe", contributions)
+    state = draft["state"].copy()
     server_warmup = state.pop("warmup_of_server", 0)
-    if parts["access"]["server"] or "remote" in parts:
+    if draft["access"]["server"] or "remote" in draft:
         state["warmup"] += server_warmup
     if command.warmup is not None:
         state |= {"warmup": command.warmup, "discard": False}
     runs = state.pop("runs", 1)
     if contributions["runs"] == AUTO:
-        parts["runs"] = runs
-    parts["server"] = parts["access"]["server"]
-    parts["network"] = network_of(parts, env)
-    if "remote" in parts:
+        draft["runs"] = runs
+    draft["network"] = network_of(draft, env)
+    if "remote" in draft:
         state["promises"] = _without_server(state["promises"])
-    return {**parts, "state": state}
+        if "later_promises" in state:
+            state["later_promises"] = _without_server(state["later_promises"])
+    return {**draft, "state": state}
 
 
-def why_not(axes: Mapping[str, str], parts: Recipe, env: Environment) -> str:
+def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
     for name in _axes(axes):
-        if "remote" in parts and axes.get(name) and axis_of(name).needs_server:
-            host = parts["remote"]["host"]
+        if "remote" in draft and axes.get(name) and axis_of(name).needs_server:
+            host = draft["remote"]["host"]
             return f"{name} is a server setting, and vcsbench can neither set nor see it on {host}"
-        if reason := axis_of(name).why_not(axes.get(name, ""), parts, env):
+        if reason := axis_of(name).why_not(axes.get(name, ""), draft, env):
             return reason
-    return why_not_isolated(parts, env)
+    return why_not_isolated(draft, env)
 
 
-def recipe_of(cell: CellSpec, parts: Recipe, env: Environment) -> Recipe:
-    """Return the parts, digests of code, server files and binaries, and the `digest` of all that."""
+def recipe_of(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
+    """Return the draft, digests of code, server files and binaries, and the `digest` of all that."""
     config = env.config
     recipe: Recipe = {
         "study": cell.study,
         "cell": cell.path,
         "axes": cell.axes,
-        **parts,
+        **draft,
         "time_limit_s": config.settings.time_limit_s,
         "clearing": env.machine.clearing(config.settings.clear_caches),
-        "code": cell_code(parts),
-        "server_files": _server_files(parts, env.root),
-        "binaries": binaries_of(cell.axes, parts, env),
-        "targets": _target_folder(parts, env),
+        "code": cell_code(draft),
+        "server_files_digest": _server_files_digest(draft, env.root),
+        "binaries": binaries_of(cell.axes, draft, env),
+        "targets": _target_folder(draft, env),
     }
     return {**recipe, "digest": recipe_digest(recipe)}
 
@@ -116,19 +117,19 @@ def _axes(axes: Mapping[str, str]) -> Iterable[str]:
     return dict.fromkeys([*sorted(AXES), *axes])
 
 
-def _server_files(parts: Recipe, root: Path) -> str:
-    if not parts["servers"]:
+def _server_files_digest(draft: Recipe, root: Path) -> str:
+    if not draft["server_folder"]:
         return ""
-    return _files_digest(root / parts["servers"], tuple(parts["access"]["files"]))
+    return _files_digest(root / draft["server_folder"], tuple(draft["access"]["files"]))
 
 
-def _target_folder(parts: Recipe, env: Environment) -> str:
-    if not parts["output"]:
+def _target_folder(draft: Recipe, env: Environment) -> str:
+    if not draft["output"]:
         return ""
-    if "filesystem" in parts:
-        return str(parts["filesystem"]["root"])
-    storage = parts["storage"]["path"]
-    location = parts.get("output_location", env.config.settings.output_location)
+    if "filesystem" in draft:
+        return str(draft["filesystem"]["root"])
+    storage = draft["storage"]["path"]
+    location = draft.get("output_location", env.config.settings.output_location)
     if location == "auto":
         location = "scratch" if lacks_journal(storage) else "storage"
     folder = env.config.settings.scratch if location == "scratch" else storage
@@ -151,36 +152,35 @@ def _defaults(
 
 
 def _without_server(promises: Promises) -> Promises:
-    rest = {key: value for key, value in promises.items() if key != "server"}
-    if "then" in promises:
-        rest["then"] = _without_server(promises["then"])
-    return cast("Promises", rest)
+    rest = promises.copy()
+    rest.pop("server", None)
+    return rest
 
 
-def network_of(parts: Recipe, env: Environment) -> str:
+def network_of(draft: Recipe, env: Environment) -> str:
     """Return the network of a server; "" without a server of ours, and in a guest."""
-    if "guest" in parts.get("filesystem", {}) or not parts["access"]["server"]:
+    if "guest" in draft.get("filesystem", {}) or not draft["access"]["server"]:
         return ""
     if isolation.is_allowed(isolation.unshare_network):
         return OWN
-    is_closed = is_private_cell(parts, env)
+    is_closed = is_private_cell(draft, env)
     return USER if is_closed and isolation.is_allowed(isolation.unshare_user) else SHARED
 
 
-def why_not_isolated(parts: Recipe, env: Environment) -> str:
+def why_not_isolated(draft: Recipe, env: Environment) -> str:
     """Return why a cell must not be measured: its server would show a private repository to all users."""
-    is_allowed = parts["network"] != SHARED or env.config.settings.shared_servers
-    if is_allowed or not is_private_cell(parts, env):
+    is_allowed = draft["network"] != SHARED or env.config.settings.shared_servers
+    if is_allowed or not is_private_cell(draft, env):
         return ""
-    name = parts["repository"]["name"]
+    name = draft["repository"]["name"]
     return (
         f"{name} is not readable by all users of this machine, and its server would be: this user may have "
         f"no network namespace; run as root, or set `shared_servers: true` if all users may read it"
     )
 
 
-def is_private_cell(parts: Recipe, env: Environment) -> bool:
-    name = parts.get("repository", {}).get("name", "")
+def is_private_cell(draft: Recipe, env: Environment) -> bool:
+    name = draft.get("repository", {}).get("name", "")
     return is_private(env.repositories.get(name, {}))
 
 

@@ -143,7 +143,7 @@ def _network(contexts: Rows) -> str:
 
 def _clearing(contexts: Rows) -> list[str]:
     runs = [run for context in contexts for run in context.get("runs") or []]
-    ways = Counter((run.get("certificate") or {}).get("cache_cleared_by") for run in runs)
+    ways = Counter((run.get("evidence") or {}).get("cache_cleared_by") for run in runs)
     return [
         f"Cleared {CLEARING.get(way, f'by {way}')} for {words.count_of(count, 'timed run')}."
         for way, count in ways.most_common()
@@ -284,7 +284,7 @@ def _configurations(contexts: Rows, study: Study) -> list[Configuration]:
     known: list[Configuration] = []
     for context in contexts:
         name = "".join(values_in(context.get("axes") or {}, study.axes_of("servers")))
-        name = name or PurePath(context.get("servers") or "").name
+        name = name or PurePath(context.get("server_folder") or "").name
         server, files = context.get("server") or {}, context.get("server_files") or {}
         if not (name or server):
             continue

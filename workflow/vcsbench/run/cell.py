@@ -144,14 +144,9 @@ def _measure_here(
 def _cell_round(
     recipe: Recipe, number: int, thresholds: Mapping[str, float], folder: Path
 ) -> CellRound:
-    promises = recipe["state"]["promises"]
-
     def judge(export: Path, runs: list[RunRecord]) -> None:
         for run, timed in zip(runs, read_export(export), strict=True):
-            promised = judgement.promised(promises, run["run"])
-            run["flags"] = judgement.judge(
-                run["certificate"], timed.elapsed_s, promised, thresholds
-            )
+            run["flags"] = judgement.judge(run, timed.elapsed_s, thresholds)
 
     return CellRound(recipe, number, folder, judge)
 

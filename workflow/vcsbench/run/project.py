@@ -107,7 +107,7 @@ class Project:
 
     def check_folders(self) -> None:
         """Raise a UserError if `scratch`, or a storage of this run, is no folder that can be written."""
-        used = {self.plan.parts(cell)["storage"]["shelf"] for cell in self.plan.cells}
+        used = {self.plan.draft(cell)["storage"]["shelf"] for cell in self.plan.cells}
         for keys, configured in self.config.folders.items():
             if keys[1:] and keys[1] not in used:
                 continue
@@ -174,7 +174,7 @@ class Project:
 
     @cache  # noqa: B019 - one instance; called for each round
     def records(self, study: str, path: str) -> list[str]:
-        parts = self.plan.parts(self.plan.cell(study, path))
+        parts = self.plan.draft(self.plan.cell(study, path))
         kinds = dict.fromkeys(filter(None, (parts["input"], parts["output"])))
         return [record for kind in kinds for record in SUBJECTS[kind].records(parts)]
 
@@ -182,7 +182,7 @@ class Project:
     def preparation_records(self, study: str) -> list[str]:
         """Return the records of all preparation of a study, which contain its duration."""
         cells = self.plan.measured(study)
-        repos = {self.plan.parts(cell).get("repository", {}).get("name") for cell in cells}
+        repos = {self.plan.draft(cell).get("repository", {}).get("name") for cell in cells}
         names = [name for name in self.repositories.all_repositories() if name in repos]
         loaded = [self.repositories.load_record(name).relative_to(self.root) for name in names]
         records = {record: None for cell in cells for record in self.records(study, cell.path)}
@@ -328,7 +328,7 @@ def _prepared_repositories(plan: Plan) -> PreparedRepositories:
     for cell in plan.cells:
         if own_blocks and f"{cell.study}/{plan.name_of_block(cell)}" not in own_blocks:
             continue
-        parts = plan.parts(cell)
+        parts = plan.draft(cell)
         if parts["input"] and SUBJECTS[parts["input"]].reads_repository(parts):
             variants = by_storage.setdefault(parts["storage"]["shelf"], set())
             variants.add(variant_of(parts.get("repository", {})))

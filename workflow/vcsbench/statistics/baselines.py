@@ -143,7 +143,7 @@ def _context(path: Path, started_at: str) -> Context:
 
 def cell_settings(context: Context) -> CellSettings:
     repository = context.get("repository") or {}
-    ways = {(run.get("certificate") or {}).get("cache_cleared_by") or "" for run in context["runs"]}
+    ways = {(run.get("evidence") or {}).get("cache_cleared_by") or "" for run in context["runs"]}
     return {
         "command": context.get("argv_template", ""),
         "repository": {k: repository.get(k) for k in ("name", "source", "identity", "scale")},

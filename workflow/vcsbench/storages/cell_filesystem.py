@@ -17,7 +17,7 @@ from vcsbench.storages.trees import remove_path
 from vcsbench.storages.workdir import TARGETS, WorkDir
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import FilesystemPart
+    from vcsbench.recipe_types import RecipeFilesystem
     from vcsbench.records import StorageFacts
 
 # The mkfs command of each kind and its Debian package. Neither mkfs nor the mounted file system discards
@@ -67,7 +67,7 @@ class CellFilesystem:
     kernel removes everything even after a SIGKILL.
     """
 
-    def __init__(self, part: FilesystemPart) -> None:
+    def __init__(self, part: RecipeFilesystem) -> None:
         self.workdir = WorkDir(part["root"], os.getcwd())
         self.folder = self.workdir.path / TARGETS / str(os.getpid())
         self.kind = part["make"]

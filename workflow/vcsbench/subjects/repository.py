@@ -14,7 +14,7 @@ from vcsbench.storages.trees import OddPaths, why_not_on_disk
 from vcsbench.subjects import Subject, Target, Words, fsfs, require_axes
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Recipe, RepositoryPart
+    from vcsbench.recipe_types import Recipe, RecipeRepository
     from vcsbench.records import (
         CopiesRecord,
         CopyMetadata,
@@ -210,7 +210,7 @@ class Repository(Subject):
         return [flag for flag, holds in flags.items() if holds]
 
 
-def variant_of(repository: RepositoryPart) -> Variant:
+def variant_of(repository: RecipeRepository) -> Variant:
     axes = {"repo": "name" in repository, "format": "format" in repository}
     axes["packing"] = "packing" in repository
     require_axes("a command that reads a repository", axes)

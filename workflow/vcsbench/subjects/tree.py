@@ -149,7 +149,7 @@ class BuiltTree(Subject):
         self.path = self.tree.filesystem.inside / BUILD_FOLDER / "built"
         self.folders = [self.path]
         # A store that lacks names builds another tree.
-        if self.recipe["work"] == "built_tree" and not self.tree.left_out:
+        if self.recipe["work_kind"] == "built_tree" and not self.tree.left_out:
             self.counterpart = Path(self.tree.templates.source_record["path"]), ""
         self.restore()
 
