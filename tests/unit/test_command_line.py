@@ -49,6 +49,7 @@ class Checkout:
     def __init__(self, folder):
         self.fakes = Fakes(folder / "machine")
         self.fakes.add("python", f'exec {sys.executable} "$@"', silent=True)
+        self.fakes.add("setpriv", f'exec {shutil.which("setpriv")} "$@"', silent=True)
         self.folder = folder / "checkout"
         (self.folder / "workflow").mkdir(parents=True)
         shutil.copytree(ROOT / "envs", self.folder / "envs")

@@ -14,7 +14,9 @@ if not WORKFLOW.is_dir():
 # Scripts inherit it. A command needs the variable, which Snakemake removes for conda environments.
 sys.path.insert(0, str(WORKFLOW))
 PYTHONPATH = shlex.quote(str(WORKFLOW)).replace("{", "{{").replace("}", "}}")
-shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; ")
+# A job takes the place of its shell, and the kernel ends it with Snakemake.
+EXEC = "exec setpriv --pdeathsig TERM --"
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; {EXEC} ")
 
 from vcsbench.config.configuration import workload_of
 from vcsbench.errors import UserError

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FAILED, MISCONFIGURED = 1, 2
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MOST_ROUNDS = 10_000
 MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
 Keys = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
+        # A run under nohup goes on when the terminal closes.
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _end)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # blocked by the script vcsbench
@@ -80,7 +82,9 @@ def _drop_output() -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """End this process by an exception, so that it ends what it started."""
+    """End this process by an exception, so that it ends what it started without another signal."""
+    for name in SIGNALS:
+        signal.signal(name, signal.SIG_IGN)
     sys.exit(128 + number)
 
 

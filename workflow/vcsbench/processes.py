@@ -9,7 +9,6 @@ import pwd
 import select
 import signal as signals
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -162,10 +161,10 @@ def send(pids: Iterable[int], signal: int) -> None:
             os.kill(pid, signal)
 
 
-def ancestors(count: int = sys.maxsize) -> list[int]:
+def ancestors() -> list[int]:
     found: list[int] = []
     pid = os.getpid()
-    while len(found) < count and (pid := int(_stat(pid)[1])) > 1:
+    while (pid := int(_stat(pid)[1])) > 1:
         found.append(pid)
     return found
 

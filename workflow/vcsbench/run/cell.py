@@ -36,7 +36,7 @@ from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.runs import read_export
 from vcsbench.processes import how_it_ended
-from vcsbench.run.job import exit_on_signals, stop_workflow, watch_parents
+from vcsbench.run.job import exit_on_signals, stop_workflow
 from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import WorkDir, run_folder
 
@@ -54,7 +54,6 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
     recipe: Recipe = json.loads(recipe_json)
     try:
         isolate_network(recipe)
-        watch_parents()
         job(recipe)
     except UserError as error:
         return fail(str(error), is_alone=writes_apart(recipe))

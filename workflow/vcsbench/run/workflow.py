@@ -6,7 +6,6 @@ Snakemake, and the jobs end with Snakemake. The next run removes all leftovers.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -16,11 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from vcsbench import processes, words
 from vcsbench.config.validation import read_mapping
@@ -43,18 +42,10 @@ WRITTEN = (FOLDER, ".snakemake", "results", "reports")
 # In the environment of all processes of a run: the path of the checkout.
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
-PR_SET_PDEATHSIG = 1
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report"}
 FORCE = ("-f", "--force", "-F", "--forceall", "-R", "--forcerun")
 VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
-
-
-class Interrupted(BaseException):
-    """A signal that ends the run was received."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
 
 
 def run_workflow(
@@ -73,23 +64,12 @@ def run_workflow(
     snakemake = Snakemake(root, options, configfiles, arguments)
     if READ_ONLY.intersection(arguments):
         return snakemake.call({})
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    try:
-        for number, handler in before.items():
-            # A run under nohup goes on when the terminal closes.
-            if number != signal.SIGHUP or handler != signal.SIG_IGN:
-                signal.signal(number, _interrupt)
-        with checkout_lock(root) as lock:
-            _end_leftovers(root)
-            snakemake.lock = lock
-            if sentence := remove_damaged(root):
-                print_message(f"{sentence}.")
-            status = _measure(root, snakemake)
-    except Interrupted as interrupted:
-        return 128 + interrupted.number
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with checkout_lock(root) as lock:
+        _end_leftovers(root)
+        snakemake.lock = lock
+        if sentence := remove_damaged(root):
+            print_message(f"{sentence}.")
+        status = _measure(root, snakemake)
     if status and (folder := full_folder(root)):
         print_message(f"{folder}: the file system is full. Free some space and run again.")
     return status
@@ -176,7 +156,10 @@ class Snakemake:
         return {**os.environ, RUN_ROOT: os.path.realpath(self.root), "PYTHONPATH": path}
 
     def call(self, more: Mapping[str, object]) -> int:
-        """Run Snakemake to its end and return the exit code. `more` are configuration keys of this call."""
+        """Run Snakemake to its end and return the exit code. `more` are configuration keys of this call.
+
+        A signal raises SystemExit (__main__), which ends all processes of the run first.
+        """
         files = [*self.configfiles]
         if options := {**self.options, **more}:
             # Snakemake would read `--config` as YAML; a JSON file keeps each value.
@@ -215,21 +198,21 @@ class Snakemake:
     def _run(self, command: list[str]) -> int:
         # In a session of its own, so that only this process receives Ctrl-C.
         process = subprocess.Popen(
-            command,
+            processes.with_pdeathsig(command),
             cwd=self.root,
             env=self.environment,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=_die_with_parent,
             pass_fds=[self.lock] * bool(self.lock),
         )
+        if not self.lock:
+            return process.wait()
         try:
-            status = process.wait()
-            if self.lock and status < 0:
-                raise Interrupted(-status)
-        except Interrupted as interrupted:
-            name = signal.Signals(interrupted.number)
-            print_message(f"{SIGNALS.get(name, name.name)}: ending the workflow run.")
+            if (status := process.wait()) < 0:
+                sys.exit(128 - status)
+        except SystemExit as ended:
+            number = signal.Signals(int(ended.code or 0) - 128)
+            print_message(f"{SIGNALS.get(number, number.name)}: ending the workflow run.")
             with suppress(ProcessLookupError):
                 # SIGINT would print a traceback of each Python program that is still starting.
                 os.killpg(process.pid, signal.SIGTERM)
@@ -242,27 +225,18 @@ class Snakemake:
                 "the workflow run has ended. Its results are stored, and the next one continues."
             )
             raise
-        if self.lock:
-            end_processes(self.root)
-        return status if status >= 0 else 128 - status
-
-
-def _interrupt(number: int, _: types.FrameType | None) -> None:
-    for name in SIGNALS:
-        signal.signal(name, signal.SIG_IGN)
-    raise Interrupted(number)
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
+        end_processes(self.root)
+        return status
 
 
 def pass_signals_on() -> None:
-    """Pass SIGINT and SIGTERM that Snakemake alone receives on to `vcsbench run`, which ends both."""
+    """Pass SIGINT and SIGTERM that Snakemake alone receives on to `vcsbench run`, which ends both.
 
-    def pass_on(number: int, frame: types.FrameType | None) -> None:
+    Otherwise `vcsbench run` would call Snakemake again: by its exit code and its hooks, a Snakemake that a
+    signal has ended is one with failed jobs.
+    """
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
         # A job that stops Snakemake makes the file first.
         if RUN_ROOT in os.environ and not os.path.exists(ENDED):
             os.kill(os.getppid(), number)
