@@ -44,7 +44,7 @@ def computed(folder):
     block = params.definition.block
     tables = make_tables(
         frame,
-        params.tables(),
+        params.tables,
         params.order,
         block,
         Limits.of(here.config),

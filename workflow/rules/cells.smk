@@ -42,13 +42,12 @@ checkpoint decide:
         "../../envs/python.yaml"
     params:
         code=code_of("allocate_rounds"),
-        task="decide",
         minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
         blocks=lambda wildcards: PLAN.passes[wildcards.study].rounds(int(wildcards.number) - 1),
         # A digest of the repositories of each block.
         of=lambda wildcards: dict(PLAN.passes[wildcards.study].blocks),
-        comparison=lambda wildcards: study_of(wildcards).comparison_settings(LIMITS),
+        comparison=of_study("comparison"),
         thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",
     script:

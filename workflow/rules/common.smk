@@ -2,7 +2,7 @@
 import re
 import shlex
 import sys
-from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -18,13 +18,11 @@ PYTHONPATH = shlex.quote(str(WORKFLOW)).replace("{", "{{").replace("}", "}}")
 EXEC = "exec setpriv --pdeathsig TERM --"
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; {EXEC} ")
 
-from vcsbench.config.configuration import workload_of
 from vcsbench.errors import UserError
 from vcsbench.modules import code_digest, script_code
 from vcsbench.plan.recipe import trace_digest
 from vcsbench.run import inputs
 from vcsbench.run.project import open_project
-from vcsbench.statistics.comparisons import Limits
 
 try:
     PROJECT = open_project(
@@ -37,7 +35,6 @@ try:
     EXPECTATIONS, CLUSTER = PROJECT.expectations, PROJECT.cluster
 except UserError as error:
     raise WorkflowError(str(error)) from None
-LIMITS = asdict(Limits.of(PLAN.config))
 
 
 def one_of(names):
@@ -61,9 +58,9 @@ def code_of(script):
     return script_code(WORKFLOW / "scripts" / f"{script}.py")
 
 
-def study_of(wildcards):
-    """Return the params and input files of a job with a study."""
-    return PROJECT.params_of(wildcards.study)
+def of_study(name):
+    """Return a function of the wildcards for a param or the input files of a study: an attribute by its name."""
+    return lambda wildcards: attrgetter(name)(PROJECT.params_of(wildcards.study))
 
 
 def is_measured(wildcards):

@@ -13,11 +13,10 @@ rule history:
         "../../envs/python.yaml"
     params:
         code=code_of("compute_statistics"),
-        task="write_history",
         names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
-        order=lambda wildcards: study_of(wildcards).order,
-        block=lambda wildcards: study_of(wildcards).definition.block,
-        limits=LIMITS,
+        order=of_study("order"),
+        block=of_study("definition.block"),
+        limits=of_study("limits"),
     script:
         "../scripts/compute_statistics.py"
 
@@ -41,10 +40,9 @@ rule expectations:
         "../../envs/python.yaml"
     params:
         code=code_of("compute_statistics"),
-        task="judge_expectations",
-        axes=lambda wildcards: study_of(wildcards).axes,
-        block=lambda wildcards: study_of(wildcards).definition.block,
-        limits=LIMITS,
+        axes=of_study("axes"),
+        block=of_study("definition.block"),
+        limits=of_study("limits"),
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
     script:
@@ -62,7 +60,6 @@ rule checks:
         "../../envs/python.yaml"
     params:
         code=code_of("compute_statistics"),
-        task="join_checks",
         of_other_studies=EXPECTATIONS.of_other_studies(),
     script:
         "../scripts/compute_statistics.py"

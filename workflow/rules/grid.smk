@@ -9,7 +9,6 @@ rule grid:
     conda:
         "../../envs/python.yaml"
     params:
-        task="write_grid",
         cells=lambda wildcards: PLAN.grid_rows(wildcards.study),
     script:
         "../scripts/collect_measurements.py"

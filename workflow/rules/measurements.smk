@@ -26,7 +26,6 @@ rule measurements:
         "../../envs/python.yaml"
     params:
         code=code_of("collect_measurements"),
-        task="write_measurements",
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study),
         # As inputs, the results of nodes would start the rule `cell` here.
         of_nodes=lambda wildcards, input: PLAN.cell_files(wildcards.study) if CLUSTER else [],
@@ -67,11 +66,10 @@ rule account:
         "../../envs/python.yaml"
     params:
         code=code_of("allocate_rounds"),
-        task="account",
         minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
         studies=len(PLAN.config.studies),
         decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
-        comparison=lambda wildcards: study_of(wildcards).comparison_settings(LIMITS),
+        comparison=of_study("comparison"),
         prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     script:
         "../scripts/allocate_rounds.py"

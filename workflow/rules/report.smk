@@ -24,7 +24,7 @@ rule report:
             if EXPECTATIONS.saved(wildcards.study)
             else []
         ),
-        published=lambda wildcards: study_of(wildcards).published_tables,
+        published=of_study("published_tables"),
         findings="results/findings/{study}.csv",
         expectations="results/expectations/{study}.csv",
         advice="results/advice/{study}.json",
@@ -45,13 +45,12 @@ rule report:
         "../../envs/python.yaml"
     params:
         code=code_of("write_report"),
-        task="write_page",
         templates=code_digest(TEMPLATES),
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
-        order=lambda wildcards: study_of(wildcards).order,
+        order=of_study("order"),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
         own=lambda wildcards: PLAN.config.settings.repository or "",
-        found=lambda wildcards: study_of(wildcards).repository_facts,
+        found=of_study("repository_facts"),
     script:
         "../scripts/write_report.py"
 
@@ -67,7 +66,6 @@ rule index:
         "../../envs/python.yaml"
     params:
         code=code_of("write_report"),
-        task="write_index",
         templates=code_digest(TEMPLATES),
         studies=lambda wildcards: inputs.studies_with_findings(PROJECT.params_of),
     script:

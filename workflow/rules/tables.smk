@@ -23,20 +23,19 @@ rule tables:
         "../../envs/python.yaml"
     params:
         code=code_of("compute_statistics"),
-        task="compare_measured",
-        definitions=lambda wildcards: study_of(wildcards).tables(),
+        definitions=of_study("tables"),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
-        order=lambda wildcards: study_of(wildcards).order,
-        by=lambda wildcards: study_of(wildcards).group_columns,
-        block=lambda wildcards: study_of(wildcards).definition.block,
-        limits=LIMITS,
+        order=of_study("order"),
+        by=of_study("group_columns"),
+        block=of_study("definition.block"),
+        limits=of_study("limits"),
     script:
         "../scripts/compute_statistics.py"
 
 
 rule published_tables:
     input:
-        numbers=lambda wildcards: study_of(wildcards).published_numbers,
+        numbers=of_study("published_numbers"),
     output:
         directory("results/published/{study}"),
     log:
@@ -47,13 +46,12 @@ rule published_tables:
         "../../envs/python.yaml"
     params:
         code=code_of("compute_statistics"),
-        task="compare_published",
-        definitions=lambda wildcards: study_of(wildcards).tables(published=True),
-        order=lambda wildcards: study_of(wildcards).order,
-        by=lambda wildcards: study_of(wildcards).group_columns,
-        metadata=lambda wildcards: study_of(wildcards).published_options,
-        block=lambda wildcards: study_of(wildcards).definition.block,
-        limits=LIMITS,
+        definitions=of_study("tables_of_published"),
+        order=of_study("order"),
+        by=of_study("group_columns"),
+        metadata=of_study("published_options"),
+        block=of_study("definition.block"),
+        limits=of_study("limits"),
     script:
         "../scripts/compute_statistics.py"
 
@@ -71,7 +69,7 @@ rule published:
 rule findings:
     input:
         # Either may be missing: a study is not measured here, or nothing of it was published.
-        published=lambda wildcards: study_of(wildcards).published_files,
+        published=of_study("published_files"),
         measurements=branch(is_measured, then="results/measurements/{study}.csv"),
         grid=branch(is_measured, then="results/grid/{study}.csv"),
     output:
@@ -90,14 +88,13 @@ rule findings:
         "../../envs/python.yaml"
     params:
         code=code_of("compute_statistics"),
-        task="judge_findings",
-        axes=lambda wildcards: study_of(wildcards).axes,
-        by=lambda wildcards: study_of(wildcards).group_columns,
-        metadata=lambda wildcards: study_of(wildcards).published_options,
-        block=lambda wildcards: study_of(wildcards).definition.block,
-        limits=LIMITS,
-        findings=lambda wildcards: study_of(wildcards).findings,
-        conditions=lambda wildcards: study_of(wildcards).published_conditions,
+        axes=of_study("axes"),
+        by=of_study("group_columns"),
+        metadata=of_study("published_options"),
+        block=of_study("definition.block"),
+        limits=of_study("limits"),
+        findings=of_study("findings"),
+        conditions=of_study("published_conditions"),
     script:
         "../scripts/compute_statistics.py"
 
@@ -116,19 +113,14 @@ rule advice:
         "../../envs/python.yaml"
     params:
         code=code_of("write_report"),
-        task="write_advice",
-        # By name: the definitions of the tables that compare.
-        compared=lambda wildcards: study_of(wildcards).comparing_tables(exact=False),
-        counted=lambda wildcards: study_of(wildcards).comparing_tables(exact=True),
-        order=lambda wildcards: study_of(wildcards).order,
-        scenario_axes=lambda wildcards: study_of(wildcards).definition.scenario_axes,
-        block=lambda wildcards: study_of(wildcards).definition.block,
-        reference_commands=lambda wildcards: study_of(wildcards).reference_commands,
-        limits=LIMITS,
-        questions=lambda wildcards: study_of(wildcards).definition.questions,
-        apply_commands=lambda wildcards: study_of(wildcards).apply_commands,
-        workload=lambda wildcards: workload_of(
-            PLAN.config.settings.workload, study_of(wildcards).definition
-        ),
+        tables=of_study("comparing_tables"),
+        order=of_study("order"),
+        scenario_axes=of_study("definition.scenario_axes"),
+        block=of_study("definition.block"),
+        reference_commands=of_study("reference_commands"),
+        limits=of_study("limits"),
+        questions=of_study("definition.questions"),
+        apply_commands=of_study("apply_commands"),
+        workload=of_study("workload"),
     script:
         "../scripts/write_report.py"

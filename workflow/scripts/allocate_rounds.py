@@ -16,7 +16,7 @@ from vcsbench.evidence.measurements import (
 )
 from vcsbench.files import read_json, write_record
 from vcsbench.plan.result_state import set_up_s
-from vcsbench.run.job import run_task
+from vcsbench.run.job import run_rule
 from vcsbench.statistics.budget import allocate_rounds, budget_report, comparisons_of, taken_s
 from vcsbench.statistics.comparisons import NUMBERS, Limits
 from vcsbench.statistics.noise import run_scatter
@@ -71,4 +71,4 @@ def account() -> None:
     write_record(snakemake.output[0], whole)
 
 
-run_task(snakemake, decide, account)
+run_rule(snakemake, decide=decide, account=account)

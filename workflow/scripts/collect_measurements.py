@@ -13,7 +13,7 @@ from vcsbench.evidence.run_columns import read_traces
 from vcsbench.files import write_record, write_text
 from vcsbench.plan.result_state import is_intact, is_up_to_date, read_context
 from vcsbench.records import Context
-from vcsbench.run.job import run_task
+from vcsbench.run.job import run_rule
 from vcsbench.run.provenance import provenance
 
 snakemake: Any
@@ -63,4 +63,4 @@ def write_measurements() -> None:
     write_record(output.provenance, provenance(Path.cwd(), snakemake.config, builds))
 
 
-run_task(snakemake, write_grid, write_measurements)
+run_rule(snakemake, grid=write_grid, measurements=write_measurements)

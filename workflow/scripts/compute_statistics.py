@@ -12,7 +12,7 @@ import pandas as pd
 
 from vcsbench.evidence.measurements import read_frame, read_grid, read_measurements, write_frame
 from vcsbench.files import write_json, write_record
-from vcsbench.run.job import run_task
+from vcsbench.run.job import run_rule
 from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.comparisons import Limits
@@ -104,8 +104,12 @@ def join_checks() -> None:
     write_frame(verdicts.reindex(columns=["study", *OF_EXPECTATIONS]), snakemake.output[0])
 
 
-run_task(
+run_rule(
     snakemake,
-    *(compare_published, compare_measured, write_history),
-    *(judge_findings, judge_expectations, join_checks),
+    published_tables=compare_published,
+    tables=compare_measured,
+    history=write_history,
+    findings=judge_findings,
+    expectations=judge_expectations,
+    checks=join_checks,
 )

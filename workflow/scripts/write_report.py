@@ -10,7 +10,7 @@ from vcsbench.evidence.measurements import read_frame, read_measurements
 from vcsbench.files import write_json, write_text
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
-from vcsbench.run.job import run_task
+from vcsbench.run.job import run_rule
 from vcsbench.statistics.comparisons import NUMBERS, Limits
 from vcsbench.statistics.noise import run_scatter
 
@@ -29,7 +29,7 @@ def write_advice() -> None:
     )
     tables = [
         (definition, read_frame(Path(inputs.tables, f"{name}.csv"), NUMBERS).to_dict("records"))
-        for name, definition in {**params.compared, **params.counted}.items()
+        for name, definition in params.tables.items()
     ]
     grid, failures = (
         read_frame(path).to_dict("records") for path in (inputs.grid, inputs.failures)
@@ -53,4 +53,4 @@ def write_index() -> None:
     write_text(path, build_index(read_entries(path.parent), snakemake.params.studies))
 
 
-run_task(snakemake, write_advice, write_page, write_index)
+run_rule(snakemake, advice=write_advice, report=write_page, index=write_index)

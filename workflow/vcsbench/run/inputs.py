@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import SERVER_AXIS, server_settings
+from vcsbench.config.configuration import WorkloadShare, workload_of
 from vcsbench.config.definitions import (
     FindingDefinition,
     load_glossary,
@@ -24,7 +26,7 @@ from vcsbench.metrics import metric_in
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import NOTHING, UNFAILED, decision_of
 from vcsbench.statistics import baselines
-from vcsbench.statistics.comparisons import STATISTIC
+from vcsbench.statistics.comparisons import STATISTIC, Limits
 
 FINDINGS = "config/published/findings.yaml"
 PUBLISHED_BYTES = 16 << 20
@@ -106,24 +108,39 @@ class StudyParams:
         has_statistic = STATISTIC in self.published_values
         return list(dict.fromkeys([*columns, *[STATISTIC] * has_statistic]))
 
-    def tables(self, published: bool = False) -> Tables:
+    @cached_property
+    def tables(self) -> Tables:
         values = axis_table.values_of(self.definition, self.environment)
-        tables = axis_table.resolved_tables(self.definition, values)
-        return {n: t for n, t in tables.items() if not published or t.get("published", True)}
+        return axis_table.resolved_tables(self.definition, values)
 
-    def comparing_tables(self, exact: bool) -> Tables:
-        """Return the tables that compare counts (`exact`), or times."""
-        tables = self.tables().items()
-        return {n: t for n, t in tables if "compare" in t and metric_in(t).exact == exact}
+    @property
+    def tables_of_published(self) -> Tables:
+        return {n: table for n, table in self.tables.items() if table.get("published", True)}
 
-    def comparison_settings(self, limits: dict[str, float]) -> dict[str, object]:
-        """Return the settings of the tables that the time budget reads; `limits` are the fields of Limits."""
+    @property
+    def comparing_tables(self) -> Tables:
+        """Return the tables that compare: first times, then counts."""
+        tables = [(n, table) for n, table in self.tables.items() if "compare" in table]
+        return dict(sorted(tables, key=lambda item: metric_in(item[1]).exact))
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return asdict(Limits.of(self.environment.config))
+
+    @property
+    def comparison(self) -> dict[str, object]:
+        """Return what the time budget compares: the tables of times, and their settings."""
+        tables = self.comparing_tables.items()
         return {
-            "tables": self.comparing_tables(exact=False),
+            "tables": {n: table for n, table in tables if not metric_in(table).exact},
             "order": self.order,
             "block": self.definition.block,
-            "limits": limits,
+            "limits": self.limits,
         }
+
+    @property
+    def workload(self) -> list[WorkloadShare]:
+        return workload_of(self.environment.config.settings.workload, self.definition)
 
     @property
     def repository_facts(self) -> list[str]:

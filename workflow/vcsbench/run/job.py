@@ -39,10 +39,10 @@ def job_log(path: str | Path) -> Iterator[None]:
         _fail(f"{path}: {describe_fault(error)}", path)
 
 
-def run_task(snakemake: Any, *tasks: Callable[[], None]) -> None:
-    """Run the function that the rule's param `task` names, within job_log."""
+def run_rule(snakemake: Any, **functions: Callable[[], None]) -> None:
+    """Run the function for the rule of this job, within job_log. `functions` are by rule."""
     with job_log(snakemake.log[0]):
-        {task.__name__: task for task in tasks}[snakemake.params.task]()
+        functions[snakemake.rule]()
 
 
 def _fail(sentence: str, path: str | Path) -> None:
