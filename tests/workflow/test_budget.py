@@ -29,7 +29,7 @@ def configure(project, part=GRID, **keys):
 
 
 def decisions(project):
-    files = (project.path / "results" / "budget" / STUDY).glob("pass*.json")
+    files = (project.path / "results" / "budget" / STUDY).glob("batch*.json")
     return [decision for file in sorted(files) if (decision := json.loads(file.read_text()))]
 
 

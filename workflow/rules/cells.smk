@@ -35,18 +35,18 @@ checkpoint decide:
         # They contain the duration of the preparation.
         prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     output:
-        "results/budget/{study}/pass{number}.json",
+        "results/budget/{study}/batch{number}.json",
     log:
-        "results/logs/decide/{study}/pass{number}.log",
+        "results/logs/decide/{study}/batch{number}.log",
     conda:
         "../../envs/python.yaml"
     params:
         code=code_of("allocate_rounds"),
         minutes=lambda wildcards: PLAN.config.minutes_of(wildcards.study),
         rounds=lambda wildcards: PLAN.rounds_by_cell(wildcards.study, int(wildcards.number) - 1),
-        blocks=lambda wildcards: PLAN.passes[wildcards.study].rounds(int(wildcards.number) - 1),
+        blocks=lambda wildcards: PLAN.batches[wildcards.study].rounds(int(wildcards.number) - 1),
         # A digest of the repositories of each block.
-        of=lambda wildcards: dict(PLAN.passes[wildcards.study].blocks),
+        of=lambda wildcards: dict(PLAN.batches[wildcards.study].blocks),
         comparison=of_study("comparison"),
         thresholds=PLAN.config.thresholds,
         logs="results/logs/cells/{study}",

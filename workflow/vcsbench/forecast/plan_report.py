@@ -228,7 +228,7 @@ def _cache_effects(plan: Plan) -> str:
     number = sum(n * _clearings(plan, *cell) for cell, n in unmeasured_rounds(plan).items())
     per_round = sum(_clearings(plan, cell.study, cell.path) for cell in plan.cells)
     times = [f"about {words.count_of(number, 'time')}"] * bool(number)
-    if plan.passes and per_round:
+    if plan.batches and per_round:
         each = f"in each {'further ' * bool(number)}round"
         times.append(f"up to {words.count_of(per_round, 'time')} {each}")
     if not times:

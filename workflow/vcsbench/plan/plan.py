@@ -47,7 +47,7 @@ class Plan:
             )
             raise self.config.error([key], text)
         self.by_path = {(cell.study, cell.path): cell for cell in self.cells}
-        self.passes = (
+        self.batches = (
             {} if self.config.settings.rounds else {s: self._batches(s) for s in self.grids}
         )
 
@@ -103,9 +103,9 @@ class Plan:
     def rounds_of(self, cell: CellSpec, after: int | None = None) -> int:
         if is_fixed_cost(cell.axes):
             return 1
-        if not self.passes:
+        if not self.batches:
             return self.config.settings.rounds or 0
-        return self.passes[cell.study].rounds(after)[self.name_of_block(cell)]
+        return self.batches[cell.study].rounds(after)[self.name_of_block(cell)]
 
     def rounds_by_cell(self, study: str, after: int | None = None) -> int | dict[str, int]:
         return {cell.path: self.rounds_of(cell, after) for cell in self.measured(study)}
@@ -151,7 +151,7 @@ class Plan:
 
     @property
     def order(self) -> dict[tuple[str, str, int], int]:
-        decided = [n for batches in self.passes.values() for n in batches.rounds().values()]
+        decided = [n for batches in self.batches.values() for n in batches.rounds().values()]
         return self._order(self.config.settings.rounds or max(decided))
 
     def position(self, study: str, path: str, number: int) -> int:

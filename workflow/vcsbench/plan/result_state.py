@@ -32,7 +32,7 @@ RECORDS = {
     "results/loaded/*.json": {"repo"},
     "results/repositories/*.json": {"storage"},
     "results/calls/**/*.json": {"digest"},
-    "results/budget/*/pass*.json": {"gives", "rounds", "of"},
+    "results/budget/*/batch*.json": {"gives", "rounds", "of"},
 }
 LISTED = 5
 
@@ -48,7 +48,7 @@ def subject_digest(subjects: Sequence[Mapping[str, object]]) -> str:
 
 def decision_of(study: str, number: int) -> str:
     """Return the decision file of a batch; the first batch has none."""
-    return f"{FOLDER}/{study}/pass{number}.json"
+    return f"{FOLDER}/{study}/batch{number}.json"
 
 
 def set_up_s() -> float:
@@ -66,8 +66,8 @@ class SamplingBatches:
         self.study, self.root, self.least, self.blocks = study, root, least, blocks
         self._rounds = {1: dict.fromkeys(blocks, least)}
         self.last = 1
-        names = (path.name for path in (root / FOLDER / study).glob("pass*.json"))
-        matches = (re.fullmatch(r"pass(\d+)\.json", name) for name in names)
+        names = (path.name for path in (root / FOLDER / study).glob("batch*.json"))
+        matches = (re.fullmatch(r"batch(\d+)\.json", name) for name in names)
         for number in sorted((int(match[1]) for match in matches if match), reverse=True):
             if self._take(number):
                 break

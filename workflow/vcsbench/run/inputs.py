@@ -210,9 +210,9 @@ class SamplingState:
             return []
         if self.mode == NOTHING:
             return self.plan.cell_files(study, only_fresh=True)
-        if study not in self.plan.passes:
+        if study not in self.plan.batches:
             return self.plan.cell_files(study)
-        batches, has_more = self.plan.passes[study], True
+        batches, has_more = self.plan.batches[study], True
         while has_more:
             decide(study=study, number=str(batches.next))
             has_more = batches.take()
@@ -232,7 +232,7 @@ class SamplingState:
         return [] if self.mode == NOTHING else self.decisions(study)[-1:]
 
     def decisions(self, study: str) -> list[str]:
-        batches = self.plan.passes.get(study)
+        batches = self.plan.batches.get(study)
         return [decision_of(study, n) for n in range(2, batches.next + 1)] if batches else []
 
     def traces(self, study: str) -> list[str]:
