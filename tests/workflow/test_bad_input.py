@@ -23,6 +23,12 @@ def test_configuration_unknown_key_on_command_line_is_refused(shared_project):
     assert "`rounds`?" in shared_project.fail("-n", "--config", "roundz=3")
 
 
+def test_run_in_another_folder_is_refused(shared_project, tmp_path):
+    shared_project.configure()
+    text = shared_project.fail("-n", "--directory", str(tmp_path))
+    assert f"\n{tmp_path}: vcsbench works in its clone only." in text
+
+
 @pytest.mark.parametrize("target", ["measurements/nope.csv", "published/nope", "loaded/nope.json"])
 def test_target_with_an_unknown_name_is_refused(shared_project, target):
     shared_project.configure()

@@ -1,4 +1,5 @@
-# The project, the input functions of the rules, and the begin and the end of a run.
+# The configuration, the project, the input functions of the rules, and the begin and the end of a run.
+import os
 import re
 import shlex
 import sys
@@ -11,6 +12,15 @@ from snakemake.settings.types import DeploymentMethod
 WORKFLOW = Path(str(workflow.current_basedir)).parent
 if not WORKFLOW.is_dir():
     raise WorkflowError("vcsbench runs from a clone of its repository, not as a module. Clone it.")
+if not os.path.samefile(WORKFLOW.parent, "."):
+    raise WorkflowError(
+        f"{Path.cwd()}: vcsbench works in its clone only. For another folder, make another clone there."
+    )
+
+
+configfile: "config/config.yaml"
+
+
 # Scripts inherit it. A command needs the variable, which Snakemake removes for conda environments.
 sys.path.insert(0, str(WORKFLOW))
 PYTHONPATH = shlex.quote(str(WORKFLOW)).replace("{", "{{").replace("}", "}}")
