@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from vcsbench.errors import (
+    FULL,
     REMEDIES,
     ChangedError,
     UserError,
@@ -56,16 +57,18 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
         isolate_network(recipe)
         job(recipe)
     except UserError as error:
-        return fail(str(error), is_alone=writes_apart(recipe))
+        # A program reports a full disk by its message only.
+        return fail(str(error), full_errno(str(error)), writes_apart(recipe))
     except subprocess.CalledProcessError as error:
         return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
-        number = full_errno(str(error))
-        if not number:
+        # That of shutil.copytree() has no number, but a list of messages.
+        number = error.errno or full_errno(str(error))
+        if number not in FULL:
             return fail(sentence_of(error, "the measurement"))
         is_alone = writes_apart(recipe) and str(error.filename).startswith(recipe["targets"])
         place = error.filename or tempfile.gettempdir()
-        return fail(f"{place}: {os.strerror(number)}", is_alone=is_alone)
+        return fail(f"{place}: {os.strerror(number)}", number, is_alone)
     except Exception as error:
         return fail(describe_fault(error))
     return 0
@@ -219,15 +222,14 @@ def writes_apart(recipe: Recipe) -> bool:
     return all(os.stat(folder).st_dev != device for folder in (os.getcwd(), tempfile.gettempdir()))
 
 
-def fail(sentence: str, is_alone: bool = False) -> int:
+def fail(sentence: str, full: int = 0, is_alone: bool = False) -> int:
     """Print why there is no result, and return the exit code.
 
-    A full disk ends the run, unless the failure concerns this cell alone.
+    A full disk, with the error number `full`, ends the run, unless the failure concerns this cell alone.
     """
-    number = full_errno(sentence)
-    ends_run = number != 0 and not is_alone
+    ends_run = full != 0 and not is_alone
     if ends_run:
-        sentence += f"; the workflow run ends here. {REMEDIES[number]}, and run again."
+        sentence += f"; the workflow run ends here. {REMEDIES[full]}, and run again."
     # The log may be on the full disk.
     for file in (sys.stderr, *[sys.stdout] * ends_run):
         with suppress(OSError):
