@@ -10,13 +10,11 @@ import pytest
 from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
-from vcsbench.advice.advise import (
-    AdviceSettings,
-    advise,
-    with_candidates,
-)
-from vcsbench.advice.cards import CardQuestion, card_of, find_rule
+from vcsbench.advice.advise import AdviceSettings, advise
+from vcsbench.advice.builds import with_candidates
+from vcsbench.advice.cards import card_of, find_rule
 from vcsbench.advice.decision import BETTER, SMALL, cases_of, outcome_of
+from vcsbench.advice.questions import CardQuestion
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
 AXES = ["command", "ra", "format", "packing", "cache"]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -28,7 +27,6 @@ from vcsbench.advice.decision import (
 )
 from vcsbench.advice.labels import (
     at_least_1,
-    axis_label,
     change,
     factor,
     factors,
@@ -36,66 +34,14 @@ from vcsbench.advice.labels import (
     slight,
     value_label,
 )
+from vcsbench.advice.questions import CardQuestion
 from vcsbench.words import enumeration
 
-QUESTIONS = {
-    "packing": "Pack?",
-    "config": "Settings?",
-    "format": "Format?",
-    "build": "Build?",
-    "sqlite_locking": "Exclusive?",
-    "filesystem": "Files on?",
-    "wire_compression": "Compress?",
-}
 # The commands of svnbench, which nobody runs at work.
 BENCHMARK_ONLY = "null-"
 ACCESS = "ra"
 LESS_WORK = "over svn, its client does less work"
 MAX_WORDS = 25
-
-
-class ActionStep(NamedTuple):
-    """A command that applies a value; `server` if it concerns one server only."""
-
-    command: str
-    server: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class CardAction:
-    """The commands that apply a value, their side effects (`note`), price, and the way back (`undo`).
-
-    `condition` completes "if": it interrupts the service.
-    """
-
-    steps: Sequence[ActionStep] = ()
-    note: str = ""
-    cost: str = ""
-    undo: str = ""
-    condition: str = ""
-
-
-@dataclass(frozen=True)
-class CardQuestion:
-    """A question of a study.
-
-    `yes_value` makes the answer yes or no, `actions` are by value ("" for a question that this run
-    cannot answer), `aggregate` requests one answer over all cells.
-    """
-
-    axis: str
-    text: str
-    values: Sequence[str] = ()
-    yes_value: str = ""
-    actions: Mapping[str, CardAction] = field(default_factory=dict)
-    aggregate: bool = False
-
-    @property
-    def short(self) -> str:
-        if self.values:
-            return f"{'/'.join(self.values)}?"
-        return QUESTIONS.get(self.axis, f"{axis_label(self.axis).capitalize()}?")
 
 
 @dataclass(frozen=True)
@@ -210,12 +156,12 @@ def fits(where: Where, picks: Where) -> bool:
 
 
 def share_weights(workload: Sequence[Row], wheres: Sequence[Where]) -> list[float]:
-    """Return the weight of each case. The cases that match a part of a workload share its weight."""
+    """Return the weight of each case. The cases that match an operation of a workload share its weight."""
     weights = [0.0] * len(wheres)
-    for part in workload:
-        matching = [n for n, where in enumerate(wheres) if fits(where, part["where"])]
+    for operation in workload:
+        matching = [n for n, where in enumerate(wheres) if fits(where, operation["where"])]
         for n in matching:
-            weights[n] += part["weight"] / len(matching)
+            weights[n] += operation["weight"] / len(matching)
     return weights
 
 
@@ -232,9 +178,9 @@ def card_of(
     shown = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
     weights = share_weights(workload, [case.where for case in cases]) if workload else []
     notes = [
-        f"Your workload's {part['name']} ({part['weight']:g} %) has no result here."
-        for part in workload
-        if not any(case.is_decided and fits(case.where, part["where"]) for case in cases)
+        f"Your workload's {operation['name']} ({operation['weight']:g} %) has no result here."
+        for operation in workload
+        if not any(case.is_decided and fits(case.where, operation["where"]) for case in cases)
     ]
     unanswered = Answer("", "", "", "", "")
     settings = (unanswered, min_effect_pct, weights, missing)
@@ -270,91 +216,91 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
     text = ", ".join(filter(None, [effect.wins, effect.losses if effect.regrets else ""]))
     if len(cases) > 1:
         head, note = (text[:-1], "; ") if text.endswith(")") else (text, " (")
-        text = f"{head}{note}{outcomes_text(effect, cases)})"
+        text = f"{head}{note}{effect.outcomes(cases)})"
     sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}."
     if current == decision.value:
         sentence = f"You have {label}: keep it if you change only this."
     return Answer(kind, decision.value, short, sentence, text)
 
 
-def outcomes_text(effect: Effect, cases: Sequence[Case]) -> str:
-    """Return `of 24 cases 17 faster, 0 slower, 3 undecided`. Cases in no count lack the value."""
-    counts = {"faster": len(effect.gains), "slower": effect.slower, EQUAL: effect.equal}
-    counts[SMALL] = sum(case.is_small for case in cases)
-    counts[UNDECIDED] = sum(not case.is_decided for case in cases) - counts[SMALL]
-    counts["without it"] = len(cases) - sum(counts.values())
-    shown = [f"{n} {name}" for name, n in counts.items() if n or name in ("faster", "slower")]
-    return f"of {len(cases)} cases {', '.join(shown)}"
-
-
 @dataclass(frozen=True)
 class Effect:
-    """The factors by which a value is faster (`gains`), by case, and the losses (`regrets`).
+    """The factors by which a value is faster (`gains`), and the losses (`regrets`), by group of cases.
 
     A gain is against the reference, or against the slowest value if this is the reference. A regret is
-    against the best value. Of the cases without a gain, `slower` have a regret, `equal` have none.
+    against the best value. Of the cases without a gain, `slower` have a regret, `equal` have none. The group
+    with the largest factor comes first, of commands that people run if there are any.
     """
 
-    gains: Sequence[tuple[Case, float]]
-    regrets: Sequence[tuple[Case, float]]
+    gains: Mapping[str, Sequence[float]]
+    regrets: Mapping[str, Sequence[float]]
     slower: int
     equal: int
     min_effect_pct: float
 
     @classmethod
     def of(cls, value: str, cases: Sequence[Case], against: str, min_effect_pct: float) -> Effect:
-        gains, regrets, slower, equal = [], [], 0, 0
+        gains: dict[str, list[float]] = {}
+        regrets: dict[str, list[float]] = {}
+        slower = equal = 0
         for case in cases:
-            costs = case.costs
+            costs, group = case.costs, group_label(case.where)
             if value not in costs:
                 continue
             others = [cost for other, cost in costs.items() if other != value]
             other = costs.get(against) if against != value else max(others, default=None)
             if costs[value] > 1 + SAME:
-                regrets.append((case, costs[value]))
+                regrets.setdefault(group, []).append(costs[value])
             if other and other > costs[value] * (1 + SAME):
-                gains.append((case, other / costs[value]))
+                gains.setdefault(group, []).append(other / costs[value])
             elif costs[value] > 1 + SAME:
                 slower += 1
             else:
                 equal += 1
-        return cls(gains, regrets, slower, equal, min_effect_pct)
 
-    @property
-    def common_gains(self) -> Sequence[tuple[Case, float]]:
-        """Return the gains of commands that people run, or all if there are no others."""
-        return [gain for gain in self.gains if is_for_work(gain[0])] or self.gains
+        def rank(group: tuple[str, list[float]]) -> tuple[bool, float]:
+            return BENCHMARK_ONLY in group[0], -max(group[1])
+
+        first, second = (dict(sorted(of.items(), key=rank)) for of in (gains, regrets))
+        return cls(first, second, slower, equal, min_effect_pct)
 
     @property
     def most(self) -> float:
-        return max((gain for _, gain in self.common_gains), default=1.0)
+        return max(next(iter(self.gains.values()), [1.0]))
 
     @property
     def wins(self) -> str:
         """Return `cold log 2.4x to 6.9x faster`, or `cold log 2.4x, others 1.2x to 1.9x faster`."""
         if not self.gains:
             return ""
-        group, gains = _largest_group(self.common_gains)
-        rest = [(case, gain) for case, gain in self.gains if group_label(case.where) != group]
-        first, all_ = f"{group} {factors(gains)}".strip(), factors([gain for _, gain in self.gains])
-        if not rest or all_ == factor(gains[0]):
-            return f"{all_ if rest else first} faster{slight(gains, self.min_effect_pct)}"
-        second, of_second = _largest_group(rest)
-        name = second if len(of_second) == len(rest) else "others"
-        others = [gain for _, gain in rest]
-        text = f"{first}, {name} {factors(others)} faster"
-        return text + slight(others, self.min_effect_pct)
+        (group, gains), *rest = self.gains.items()
+        others = [gain for _, of in rest for gain in of]
+        text, all_ = f"{group} {factors(gains)}".strip(), factors([*gains, *others])
+        if rest and all_ != factor(gains[0]):
+            text += f", {rest[0][0] if len(rest) == 1 else 'others'} {factors(others)}"
+        elif rest:
+            text = all_
+        return f"{text} faster{slight(others or gains, self.min_effect_pct)}"
 
     @property
     def losses(self) -> str:
         """Return `cold log 7 to 12 % slower` if all losses are in one group, or `at most 12 % slower`."""
         if not self.regrets:
             return "slower in no case measured"
-        group, regrets = _largest_group(self.regrets)
-        note = slight(regrets, self.min_effect_pct)
-        if group and len(regrets) == len(self.regrets):
-            return f"{group} {factors(regrets)} slower{note}"
-        return f"at most {factor(max(regret for _, regret in self.regrets))} slower{note}"
+        all_ = [regret for of in self.regrets.values() for regret in of]
+        (group, *rest), note = self.regrets, slight(all_, self.min_effect_pct)
+        if group and not rest:
+            return f"{group} {factors(all_)} slower{note}"
+        return f"at most {factor(max(all_))} slower{note}"
+
+    def outcomes(self, cases: Sequence[Case]) -> str:
+        """Return `of 24 cases 17 faster, 0 slower, 3 undecided`. Cases in no count lack the value."""
+        faster, small = sum(map(len, self.gains.values())), sum(case.is_small for case in cases)
+        counts = {"faster": faster, "slower": self.slower, EQUAL: self.equal, SMALL: small}
+        counts[UNDECIDED] = sum(not case.is_decided for case in cases) - small
+        counts["without it"] = len(cases) - sum(counts.values())
+        shown = [f"{n} {name}" for name, n in counts.items() if n or name in ("faster", "slower")]
+        return f"of {len(cases)} cases {', '.join(shown)}"
 
 
 def is_for_work(case: Case) -> bool:
@@ -364,12 +310,6 @@ def is_for_work(case: Case) -> bool:
 def has_less_work(axis: str, where: Where) -> bool:
     """Return True if LESS_WORK holds for a comparison of values of `axis`."""
     return axis == ACCESS and where.get("command", "").startswith(BENCHMARK_ONLY)
-
-
-def _largest_group(changes: Sequence[tuple[Case, float]]) -> tuple[str, list[float]]:
-    """Return the group of the largest change, and all changes in it."""
-    group = group_label(max(changes, key=lambda change: change[1])[0].where)
-    return group, [change for case, change in changes if group_label(case.where) == group]
 
 
 def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
@@ -419,13 +359,13 @@ def _without_temperature(rule: Mapping[str, Sequence[str]]) -> dict[str, list[st
 
 
 def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: str) -> str:
-    parts = {}
+    texts = {}
     for choice, names in rule.items():
         before = "over " if all(name.startswith("over ") for name in names) else ""
         groups = enumeration([name.removeprefix(before) for name in names])
-        parts[choice] = f"{value_label(axis, choice)} {before or 'for '}{groups}"
-    others = ", ".join(text for choice, text in parts.items() if choice != value)
-    for text in (", ".join(parts.values()), f"{others}, otherwise {value_label(axis, value)}"):
+        texts[choice] = f"{value_label(axis, choice)} {before or 'for '}{groups}"
+    others = ", ".join(text for choice, text in texts.items() if choice != value)
+    for text in (", ".join(texts.values()), f"{others}, otherwise {value_label(axis, value)}"):
         if rule and len(f"Choose {text} {rest}".split()) <= MAX_WORDS:
             return text
     return ""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from vcsbench import words
 from vcsbench.advice import decision as rule
-from vcsbench.advice.cards import ActionStep, Answer, Card, CardAction, Situation, fits
+from vcsbench.advice.cards import Answer, Card, Situation, fits
 from vcsbench.advice.decision import SAME_BINARIES, Case, Pair, Row, Where
 from vcsbench.advice.labels import (
     SLIGHT,
@@ -20,6 +20,7 @@ from vcsbench.advice.labels import (
     seconds,
     value_label,
 )
+from vcsbench.advice.questions import ActionStep, CardAction
 from vcsbench.axes.client_server import BUILD_AXIS
 from vcsbench.axes.subject_axes import SHARD
 from vcsbench.evidence.flags import BUSY, is_invalid
