@@ -19,7 +19,7 @@ from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.sources import open_source
 from vcsbench.subjects import strategies
-from vcsbench.subjects.tree import TreeTemplates, checkout_head, lost_features
+from vcsbench.subjects.tree import Tree, TreeTemplates, checkout_head, lost_features
 from vcsbench.subjects.tree_stores import STORES
 
 STUDY = load_study(CONFIG / "studies" / "tree-building-2007.yaml")
@@ -92,14 +92,14 @@ def missing(command):
     return next((need for need in needs if not programs.path_of(need)), "")
 
 
-def templates(tree, store, storage):
+def recipe_of(tree, store, storage):
     storage.mkdir(exist_ok=True)
     of = {"identity": "tree", "head": {"kind": "directory", "path": str(tree)}}
-    return TreeTemplates(
-        {"repository": of, "store": store, "storage": {"path": str(storage)}, "binaries": {}},
-        None,
-        "",
-    )
+    return {"repository": of, "store": store, "storage": {"path": str(storage)}, "binaries": {}}
+
+
+def templates(tree, store, storage):
+    return TreeTemplates(recipe_of(tree, store, storage), None, "")
 
 
 def build(name, stored, target, private):
@@ -153,6 +153,19 @@ LOSES = {
     "transform": {"modes", "hard-links"},
     "checkout": {"modes", "hard-links"},
 }
+
+
+def test_tree_file_system_has_room_for_its_templates_once(tree, tmp_path):
+    with (tree / "large").open("wb") as file:
+        file.truncate(100 << 20)
+    storage = tmp_path / "storage"
+    part = {"filesystem": {"make": "", "root": str(storage)}, "build": {"client": {}}}
+    subject = Tree(recipe_of(tree, "", storage) | part, 1, tmp_path)
+    record = subject.templates.source_record
+    subject.check()
+    assert subject.filesystem.size == subject.prepare()
+    assert subject.filesystem.size == subject.filesystem.size_for(2 * record["bytes"])
+    subject.discard()
 
 
 def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):

@@ -1,4 +1,4 @@
-"""Write files atomically, list trees, and compute digests of configured files."""
+"""Write files atomically, with a seal if they are records, and read JSON and CSV."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     path = Path(path)
     new = path.with_name(f".{path.name}.new")
     try:
-        with open(new, "wb", opener=_open_new) as file:
+        # Somebody may have put a link or a pipe there.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(os.open(new, flags, 0o666), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -40,11 +42,6 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _open_new(path: str, flags: int) -> int:
-    # Somebody may have put a link or a pipe there.
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
 
 
 def write_text(path: str | Path, text: str) -> None:

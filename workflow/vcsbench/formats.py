@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from vcsbench.external import SMALL_FILE, parse_number, printable, read_bytes, read_number
+from vcsbench.external import SMALL_FILE, one_line, parse_number, read_bytes, read_number
 
 # The release for `svnadmin create --compatible-version`. There was no release with f5.
 RELEASES = {
@@ -110,14 +110,6 @@ class FormatValue(NamedTuple):
         return f"{self.created}-today" if self.is_today else self.created
 
 
-class FormatFile(NamedTuple):
-    """The content of db/format. `shard` is the number of revisions per shard, 0 for a linear layout."""
-
-    number: int
-    shard: int
-    is_logical: bool
-
-
 def parse_format(value: str) -> FormatValue:
     match = _VALUE.fullmatch(value)
     if not match:
@@ -132,21 +124,6 @@ def parse_format(value: str) -> FormatValue:
 
 def format_number(fmt: str) -> int:
     return int(fmt.removeprefix("f"))
-
-
-def read_format(path: Path) -> FormatFile:
-    """Return the content of db/format. Raise OSError, ValueError or UserError without one."""
-    text = read_bytes(path / "db" / "format", SMALL_FILE).decode("ascii")
-    first, *lines = text.splitlines() or [""]
-    options = dict(line.split(" ", 1) for line in lines if " " in line)
-    layout = options.get("layout", "linear").split()
-    shard = parse_number(layout[1], LARGEST) or 0 if layout[0] == "sharded" else 0
-    number = parse_number(first, LARGEST)
-    if number is None:
-        raise ValueError(
-            f"{path}/db/format begins with {printable(first[:40])!r}, which is no number"
-        )
-    return FormatFile(number, shard, options.get("addressing", "").startswith("logical"))
 
 
 class Shape(NamedTuple):
@@ -180,7 +157,16 @@ class Shape(NamedTuple):
 
 def read_shape(path: Path) -> Shape:
     """Read a repository's shape. Raise OSError, ValueError or UserError if it cannot be read."""
-    number, shard, is_logical = read_format(path)
+    text = read_bytes(path / "db" / "format", SMALL_FILE).decode("ascii")
+    first, *lines = text.splitlines() or [""]
+    if (number := parse_number(first, LARGEST)) is None:
+        raise ValueError(
+            f"{path}/db/format begins with '{one_line(first, 40)}', which is no number"
+        )
+    options = dict(line.split(" ", 1) for line in lines if " " in line)
+    layout, *size = options.get("layout", "linear").split()
+    shard = parse_number(size[0], LARGEST) or 0 if layout == "sharded" and size else 0
+    is_logical = options.get("addressing", "").startswith("logical")
     unpacked = path / "db" / "min-unpacked-rev"
     packed = read_number(unpacked, LARGEST) // shard if shard and unpacked.exists() else 0
     youngest = read_number(path / "db" / "current", LARGEST)

@@ -19,6 +19,13 @@ SELF = Path("/proc/self")
 # Version 1 writes "no limit" as the largest multiple of a page below 2^63.
 UNLIMITED = 1 << 60
 LARGEST = (1 << 64) - 1
+# By version: files with a limit, each with the file of what counts against it.
+LIMITS = {
+    1: [
+        (f"memory.{name}limit_in_bytes", f"memory.{name}usage_in_bytes") for name in ("", "memsw.")
+    ],
+    2: [("memory.max", "memory.current"), ("memory.high", "memory.current")],
+}
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
 
 
@@ -137,20 +144,13 @@ def _memory_limits(group: Group) -> Iterator[tuple[int, int]]:
     """Yield each limit of a group with the bytes that count against it and cannot be freed."""
     folder = group.folder
     stat = folder / "memory.stat"
-    if group.version == 2:
-        pairs = [("memory.max", "memory.current"), ("memory.high", "memory.current")]
-        prefix = ""
-    else:
-        pairs = [
-            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-            ("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"),
-        ]
-        prefix = "total_"
+    if group.version == 1:
         # The kernel counts ancestors here that a container cannot see.
         for name in ("hierarchical_memory_limit", "hierarchical_memsw_limit"):
             if (limit := number_in(stat, name)) is not None and limit < UNLIMITED:
                 yield limit, 0
-    for limit_file, usage_file in pairs:
+    prefix = "total_" * (group.version == 1)
+    for limit_file, usage_file in LIMITS[group.version]:
         limit = parse_number(read(folder / limit_file), LARGEST)
         if limit is None or limit >= UNLIMITED:
             continue

@@ -138,5 +138,5 @@ def installed_memory_bytes() -> int:
 
 
 def _field(text: str, name: str) -> str:
-    lines = (line.partition(":") for line in text.splitlines())
-    return next((value.strip() for key, _, value in lines if key.strip() == name), "")
+    match = re.search(rf"^{name}[ \t]*:(.*)$", text, re.MULTILINE)
+    return match[1].strip() if match else ""

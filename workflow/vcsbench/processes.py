@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import pwd
-import select
 import signal as signals
 import subprocess
 import time
@@ -136,23 +135,21 @@ def end(process: subprocess.Popen[bytes]) -> None:
     """
     if process.poll() is not None:
         return
-    with contextlib.ExitStack() as stack:
-        opened = []
-        for pid in family(process.pid):
-            with contextlib.suppress(OSError):
-                opened.append(os.pidfd_open(pid))
-                stack.callback(os.close, opened[-1])
-        own, *descendants = opened
-        for descendant in descendants:
-            with contextlib.suppress(ProcessLookupError):
-                signals.pidfd_send_signal(descendant, signals.SIGKILL)
-        for descendant in descendants:
-            select.select([descendant], [], [], GRACE_S)
-        process.terminate()
-        # wait(GRACE_S) polls at growing intervals, and takes up to twice as long.
-        if not select.select([own], [], [], GRACE_S)[0]:
-            process.kill()
+    descendants = family(process.pid)[1:]
+    send(descendants, signals.SIGKILL)
+    deadline = time.monotonic() + GRACE_S
+    while any(map(_is_running, descendants)) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    process.terminate()
+    try:
+        process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
         process.wait()
+
+
+def _is_running(pid: int) -> bool:
+    return _stat(pid)[0] not in ("0", "Z")
 
 
 def send(pids: Iterable[int], signal: int) -> None:

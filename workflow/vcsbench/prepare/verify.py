@@ -23,7 +23,7 @@ from typing import IO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.formats import AS_IS, NOT_PACKED, read_format
+from vcsbench.formats import AS_IS, NOT_PACKED, read_shape
 from vcsbench.subjects import fsfs
 
 MARK = "verified"
@@ -134,7 +134,7 @@ def _digest_of_properties(path: Path) -> bytes:
 
 
 def _compare_bytes(plain: Path, packed: Path, shards: int, stop: _Stop) -> None:
-    size, last = read_format(plain).shard, fsfs.youngest(plain)
+    size, last = read_shape(plain).shard, fsfs.youngest(plain)
 
     def revision_file(path: Path, revision: int) -> Path:
         return path / "db" / "revs" / fsfs.revision_file(revision, size)

@@ -114,11 +114,23 @@ def require_axes(subject: str, axes: Mapping[str, bool]) -> None:
 
 
 class FilesystemSubject(Subject):
-    """A subject on a file system of the cell-round: `filesystem`."""
+    """A subject on a file system of the cell-round: `filesystem`.
+
+    content_bytes() prepares the templates of its files, and returns the bytes of these.
+    """
 
     def __init__(self, recipe: Recipe, number: int, run: Path) -> None:
         super().__init__(recipe, number, run)
         self.filesystem = CellFilesystem(recipe["filesystem"])
+
+    def content_bytes(self) -> int:
+        raise NotImplementedError
+
+    def prepare(self) -> int:
+        return self.filesystem.size_for(self.content_bytes())
+
+    def check(self) -> None:
+        self.filesystem.open(self.content_bytes())
 
     def check_unchanged(self, closely: bool = False) -> None:
         if closely:

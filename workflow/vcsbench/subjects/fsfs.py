@@ -22,7 +22,6 @@ from vcsbench.formats import (
     FormatValue,
     Shape,
     parse_format,
-    read_format,
     read_settings,
     read_shape,
     release_settings,
@@ -172,7 +171,7 @@ def list_files(path: Path) -> list[RepositoryFile]:
     A packed shard counts as its last revision. Raise OSError for anything but files and folders: Subversion
     makes nothing else, and a copy of it could not be verified.
     """
-    size = read_format(path).shard or 1
+    size = read_shape(path).shard or 1
     files = []
     for folder, entries in walk(path):
         for name, status in entries:

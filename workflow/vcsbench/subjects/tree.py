@@ -72,7 +72,7 @@ class Tree(FilesystemSubject):
         return not recipe["repository"]["head"]
 
     def check(self) -> None:
-        self.filesystem.open(self.prepare())
+        super().check()
         record = self.templates.store_record
         self.left_out = record.get("left_out", 0)
         self.size = record["content_bytes"]
@@ -89,14 +89,13 @@ class Tree(FilesystemSubject):
             self.idle = idle
         self.folders = [self.path]
 
-    def prepare(self) -> int:
+    def content_bytes(self) -> int:
         if self.recipe.get("is_in_guest"):
             return 0
         if self.repository:
             self.repository.check()
         self.templates.idle_store()
-        size = self.templates.source_record["bytes"] + self.templates.store_record["bytes"]
-        return self.filesystem.size_for(size)
+        return self.templates.source_record["bytes"] + self.templates.store_record["bytes"]
 
     def words(self) -> Words:
         return _words_of(self.path)

@@ -56,11 +56,8 @@ class WorkingCopy(FilesystemSubject):
         self.svn = Programs(**recipe["build"]["client"]).get("svn")
         self.revisions = (0, 0)
 
-    def check(self) -> None:
-        self.prepare()
-        self.filesystem.open(self.templates.size_of(self.revisions[1]))
-
-    def prepare(self) -> int:
+    def content_bytes(self) -> int:
+        """Return the approximate bytes of a working copy, which has each file twice."""
         self.repository.check()
         youngest, first = self.repository.metadata["youngest"], 0
         if self.behind is not None:
@@ -72,7 +69,7 @@ class WorkingCopy(FilesystemSubject):
         if self.behind is not None:
             # A relocation does not change keywords in files that no update changes.
             self.urls = [self.templates.working_copy(first)["url"]]
-        return self.filesystem.size_for(self.templates.size_of(youngest))
+        return 2 * export["bytes"]
 
     def words(self) -> Words:
         return {
@@ -203,10 +200,6 @@ class WorkingCopyTemplates:
 
     def export(self, revision: int) -> TreeRecord:
         return self._record(revision, "export")
-
-    def size_of(self, revision: int) -> int:
-        """Return the approximate bytes of a working copy, which has each file twice."""
-        return 2 * self.export(revision)["bytes"]
 
     def _record(self, revision: int, command: str, *options: str) -> TreeRecord:
         def make(path: Path, _: Path) -> TreeRecord:
