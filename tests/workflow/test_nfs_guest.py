@@ -79,7 +79,7 @@ COUNTING = """
 import os, subprocess, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from vcsbench.measure.counters import counts_between, network_output
+from vcsbench.measure.counters import network_output
 nfs, path = Path(sys.argv[1]), Path(sys.argv[1], "file")
 path.write_bytes(os.urandom(8 << 20))
 found = network_output([Path("/")], [nfs])
@@ -91,8 +91,8 @@ def forget(file):
 def read(case):
     before = found.counts()
     path.read_bytes()
-    seen = counts_between(before, found.counts())
-    print(case, *(seen[f"network_{name}read_bytes"] for name in ("", "storage_")))
+    after = found.counts()
+    print(case, *(after[name] - before[name] for name in before))
 path.read_bytes()  # a client reads its own writes again
 read("kept")
 forget(path)

@@ -6,11 +6,10 @@ Judging reads the evidence only (vcsbench.measure.run_evidence), so other thresh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Promises
     from vcsbench.records import Evidence, RunRecord, WarmUpReads
 
 MIB = 1 << 20
@@ -24,7 +23,8 @@ WAIT_COLUMNS = (
 )
 
 Thresholds = Mapping[str, float]
-Flags = Iterable[str]
+# Whether each flag is set.
+Flags = dict[str, object]
 
 
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
@@ -43,20 +43,18 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[str]:
     evidence, promises = run.get("evidence", {}), run.get("promises", {})
     if any(evidence.get(name) is None for name in NEEDED):
         return ["uncertified"]
-    caches = {"cold": _cold, "hot": _hot}.get(promises.get("os", ""))
     # The hooks before and after a run read the clock. Only the start of a shell lies between.
     window_s = evidence["window_s"]
     gap_s = max(limits["min_clock_gap_s"], limits["max_clock_gap_share"] * window_s)
-    return [
-        *["clock"] * (not 0 <= window_s - elapsed_s <= gap_s),
-        *(caches(evidence, limits) if caches else ()),
-        *_server(evidence, promises.get("server", ""), limits),
-        *_machine(evidence, promises, limits),
-    ]
-
-
-def _size(evidence: Evidence) -> int:
-    return evidence.get("subject_bytes") or 0
+    flagged: Flags = {"clock": not 0 <= window_s - elapsed_s <= gap_s}
+    if promises.get("os") == "cold":
+        flagged |= _cold(evidence, limits)
+    elif promises.get("os") == "hot":
+        flagged |= _hot(evidence, limits)
+    if evidence.get("server_kind"):
+        flagged |= _server(evidence, promises.get("server", ""), limits)
+    flagged |= _machine(evidence, promises.get("os") == "hot", limits)
+    return [word for word, is_set in flagged.items() if is_set]
 
 
 def _reads(evidence: Evidence | WarmUpReads) -> int:
@@ -64,33 +62,31 @@ def _reads(evidence: Evidence | WarmUpReads) -> int:
 
 
 def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
-    read, floor, size = _reads(evidence), limits["ignore_below_mib"] * MIB, _size(evidence)
-    before = evidence.get("resident_before")
-    written_before = evidence.get("written_resident_before") or 0
-    if before is None or evidence.get("resident_after") is None:
-        yield "residency-unknown"
-    elif max(before, written_before) > limits["max_resident_share_cold"]:
-        yield "cache-not-cold"
-    if not read:
-        yield "no-disk-reads"
+    read, floor = _reads(evidence), limits["ignore_below_mib"] * MIB
+    size, before = evidence.get("subject_bytes") or 0, evidence.get("resident_before")
+    is_known = before is not None and evidence.get("resident_after") is not None
+    resident = max(before or 0.0, evidence.get("written_resident_before") or 0.0)
     runs = evidence.get("warming") or ()
     discarded = evidence.get("discarded_read_bytes") or (_reads(runs[0]) if runs else 0)
     enough = min(size or discarded, limits["min_read_share_cold"] * discarded)
-    if discarded > floor and 0 < read < enough:
-        yield "too-few-disk-reads"
-    after = evidence.get("resident_after_bytes") or 0
-    foreign = after - (before or 0.0) * size - read
-    if foreign > max(floor, limits["max_foreign_share_cold"] * size):
-        yield "foreign-reads"
+    foreign = (evidence.get("resident_after_bytes") or 0) - (before or 0.0) * size - read
+    return {
+        "residency-unknown": not is_known,
+        "cache-not-cold": is_known and resident > limits["max_resident_share_cold"],
+        "no-disk-reads": not read,
+        "too-few-disk-reads": discarded > floor and 0 < read < enough,
+        "foreign-reads": foreign > max(floor, limits["max_foreign_share_cold"] * size),
+    }
 
 
 def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
-    most = max(limits["ignore_below_mib"] * MIB, limits["max_read_share_hot"] * _size(evidence))
-    if _disk_reads(evidence, limits) > most:
-        yield "cache-not-warm"
+    share = limits["max_read_share_hot"] * (evidence.get("subject_bytes") or 0)
+    most = max(limits["ignore_below_mib"] * MIB, share)
     is_network = evidence.get("network_filesystem")
-    if is_network and evidence.get("network_storage_read_bytes") is None:
-        yield "server-disk-unknown"
+    return {
+        "cache-not-warm": _disk_reads(evidence, limits) > most,
+        "server-disk-unknown": is_network and evidence.get("network_storage_read_bytes") is None,
+    }
 
 
 def _disk_reads(evidence: Evidence, limits: Thresholds) -> int:
@@ -114,32 +110,29 @@ def _disk_reads(evidence: Evidence, limits: Thresholds) -> int:
 
 
 def _server(evidence: Evidence, promise: str, limits: Thresholds) -> Flags:
-    served = evidence.get("server_runs_before") or 0
+    """Return the first fault of a server: it explains the others."""
+    served, is_kept = evidence.get("server_runs_before") or 0, promise == "kept"
     first, again = evidence.get("server_first_rchar") or 0, evidence.get("server_rchar") or 0
-    if not evidence.get("server_kind"):
-        return
-    if not evidence.get("server_same"):
-        yield "restarted"
-    elif promise == "new" and served:
-        yield "server-reused"
-    elif promise == "kept" and not served:
-        yield "server-not-warm"
-    elif promise == "kept" and evidence.get("server_processes_changed"):
-        yield "server-reforked"
-    elif (
-        promise == "kept"
-        and first > limits["ignore_below_mib"] * MIB
-        and again > limits["max_read_share_hot_svn"] * first
-    ):
-        yield "cache-ineffective"
+    is_read_again = again > limits["max_read_share_hot_svn"] * first
+    has_cached = is_kept and first > limits["ignore_below_mib"] * MIB
+    faults = {
+        "restarted": not evidence.get("server_same"),
+        "server-reused": promise == "new" and served,
+        "server-not-warm": is_kept and not served,
+        "server-reforked": is_kept and evidence.get("server_processes_changed"),
+        "cache-ineffective": has_cached and is_read_again,
+    }
+    first_fault = next((fault for fault, is_set in faults.items() if is_set), "")
+    return {first_fault: True} if first_fault else {}
 
 
-def _machine(evidence: Evidence, promises: Promises, limits: Thresholds) -> Flags:
+def _machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> Flags:
     numbers = cast("Mapping[str, float | None]", evidence)
     device, read = evidence.get("device_read_bytes"), _reads(evidence)
     available = evidence.get("memory_available_bytes")
     is_idle = not read and not evidence.get("client_write_bytes")
     others_read = device is not None and device - read > limits["max_others_read_mib"] * MIB
+    least = limits["min_memory_available_mib"] * MIB
 
     def exceeds(name: str) -> bool:
         return (numbers.get(name) or 0.0) > limits[f"max_{name}"]
@@ -149,16 +142,13 @@ def _machine(evidence: Evidence, promises: Promises, limits: Thresholds) -> Flag
         seconds = numbers.get(f"{processor_time}_s") or 0.0
         return seconds > limits["ignore_below_cpu_s"] and exceeds(f"{processor_time}_pct")
 
-    flagged = {
+    return {
         "other-server": evidence.get("other_servers"),
         "swapped": evidence["swapped_in_pages"] or evidence.get("swapped_out_pages"),
-        "low-memory": available is not None
-        and available < limits["min_memory_available_mib"] * MIB,
+        "low-memory": available is not None and available < least,
         "memory-pressure": exceeds("memory_pressure_pct"),
-        "io-busy": others_read
-        or (promises.get("os") == "hot" and is_idle and exceeds("io_pressure_pct")),
+        "io-busy": others_read or (is_hot and is_idle and exceeds("io_pressure_pct")),
         "cpu-busy": is_taken("others_cpu"),
         "cpu-steal": is_taken("steal"),
         "throttled": evidence.get("throttled") or evidence.get("quota_throttled_us"),
     }
-    yield from (word for word, is_set in flagged.items() if is_set)

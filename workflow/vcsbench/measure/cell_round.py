@@ -317,7 +317,10 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         if CHANGING.fullmatch(name)
     }
     server, pid = cell.server, runs[-1]["evidence"].get("server_pid") if runs else None
-    server_files = sorted(path for path in cell.files.rglob("*") if path.is_file())
+    served: dict[str, object] | None = None
+    if server:
+        served = {"kind": server.kind, "argv": server.argv, "port": server.port, "pid": pid}
+    files = sorted(path for path in cell.files.rglob("*") if path.is_file())
     return {
         "study": recipe["study"],
         "cell": recipe["cell"],
@@ -330,16 +333,11 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         "warmup": state["warmup"],
         "network": recipe.get("network"),
         "environment": environment,
-        "server": (
-            {"kind": server.kind, "argv": server.argv, "port": server.port, "pid": pid}
-            if server
-            else None
-        ),
+        "server": served,
         "server_folder": recipe["server_folder"],
         "remote": recipe.get("remote"),
         "server_files": {
-            str(path.relative_to(cell.files)): path.read_text(errors="replace")
-            for path in server_files
+            str(path.relative_to(cell.files)): path.read_text(errors="replace") for path in files
         },
         "host": host(),
         "targets": recipe["targets"],
@@ -358,33 +356,23 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
 
 
 def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
+    def side(
+        program: str, version: str, places: list[str], libraries: list[str] | None
+    ) -> BuildSide:
+        files.extend([program, *(libraries or ())])
+        return {"program": program, "version": version, "places": places, "libraries": libraries}
+
+    files: list[str] = []
     program, name = cell.argv[0], os.path.basename(cell.argv[0])
     libraries = captured.libraries if captured else None
     if not name.startswith("svn"):
         libraries = None
     elif libraries is None:
         libraries = client_libraries(cell.idle_argv or cell.argv, cell.environment)
-    client: BuildSide = {
-        "program": program,
-        "version": cell.versions[name],
-        "places": cell.client.places,
-        "libraries": libraries,
-    }
-    served: BuildSide | None = None
+    client, served = side(program, cell.versions[name], cell.client.places, libraries), None
     if (server := cell.server) and server.pid:
-        served = {
-            "program": server.argv[0],
-            "version": server.subversion_version(cell.versions[server.kind]),
-            "places": server.programs.places,
-            "libraries": server_libraries(server.pid),
-        }
-    sides = [side for side in (client, served) if side]
-    digest = joined_digest(
-        path for side in sides for path in (side["program"], *(side["libraries"] or ()))
-    )
-    return {
-        "name": cell.recipe["build"]["name"],
-        "client": client,
-        "server": served,
-        "digest": digest,
-    }
+        version = server.subversion_version(cell.versions[server.kind])
+        libraries = server_libraries(server.pid)
+        served = side(server.argv[0], version, server.programs.places, libraries)
+    build = cell.recipe["build"]["name"]
+    return {"name": build, "client": client, "server": served, "digest": joined_digest(files)}

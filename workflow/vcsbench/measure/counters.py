@@ -68,14 +68,10 @@ def read_counters(*paths: Path) -> Counts:
     }
 
 
-def counts_between(before: Counts, after: Counts) -> Counts:
-    pairs = ((name, number, after[name]) for name, number in before.items() if name in after)
-    return {name: None if a is None or b is None else b - a for name, a, b in pairs}
-
-
 def counters_between(before: Counts, after: Counts) -> Counts:
     """Return differences by the names of the evidence: ticks in seconds, stalls in percent of the window."""
-    seen = counts_between(before, after)
+    pairs = ((name, number, after[name]) for name, number in before.items() if name in after)
+    seen: Counts = {name: None if a is None or b is None else b - a for name, a, b in pairs}
     busy, steal, total = (seen.pop(f"{name}_ticks") for name in ("busy", "steal", "all"))
     stalled_us = {name: seen.pop(f"{name}_stalled_us") for name in PRESSURES}
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from vcsbench import kernel, processes
 from vcsbench.measure import caches, counters
@@ -38,35 +38,32 @@ class Snapshot(NamedTuple):
 class EvidenceCollector:
     """Collect the evidence of each run, timed or not: begin(), the run, end().
 
-    `warming` has the reads of the untimed runs. `measures_sync` waits after each run until its output
-    is on the device.
+    `clearing` is the way to clear caches. `measures_sync` waits after each run until its output is on the
+    device. `warming` has the reads of the untimed runs.
     """
 
     def __init__(
         self,
-        inputs: Subject | None,
-        outputs: Subject | None,
+        read: Subject | None,
+        written: Subject | None,
         server: Server | None,
         clearing: str,
         measures_sync: bool = False,
     ) -> None:
-        self.input = inputs
-        self.output = outputs
-        self.server = server
-        self.clearing = clearing
-        self.measures_sync = measures_sync
-        # Residency of the input can then be queried without loading inodes.
-        self.by_names = bool(inputs and inputs.size and caches.has_cached_names(*inputs.folders))
-        self.network = counters.network_output(
-            inputs.folders if inputs else (), outputs.folders if outputs else ()
-        )
+        self.input, self.output, self.server = read, written, server
+        self.clearing, self.measures_sync = clearing, measures_sync
         self.warming: list[WarmUpReads] = []
+        inputs, outputs = (subject.folders if subject else [] for subject in (read, written))
+        # Residency of the input can then be queried without loading inodes.
+        self.by_names = bool(read and read.size and caches.has_cached_names(*inputs))
+        self.network = counters.network_output(inputs, outputs)
         # The residency of input and output after caches were cleared.
         self.cleared: tuple[caches.Residency | None, caches.Residency | None] | None = None
         self.before: Snapshot | None = None
         self.is_timed = False
-        self.state: Evidence = {}
+        self.state: dict[str, Any] = {}
         self.instructions: dict[str, counters.InstructionCounter] = {}
+        # The bytes that a server has read in each run.
         self.server_reads: dict[tuple[int, int], list[int]] = {}
 
     def query_cleared(self) -> bool:
@@ -101,9 +98,9 @@ class EvidenceCollector:
         if not before:
             return None
         after = self._snapshot(hyperfine)
-        sync_s = None
+        synced = {}
         if self.measures_sync and self.output:
-            sync_s = counters.sync_seconds(self.output.folders[0])
+            synced["sync_s"] = counters.sync_seconds(self.output.folders[0])
         counts = counters.counters_between(before.counts, after.counts)
         client_s, own_s = counts.pop("client_cpu_s"), counts.pop("own_cpu_s")
         if after.server != before.server:
@@ -114,7 +111,7 @@ class EvidenceCollector:
         others_pct = 100 * others_s / ((os.cpu_count() or 1) * counts["window_s"])
         seen = {
             **counts,
-            **(self._server(self.server, before, after) if self.server else {}),
+            **(_server_facts(self.server, before, after) if self.server else {}),
             **(self.network.facts() if self.network else {}),
             **instructions,
             "instructions_why_not": counters.why_no_instructions(),
@@ -122,23 +119,15 @@ class EvidenceCollector:
             "others_cpu_pct": round(others_pct, 1),
         }
         reads = self.server_reads.setdefault(after.server, []) if after.server[0] else []
-        of_server = {
-            "server_runs_before": len(reads),
-            "server_first_rchar": reads[0] if reads else None,
-        }
+        first = reads[0] if reads else None
+        served = {"server_runs_before": len(reads), "server_first_rchar": first}
         reads.append(counts.get("server_rchar") or 0)
         if not self.is_timed:
             warming = {key: value for key, value in seen.items() if key in WARM_UP_KEYS}
             self.warming.append(cast("WarmUpReads", warming))
             return None
-        evidence = {
-            **self._residency(is_last),
-            **seen,
-            **self.state,
-            **({} if sync_s is None else {"sync_s": sync_s}),
-            "warming": list(self.warming),
-            **(of_server if self.server else {}),
-        }
+        evidence = {**self._residency(is_last), **seen, **self.state, **synced}
+        evidence |= {"warming": list(self.warming), **(served if self.server else {})}
         return cast("Evidence", evidence)
 
     def _snapshot(self, hyperfine: int) -> Snapshot:
@@ -187,22 +176,23 @@ class EvidenceCollector:
             return caches.resident_by_names(self.input.size, *self.input.folders)
         return _query(self.input)
 
-    def _server(self, server: Server, before: Snapshot, after: Snapshot) -> dict[str, object]:
-        pid, is_same = after.server[0], bool(after.server[0]) and before.server == after.server
-        evidence: dict[str, object] = {
-            "server_kind": server.kind,
-            "server_pid": pid,
-            "server_same": is_same,
-            "server_processes_changed": before.server_processes != after.server_processes,
-        }
-        if not is_same:
-            return evidence
-        return evidence | {
+
+def _server_facts(server: Server, before: Snapshot, after: Snapshot) -> dict[str, object]:
+    pid, is_same = after.server[0], bool(after.server[0]) and before.server == after.server
+    facts: dict[str, object] = {
+        "server_kind": server.kind,
+        "server_pid": pid,
+        "server_same": is_same,
+        "server_processes_changed": before.server_processes != after.server_processes,
+    }
+    if is_same:
+        facts |= {
             "server_age_s": round(time.time() - processes.started_at(pid), 3),
             "server_argv": processes.command_line(pid),
             "server_build": binary_of(pid),
             "server_peak_memory_bytes": processes.peak_memory_bytes(pid),
         }
+    return facts
 
 
 def _query(subject: Subject | None) -> caches.Residency | None:

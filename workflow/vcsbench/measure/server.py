@@ -78,11 +78,8 @@ class Server:
         programs: Programs = ON_PATH,
         options: Sequence[str] = (),
     ) -> None:
-        self.root = root
-        self.files = files
-        self.run = run
-        self.programs = programs
-        self.options = options
+        self.root, self.files, self.run = root, files, run
+        self.programs, self.options = programs, options
         self.argv: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
         self.reserved: socket.socket | None = None
