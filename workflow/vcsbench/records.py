@@ -171,10 +171,7 @@ class CopyLayout(TypedDict):
 
     verdict: str
     sentence: str
-    files: int
     apart: list[str]
-    same_step_bytes: float | None
-    other_step_bytes: float | None
 
 
 class RepositoryFacts(RecipeRepository, total=False):

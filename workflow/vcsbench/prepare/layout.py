@@ -29,34 +29,31 @@ Positions = Mapping[str, Mapping[int, int]]
 def prove_interleaving(copies: Mapping[str, Path]) -> CopyLayout:
     """Return the layout of copies, by name, from their extents.
 
-    - `verdict`: interleaved, partly, apart, alone or unknown. `sentence`: the text after "The copies".
-    - `files`: the number of sampled files. `apart`: the copies outside of the largest group.
-    - `same_step_bytes`: median distance of a file to the same step in the nearest other copy.
-      `other_step_bytes`: to other steps in the same copy. Both are None if unknown.
+    - `verdict`: interleaved, partly, apart, alone or unknown.
+    - `sentence`: the text after "The copies", with the evidence.
+    - `apart`: the copies outside of the largest group.
     """
     try:
         return judge_layout(_read_positions(copies))
     except ExtentsUnsupportedError as error:
         kind = mount_of(next(iter(copies.values()))).filesystem or "this file system"
-        reason = f"{kind} does not report where files lie ({error})"
+        return _unknown(f"{kind} does not report where files lie ({error})")
     except OSError as error:
-        reason = str(error)
-    return _layout("unknown", f"cannot be asked whether they lie interleaved: {reason}", 0)
+        return _unknown(str(error))
 
 
 def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     count = sum(len(steps) for positions in kinds for steps in positions.values())
-    unproven = "cannot be shown to lie interleaved"
     if not count:
-        return _layout("unknown", f"{unproven}: no file lies in an extent of its own", count)
+        return _unknown("no file lies in an extent of its own")
     if all(len(positions) < 2 for positions in kinds):
-        return _layout("alone", "are the only copies of their kind", count)
+        return {"verdict": "alone", "sentence": "are the only copies of their kind", "apart": []}
     # A copy with a single step shows nothing.
     several = [{c: steps for c, steps in p.items() if len(steps) > 1} for p in kinds]
     comparable = [positions for positions in several if len(positions) > 1]
     same = [gap for positions in comparable for gap in _gaps_to_nearest_copy(positions)]
     if not same:
-        return _layout("unknown", f"{unproven}: there are too few revisions", count)
+        return _unknown("there are too few revisions")
     other = {
         copy: median([abs(a - b) for a, b in combinations(steps.values(), 2)])
         for positions in comparable
@@ -64,19 +61,24 @@ def judge_layout(kinds: Sequence[Positions]) -> CopyLayout:
     }
     groups = [_largest_group(positions, other) for positions in comparable]
     apart = sorted(other.keys() - set[str]().union(*groups))
-    same_bytes, other_bytes = median(same), median(other.values())
     evidence = (
-        f"the same revision or shard of the nearest other copy is {words.size(same_bytes)} away, another "
-        f"one of the same copy {words.size(other_bytes)} (medians of {count} sampled files, by FIEMAP)"
+        f"the same revision or shard of the nearest other copy is {words.size(median(same))} away, another "
+        f"one of the same copy {words.size(median(other.values()))} (medians of {count} sampled files, by "
+        "FIEMAP)"
     )
     if not apart:
-        verdict, sentence = "interleaved", f"lie interleaved: {evidence}"
+        verdict, sentence = "interleaved", "lie interleaved"
     elif len(apart) == len(other):
-        verdict, sentence = "apart", f"do NOT lie interleaved: {evidence}"
+        verdict, sentence = "apart", "do NOT lie interleaved"
     else:
         number = words.count_of(len(apart), "copy lies", "copies lie")
-        verdict, sentence = "partly", f"lie interleaved only in part, {number} apart: {evidence}"
-    return _layout(verdict, sentence, count, apart, same_bytes, other_bytes)
+        verdict, sentence = "partly", f"lie interleaved only in part, {number} apart"
+    return {"verdict": verdict, "sentence": f"{sentence}: {evidence}", "apart": apart}
+
+
+def _unknown(reason: str) -> CopyLayout:
+    sentence = f"cannot be shown to lie interleaved: {reason}"
+    return {"verdict": "unknown", "sentence": sentence, "apart": []}
 
 
 def _gaps_to_nearest_copy(positions: Positions) -> Iterator[int]:
@@ -101,24 +103,6 @@ def _largest_group(positions: Positions, other: Mapping[str, float]) -> set[str]
         groups = [group for group in groups if group not in near] + [{copy}.union(*near)]
     largest = max(groups, key=len)
     return largest if len(largest) > 1 else set()
-
-
-def _layout(
-    verdict: str,
-    sentence: str,
-    files: int,
-    apart: Sequence[str] = (),
-    same: float | None = None,
-    other: float | None = None,
-) -> CopyLayout:
-    return {
-        "verdict": verdict,
-        "sentence": sentence,
-        "files": files,
-        "apart": [*apart],
-        "same_step_bytes": same,
-        "other_step_bytes": other,
-    }
 
 
 def _read_positions(copies: Mapping[str, Path]) -> list[Positions]:
