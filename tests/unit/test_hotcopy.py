@@ -27,6 +27,7 @@ from vcsbench.measure.runs import Invocation
 from vcsbench.measure.syscalls import trace_command
 from vcsbench.prepare import verify
 from vcsbench.prepare.loader import MEMCACHED_NOTE, hotcopy, load_source
+from vcsbench.sources.dump_reader import BYPASS
 from vcsbench.subjects import fsfs
 
 pytestmark = needs("svnadmin")
@@ -83,11 +84,11 @@ def states(path):
 def copied(original, into):
     """Copy a repository. It is unchanged, and its revisions and layout are equal in the sound copy."""
     before = states(original)
-    copy, notes = hotcopy(original, into)
+    copy, facts = hotcopy(original, into)
     assert states(original) == before
     assert content(copy) == content(original) and fsfs.list_files(copy)
     run("svnadmin", "verify", "-q", copy)
-    return copy, notes
+    return copy, facts.notes
 
 
 @pytest.mark.parametrize(
@@ -142,8 +143,12 @@ def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(make, tmp_
     if packed:
         fsfs.run_svnadmin("pack", original)
     before = states(original)
-    copy, notes = hotcopy(original, tmp_path)
-    assert len(notes) == 1 and "3 revisions" in notes[0]
+    copy, facts = hotcopy(original, tmp_path)
+    assert (
+        len(facts.notes) == 1
+        and "3 revisions, first revision 0: 'first monday of <the" in facts.notes[0]
+    )
+    assert (facts.revisions, facts.load_options) == (6, [BYPASS])
     assert states(original) == before
     assert run("svn", "log", "-q", copy.as_uri()).count("(no date)") == 2
     run("svnadmin", "verify", "-q", copy)
@@ -224,8 +229,8 @@ def test_hotcopy_contacts_no_server_of_memcached(make, tmp_path):
     original, section = make(), "MemCached-Servers"
     with (original / "db" / "fsfs.conf").open("a") as file:
         file.write(f"[{section}]\nfirst = [::1]:1\n[caches]\nfail-stop = false\n[x]\n[{section}]\n")
-    copy, notes = hotcopy(original, tmp_path)
-    assert notes == [MEMCACHED_NOTE]
+    copy, facts = hotcopy(original, tmp_path)
+    assert facts.notes == [MEMCACHED_NOTE]
     text = (copy / "db" / "fsfs.conf").read_text()
     assert section not in text and "fail-stop = false" in text
     assert not has_memcached(copy)

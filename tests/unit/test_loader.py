@@ -74,7 +74,7 @@ def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
 
         assert choose(small // 2, 1, {first: 1}) is scratch
         assert choose(small // 2, 3, {first: 1}) is first
-        with pytest.raises(UserError, match="are needed"):  # the two storages share a device
+        with pytest.raises(UserError, match="copies need about"):  # the two storages share a device
             choose(large // 5, 1, {first: 3, second: 3})
 
 

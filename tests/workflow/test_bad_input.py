@@ -50,7 +50,7 @@ def test_repository_empty_is_refused(shared_project):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("size=3m,mode=755", "are needed for repositories and their copies"),
+        ("size=3m,mode=755", "repositories and copies need about"),
         ("ro", "cannot be written"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import io
 import os
 import re
 import shutil
@@ -16,17 +16,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
-from vcsbench.external import SMALL_FILE, file_url, pegged, read_bytes
+from vcsbench.external import SMALL_FILE, read_bytes
 from vcsbench.formats import AS_IS, NOT_PACKED, has_memcached, parse_format
-from vcsbench.processes import how_it_ended
+from vcsbench.pipes import Program
 from vcsbench.records import DumpRecord, LoadRecord
-from vcsbench.sources import SizeEstimate, Source, dump_format
+from vcsbench.sources import SizeEstimate, Source
 from vcsbench.sources.base import Facts
-from vcsbench.sources.dump_reader import NOTES
+from vcsbench.sources.dump_reader import BYPASS, DumpReader
 from vcsbench.sources.svn_source import summarize_tree
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import STAGING, WorkDir
@@ -34,12 +34,11 @@ from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import file_state
 
 DUMPS = "dumps"
-PIPE_BYTES = 1 << 20
 _COPIED = re.compile(r"\* Copied revisions? (?:from \d+ to )?(\d+)")
 _PACKING = re.compile(r"Packing revisions in shard (\d+)")
 _MEMCACHED = re.compile(rb"^\[memcached-servers\]", re.MULTILINE | re.IGNORECASE)
-_REVISION = re.compile(rb'\s*revision="(\d+)"')
-_DATE_OF_0 = re.compile(rb'<property\s+name="svn:date"[^>]*>(.*?)</property>', re.DOTALL)
+# Old histories have properties that today's Subversion refuses.
+LOAD = ("svnadmin", "load", "-q", "--no-flush-to-disk", BYPASS)
 MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
 Pair = Sequence[str]
 
@@ -71,34 +70,31 @@ def choose_staging(
     free = {devices[workdir]: free_bytes(workdir.path) for workdir in (scratch, *copies)}
     need: Counter[int] = Counter()
     for workdir, number in copies.items():
-        device = devices[workdir]
-        need[device] += size * number
-        if need[device] > free[device]:
-            raise _no_space(workdir, need[device], free[device])
+        need[devices[workdir]] += size * number
     _log(
         f"{words.count_of(repositories, 'repository', 'repositories')} of about {words.size(size)} each, and "
         f"{words.count_of(sum(copies.values()), 'copy', 'copies')}; "
         + ", ".join(f"{w.path} has {words.size(free[device])}" for w, device in devices.items())
     )
-    for workdir, device in devices.items():
-        if need[device] + size * repositories <= free[device]:
-            if workdir is not scratch:
-                _log(f"too large for {scratch.path}: loaded on {workdir.path}, which takes longer")
-            return workdir
-    workdir = next(iter(copies), scratch)
-    device = devices[workdir]
-    raise _no_space(workdir, need[device] + size * repositories, free[device])
+    full = [workdir for workdir in copies if need[devices[workdir]] > free[devices[workdir]]]
+    fitting = [
+        w for w, device in devices.items() if need[device] + size * repositories <= free[device]
+    ]
+    if full or not fitting:
+        workdir = [*full, *copies, scratch][0]
+        needed = need[devices[workdir]] + (0 if full else size * repositories)
+        raise UserError(
+            f"{workdir.path}: repositories and copies need about {words.size(needed)}, and "
+            f"{words.size(free[devices[workdir]])} are free. Use another folder in `storages`, or lower "
+            "`copies` or the scale."
+        )
+    if fitting[0] is not scratch:
+        _log(f"too large for {scratch.path}: loaded on {fitting[0].path}, which takes longer")
+    return fitting[0]
 
 
 def repository_bytes(estimate: SizeEstimate) -> int:
     return estimate.repository_bytes + 2 * estimate.revisions * 4096
-
-
-def _no_space(workdir: WorkDir, need: int, free: int) -> UserError:
-    return UserError(
-        f"{workdir.path}: about {words.size(need)} are needed for repositories and their copies, and "
-        f"{words.size(free)} are free. Use another folder in `storages`, or lower `copies` or the scale."
-    )
 
 
 def _log(text: str) -> None:
@@ -169,20 +165,20 @@ def _copy_own(
         raise UserError(
             f"{source.describe()}: an exact copy needs a local repository. Use its path."
         )
-    copy, notes = hotcopy(repository, staging)
+    copy, facts = hotcopy(repository, staging)
     packing = copy.name.rpartition(".")[2]
     if {made for fmt, made in pairs if parse_format(fmt).is_as_is} - {packing, fsfs.PACKED}:
         raise UserError(
-            f"The repository was packed since this workflow run began: it is {packing} now. Run again."
+            f"{repository}: it was packed since this workflow run began, and is {packing} now. Run again."
         )
-    return source.at(copy), Facts(fsfs.youngest(copy), notes), [copy]
+    return source.at(copy), facts, [copy]
 
 
-def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
+def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     """Copy a repository by `svnadmin hotcopy`: deltas, packing and settings stay.
 
     Return the path, which is named by its packing, because a live repository may have been packed since
-    the run began, and notes on changes. The source is only read, and none of its hooks runs.
+    the run began, and facts. The source is only read, and none of its hooks runs.
     """
     copy, view = staging / f"{AS_IS}.new", staging / f"{AS_IS}.view"
     youngest = fsfs.youngest(repository)
@@ -195,12 +191,14 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
         with progress.stage("copying the repository", youngest, "revisions") as at:
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
         notes = []
+        # Before other programs open the copy.
         if has_memcached(copy):
             configuration = copy / "db" / "fsfs.conf"
             text = _MEMCACHED.sub(b"[unused]", configuration.read_bytes())
             configuration.write_bytes(text)
             notes.append(MEMCACHED_NOTE)
-        notes += _remove_bogus_dates(copy)
+        facts = _remove_bogus_dates(copy)
+        facts.notes += notes
     except UserError as error:
         reason = str(error).replace(str(view), str(repository))
         if "sqlite" in reason:
@@ -211,7 +209,7 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, list[str]]:
         os.chmod(folder, 0o755)
         for path in (os.path.join(folder, name) for name in names):
             os.chmod(path, 0o644 if os.stat(path).st_mode & 0o200 else 0o444)
-    return copy.rename(staging / f"{AS_IS}.{fsfs.check_shape(copy).packing}"), notes
+    return copy.rename(staging / f"{AS_IS}.{fsfs.check_shape(copy).packing}"), facts
 
 
 def _delete_dates(repository: Path, revisions: Iterable[int]) -> None:
@@ -220,118 +218,55 @@ def _delete_dates(repository: Path, revisions: Iterable[int]) -> None:
         fsfs.run_svnadmin("delrevprop", "-r", str(revision), repository, "svn:date")
 
 
-def _remove_bogus_dates(copy: Path) -> list[str]:
-    """Find and delete the dates of a copy that Subversion cannot read. Return a note."""
+def _remove_bogus_dates(copy: Path) -> Facts:
+    """Delete the dates of a copy that Subversion cannot read. Return its facts, with a note on the dates."""
 
-    def read(output: IO[bytes]) -> dict[int, str]:
-        revision, before, bogus = 0, b"", {}
-        for line in output:
-            if before == b"<logentry\n" and (found := _REVISION.match(line)):
-                revision = int(found[1])
-            elif line.startswith(b"<date>"):
-                date = line.removeprefix(b"<date>").rstrip(b"\n").removesuffix(b"</date>")
-                if not dump_format.is_date(date):
-                    bogus[revision] = dump_format.quoted(date)
-            before = line
-        return bogus
+    def read(output: IO[bytes]) -> DumpReader:
+        reader = DumpReader(str(copy), cast(BinaryIO, output))
+        reader.run()
+        return reader
 
-    def read_revision_0(output: IO[bytes]) -> dict[int, str]:
-        date = _DATE_OF_0.search(output.read())
-        is_bogus = date and not dump_format.is_date(date[1])
-        return {0: dump_format.quoted(date[1])} if date and is_bogus else {}
-
-    url = pegged(file_url(copy))
-    of_0 = ("proplist", "--xml", "--verbose", "--revprop", "-r", "0")
-    bogus = fsfs.read_output(read_revision_0, *of_0, url, program="svn")
-    bogus |= fsfs.read_output(read, "log", "--xml", "--quiet", "-r", "0:HEAD", url, program="svn")
-    _delete_dates(copy, bogus)
-    if not bogus:
-        return []
-    first, date = next(iter(bogus.items()))
-    revisions = words.count_of(len(bogus), "revision")
-    return [NOTES["dates"].format(revisions=revisions, first=f"revision {first}: {date}")]
+    reader = fsfs.read_output(read, "dump-revprops", "-q", copy)
+    facts = reader.facts()
+    _delete_dates(copy, facts.bogus_dates)
+    return replace(facts, notes=reader.notes(["dates"]))
 
 
-class _Load:
-    """A process of `svnadmin load`. `output` has the lines of its errors after end()."""
+class _Tee(io.RawIOBase):
+    """Writes to several programs."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.output: list[str] = []
-        # In memory, because the disk may be full.
-        self._log = os.fdopen(os.memfd_create(path.name), "r+b")
-        self.process = subprocess.Popen(
-            # Old histories have properties that today's Subversion refuses.
-            ["svnadmin", "load", "-q", "--no-flush-to-disk", "--bypass-prop-validation", path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=self._log,
-            umask=0o022,
-        )
-        assert self.process.stdin
-        self.pipe = self.process.stdin
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(self.pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    def __init__(self, programs: Iterable[Program]) -> None:
+        self._programs = [*programs]
 
-    def end(self) -> None:
-        self.process.communicate()
-        with self._log as file:
-            file.seek(0)
-            self.output = file.read().decode(errors="replace").strip().splitlines()
-        if self.process.returncode < 0 or not self.output:
-            self.output.append(f"it {how_it_ended(self.process.returncode)}")
-
-
-class _Tee:
-    def __init__(self, loads: list[_Load]) -> None:
-        self.loads = loads
-
-    def write(self, data: bytes) -> int:
-        for load in self.loads:
-            load.pipe.write(data)
+    def write(self, data: Any) -> int:
+        for program in self._programs:
+            program.write(data)
         return len(data)
-
-    def writelines(self, parts: Iterable[bytes]) -> None:
-        for data in parts:
-            self.write(data)
-
-    def flush(self) -> None:
-        for load in self.loads:
-            load.pipe.flush()
 
 
 def _stream(source: Source, paths: list[Path]) -> Facts:
-    loads = [_Load(path) for path in paths]
     facts = None
-    try:
-        tee = cast(BinaryIO, _Tee(loads))
-        facts = source.write(tee)
-        tee.flush()
-    except BrokenPipeError:
-        pass
-    except BaseException:
-        for load in loads:
-            load.process.kill()
-        raise
-    finally:
+    with contextlib.ExitStack() as stack:
+        loads = {
+            path: stack.enter_context(
+                Program([*LOAD, str(path)], f"{path}: svnadmin load failed", stdin=subprocess.PIPE)
+            )
+            for path in paths
+        }
+        with contextlib.suppress(BrokenPipeError):
+            facts = source.write(cast(BinaryIO, _Tee(loads.values())))
         # The load that failed first comes first: the others then got an incomplete stream.
-        loads.sort(key=lambda load: (load.process.poll() is None, load.path))
-        for load in loads:
-            load.end()
-    failed = [load for load in loads if load.process.returncode != 0]
-    for load in failed:
-        raise_write_error("\n".join(load.output), load.path)
-    if failed:
-        path, output = failed[0].path, failed[0].output
-        reached = fsfs.youngest(path)
-        place = source.place(reached + 1)
-        last = max(
-            (n for n, line in enumerate(output) if line.startswith("svnadmin: E")), default=-3
-        )
-        raise UserError(
-            f"{path}: svnadmin load failed after revision {reached}"
-            f"{f' ({place})' if place else ''}: {' '.join(' '.join(output[last:]).split())}"
-        )
+        in_order = sorted(loads.items(), key=lambda item: item[1].process.poll() is None)
+        for load in loads.values():
+            load.close_input()
+        failed = [(path, load) for path, load in in_order if load.process.wait() != 0]
+        for path, load in failed:
+            raise_write_error(load.errors(), path)
+        for path, load in failed:
+            reached = fsfs.youngest(path)
+            place = source.place(reached + 1)
+            load.failure += f" after revision {reached}" + (f" ({place})" if place else "")
+            raise load.failed()
     if not facts:
         raise UserError(f"{paths[0]}: svnadmin load did not read all of the history. Run again.")
     # svnadmin load may take damage for the end of the stream.

@@ -120,7 +120,7 @@ def _compare(plain: Path, packed: Path, stop: _Stop) -> None:
         _compare_bytes(plain, packed, shape.packed, stop)
     # No checksum covers revision properties.
     if _digest_of_properties(plain) != _digest_of_properties(packed):
-        raise UserError(f"{plain} and {packed.name} differ in the properties of a revision")
+        raise UserError(f"{plain} and {packed.name} differ in the properties of a revision.")
 
 
 def _digest_of_properties(path: Path) -> bytes:

@@ -81,17 +81,17 @@ def detect(path: str) -> dict[str, str]:
     """
     if is_server_url(path):
         raise UserError(
-            f"{printable(hide_password(path))}: is a URL; give one of Subversion under "
-            "`repositories` in the configuration, with `source: svn` and `url`; "
-            "clone a git repository, and give the clone"
+            f"{printable(hide_password(path))}: is a URL. Give one of Subversion under "
+            "`repositories` in the configuration, with `source: svn` and `url`. "
+            "Clone a git repository, and give the clone."
         )
     if not path:
-        raise UserError("the path of the repository is empty")
+        raise UserError("REPO=: the path is empty. Give the path of a repository.")
     shown = printable(path)
     try:
         place = local_path(path)
         if not place.exists():
-            raise UserError(f"{shown}: no such file or folder")
+            raise UserError(f"{shown}: no such file or folder. Check the path.")
         absolute = str(place.resolve())
         if svn_source.is_svn_repository(place):
             return {"source": "svn", "path": absolute}
@@ -106,21 +106,21 @@ def detect(path: str) -> dict[str, str]:
 
 
 def _why_unknown(place: Path) -> str:
-    neither = "is neither a Subversion repository, nor a git repository, nor a dump file"
+    neither = "is neither a Subversion repository, nor a git repository, nor a dump file. Give one."
     if place.is_file():
         return dump_source.why_no_dump(place) or neither
     if not place.is_dir():
-        return "is neither a file nor a folder"
+        return "is neither a file nor a folder. Give the path of a repository."
     if any((folder / ".svn").is_dir() for folder in (place, *place.resolve().parents)):
         return (
-            "is a working copy of Subversion, not a repository; "
-            "`svn info --show-item repos-root-url` in it prints the repository's URL"
+            "is a working copy of Subversion, not a repository. Give its repository: "
+            "`svn info --show-item repos-root-url` in it prints the URL."
         )
     for folder in place.resolve().parents:
         if svn_source.is_svn_repository(folder):
-            return f"lies in the Subversion repository {folder}; give that"
+            return f"lies in the Subversion repository {folder}. Give that."
     if top := work_tree_above(place):
-        return f"lies in the git work tree {printable(str(top))}; give that"
+        return f"lies in the git work tree {printable(str(top))}. Give that."
     return neither
 
 
@@ -157,8 +157,9 @@ def own_repository(
     definition = detect(path)
     if tree is not None:
         if definition["source"] not in WITH_TREE:
+            kind = definition["source"]
             raise UserError(
-                f"TREE={printable(tree)}: a source of kind {definition['source']} has one; leave it out"
+                f"TREE={printable(tree)}: the source {kind} has no `tree`. Leave it out."
             )
         definition["tree"] = tree
     stem = Path(definition["path"]).name.removesuffix(".git") or Path(path).resolve().parent.name

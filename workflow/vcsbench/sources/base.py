@@ -6,27 +6,23 @@ import contextlib
 import errno
 import gzip
 import hashlib
-import io
 import lzma
 import os
-import select
 import stat
-import subprocess
-import tempfile
 import urllib.parse
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol
 
 from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.external import hide_password, is_url, one_line, open_regular
 from vcsbench.formats import Shape
-from vcsbench.processes import how_it_ended
+from vcsbench.pipes import Program
 from vcsbench.recipe_types import Head
 from vcsbench.storages.filesystems import free_bytes
 from vcsbench.storages.trees import OddPaths
@@ -35,9 +31,6 @@ FILE_SCHEME = "file://"
 Definition = Mapping[str, Any]
 UNREACHABLE = (OSError, ValueError, RuntimeError)
 CHUNK = 1 << 20
-ERROR_BYTES = 1 << 16
-ERROR_LINES = 3
-ERROR_LINE = 500
 MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 UNREADABLE = (
     errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO,
@@ -145,7 +138,9 @@ class Source(Protocol):
         return None
 
     def at(self, copy: Path) -> Source:
-        raise UserError(f"{self.describe()}: no repository to read at {copy}.")
+        raise UserError(
+            f"{self.describe()}: this source has no exact copy like {copy}. Use a local one."
+        )
 
     def place(self, revision: int) -> str:
         """Return the place in the source of the revision that is loaded as `revision`; "" for the same
@@ -188,7 +183,8 @@ def local_path(text: str) -> Path:
 
 def unreachable(text: str, error: Exception) -> str:
     shown = text if len(text) <= 80 else text[:77] + "..."
-    return f"{shown!r} cannot be read: {getattr(error, 'strerror', None) or error}"
+    reason = getattr(error, "strerror", None) or error
+    return f"{shown!r} cannot be read: {reason}. Check the path and its permissions."
 
 
 @contextmanager
@@ -229,48 +225,45 @@ class Options:
         self._definition = definition
         for key in definition:
             if key != "source" and key not in keys:
-                raise self.error(key, f"is no key of this source; it has {', '.join(keys)}")
+                raise self.error(key, f"is no key of this source. Use one of: {', '.join(keys)}.")
 
     def error(self, key: str, message: str) -> UserError:
         return UserError(f"{self.where}.{key}: {message}")
 
     def text(self, key: str, default: str | None = None) -> str:
-        """Return a string that can be an argument of a program. Without a default, the key must exist."""
+        """Return a string. Without a default, the key must exist."""
         value = self._definition.get(key, default)
         if value is None:
-            raise self.error(key, "is missing")
-        try:
-            is_argument = b"\0" not in os.fsencode(value)
-        except (TypeError, UnicodeEncodeError):
-            is_argument = False
-        if not is_argument:
-            shown = hide_password(str(value))[:80]
-            raise self.error(key, f"must be a text without a NUL character, not {shown!r}")
-        return str(value)
+            raise self.error(key, "is missing. Add it.")
+        if not isinstance(value, str):
+            raise self.error(
+                key, f"must be a text, not of type {type(value).__name__}. Put it in quotes."
+            )
+        return value
 
     def path(self, key: str) -> Path:
         """Return a path; see local_path(). Subversion and reports need UTF-8."""
-        # Names the reason for a path that no file can have.
-        text = str(self._definition.get(key) or self.text(key))
+        text = self.text(key)
         if is_server_url(text):
-            raise self.error(key, f"{hide_password(text)} is a URL, not a path")
+            raise self.error(key, f"{hide_password(text)} is a URL, not a path. Give a path.")
         try:
             path = local_path(text)
             os.fspath(path).encode()
         except UnicodeEncodeError:
-            raise self.error(key, f"{text} is not UTF-8: rename the file or folder") from None
+            raise self.error(key, f"{text} is not UTF-8. Rename the file or folder.") from None
         except UNREACHABLE as error:
             raise self.error(key, unreachable(text, error)) from error
         return path
 
     def check_file(self, key: str, path: Path) -> None:
         if not path.is_file():
-            raise self.error(key, f"{path} {'is no file' if path.exists() else 'does not exist'}")
+            what = "is no file" if path.exists() else "does not exist"
+            raise self.error(key, f"{path} {what}. Check the path.")
         try:
             with path.open("rb") as file:
                 file.read(1)
         except OSError as error:
-            raise self.error(key, f"{path}: {error.strerror}") from error
+            raise self.error(key, unreachable(os.fspath(path), error)) from error
 
     def tree(self) -> str | None:
         is_given = self._definition.get("tree") is not None
@@ -279,8 +272,8 @@ class Options:
     def no_tree(self, path: Path, tree: str) -> UserError:
         return self.error(
             "tree",
-            f"{path} has no folder {tree[:200]!r} at its youngest revision; name another by TREE=, or "
-            "TREE=/ for the root",
+            f"{path} has no folder {tree[:200]!r} at its youngest revision. Name another by TREE=, or "
+            "use TREE=/ for the root.",
         )
 
 
@@ -297,105 +290,6 @@ class LocalSource(Source):
     def estimate(self) -> SizeEstimate:
         with readable(self._path):
             return self._estimate
-
-
-class _Output(io.RawIOBase):
-    """The output of a program from a server. Raise UserError if no byte comes within a limit."""
-
-    def __init__(self, pipe: IO[bytes], limit_s: float, failure: str) -> None:
-        self._pipe, self._limit_s, self._failure = pipe, limit_s, failure
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not select.select([self._pipe], [], [], self._limit_s)[0]:
-            raise UserError(
-                f"{self._failure}: no answer within {self._limit_s:g} s. Check the address and the server."
-            )
-        return os.readv(self._pipe.fileno(), [buffer])
-
-
-class Program:
-    """A running program with its output as a pipe. Leaving the `with` block ends it."""
-
-    def __init__(
-        self,
-        argv: Sequence[str],
-        failure: str,
-        env: Mapping[str, str] | None = None,
-        stdin: int | IO[Any] = subprocess.DEVNULL,
-        secret: str = "",
-        limit_s: float | None = None,
-    ) -> None:
-        """`failure` begins the error, for example "/srv/x: svnadmin dump failed". `secret` is a line for the
-        program's standard input. Without `env`, it prints paths unchanged and English messages. `limit_s` is
-        the longest time without output.
-        """
-        self._failure = failure
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
-        try:
-            self.process = subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE if secret else stdin,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env=env or {**os.environ, "LC_ALL": "C.UTF-8"},
-            )
-        # ValueError: an argument has a NUL, or half of a character.
-        except (OSError, ValueError) as error:
-            self._errors.close()
-            reason = getattr(error, "strerror", None) or error
-            raise UserError(f"{failure}: {argv[0]} cannot be run: {reason}") from error
-        self._pipe = self.stdout = cast(io.BufferedReader, self.process.stdout)
-        if limit_s:
-            self.stdout = io.BufferedReader(_Output(self._pipe, limit_s, failure))
-        if secret and self.process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self.process.stdin.write(secret.encode(errors="surrogateescape") + b"\n")
-                self.process.stdin.close()
-
-    def __enter__(self) -> Program:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is not None:
-            self.process.kill()
-        if self.process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self.process.stdin.close()
-        self._pipe.close()
-        self.process.wait()
-        self._errors.close()
-
-    def finish(self) -> None:
-        if self.process.wait() != 0:
-            raise self.failed()
-
-    def read_all(self) -> bytes:
-        text = self.stdout.read()
-        self.finish()
-        return text
-
-    def failed(self) -> UserError:
-        code = self.process.wait()
-        end = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, end - ERROR_BYTES))
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        shown = [
-            line if len(line) <= ERROR_LINE else f"{line[:ERROR_LINE]}..."
-            for line in lines[-ERROR_LINES:]
-        ]
-        message = " ".join(shown) or f"it {how_it_ended(code)}"
-        return UserError(f"{self._failure}: {message}")
-
-
-def output(
-    argv: Sequence[str], failure: str, secret: str = "", limit_s: float | None = None
-) -> bytes:
-    """Return the output of a program. Raise UserError if it fails, or pauses for longer than the limit."""
-    with Program(argv, failure, secret=secret, limit_s=limit_s) as program:
-        return program.read_all()
 
 
 def check_space(need: int, folder: Path, where: str) -> None:
@@ -429,8 +323,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         zstd = Program(["zstd", "-dcq", os.path.abspath(path)], f"{path}: zstd failed")
     except UserError as error:
         raise UserError(
-            f"{path}: the program zstd is needed to read it: install the package zstd, or "
-            "decompress the file"
+            f"{path}: only the program zstd can read it. Install the package zstd, or decompress the file."
         ) from error
     with zstd as program:
         yield program.stdout

@@ -7,7 +7,7 @@ import re
 import sys
 from array import array
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import BinaryIO
 
 from vcsbench import words
@@ -78,7 +78,7 @@ class DumpReader:
         out: BinaryIO | None = None,
         tree: str = "trunk",
         skips_texts: bool = False,
-        remedy: str = "make the dump again",
+        remedy: str = "Make the dump again.",
     ) -> None:
         """`name` is the source in errors. All that is read goes to `out`."""
         self._name = name
@@ -130,23 +130,25 @@ class DumpReader:
             raise self.wrong("it has no revision 1")
 
     def facts(self) -> Facts:
-        notes = [
-            text.format(
+        options = [BYPASS] if self.oddities["bypass"] or self._bogus_dates else []
+        return Facts(self.revisions, self.notes(NOTES), options, self._bogus_dates)
+
+    def notes(self, kinds: Iterable[str]) -> list[str]:
+        return [
+            NOTES[kind].format(
                 number=number,
                 revisions=words.count_of(number, "revision"),
                 first=self._first.get(kind),
             )
-            for kind, text in NOTES.items()
+            for kind in kinds
             if (number := self.oddities[kind])
         ]
-        options = [BYPASS] if self.oddities["bypass"] or self._bogus_dates else []
-        return Facts(self.revisions, notes, options, self._bogus_dates)
 
     def wrong(self, what: str) -> UserError:
         place = f"byte {self.offset:,} of the stream"
         if self._revision is not None:
             place = f"revision {self._revision}, {place}"
-        return UserError(f"{self._name}: {what} (at {place}); {self._remedy}")
+        return UserError(f"{self._name}: {what} (at {place}). {self._remedy}")
 
     def _line(self, limit: int = LONGEST_LINE) -> bytes:
         line = self._stream.readline(limit)
@@ -256,9 +258,9 @@ class DumpReader:
             self._gaps += max(0, number - self._revision - 1)
             if self._gaps > LARGEST_GAP:
                 raise self.wrong(
-                    f"revision {number} comes after revision {self._revision}, and svnadmin load "
-                    f"takes memory for each number between; at most {LARGEST_GAP:,} may be left out; "
-                    f"renumber the revisions (svndumpfilter --drop-empty-revs --renumber-revs)"
+                    f"revision {number} comes after revision {self._revision}, and more than "
+                    f"{LARGEST_GAP:,} missing numbers take too much memory of svnadmin load: renumber the "
+                    "revisions with svndumpfilter --drop-empty-revs --renumber-revs"
                 )
         self._has_restarted = False
         self._revision = number

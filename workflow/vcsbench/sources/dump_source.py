@@ -34,25 +34,25 @@ REPOSITORY_FACTOR = 1 / 4
 SAMPLE_BYTES = 64 << 20
 # Enough records for an exact count of most dumps, within two seconds.
 SAMPLE_RECORDS = 50_000
-UNPACK = "unpack it, and give what is in it"
-_GIT_BUNDLE = ("is a git bundle", "clone it with `git clone --mirror`, and give the clone")
-_NO_POWERSHELL = "make the dump again without a redirection of PowerShell"
+UNPACK = "Unpack it, and give what is in it."
+_GIT_BUNDLE = ("is a git bundle", "Clone it with `git clone --mirror`, and give the clone.")
+_NO_POWERSHELL = "Make the dump again without a redirection of PowerShell."
 OTHER_FORMS = {
-    b"BZh": ("is compressed with bzip2", "decompress it with bunzip2"),
-    b"\x1f\x9d": ("is compressed with compress (.Z)", "decompress it with gzip -d"),
-    b"\x04\x22\x4d\x18": ("is compressed with lz4", "decompress it with unlz4"),
-    b"LZIP": ("is compressed with lzip", "decompress it with lzip -d"),
-    b"\x5d\x00\x00": ("is compressed with lzma", "decompress it with unlzma"),
+    b"BZh": ("is compressed with bzip2", "Decompress it with bunzip2."),
+    b"\x1f\x9d": ("is compressed with compress (.Z)", "Decompress it with gzip -d."),
+    b"\x04\x22\x4d\x18": ("is compressed with lz4", "Decompress it with unlz4."),
+    b"LZIP": ("is compressed with lzip", "Decompress it with lzip -d."),
+    b"\x5d\x00\x00": ("is compressed with lzma", "Decompress it with unlzma."),
     b"PK\x03\x04": ("is a .zip archive", UNPACK),
     b"7z\xbc\xaf\x27\x1c": ("is a .7z archive", UNPACK),
     b"Rar!": ("is a .rar archive", UNPACK),
-    **dict.fromkeys(MAGICS, ("is compressed twice", "decompress it once")),
+    **dict.fromkeys(MAGICS, ("is compressed twice", "Decompress it once.")),
     **dict.fromkeys((b"# v2 git bundle", b"# v3 git bundle"), _GIT_BUNDLE),
     b"\xff\xfe": ("is UTF-16", _NO_POWERSHELL),
     b"\xfe\xff": ("is UTF-16", _NO_POWERSHELL),
-    b"\xef\xbb\xbf": ("begins with a byte order mark", "remove its first three bytes"),
-    b"\n": ("begins with a blank line", "remove it"),
-    b"\r\n": ("begins with a blank line", "remove it"),
+    b"\xef\xbb\xbf": ("begins with a byte order mark", "Remove its first three bytes."),
+    b"\n": ("begins with a blank line", "Remove it."),
+    b"\r\n": ("begins with a blank line", "Remove it."),
 }
 _TAR_AT, _TAR = 257, b"ustar"
 
@@ -71,13 +71,13 @@ def why_no_dump(path: Path) -> str:
     except UserError as error:
         return str(error).removeprefix(f"{path}: ")
     except (OSError, *DAMAGED) as error:
-        return f"cannot be decompressed: {error}"
+        return f"cannot be decompressed: {error}. Get the file again."
     for magic, (what, remedy) in OTHER_FORMS.items():
         if begin.startswith(magic):
-            return f"{what}: {remedy}"
+            return f"{what}. {remedy}"
     if begin[_TAR_AT:].startswith(_TAR):
-        return f"is a .tar archive: {UNPACK}"
-    return "" if begin else "is empty"
+        return f"is a .tar archive. {UNPACK}"
+    return "" if begin else "is empty. Make it again."
 
 
 def _begin(path: Path, length: int) -> bytes:
@@ -100,7 +100,7 @@ class DumpSource(LocalSource):
     def check(self) -> None:
         self._options.check_file("path", self._path)
         if not is_dump(self._path):
-            other = "is not a Subversion dump file (plain, .gz, .xz or .zst)"
+            other = "is not a Subversion dump file. Give one, plain or as .gz, .xz or .zst."
             raise self._options.error("path", f"{self._path} {why_no_dump(self._path) or other}")
 
     def describe(self) -> str:

@@ -19,7 +19,8 @@ from typing import IO, Any, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
-from vcsbench.sources.base import Program, readable
+from vcsbench.pipes import Program
+from vcsbench.sources.base import readable
 
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24

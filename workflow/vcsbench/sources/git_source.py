@@ -19,6 +19,7 @@ from typing import BinaryIO
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
+from vcsbench.pipes import Program
 from vcsbench.sources import dump_format
 from vcsbench.sources.archives import ContainedFolder, Parts
 from vcsbench.sources.base import (
@@ -26,7 +27,6 @@ from vcsbench.sources.base import (
     Facts,
     Head,
     LocalSource,
-    Program,
     SizeEstimate,
     check_space,
     notes_of,

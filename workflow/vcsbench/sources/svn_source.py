@@ -30,6 +30,7 @@ from vcsbench.external import (
     split_credentials,
 )
 from vcsbench.formats import CONFIGURATION_LIMIT, Shape, read_shape
+from vcsbench.pipes import Program, output
 from vcsbench.recipe_types import Head
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import (
@@ -37,11 +38,9 @@ from vcsbench.sources.base import (
     Facts,
     LocalSource,
     Options,
-    Program,
     SizeEstimate,
     Source,
     digest_of,
-    output,
     readable,
 )
 from vcsbench.sources.dump_reader import DumpReader
@@ -87,7 +86,7 @@ def _check_files(*folders: str | Path) -> None:
     for folder in folders:
         for entry in os.scandir(folder):
             if entry.name != "locks" and not entry.is_file() and not entry.is_dir():
-                raise UserError(f"{printable(entry.path)}: this is not a regular file.")
+                raise UserError(f"{printable(entry.path)}: this is not a regular file. Replace it.")
 
 
 def _revision_folders(repository: Path) -> list[str]:
@@ -233,17 +232,19 @@ class SvnSource(LocalSource):
     def _check_place(self) -> None:
         with readable(self._path):
             if not self._path.exists():
-                raise self._options.error("path", f"{self._path} does not exist")
+                raise self._options.error("path", f"{self._path} does not exist. Check the path.")
             if not is_svn_repository(self._path):
-                raise self._options.error("path", f"{self._path} is not a Subversion repository")
+                raise self._options.error(
+                    "path", f"{self._path} is not a Subversion repository. Check the path."
+                )
             kind = self._kind()
             read_bytes(self._path / "format", SMALL_FILE)
             _check_files(self._path / "db")
         if kind == "bdb":
             raise self._options.error(
                 "path",
-                f"{self._path} is kept in Berkeley DB, which today's Subversion does not read; dump it "
-                f"with the svnadmin that serves it, and give the dump file",
+                f"{self._path} is kept in Berkeley DB, which today's Subversion does not read. Dump it "
+                f"with the svnadmin that serves it, and give the dump file.",
             )
 
     def _kind(self) -> str:
@@ -274,7 +275,9 @@ class SvnSource(LocalSource):
     def check(self) -> None:
         self._check_place()
         if self._youngest() == 0:
-            raise self._options.error("path", f"{self._path} is empty: it has no revision 1")
+            raise self._options.error(
+                "path", f"{self._path} is empty: it has no revision 1. Give another."
+            )
         with readable(self._path):
             for top in _revision_folders(self._path):
                 _check_files(top, *(entry.path for entry in os.scandir(top) if entry.is_dir()))
@@ -338,7 +341,7 @@ def _pass_on(
     secret: str = "",
     limit_s: float | None = None,
 ) -> Facts:
-    remedy = "check it with svnadmin verify"
+    remedy = "Check it with svnadmin verify."
     with Program(argv, failure, secret=secret, limit_s=limit_s) as program:
         reader = DumpReader(name, program.stdout, out=out, remedy=remedy)
         try:
@@ -363,14 +366,14 @@ class SvnUrlSource(Source):
         self._url, self._user, self._password = split_credentials(url)
         if not _URL.fullmatch(self._url):
             shown = hide_password(self._url)
-            why = f"must begin with {':// or '.join(SCHEMES)}://, not {shown!r}"
+            why = f"must begin with {':// or '.join(SCHEMES)}://, not {shown!r}. Correct it."
             if re.search(r"\s", self._url):
-                why = f"has a blank: {shown!r}; write %20"
+                why = f"has a blank: {shown!r}. Write %20."
             raise self._options.error("url", why)
         # ssh reads the name of its user in the URL.
         rest = re.sub(r"(?<=^svn\+ssh://)[^/:@]*@", "", self._url)
         if (shown := hide_password(rest)) != rest:
-            why = f"has a user or password with an unquoted character: {shown!r}; write %2F for a slash"
+            why = f"has a user or password with an unquoted character: {shown!r}. Write %2F for a slash."
             raise self._options.error("url", why)
         self._tree = self._options.tree()
 
@@ -400,7 +403,9 @@ class SvnUrlSource(Source):
         printed = self._info(failure, "revision", pegged(self._url))
         number = parse_number(printed, LARGEST_REVISION)
         if number is None:
-            raise UserError(f"{failure}: its youngest revision is {printed[:40]!r}")
+            raise UserError(
+                f"{failure}: its youngest revision is {printed[:40]!r}. Check the server."
+            )
         return number
 
     def _info(self, failure: str, item: str, *words: str) -> bytes:
@@ -417,7 +422,9 @@ class SvnUrlSource(Source):
         """Write the output of `svnrdump dump`: a stream of format 3, with deltas."""
         youngest = self._youngest()
         if youngest == 0:
-            raise self._options.error("url", f"{self._url} is empty: it has no revision 1")
+            raise self._options.error(
+                "url", f"{self._url} is empty: it has no revision 1. Give another."
+            )
         self._tree = self._tree_at(youngest)
         # svnrdump takes no @ behind its URL.
         argv = ["svnrdump", "dump", "-q", *self._login(), "-r", f"0:{youngest}", self._url]
@@ -432,7 +439,7 @@ class SvnUrlSource(Source):
             return ""
         failure = (
             f"{self._options.where}.tree: {self._url} has no folder {self._tree!r} at revision "
-            f"{revision}; name another, or '' for the root"
+            f"{revision}. Name another, or '' for the root."
         )
         if self._kind_of(self._tree, revision, failure) != b"dir":
             raise UserError(failure)

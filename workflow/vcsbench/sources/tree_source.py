@@ -51,6 +51,7 @@ SPECIAL = "Pipes, devices and sockets left out"
 LINKED = "Hard links made separate files"
 SPECIAL_MEMBER = "Pipes, devices and sockets of the archive left out"
 REPLACED = "Files replaced by a later one of the same name in the archive"
+NO_ARCHIVE = "is no archive. Give a .tar, plain or as .gz, .xz or .zst, or a .zip."
 NO_FILES = "has no files, apart from folders of version control systems, pipes and devices"
 # The first member of a .zip, a .zip without members, and the first part of several.
 _ZIP_STARTS = (b"PK\3\4", b"PK\5\6", b"PK\7\x08")
@@ -266,7 +267,7 @@ class ArchiveSource(_TreeSource):
     def check(self) -> None:
         self._options.check_file("path", self._path)
         if not is_archive(self._path):
-            why = why_no_dump(self._path) or "is no archive (.tar, plain or .gz, .xz, .zst; .zip)"
+            why = why_no_dump(self._path) or NO_ARCHIVE
             raise self._options.error("path", f"{self._path} {why}")
 
     @contextmanager

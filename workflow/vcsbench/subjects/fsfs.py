@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import re
 import stat
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,12 +25,12 @@ from vcsbench.formats import (
     release_settings,
     settings_text,
 )
+from vcsbench.pipes import Program
 from vcsbench.programs import CLIENT_ENVIRONMENT
 from vcsbench.storages.filesystems import raise_write_error
 
 T = TypeVar("T")
 AFTER_ALL_REVISIONS = 1 << 62
-_ERROR = re.compile(r"svn\w+: E\d")
 # With --config-dir, the client reads neither the user's settings nor /etc/subversion.
 NO_SETTINGS = ("--config-dir", "/proc/self/no-settings")
 CLIENT_OPTIONS = (
@@ -215,32 +213,12 @@ def read_output(
 
     Raise UserError with its error if it fails, or OSError for a full or read-only storage.
     """
-    with (
-        # In memory, because the disk may be full.
-        os.fdopen(os.memfd_create("svnadmin"), "w+", errors="replace") as errors,
-        subprocess.Popen(
-            [program, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            # Paths are not translated, and raise_write_error() knows the messages.
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
-            umask=0o022,
-        ) as process,
-    ):
-        assert process.stdout
-        try:
-            result = read(process.stdout)
-        except BaseException:
-            process.kill()
-            raise
-        if process.wait() != 0:
-            errors.seek(0)
-            text = errors.read()
-            raise_write_error(text, Path(arguments[-1]))
-            lines = text.strip().splitlines() or [f"exit code {process.returncode}"]
-            reason = next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1])
-            raise UserError(f"{arguments[-1]}: {program} {arguments[0]} failed: {reason}")
+    failure = f"{arguments[-1]}: {program} {arguments[0]} failed"
+    with Program([program, *map(str, arguments)], failure, umask=0o022) as running:
+        result = read(running.stdout)
+        if running.process.wait() != 0:
+            raise_write_error(running.errors(), Path(arguments[-1]))
+            raise running.failed()
     return result
 
 
