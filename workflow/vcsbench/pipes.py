@@ -75,7 +75,7 @@ class Program:
         if limit_s:
             self.stdout = io.BufferedReader(_Output(self._pipe, limit_s, failure))
         if stdin == subprocess.PIPE and self.process.stdin:
-            # svnadmin load of two formats at a time takes a third less time than with 64 KiB.
+            # Two loads at a time take 48 s instead of 62 s with 64 KiB.
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self.process.stdin.fileno(), fcntl.F_SETPIPE_SZ, INPUT_BYTES)
         if secret:

@@ -287,6 +287,9 @@ class LocalSource(Source):
         self._path = self._options.path("path")
         self._tree = self._options.tree()
 
+    def _wrong(self, what: str) -> UserError:
+        return self._options.error("path", f"{self._path} {what}")
+
     def estimate(self) -> SizeEstimate:
         with readable(self._path):
             return self._estimate

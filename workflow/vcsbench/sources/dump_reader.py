@@ -36,6 +36,7 @@ CHUNK = 1 << 18
 # Limits where svnadmin has none, for a header, those of a record, and the name of a property.
 LONGEST_LINE = 1 << 20
 LONGEST_HEADERS = 4 << 20
+LONGEST_LENGTH = 32
 # svnadmin load holds each property in memory. So does the check of Subversion's own.
 LONGEST_VALUE = 256 << 20
 # svnadmin load needs about 75 bytes for each skipped revision number.
@@ -64,7 +65,7 @@ class DumpReader:
     """Reads and checks a stream once. svnadmin load checks the checksums of texts.
 
     - `numbers`, `offsets`: the number of each revision from 1, and the byte at which its record begins.
-    - `is_at_end`: True after the last byte. `is_whole`: True after the last record.
+    - `is_whole`: True after the last record.
     - `has_tree`: True if the history ends with a folder at `tree`, None if that depends on the content of a
       copied folder.
     - `odd_paths`: the first IMPOSSIBLE_PATHS and RESERVED_PATHS at its end, but none in copied folders.
@@ -89,7 +90,6 @@ class DumpReader:
         self._remedy = remedy
         self.numbers, self.offsets = array("Q"), array("Q")
         self.offset = 0
-        self.is_at_end = False
         self.is_whole = False
         self.odd_paths: set[bytes] = set()
         self.has_tree: bool | None = not self._tree
@@ -144,22 +144,19 @@ class DumpReader:
             if (number := self.oddities[kind])
         ]
 
-    def wrong(self, what: str) -> UserError:
+    def wrong(self, what: str, remedy: str = "") -> UserError:
         place = f"byte {self.offset:,} of the stream"
         if self._revision is not None:
             place = f"revision {self._revision}, {place}"
-        return UserError(f"{self._name}: {what} (at {place}). {self._remedy}")
+        return UserError(f"{self._name}: {what} (at {place}). {remedy or self._remedy}")
 
     def _line(self, limit: int = LONGEST_LINE) -> bytes:
-        line = self._stream.readline(limit)
-        self.is_at_end = len(line) < limit and not line.endswith(b"\n")
-        return self._keep(line)
+        return self._keep(self._stream.readline(limit))
 
     def _content(self, length: int) -> Iterator[bytes]:
         while length > 0:
             chunk = self._stream.read(min(length, CHUNK))
             if not chunk:
-                self.is_at_end = True
                 raise self.wrong(_TRUNCATED)
             length -= len(chunk)
             yield self._keep(chunk)
@@ -259,8 +256,8 @@ class DumpReader:
             if self._gaps > LARGEST_GAP:
                 raise self.wrong(
                     f"revision {number} comes after revision {self._revision}, and more than "
-                    f"{LARGEST_GAP:,} missing numbers take too much memory of svnadmin load: renumber the "
-                    "revisions with svndumpfilter --drop-empty-revs --renumber-revs"
+                    f"{LARGEST_GAP:,} missing numbers take too much memory of svnadmin load",
+                    "Renumber the revisions with svndumpfilter --drop-empty-revs --renumber-revs.",
                 )
         self._has_restarted = False
         self._revision = number
@@ -329,9 +326,9 @@ class DumpReader:
         return self.offset - begin
 
     def _property_line(self) -> bytes:
-        line = self._line(32)
+        line = self._line(LONGEST_LENGTH)
         if not line.endswith(b"\n"):
-            raise self.wrong(_TRUNCATED if self.is_at_end else _WRONG_LENGTH)
+            raise self.wrong(_WRONG_LENGTH if len(line) == LONGEST_LENGTH else _TRUNCATED)
         return line
 
     def _value(self, digits: bytes, limit: int, what: str, is_checked: bool = True) -> bytes:

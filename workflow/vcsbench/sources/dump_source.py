@@ -101,7 +101,7 @@ class DumpSource(LocalSource):
         self._options.check_file("path", self._path)
         if not is_dump(self._path):
             other = "is not a Subversion dump file. Give one, plain or as .gz, .xz or .zst."
-            raise self._options.error("path", f"{self._path} {why_no_dump(self._path) or other}")
+            raise self._wrong(why_no_dump(self._path) or other)
 
     def describe(self) -> str:
         return f"Subversion dump file {printable(os.fspath(self._path))}"

@@ -232,19 +232,16 @@ class SvnSource(LocalSource):
     def _check_place(self) -> None:
         with readable(self._path):
             if not self._path.exists():
-                raise self._options.error("path", f"{self._path} does not exist. Check the path.")
+                raise self._wrong("does not exist. Check the path.")
             if not is_svn_repository(self._path):
-                raise self._options.error(
-                    "path", f"{self._path} is not a Subversion repository. Check the path."
-                )
+                raise self._wrong("is not a Subversion repository. Check the path.")
             kind = self._kind()
             read_bytes(self._path / "format", SMALL_FILE)
             _check_files(self._path / "db")
         if kind == "bdb":
-            raise self._options.error(
-                "path",
-                f"{self._path} is kept in Berkeley DB, which today's Subversion does not read. Dump it "
-                f"with the svnadmin that serves it, and give the dump file.",
+            raise self._wrong(
+                "is kept in Berkeley DB, which today's Subversion does not read. Dump it "
+                "with the svnadmin that serves it, and give the dump file.",
             )
 
     def _kind(self) -> str:
@@ -275,9 +272,7 @@ class SvnSource(LocalSource):
     def check(self) -> None:
         self._check_place()
         if self._youngest() == 0:
-            raise self._options.error(
-                "path", f"{self._path} is empty: it has no revision 1. Give another."
-            )
+            raise self._wrong("is empty: it has no revision 1. Give another.")
         with readable(self._path):
             for top in _revision_folders(self._path):
                 _check_files(top, *(entry.path for entry in os.scandir(top) if entry.is_dir()))
@@ -347,7 +342,8 @@ def _pass_on(
         try:
             reader.run()
         except UserError:
-            if reader.is_at_end and program.process.wait() != 0:
+            is_at_end = not program.stdout.read(1)
+            if is_at_end and program.process.wait() != 0:
                 raise program.failed() from None
             raise
         program.finish()

@@ -244,12 +244,12 @@ class DirectorySource(_TreeSource):
     def check(self) -> None:
         if not self._path.is_dir():
             what = "is no folder" if self._path.exists() else "does not exist"
-            raise self._options.error("path", f"{self._path} {what}")
+            raise self._wrong(f"{what}. Check the path.")
         if not os.access(self._path, os.R_OK | os.X_OK):
-            raise self._options.error("path", f"{self._path} cannot be read")
+            raise self._wrong("cannot be read. Check its permissions.")
         with readable(self._path):
             if not _has_files(self._path):
-                raise self._options.error("path", f"{self._path} {NO_FILES}. Give another folder")
+                raise self._wrong(f"{NO_FILES}. Give another folder.")
 
 
 class ArchiveSource(_TreeSource):
@@ -268,7 +268,7 @@ class ArchiveSource(_TreeSource):
         self._options.check_file("path", self._path)
         if not is_archive(self._path):
             why = why_no_dump(self._path) or NO_ARCHIVE
-            raise self._options.error("path", f"{self._path} {why}")
+            raise self._wrong(why)
 
     @contextmanager
     def _open(self, counts: Counter[str]) -> Iterator[Path]:
