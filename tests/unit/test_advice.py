@@ -49,7 +49,7 @@ def card(*rows, axis="format", **options):
 )
 def test_decide_with_losses_on_both_sides_depends_above_the_smallest_effect(loss, effect, kind):
     found = cases(row(2.0), row(1 / loss, cache="hot-os"))
-    assert rule.recommend(found, "f6", effect).kind == kind
+    assert rule.recommend(found, "f6", effect)[0] == kind
 
 
 def test_decide_that_depends_returns_the_simplest_rule():
@@ -103,10 +103,12 @@ START_UP = row(0.2, "slower", cache="hot-svn", fixed_share=0.8)
     ],
 )
 def test_decide_uses_decided_cases_alone(rows, kind, value, decided):
-    decision = rule.recommend(cases(*rows) if rows else [], "f6", 10)
-    assert (decision.kind, decision.value, decision.decided) == (kind, value, decided)
+    found = cases(*rows) if rows else []
+    assert rule.recommend(found, "f6", 10) == (kind, value)
+    of = [case for case in found if case.is_decided]
+    assert len(of) == decided
     if value == "f7" and decided == 1:
-        assert decision.worst["f7"] == 1.0 and decision.cases == 3
+        assert rule.smallest_regret(of, "f6")[1]["f7"] == 1.0 and len(found) == 3
 
 
 def test_cases_of_two_tables_chain_their_values():
@@ -131,9 +133,9 @@ def test_decide_with_a_workload_takes_the_smallest_weighted_mean():
 def test_decide_does_not_count_mostly_start_up_against_a_value():
     small = row(3.0, fixed_share=0.8, candidate="f8")
     found = cases(row(2.0), small, row(1.5, cache="hot-os", candidate="f8"))
-    decision = rule.recommend(found, "f6", 10)
+    assert rule.recommend(found, "f6", 10) == (rule.VALUE, "f8")
     # In the first case f8 is not slower than f7 by anything that counts.
-    assert (decision.kind, decision.value, decision.worst["f8"]) == (rule.VALUE, "f8", 1.0)
+    assert rule.smallest_regret(found, "f6")[1]["f8"] == 1.0
 
 
 def on_builds(*rows, mean=lambda *_: NO_ESTIMATE):

@@ -16,14 +16,12 @@ from vcsbench.advice.decision import (
     SMALL,
     UNDECIDED,
     Case,
-    Decision,
     Missing,
     Pair,
     Row,
     Where,
     recommend,
     smallest_regret,
-    worst_regrets,
 )
 from vcsbench.advice.labels import (
     at_least_1,
@@ -88,8 +86,8 @@ class Card:
         chosen = for_work if is_undecided or self.question.axis == ACCESS else chosen
         cases = [self.cases[i] for i in chosen]
         weights = [self.weights[i] for i in chosen] if self.weights else []
-        decision = recommend(cases, self.reference, self.min_effect_pct, weights)
-        return _answer(self, decision, cases, picks.get(self.question.axis, ""))
+        kind, value = recommend(cases, self.reference, self.min_effect_pct, weights)
+        return _answer(self, kind, value, cases, picks.get(self.question.axis, ""))
 
 
 @dataclass(frozen=True)
@@ -188,8 +186,8 @@ def card_of(
     return replace(card, answer=card.answer_for({}))
 
 
-def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str) -> Answer:
-    kind, axis = decision.kind, card.question.axis
+def _answer(card: Card, kind: str, value: str, cases: Sequence[Case], current: str) -> Answer:
+    axis = card.question.axis
     if kind == NOT_MEASURED:
         return Answer(kind, "", kind, "No case of this question was measured.", kind)
     if kind == UNDECIDED:
@@ -198,29 +196,30 @@ def _answer(card: Card, decision: Decision, cases: Sequence[Case], current: str)
         text = f"{most} in {reasons.count(most)} of {len(cases)} cases"
         return Answer(kind, "", kind, f"{text}.".capitalize(), text)
     if kind == EQUAL:
-        of = f" in {decision.decided} of {decision.cases} cases" if len(cases) > 1 else ""
+        decided = sum(case.is_decided for case in cases)
+        of = f" in {decided} of {len(cases)} cases" if len(cases) > 1 else ""
         text = f"within {card.min_effect_pct:g} %{of}"
-        return Answer(kind, decision.value, kind, f"{text}.".capitalize(), text)
-    label = value_label(axis, decision.value)
-    against = current if current and current != decision.value else card.reference
-    effect = Effect.of(decision.value, cases, against, card.min_effect_pct)
+        return Answer(kind, value, kind, f"{text}.".capitalize(), text)
+    label = value_label(axis, value)
+    against = current if current and current != value else card.reference
+    effect = Effect.of(value, cases, against, card.min_effect_pct)
     if kind == DEPENDS:
         most = factor(effect.most)
         single = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
-        rule = _rule_text(axis, decision.value, find_rule(cases, card), single)
+        rule = _rule_text(axis, value, find_rule(cases, card), single)
         effect_ = f"{rule}; {single}" if rule else single
-        return Answer(kind, decision.value, kind, f"Choose {effect_}.", effect_)
+        return Answer(kind, value, kind, f"Choose {effect_}.", effect_)
     short = label
     if card.question.yes_value:
-        short = "yes" if decision.value == card.question.yes_value else "no"
+        short = "yes" if value == card.question.yes_value else "no"
     text = ", ".join(filter(None, [effect.wins, effect.losses if effect.regrets else ""]))
     if len(cases) > 1:
         head, note = (text[:-1], "; ") if text.endswith(")") else (text, " (")
         text = f"{head}{note}{effect.outcomes(cases)})"
     sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}."
-    if current == decision.value:
+    if current == value:
         sentence = f"You have {label}: keep it if you change only this."
-    return Answer(kind, decision.value, short, sentence, text)
+    return Answer(kind, value, short, sentence, text)
 
 
 @dataclass(frozen=True)
@@ -334,8 +333,7 @@ def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
         chosen: dict[str, list[str]] = {}
         worst = 1.0
         for name, members in groups.items():
-            regrets = worst_regrets(members, card.reference)
-            best = smallest_regret(regrets, members, card.reference)
+            best, regrets = smallest_regret(members, card.reference)
             chosen.setdefault(best, []).append(name)
             worst = max(worst, regrets[best])
         if len(chosen) > 1:

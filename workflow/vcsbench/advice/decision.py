@@ -204,51 +204,39 @@ def missing_values(
     return [Missing(value, of.most_common(1)[0][0], of.total()) for value, of in reasons.items()]
 
 
-@dataclass(frozen=True)
-class Decision:
-    """The result of the rule: `value` is the one to choose, even if the answer depends on the case.
-
-    `worst` has the largest regret of each value, `decided` is the number of cases with a result.
-    """
-
-    kind: str
-    value: str = ""
-    worst: Mapping[str, float] = field(default_factory=dict)
-    decided: int = 0
-    cases: int = 0
-
-
 def recommend(
     cases: Sequence[Case], reference: str, min_effect_pct: float, weights: Sequence[float] = ()
-) -> Decision:
-    if not cases:
-        return Decision(NOT_MEASURED)
+) -> tuple[str, str]:
+    """Return the kind of the answer, and the value to choose even if the answer depends on the case."""
     decided = [case for case in cases if case.is_decided]
     if not decided:
-        return Decision(UNDECIDED, cases=len(cases))
-    worst = worst_regrets(decided, reference)
-    best = smallest_regret(worst, decided, reference)
-    kind = VALUE if worst[best] <= 1 + min_effect_pct / 100 + SAME else DEPENDS
-    if all(regret <= 1 + SAME for regret in worst.values()):
-        kind, best = EQUAL, reference if reference in worst else next(iter(worst))
-    elif any(weights):
-        pairs = [(c, w) for c, w in zip(cases, weights, strict=True) if c.is_decided]
-        kind, best = VALUE, min(worst, key=lambda value: _mean_log(value, pairs, reference))
-    return Decision(kind, best, worst, len(decided), len(cases))
+        return UNDECIDED if cases else NOT_MEASURED, ""
+    best, worst = smallest_regret(decided, reference)
+    if max(worst.values()) <= 1 + SAME:
+        return EQUAL, reference if reference in worst else next(iter(worst))
+    if any(weights):
+        weighted = [weight * case.is_decided for case, weight in zip(cases, weights, strict=True)]
+        return VALUE, min(worst, key=lambda value: _log_regret(value, cases, reference, weighted))
+    return VALUE if worst[best] <= 1 + min_effect_pct / 100 + SAME else DEPENDS, best
 
 
-def worst_regrets(cases: Sequence[Case], reference: str) -> dict[str, float]:
+def smallest_regret(cases: Sequence[Case], reference: str) -> tuple[str, dict[str, float]]:
+    """Return the value with the smallest worst regret, and the worst regret of each value.
+
+    Of equal values the one with the smallest mean is best.
+    """
     values = dict.fromkeys(value for case in cases for value in case.costs)
-    return {value: max(case.regret(value, reference) for case in cases) for value in values}
+    worst = {value: max(case.regret(value, reference) for case in cases) for value in values}
+    even = [1.0] * len(cases)
+
+    def rank(value: str) -> tuple[float, float]:
+        return round(worst[value], 6), _log_regret(value, cases, reference, even)
+
+    return min(worst, key=rank), worst
 
 
-def smallest_regret(worst: Mapping[str, float], cases: Sequence[Case], reference: str) -> str:
-    """Return the value with the smallest worst regret; of equal values the one with the smallest mean."""
-    even = [(case, 1.0) for case in cases]
-    return min(worst, key=lambda value: (round(worst[value], 6), _mean_log(value, even, reference)))
-
-
-def _mean_log(value: str, pairs: Sequence[tuple[Case, float]], reference: str) -> float:
-    total = math.fsum(weight for _, weight in pairs) or 1.0
-    logs = (weight * math.log(case.regret(value, reference)) for case, weight in pairs)
-    return math.fsum(logs) / total
+def _log_regret(
+    value: str, cases: Sequence[Case], reference: str, weights: Sequence[float]
+) -> float:
+    logs = (math.log(case.regret(value, reference)) for case in cases)
+    return math.fsum(weight * log for log, weight in zip(logs, weights, strict=True))
