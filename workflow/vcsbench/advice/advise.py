@@ -28,7 +28,7 @@ from vcsbench.words import is_number
 @dataclass(frozen=True)
 class AdviceSettings:
     """A study as advice needs it. `scenario_axes` cannot be chosen by a reader; `workload` has weight,
-    name and where of each part."""
+    name and where of each operation."""
 
     order: Mapping[str, list[str]]
     scenario_axes: Sequence[str]

@@ -115,8 +115,8 @@ def add_key_columns(
 def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
     """Return the rows once per metric: COUNT has its name, `counts` its value."""
     runs = add_metrics(frame)
-    parts = [runs.assign(**{"counts": runs.get(name, np.nan), COUNT: name}) for name in each]
-    return pd.concat(parts, ignore_index=True)
+    frames = [runs.assign(**{"counts": runs.get(name, np.nan), COUNT: name}) for name in each]
+    return pd.concat(frames, ignore_index=True)
 
 
 def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> pd.DataFrame:

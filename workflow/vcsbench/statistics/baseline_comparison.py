@@ -136,9 +136,9 @@ def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str])
             refused = {flag: flags.flag_message(flag)}
             ratios.append(NO_ESTIMATE)
         quotient = sides[0][DEFAULT] / sides[-1][DEFAULT]
-        words = [*tables.own_flags(side["flags"] for side in sides), *refused]
+        of_cell = [*tables.own_flags(side["flags"] for side in sides), *refused]
         facts = {"n": 0, "value": math.nan if refused else 100 * (quotient - 1)}
-        facts |= {"flags": flags.joined(words), "withheld": "; ".join(refused.values())}
+        facts |= {"flags": flags.joined(of_cell), "withheld": "; ".join(refused.values())}
         facts |= {"hosts": _hosts(sides), "refused": [*refused]}
         rows.append({**dict(zip(axes, key, strict=True)), **facts})
     columns = np.array([(ratio.error**2 * ratio.n, ratio.degrees) for ratio in ratios], float)
@@ -193,9 +193,9 @@ def baseline_table(
 ) -> pd.DataFrame:
     """Return the value 100 x (elapsed(saved) / elapsed(now) - 1) of medians; the ratio is unpaired."""
     is_few = pairs["ratio"].notna() & (pairs["n"] < limits.min_rounds)
-    words = [flags.add_flag(*row) for row in zip(pairs["flags"], repeat("low-n"), is_few)]
+    of_cells = [flags.add_flag(*row) for row in zip(pairs["flags"], repeat("low-n"), is_few)]
     table = call_table(
-        pairs.assign(flags=words), pairs["twin_sd"], metric_of(DEFAULT), limits
+        pairs.assign(flags=of_cells), pairs["twin_sd"], metric_of(DEFAULT), limits
     ).assign(baseline=baseline, candidate=baselines.NOW)
     return tables.finish_table(
         in_order(table, order, order), baselines.table_name(baseline), [*order]
@@ -256,7 +256,7 @@ def history(
             pairs = pair_cells(before, snapshot, axes)
             here = limits.on_machine(run_scatter(snapshot.frame, block))
             calls.update(baseline_table(before.name, pairs, order, here)["call"])
-            is_changed = [bool({*words} - {SAME_RUNS}) for words in pairs["refused"]]
+            is_changed = [bool({*refused} - {SAME_RUNS}) for refused in pairs["refused"]]
             changes.update(map(tuple, pairs.loc[is_changed, axes].to_numpy()))
         rounds = by_round(snapshot.frame, axes, MEAN)
         rounds = rounds.assign(log=np.log(rounds[DEFAULT]))

@@ -173,16 +173,18 @@ def changes(before: Description, now: Description) -> list[str]:
         ("CPU governor", before.get("governor"), now.get("governor")),
         ("storage", before.get("storage"), now.get("storage")),
     ]
-    saved = before.get("versions", {}), before.get("server_files", {})
-    since = now.get("versions", {}), now.get("server_files", {})
-    values += [(name, old, since[0].get(name) or old) for name, old in saved[0].items() if old]
+    versions, files = now.get("versions", {}), before.get("server_files", {})
+    saved = before.get("versions", {}).items()
+    values += [(name, old, versions.get(name) or old) for name, old in saved if old]
     changed = [
         f"{name} {', '.join(old or []) or 'unknown'} to {', '.join(new or []) or 'unknown'}"
         for name, old, new in values
         if (old or []) != (new or [])
     ]
-    files = [name for name, digests in since[1].items() if saved[1].get(name, digests) != digests]
-    return [*changed, *(f"server configuration {name}" for name in files)]
+    for name, digests in now.get("server_files", {}).items():
+        if files.get(name, digests) != digests:
+            changed.append(f"server configuration {name}")
+    return changed
 
 
 def read_description(name: str, study: str) -> Description:

@@ -96,7 +96,7 @@ def comparisons_of(
 def comparison_rounds(row: Mapping[Any, Any], level: float, limits: Limits) -> float:
     """Return the rounds after which a table's row is precise enough, with today's mean and scatter.
 
-    All of its error is taken to shrink, because after few rounds the part of duplicates is mostly
+    All of its error is taken to shrink, because after few rounds the error of duplicates is mostly
     chance. More rounds do not help a row that is mostly fixed cost.
     """
     if result_of(row) == TOO_SMALL:
@@ -194,8 +194,8 @@ def taken_s(spent: TimeBreakdown, cell_rounds: int) -> float:
 def allocate_rounds(
     comparisons: Sequence[Comparison], round_s: Mapping[str, float], seconds: float
 ) -> tuple[Counter[str], str]:
-    for part in (min(seconds, max(seconds / 2, MIN_BATCH_S)), seconds):
-        if rounds := allocate(comparisons, round_s, part):
+    for batch_s in (min(seconds, max(seconds / 2, MIN_BATCH_S)), seconds):
+        if rounds := allocate(comparisons, round_s, batch_s):
             return rounds, ""
     if any(c.is_reachable for c in comparisons):
         return Counter(), TIME_IS_UP

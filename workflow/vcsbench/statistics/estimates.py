@@ -170,11 +170,11 @@ class Variance(NamedTuple):
         return Variance(self.variance * factor, self.degrees)
 
 
-def sum_variances(parts: Iterable[Variance]) -> Variance:
+def sum_variances(variances: Iterable[Variance]) -> Variance:
     """Return the variance of a sum of independent terms, with degrees of freedom by Satterthwaite."""
-    known = [part for part in parts if part.variance]
-    total = math.fsum(part.variance for part in known)
-    doubt = math.fsum(part.variance**2 / part.degrees for part in known)
+    known = [term for term in variances if term.variance]
+    total = math.fsum(term.variance for term in known)
+    doubt = math.fsum(term.variance**2 / term.degrees for term in known)
     return Variance(total, total**2 / doubt if doubt else math.inf)
 
 
@@ -290,8 +290,8 @@ def duplicate_variance(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.n
         return moments
     weighted = ((share, moments), (1 - share, posterior))
     return Variance(
-        math.fsum(weight * part.variance for weight, part in weighted),
-        math.fsum(weight * part.degrees for weight, part in weighted),
+        math.fsum(weight * of.variance for weight, of in weighted),
+        math.fsum(weight * of.degrees for weight, of in weighted),
     )
 
 
@@ -320,14 +320,14 @@ def call_table(
     is_known = table["ratio"].notna()
     sd = np.where(is_known, duplicate_sd, np.nan)
     unknown = zip(table["flags"], is_known & np.isnan(sd), strict=True)
-    words = [flags.add_flag(own, "no-duplicates", missing) for own, missing in unknown]
-    return add_calls(table.assign(twin_sd=sd, flags=words), metric.calls, limits)
+    flagged = [flags.add_flag(own, "no-duplicates", missing) for own, missing in unknown]
+    return add_calls(table.assign(twin_sd=sd, flags=flagged), metric.calls, limits)
 
 
-def add_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> pd.DataFrame:
+def add_calls(table: pd.DataFrame, differences: tuple[str, str], limits: Limits) -> pd.DataFrame:
     """Return the table with the columns call, detectable and within.
 
-    Needs ratio, n, error, degrees and twin_sd (NaN without duplicates). `words` are the calls of the
+    Needs ratio, n, error, degrees and twin_sd (NaN without duplicates). `differences` are the calls of the
     candidate for a ratio above 1 and below 1. A row without a ratio has the call "". `detectable` is
     the smallest ratio that 9 of 10 equal experiments would call, at the level of the row.
     """
@@ -347,7 +347,7 @@ def add_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> pd
             significant,
             within <= math.log1p(limits.min_effect_pct / 100),
         ],
-        ["", TOO_NOISY, *words, NOT_SHOWN],
+        ["", TOO_NOISY, *differences, NOT_SHOWN],
         TOO_NOISY,
     )
     with np.errstate(over="ignore"):
@@ -359,13 +359,16 @@ def add_calls(table: pd.DataFrame, words: tuple[str, str], limits: Limits) -> pd
 
 
 def calls_of(
-    estimates: Sequence[Estimate], has_duplicates: bool, words: tuple[str, str], limits: Limits
+    estimates: Sequence[Estimate],
+    has_duplicates: bool,
+    differences: tuple[str, str],
+    limits: Limits,
 ) -> list[str]:
     """Correct ratios together, by their errors (Noise.with_error)."""
     duplicate_sd = 0.0 if has_duplicates else math.nan
     rows = [(e.value, e.n, e.error, e.degrees, duplicate_sd) for e in estimates]
     table = pd.DataFrame(rows, columns=["ratio", "n", "error", "degrees", "twin_sd"])
-    return [str(call) for call in add_calls(table, words, limits)["call"]]
+    return [str(call) for call in add_calls(table, differences, limits)["call"]]
 
 
 def detectable_effect(
@@ -414,7 +417,7 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     calls = table["call"].mask(constant & (ratios > 1), metric.calls[0])
     calls = calls.mask(constant & (ratios < 1), metric.calls[1])
     near = np.abs(np.log(ratios)) <= math.log1p(COUNT_TOLERANCE)
-    without_noise = [_without(words, NOISE_FLAGS) for words in table["flags"]]
+    without_noise = [_without(own, NOISE_FLAGS) for own in table["flags"]]
     return table.assign(
         call=calls.mask(near & (constant | calls.map(is_difference)), NOT_SHOWN),
         detectable=table["detectable"].mask(constant, 1.0),
@@ -425,8 +428,8 @@ def call_exact_rows(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
 def without_time_flags(table: pd.DataFrame, metric: Metric) -> pd.DataFrame:
     if not metric.exact:
         return table
-    return table.assign(flags=[_without(words, TIME_FLAGS) for words in table["flags"]])
+    return table.assign(flags=[_without(own, TIME_FLAGS) for own in table["flags"]])
 
 
-def _without(words: str, excluded: set[str]) -> str:
-    return flags.joined(word for word in words.split() if word not in excluded)
+def _without(own: str, excluded: set[str]) -> str:
+    return flags.joined(flag for flag in own.split() if flag not in excluded)

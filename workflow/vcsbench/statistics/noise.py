@@ -95,8 +95,8 @@ class Noise:
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
         if not all(map(self.are_in_turns, pairs)):
             # What moves between two sessions moves all pairs: an average over them does not reduce it.
-            parts = [self.cells[key].drifting for pair in pairs for key in pair]
-            return sum_variances(parts).scaled(1 / len(pairs))
+            drifting = [self.cells[key].drifting for pair in pairs for key in pair]
+            return sum_variances(drifting).scaled(1 / len(pairs))
         expected = self._by_cells(pairs)
         if expected is None or observed.variance < EXACT:
             return observed
@@ -119,11 +119,11 @@ class Noise:
         if not (pairs and all(key in self.cells for pair in pairs for key in pair)):
             return None
         cells = [(self.cells[first], self.cells[second]) for first, second in pairs]
-        parts = [cell.variance for pair in cells for cell in pair]
+        variances = [cell.variance for pair in cells for cell in pair]
         is_of_two_blocks = any(first.block != second.block for first, second in cells)
-        if is_of_two_blocks or not all(part.degrees for part in parts):
+        if is_of_two_blocks or not all(variance.degrees for variance in variances):
             return None
-        total = sum_variances(parts).scaled(1 / len(pairs) ** 2)
+        total = sum_variances(variances).scaled(1 / len(pairs) ** 2)
         return total if total.variance else None
 
 

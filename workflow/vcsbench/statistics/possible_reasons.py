@@ -129,14 +129,14 @@ def _smaller(
 
 def _older_build(rows: pd.DataFrame, version: str) -> ReasonTest | None:
     """Return the run that measures the cells of `rows` with an older build, too."""
-    part = {
+    used = {
         axis: [BUILD_NAMES.get(value, value) for value in dict.fromkeys(filter(None, rows[axis]))]
         for axis in BUILD_AXES
         if axis in rows
     }
-    if not all(values.issuperset(part.get(axis, [""])) for axis, values in BUILD_VALUES.items()):
+    if not all(values.issuperset(used.get(axis, [""])) for axis, values in BUILD_VALUES.items()):
         return None
-    cells = ", ".join(f"{axis}: [{', '.join(values)}]" for axis, values in part.items() if values)
+    cells = ", ".join(f"{axis}: [{', '.join(values)}]" for axis, values in used.items() if values)
     folder = f"/opt/svn-{version}"
     builds = f"builds: {{old: {{prefix: {folder}}}, new: {{}}}}"
     content = f"{{{builds}, grid: {{builds: {{include: [{CELLS}]}}}}}}"

@@ -155,18 +155,19 @@ def _levels(
     records, keys, missing = [], list(aggregation.order), aggregation.why_missing(metric)
     cells = _with_metric(aggregation.cells(definition.get("reduce", MEDIAN)), metric)
     for cell in cells.to_dict("records"):
-        words, withheld = _withheld([cell], metric, missing)
+        row_flags, withheld = _withheld([cell], metric, missing)
         refused = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
         if refused and refused.flag == same_work.OTHER:
             withheld = refused.reason
-        words += [*cell["flags"].split(), *([] if metric.once else low_n(cell["n"], limits))]
+        row_flags += cell["flags"].split()
+        row_flags += [] if metric.once else low_n(cell["n"], limits)
         records.append(
             {
                 **{key: cell[key] for key in keys},
                 **dict.fromkeys(SIDES, ""),
                 "value": math.nan if withheld else cell[metric.name],
                 "n": cell["n"],
-                "flags": flags.joined(words),
+                "flags": flags.joined(row_flags),
                 "withheld": withheld,
                 "fixed_share": math.nan if metric.exact else cell[FIXED_SHARE],
             }
@@ -212,11 +213,11 @@ def _estimates(
 ) -> dict[tuple[str, ...], Estimate]:
     quotients = _quotients(logs, metric.name)
     pairs = group_rows(logs.assign(quotient=quotients, log=np.log(quotients)), shared)
-    # One column of a part takes a tenth of the time of all columns.
-    estimates = {name if shared else (): ratio_interval(part) for name, part in pairs["log"]}
+    # One column of a pair takes a tenth of the time of all columns.
+    estimates = {name if shared else (): ratio_interval(logs) for name, logs in pairs["log"]}
     if metric.exact:
-        for name, part in pairs:
-            if constant := constant_ratio(metric, part):
+        for name, pair in pairs:
+            if constant := constant_ratio(metric, pair):
                 estimates[name if shared else ()] = constant
     return estimates
 
@@ -242,16 +243,16 @@ def _facts(
     columns = ("hosts", "flags", "work", FIXED_SHARE, metric.name)
     sides = [{column: pair[f"{column}_{side}"] for column in columns} for side in SIDES]
     works = [side["work"] for side in sides]
-    words, withheld = _withheld(sides, metric, missing)
-    words += [*own_flags(side["flags"] for side in sides), *low_n(estimate.n, limits)]
+    row_flags, withheld = _withheld(sides, metric, missing)
+    row_flags += [*own_flags(side["flags"] for side in sides), *low_n(estimate.n, limits)]
     refused = same_work.refusal(command, dict(zip(names, works, strict=True)))
     if refused and not any(map(same_work.is_unchecked, works)):
-        words.append(refused.flag)
-        return {"n": estimate.n, "flags": flags.joined(words), "withheld": refused.reason}
+        row_flags.append(refused.flag)
+        return {"n": estimate.n, "flags": flags.joined(row_flags), "withheld": refused.reason}
     shares = [side[FIXED_SHARE] for side in sides]
     return {
         "value": math.nan if withheld else 100 * (pair["quotient"] - 1),
-        "flags": flags.joined(words),
+        "flags": flags.joined(row_flags),
         "withheld": withheld,
         "fixed_share": math.nan if metric.exact else np.fmax(*shares),
         **ratio_columns(estimate),
@@ -271,7 +272,7 @@ def _withheld(sides: Sequence[Row], metric: Metric, missing: str) -> tuple[list[
 
 
 def own_flags(sides: Iterable[str]) -> list[str]:
-    return [word for side in sides for word in side.split() if word not in same_work.REFUSED]
+    return [flag for side in sides for flag in side.split() if flag not in same_work.REFUSED]
 
 
 def low_n(n: int, limits: Limits) -> list[str]:
