@@ -134,12 +134,12 @@ def geometric_mean(
     others, place = [name for name in order if name != axis], order.index(axis)
     included = {tuple(where.get(name, "") for name in others) for where in wheres}
     pairs = pair_rows(rounds, axis, sides, [*others, "host", "round"])
-    keys = zip(*(pairs[name] for name in others), strict=True)
-    pairs["key"] = pd.Series([*keys], pairs.index, dtype=object)
+    keys = [*zip(*(pairs[name] for name in others), strict=True)]
+    logs = np.log(pairs[f"{DEFAULT}_baseline"] / pairs[f"{DEFAULT}_candidate"])
+    pairs = pairs.assign(key=pd.Series(keys, pairs.index, dtype=object), log=logs)
     pairs = pairs[pairs["key"].isin(included)]
     if pairs.empty or rounds["host"].nunique() != 1:
         return NO_ESTIMATE
-    pairs["log"] = np.log(pairs[f"{DEFAULT}_baseline"] / pairs[f"{DEFAULT}_candidate"])
     estimates = []
     for _, of_block in group_rows(pairs, block):
         logs = of_block.pivot(index="round", columns="key", values="log").dropna().sort_index()

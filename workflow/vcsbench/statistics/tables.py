@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from vcsbench.config.study import ComparisonDefinition, TableDefinition
 
 Row = Mapping[Any, Any]
+OF_SIDES = ("hosts", "flags", "work", FIXED_SHARE)
 
 
 class Aggregation:
@@ -185,7 +186,7 @@ def _comparisons(
     """Return a row per candidate and pair of cells; rounds are paired within a host."""
     records, keys, axis = [], list(aggregation.order), compare["axis"]
     shared, reduce = [key for key in keys if key != axis], definition.get("reduce", MEDIAN)
-    missing = aggregation.why_missing(metric)
+    noise, missing = aggregation.noise(metric.name), aggregation.why_missing(metric)
     cells = _with_metric(aggregation.cells(reduce), metric)
     rounds = _with_metric(aggregation.rounds(MEAN if reduce == MEDIAN else reduce), metric)
     for candidate in compare["candidates"]:
@@ -196,15 +197,27 @@ def _comparisons(
         for pair in both.assign(quotient=_quotients(both, metric.name)).to_dict("records"):
             where = {key: pair[key] for key in shared}
             ends = [tuple((where | {axis: name})[key] for key in keys) for name in names]
-            estimate = estimates.get(tuple(where.values()), NO_ESTIMATE)
-            noise, end = aggregation.noise(metric.name), (ends[0], ends[1])
+            estimate, end = estimates.get(tuple(where.values()), NO_ESTIMATE), (ends[0], ends[1])
             estimate = noise.with_error(estimate, [end])
-            command = same_work.name_of(where, shared)
-            facts = _facts(pair, names, command, estimate, metric, limits, missing)
-            facts["flags"] = flags.add_flag(
-                facts["flags"], "not-in-turns", not noise.are_in_turns(end)
-            )
-            records.append(where | dict(zip(SIDES, names, strict=True)) | facts)
+            sides = [
+                {name: pair[f"{name}_{side}"] for name in (*OF_SIDES, metric.name)}
+                for side in SIDES
+            ]
+            row_flags, withheld = _withheld(sides, metric, missing)
+            row_flags += [*own_flags(side["flags"] for side in sides), *low_n(estimate.n, limits)]
+            row_flags += [] if noise.are_in_turns(end) else ["not-in-turns"]
+            works = dict(zip(names, (side["work"] for side in sides), strict=True))
+            refused = same_work.refusal(same_work.name_of(where, shared), works)
+            row = {**where, **dict(zip(SIDES, names, strict=True)), "n": estimate.n}
+            if refused and not any(map(same_work.is_unchecked, works.values())):
+                row_flags, withheld = [*row_flags, refused.flag], refused.reason
+            else:
+                share = np.fmax(sides[0][FIXED_SHARE], sides[1][FIXED_SHARE])
+                row |= ratio_columns(estimate)
+                row["fixed_share"] = math.nan if metric.exact else share
+            value = math.nan if withheld else 100 * (pair["quotient"] - 1)
+            row |= {"value": value, "flags": flags.joined(row_flags), "withheld": withheld}
+            records.append(row)
     return _without_empty(rows_frame(records, shared))
 
 
@@ -229,34 +242,6 @@ def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
 def _quotients(pairs: pd.DataFrame, name: str) -> pd.Series:
     quotient = pairs[f"{name}_baseline"] / pairs[f"{name}_candidate"]
     return quotient.where(np.isfinite(quotient))
-
-
-def _facts(
-    pair: Row,
-    names: Sequence[str],
-    command: str,
-    estimate: Estimate,
-    metric: Metric,
-    limits: Limits,
-    missing: str,
-) -> dict[str, Any]:
-    columns = ("hosts", "flags", "work", FIXED_SHARE, metric.name)
-    sides = [{column: pair[f"{column}_{side}"] for column in columns} for side in SIDES]
-    works = [side["work"] for side in sides]
-    row_flags, withheld = _withheld(sides, metric, missing)
-    row_flags += [*own_flags(side["flags"] for side in sides), *low_n(estimate.n, limits)]
-    refused = same_work.refusal(command, dict(zip(names, works, strict=True)))
-    if refused and not any(map(same_work.is_unchecked, works)):
-        row_flags.append(refused.flag)
-        return {"n": estimate.n, "flags": flags.joined(row_flags), "withheld": refused.reason}
-    shares = [side[FIXED_SHARE] for side in sides]
-    return {
-        "value": math.nan if withheld else 100 * (pair["quotient"] - 1),
-        "flags": flags.joined(row_flags),
-        "withheld": withheld,
-        "fixed_share": math.nan if metric.exact else np.fmax(*shares),
-        **ratio_columns(estimate),
-    }
 
 
 def ratio_columns(estimate: Estimate) -> dict[str, float]:
