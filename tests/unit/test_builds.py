@@ -38,7 +38,7 @@ def digests(build, argv, server):
     programs._file_digest.cache_clear()
     programs.binaries.cache_clear()
     environment = SimpleNamespace(builds={"x": build}, machine=Machine())
-    return binaries_of({"build": "x"}, {"argv": argv, "server": server}, environment)
+    return binaries_of({"build": "x"}, {"argv": argv, "access": {"server": server}}, environment)
 
 
 def read(root, **definitions):
@@ -70,7 +70,7 @@ def test_read_builds_sides_have_configured_prefixes(folder):
         ({"prefix": "/no/such"}, "`builds.x.prefix`: /no/such: no such folder"),
         ({"prefix": "/usr/share"}, "/usr/share has no svn, svnserve"),
         ({"prefix": "/usr", "conda": "x.yaml"}, "has both `prefix` and `conda`"),
-        ({"client": "z"}, "`builds.x.client`: 'z' is not defined. Use one of x, y"),
+        ({"client": "z"}, "`builds.x.client`: there is no build z. Use one of x, y"),
         ({"client": "y"}, "'y' has different places"),
         ({"conda": "empty.yaml"}, "no such file with `dependencies`"),
     ],

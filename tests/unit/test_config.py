@@ -87,7 +87,7 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
         ({"grid": {SAN: {"include": [{"cache": 3}]}}}, [f"`grid.{SAN}.include[0].cache`"]),
         ({"grid": {"mine": {"include": [{}]}}}, ["`grid.mine`: no such file"]),
         ({"studies": ["fsfs-2015"]}, ["fsfs-2015.yaml", SAN]),
-        ({"storage": "tape"}, ["`storage`: 'tape' is not defined"]),
+        ({"storage": "tape"}, ["`storage`: there is no storage tape"]),
         ({"storages": {"disk": "/srv/a\nb"}}, ["`storages.disk`", "control character"]),
         ({"workload": {"log": 90}}, ["`workload`: the sum of the weights is 90"]),
         ({"workload": {"jump": 100}}, ["`workload`: no study measures the command jump"]),

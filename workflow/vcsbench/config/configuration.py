@@ -143,9 +143,6 @@ def _has(content: object, keys: Keys) -> bool:
 def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
     """Yield keys of the configuration, and what is wrong with each."""
     settings = config.settings
-    if settings.storage not in settings.storages:
-        known = ", ".join(settings.storages)
-        yield ["storage"], f"{settings.storage!r} is not defined. Use one of {known}."
     for keys, folder in config.folders.items():
         path = os.path.realpath(config.root / folder)
         if reason := _why_no_path(path):
@@ -286,9 +283,6 @@ class BuildReader:
     def _side(self, keys: list[str], side: str | Side | None) -> Programs:
         if not isinstance(side, str):
             return self._place(keys, side)
-        if side not in self.definitions:
-            known = ", ".join(self.definitions)
-            raise self.error(keys, f"{side!r} is not defined. Use one of {known}.")
         definition = self.definitions[side]
         if definition and definition.sides:
             text = f"{side!r} has different places for client and server. Use a place, or a build with one."

@@ -15,6 +15,7 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    ValidationInfo,
     model_validator,
     with_config,
 )
@@ -71,6 +72,19 @@ def without_nul(text: str) -> str:
     if "\0" in text:
         raise ValueError("has a NUL character")
     return text
+
+
+def defined_in(key: str, what_is_wrong: str) -> AfterValidator:
+    """Return a validator of a name that has to be a key of a mapping in the same content."""
+
+    def check(name: str, info: ValidationInfo) -> str:
+        known = (info.context or {}).get(key)
+        if isinstance(known, dict) and name not in known:
+            names = ", ".join(map(str, known))
+            raise ValueError(f"{what_is_wrong} {name}. Use one of {names}.")
+        return name
+
+    return AfterValidator(check)
 
 
 def exactly_one(*names: str) -> AfterValidator:
@@ -155,13 +169,16 @@ class Side(Model):
         return self
 
 
+NameOfBuild = Annotated[Text, defined_in("builds", "there is no build")]
+
+
 class BuildPlace(Side):
     """One value of the axis `build`: a place of both sides, or one of each."""
 
-    client: Text | Side | None = None
+    client: NameOfBuild | Side | None = None
     """The client's place, or the name of the build that has the client. A side that is left out has the
     programs on the PATH."""
-    server: Text | Side | None = None
+    server: NameOfBuild | Side | None = None
     """The same for the server."""
 
     @property
@@ -292,7 +309,7 @@ class Settings(Model):
     storages: dict[Name, Text] = key(min_length=1)
     """Folders on the storages under test, by name. vcsbench makes one folder in each and touches nothing else
     there. The servers' user (nobody, if you are root) must be able to enter it."""
-    storage: Text
+    storage: Annotated[Text, defined_in("storages", "there is no storage")]
     """The one of `storages` that studies without an axis `storage` use for repositories."""
     filesystems: dict[Name, Text] = key({})
     """The values of the axis `filesystem`, by name: a folder on a mounted file system; or `make` (names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Required
 
@@ -12,9 +12,10 @@ from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings
 from vcsbench.config.models import (
     Metric,
     Model,
-    Part,
     Text,
+    Value,
     Values,
+    defined_in,
     definition,
     exactly_one,
     former,
@@ -30,7 +31,8 @@ AxisValue = Annotated[
     StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*$", max_length=200),
 ]
 AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
-UniqueTexts = Annotated[list[Text], AfterValidator(unique)]
+AxisOfStudy = Annotated[Text, defined_in("axes", "the study has no axis")]
+TableOfStudy = Annotated[Text, defined_in("tables", "the study has no table")]
 InputName = Literal["repository", "dump", "tree"]
 OutputName = Literal["target", "fresh_repository", "working_copy", "built_tree"]
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
@@ -96,7 +98,7 @@ class Command(Model):
     no ratio is shown."""
     inapplicable_axes: list[Text] | None = key(None, was="without")
     """The axes that do not apply to the command."""
-    restrict_to: dict[str, Values] | None = key(None, was="only")
+    restrict_to: dict[AxisOfStudy, Values] | None = key(None, was="only")
     """The values of axes that it is measured with; it has no cells with others."""
     defaults: dict[str, str] | None = key(None, was="held")
     """As the study's `defaults`, for this command. `cache: series` runs it several times in a row against one
@@ -202,9 +204,9 @@ class TableDefinition(TypedDict, total=False):
     reduce: Literal["median", "best", "worst"]
     """How the runs of a cell are aggregated, within each round and then over the rounds (default: median).
     The metric defines which of two values is better."""
-    where: Annotated[Part, Field(min_length=1)]
+    where: Annotated[dict[AxisOfStudy, Value | Values], Field(min_length=1)]
     """The cells of the table: axes with a value or a list of values (default: all)."""
-    over: Text
+    over: AxisOfStudy
     """An axis whose values are numbers; the table's chart has the metric over them."""
     each: Annotated[list[Metric], Field(min_length=1)]
     """For the metric `counts`: the metrics side by side, as `count` in the table's rows or columns."""
@@ -245,20 +247,20 @@ class StudyFile(Model):
     defaults: dict[str, str] = key({}, was="held")
     """The value of axes that the study does not have: a format, a packing (unless the repository's definition
     has one), a server configuration."""
-    block: list[Text] = key([])
+    block: list[AxisOfStudy] = key([])
     """The cells of a round that agree on these axes run next to each other."""
-    variance_group: list[Text] = key([], was="noise_class")
+    variance_group: list[AxisOfStudy] = key([], was="noise_class")
     """Cells that agree on these axes scatter alike; some of each class are measured twice (`duplicates`)."""
-    scenario_axes: UniqueTexts = key([], was="given")
+    scenario_axes: Annotated[list[AxisOfStudy], AfterValidator(unique)] = key([], was="given")
     """Axes such as command, repository and access. Advice is given for each of their values, in this order,
     and chooses among the values of all other axes. A question may still compare accesses."""
-    questions: Annotated[dict[str, QuestionDefinition], Field(min_length=1)] = key({})
+    questions: Annotated[dict[AxisOfStudy, QuestionDefinition], Field(min_length=1)] = key({})
     """What readers have to decide, by axis: each is a card at the head of the report, in this order. Other
     choices have a card after them."""
-    trace_syscalls: dict[str, Values] | None = key(None, was="count_calls")
+    trace_syscalls: dict[AxisOfStudy, Values] | None = key(None, was="count_calls")
     """The cells whose system calls are counted, in a run of their own under strace, by the values of axes
     (`{}`: all). Cells that differ only in the state of caches are counted once."""
-    featured_tables: UniqueTexts = key([], was="lead")
+    featured_tables: Annotated[list[TableOfStudy], AfterValidator(unique)] = key([], was="lead")
     """The tables that come first on the study's page, with their charts."""
     published: Published | None = None
     """The published numbers and their conditions."""
@@ -316,37 +318,13 @@ def load_study(path: str | Path) -> Study:
     """Read and check a study's file. Raise UserError with the file and the key."""
     path = Path(path)
     file = validate(read_yaml(path), StudyFile, lambda _keys: str(path))
-    for place, names, known, kind in _names(file):
-        for name in names:
-            if name not in known:
-                raise UserError(f"{path}: `{place}`: {kind} {name}. Use one of {', '.join(known)}.")
-    return Study.model_construct(**dict(file), name=path.stem)
-
-
-def _names(file: StudyFile) -> Iterator[tuple[str, Iterable[str], Collection[str], str]]:
-    """Yield each key with names of axes, tables or values, with these names, the known ones, and an error."""
-    yield "featured_tables", file.featured_tables, file.tables, "no table"
-    of_axes: dict[str, Iterable[str]] = {
-        "block": file.block,
-        "variance_group": file.variance_group,
-        "scenario_axes": file.scenario_axes,
-        "questions": file.questions,
-        "trace_syscalls": file.trace_syscalls or (),
-    }
-    for name, command in file.commands.items():
-        of_axes[f"commands.{name}.restrict_to"] = command.restrict_to or ()
-    for name, table in file.tables.items():
-        of_axes[f"tables.{name}.where"] = table.get("where", ())
-        of_axes[f"tables.{name}.over"] = [table["over"]] if "over" in table else []
-    for place, names in of_axes.items():
-        yield place, names, file.axes, "the study has no axis"
     for axis, question in file.questions.items():
         known = list(file.commands) if file.axes[axis] == "commands" else file.axes[axis]
-        if isinstance(known, list):
-            of_values = {
-                "yes_value": [question["yes_value"]] if "yes_value" in question else [],
-                "values": question.get("values", []),
-                "actions": question.get("actions", {}),
-            }
-            for place, names in of_values.items():
-                yield f"questions.{axis}.{place}", names, known, "the axis has no value"
+        named = [("values", value) for value in question.get("values", ())]
+        named += [("actions", value) for value in question.get("actions", ())]
+        named += [("yes_value", question["yes_value"])] if "yes_value" in question else []
+        for name, value in named if isinstance(known, list) else ():
+            if value not in known:
+                text = f"the axis has no value {value}. Use one of {', '.join(known)}."
+                raise UserError(f"{path}: `questions.{axis}.{name}`: {text}")
+    return Study.model_construct(**dict(file), name=path.stem)

@@ -111,12 +111,12 @@ def validate(content: object, model: type[Checked], where: Callable[[Keys], str]
     """Return the content as an instance of a model.
 
     Raise UserError for the first key that the model refuses. `where` returns the file of a path of
-    keys.
+    keys. Validators get the content as their context.
     """
     import pydantic
 
     try:
-        return pydantic.TypeAdapter(model).validate_python(content)
+        return pydantic.TypeAdapter(model).validate_python(content, context=content)
     except pydantic.ValidationError as error:
         raise UserError(_sentence(error.errors(include_url=False), content, model, where)) from None
 
