@@ -530,7 +530,7 @@ def test_git_empty_head_and_moved_repositories_are_named(work, tmp_path):
     assert "HEAD: names neither" in refusal(work)
     (work / ".git/HEAD").write_text(head)
     (work / "below").mkdir()
-    assert f"{work};" in refusal(work / "below")
+    assert f" {work}." in refusal(work / "below")
     git(work, "worktree", "add", "-q", "../linked")
     git(tmp_path, "clone", "-q", "--shared", str(work), "borrower")
     git(work, "symbolic-ref", "HEAD", "refs/heads/other")
@@ -597,7 +597,10 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("main", b""), ("main~1^{tree}", b"damaged"), ("main~1:old", b""), ("side:new", b"")],
+    [
+        *(("main", b""), ("main~1^{tree}", b"damaged"), ("main~1:old", b"")),
+        *(("side:new", b""), ("side", b"")),
+    ],
 )
 def test_plan_git_missing_or_damaged_object_is_named(tmp_path, name, content):
     nodes = [{b"f": (FILE, b"f"), b"old": (FILE, b"old")}, {b"old": None}, {b"new": (FILE, b"new")}]

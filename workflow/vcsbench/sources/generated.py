@@ -30,7 +30,6 @@ from vcsbench.sources.generated_text import (
 )
 from vcsbench.sources.generated_tree import GeneratedProject, growth
 
-CHUNK = 1 << 18
 # With the third power, the first of ruby's 91 authors has 22 percent of the revisions (measured: 24).
 AUTHORS_POWER = 3
 EMPTY_UUID = "7a1d3f0c-5c0e-4d0e-9a55-3a4c9f3e9e01"
@@ -153,14 +152,8 @@ class GeneratedSource(Source):
         )
 
     def write(self, out: BinaryIO) -> Facts:
-        identity = uuid.uuid5(uuid.NAMESPACE_OID, self.describe())
-        pending = bytearray(dump_format.header(str(identity)))
-        for record in History(self._profile, self._seed, self._youngest).records():
-            pending += record
-            if len(pending) > CHUNK:
-                out.write(pending)
-                pending.clear()
-        out.write(pending)
+        out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.describe()))))
+        out.writelines(History(self._profile, self._seed, self._youngest).records())
         out.flush()
         return Facts(revisions=self._youngest)
 

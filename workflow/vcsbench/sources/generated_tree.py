@@ -34,6 +34,9 @@ class GeneratedFile:
     def directory(self) -> bytes:
         return self.path.rpartition(b"/")[0]
 
+    def copy(self, path: bytes) -> GeneratedFile:
+        return GeneratedFile(path, self.kind, self.text.copy())
+
     def add(self, properties: dict[bytes, bytes]) -> bytes:
         text = self.text.content()
         return dump_format.file(self.path, b"add", properties=properties, text=text)
@@ -137,8 +140,7 @@ class GeneratedProject:
 
     def _branch(self, path: bytes) -> Branch:
         def copy(file: GeneratedFile) -> GeneratedFile:
-            below = file.path.removeprefix(self._layout.trunk)
-            return GeneratedFile(path + below, file.kind, file.text.copy())
+            return file.copy(path + file.path.removeprefix(self._layout.trunk))
 
         files = dict.fromkeys(self._hot_file() for _ in range(BRANCH_FILES))
         return Branch(path, [*map(copy, files)], copy(self._journal) if self._journal else None)
@@ -196,8 +198,7 @@ class GeneratedProject:
         if kind >= shares.delete:
             origin = dump_format.copyfrom(file.path, self._number - 1)
             path = self._new_path(file.directory(), file.kind.extension)
-            copy = GeneratedFile(path, file.kind, file.text.copy())
-            self._insert(copy, rng.random())
+            self._insert(file.copy(path), rng.random())
             yield dump_format.file(path, b"add", origin=origin)
         if kind < shares.delete + shares.move:
             self.files.remove(file)

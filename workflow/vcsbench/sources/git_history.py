@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Set
 from datetime import UTC, datetime
 from itertools import compress, count
 from typing import BinaryIO, NamedTuple
@@ -138,7 +139,14 @@ class NodeWriter:
 
     def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
         changes = [change for change in changes if self._has_node(change)]
-        self._delete(changes, line)
+        gone = dict.fromkeys(
+            change.source
+            for change in changes
+            if change.old_mode not in NO_NODE and (change.new_mode in NO_NODE or change.is_moved)
+        ).keys()
+        for path in gone:
+            if not _is_below(path, gone):
+                self._out.write(dump_format.deletion(self._path(line, path)))
         copied = self._add_folders(changes, line, origin)
         files = [
             change
@@ -163,17 +171,6 @@ class NodeWriter:
 
     def _copyfrom(self, change: Change, origin: Origin) -> bytes:
         return dump_format.copyfrom(self._path(origin.path, change.source), origin.revision)
-
-    def _delete(self, changes: list[Change], line: bytes) -> None:
-        gone = [
-            change.source
-            for change in changes
-            if change.old_mode not in NO_NODE and (change.new_mode in NO_NODE or change.is_moved)
-        ]
-        folders = set(gone)
-        for path in dict.fromkeys(gone):
-            if not _is_below(path, folders):
-                self._out.write(dump_format.deletion(self._path(line, path)))
 
     def _add_folders(self, changes: list[Change], line: bytes, origin: Origin) -> set[bytes]:
         """Add folders, parents first. Return those that are copied with their content."""
@@ -229,7 +226,7 @@ def _has_new_text(change: Change) -> bool:
     )
 
 
-def _is_below(path: bytes, folders: set[bytes]) -> bool:
+def _is_below(path: bytes, folders: Set[bytes]) -> bool:
     return bool(folders) and not folders.isdisjoint(above(path))
 
 

@@ -21,6 +21,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
 from vcsbench.pipes import Program
 from vcsbench.sources.base import readable
+from vcsbench.sources.git_objects import missing
 
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
@@ -350,17 +351,20 @@ class Git:
         return self._refs(TAGS)
 
     def _refs(self, prefix: bytes) -> list[Ref]:
+        """Return the refs below a prefix that lead to commits. Raise UserError if an object is missing."""
         lines = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
-        refs = [line.split(b" ") for line in lines.splitlines()]
+        listed = [line.split(b" ") for line in lines.splitlines()]
         with self.start("cat-file", "--batch-check", stdin=subprocess.PIPE) as program:
-            request = b"".join(target + b"^{commit}\n" for target, _ in refs)
+            request = b"".join(target + b"^{}\n" for target, _ in listed)
             answers, _ = program.process.communicate(request)
-        commits = [line.split() for line in answers.splitlines()]
-        return [
-            Ref(name[len(prefix) :], words[0])
-            for (_, name), words in zip(refs, commits, strict=True)
-            if len(words) == 3
-        ]
+        refs = []
+        for (target, name), answer in zip(listed, answers.splitlines(), strict=True):
+            commit, kind, *_ = answer.split()
+            if kind == b"missing":
+                raise missing(self.where, target.decode())
+            if kind == b"commit":
+                refs.append(Ref(name.removeprefix(prefix), commit))
+        return refs
 
     def packed_bytes(self) -> int:
         """Return the size of a repository's own packs and loose objects, without those that it borrows."""

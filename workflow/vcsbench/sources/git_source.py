@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 import subprocess
 import tempfile
@@ -54,7 +53,15 @@ from vcsbench.sources.git_objects import (
     read_revision,
     read_tree,
 )
-from vcsbench.sources.git_repository import HEADS, REMOTES, Git, Ref, find_layout, open_repository
+from vcsbench.sources.git_repository import (
+    HEADS,
+    REMOTES,
+    TAGS,
+    Git,
+    Ref,
+    find_layout,
+    open_repository,
+)
 
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
@@ -127,12 +134,12 @@ class GitSource(LocalSource):
         return self._options.error("path", f"{why}; {remedy}")
 
     def identity(self) -> str:
-        """Return a digest of the branch's commit, the start of a shallow clone, and with `whole` all refs."""
+        """Return a digest of the commit, a shallow clone's start, and with `whole` of branches and tags."""
         with self._open() as git:
             state = f"git {self._commit(git)} {self._history}".encode() + git.shallow
             if self._history == WHOLE:
-                refs = git.output("for-each-ref", "--format=%(objectname) %(refname)")
-                state += re.sub(rb"(?m)^\w+ refs/replace/.*\n", b"", refs)
+                used = (prefix.decode() for prefix in (HEADS, REMOTES, TAGS))
+                state += git.output("for-each-ref", "--format=%(objectname) %(refname)", *used)
         return hashlib.sha256(state).hexdigest()
 
     def head(self) -> Head:
