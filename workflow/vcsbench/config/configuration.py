@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
@@ -26,6 +27,8 @@ ALL, DEFAULT, FORMER_DEFAULT = "all", "default", "otherwise"
 INDEX = "index"
 STUDIES = Path("config", "studies")
 ENVIRONMENTS = Path("results", "builds")
+# Characters of a path that other programs cannot take: control characters, and bytes that are not UTF-8.
+ODD, IS_ODD = re.compile("[\0-\x1f\x7f\ud800-\udfff]"), "has a control character, or is not UTF-8"
 STUDY_NAME = re.compile("[a-z0-9][a-z0-9-]*")
 
 Workload = Mapping[str, float] | Sequence[WorkloadPart]
@@ -111,8 +114,8 @@ def load_config(
     }
     studies = {name: study for name, study in studies.items() if study.published or not is_all}
     config = Config(root, tuple(files), settings, studies)
-    if reason := _why_no_path(tempfile.gettempdir()):
-        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {reason}. Use another folder.")
+    if ODD.search(tempfile.gettempdir()):
+        raise UserError(f"TMPDIR: {tempfile.gettempdir()!a} {IS_ODD}. Use another folder.")
     for word in (ALL, DEFAULT, INDEX):
         if os.path.exists(path := root / STUDIES / f"{word}.yaml"):
             raise UserError(f"{path}: `{word}` is a keyword, not a study. Rename the file.")
@@ -126,27 +129,21 @@ def load_config(
 
 def where(files: Sequence[Path], keys: Keys) -> str:
     """Return the last file that has a path of keys; `--config` if none has it."""
-    if not keys:
-        return str(files[0])
-    return next((str(file) for file in reversed(files) if _has(read_yaml(file), keys)), "--config")
-
-
-def _has(content: object, keys: Keys) -> bool:
-    try:
-        for key in keys:
-            content = value_at(content, key)
-    except LookupError:
-        return False
-    return True
+    for file in reversed(files) if keys else ():
+        content = read_yaml(file)
+        with suppress(LookupError):
+            for key in keys:
+                content = value_at(content, key)
+            return str(file)
+    return "--config" if keys else str(files[0])
 
 
 def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
     """Yield keys of the configuration, and what is wrong with each."""
     settings = config.settings
     for keys, folder in config.folders.items():
-        path = os.path.realpath(config.root / folder)
-        if reason := _why_no_path(path):
-            yield keys, f"{path!a} {reason}. Use another folder."
+        if ODD.search(path := os.path.realpath(config.root / folder)):
+            yield keys, f"{path!a} {IS_ODD}. Use another folder."
     yield from _faults_of_minutes(config)
     for name, study in config.studies.items():
         if not STUDY_NAME.fullmatch(name):
@@ -172,16 +169,6 @@ def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
             yield place, f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
     if settings.workload:
         yield from _faults_of_workload(settings.workload, config)
-
-
-def _why_no_path(path: str) -> str:
-    if any(ord(character) < ord(" ") or ord(character) == 0x7F for character in path):
-        return "has a control character"
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return "is not UTF-8"
-    return ""
 
 
 def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:

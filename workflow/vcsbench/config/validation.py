@@ -190,21 +190,24 @@ def item_schemas(schema: Schema) -> list[Schema]:
     return [*schema.get("patternProperties", {}).values(), *filter(None, values)]
 
 
-def _fields_at(keys: Keys, whole: Schema) -> dict[str, Schema]:
-    schemas = [whole]
+def _levels(keys: Keys, model: type) -> list[dict[str, Schema]]:
+    """Return the known fields next to each of the keys."""
+    whole = schema_of(model)
+    schemas, levels = [whole], []
     for part in keys:
         members = [member for schema in schemas for member in members_of(schema, whole)]
+        fields = [member.get("properties", {}) for member in members]
+        levels.append({name: field for of in fields for name, field in of.items()})
         schemas = [
             below
-            for member in members
-            for below in item_schemas(member)
-            or filter(None, [member.get("properties", {}).get(part)])
+            for member, of in zip(members, fields, strict=True)
+            for below in item_schemas(member) or filter(None, [of.get(part)])
         ]
-    return {name: field for schema in schemas for name, field in fields_of(schema, whole).items()}
+    return levels
 
 
 def _similar(keys: Keys, model: type) -> str:
-    fields = _fields_at(keys[:-1], schema_of(model))
+    fields = _levels(keys, model)[-1]
     for name, field in fields.items():
         if keys[-1] and str(keys[-1]) == field.get("was"):
             return f"It is now `{name}`: rename it."
@@ -214,12 +217,12 @@ def _similar(keys: Keys, model: type) -> str:
 
 
 def _advice(keys: Keys, model: type) -> str:
-    whole = schema_of(model)
-    for length in range(len(keys), 0, -1):
-        field = _fields_at(keys[: length - 1], whole).get(str(keys[length - 1]), {})
-        if "description" in field:
-            return " ".join(field["description"].split())
-    return "See config/README.md."
+    texts = [
+        field["description"]
+        for key, fields in zip(keys, _levels(keys, model), strict=True)
+        if "description" in (field := fields.get(str(key), {}))
+    ]
+    return " ".join(texts[-1].split()) if texts else "See config/README.md."
 
 
 def dotted(keys: Keys) -> str:
