@@ -148,9 +148,11 @@ def geometric_mean(
         estimates.append(noise.with_error(ratio_interval(means, len(both)), both))  # type: ignore[arg-type]
     if any(e.n < 2 for e in estimates):
         return NO_ESTIMATE
-    whole = math.fsum(e.pairs for e in estimates)
-    log = math.fsum(e.pairs * math.log(e.value) for e in estimates) / whole
-    variances = [Variance(e.error**2, e.degrees).scaled((e.pairs / whole) ** 2) for e in estimates]
+    whole = math.fsum(e.averaged for e in estimates)
+    log = math.fsum(e.averaged * math.log(e.value) for e in estimates) / whole
+    variances = [
+        Variance(e.error**2, e.degrees).scaled((e.averaged / whole) ** 2) for e in estimates
+    ]
     error = sum_variances(variances)
     degrees = error.degrees if error.variance else 1.0
     return ratio(log, math.sqrt(error.variance), degrees, min(e.n for e in estimates), whole)

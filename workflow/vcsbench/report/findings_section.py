@@ -382,7 +382,7 @@ def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
         return text
     undecided = (comparisons.TOO_NOISY, few)
     called = [call for call in calls if call not in undecided]
-    known = {call: comparisons.WORDS.get(call, turned.get(call, call)) for call in calls}
+    known = {call: comparisons.CALL_LABELS.get(call, turned.get(call, call)) for call in calls}
     parts = [f"{known[c]} in {calls[c]}" for c in (*called, *(c for c in undecided if c in calls))]
     label = value_label(compare["axis"], compare["candidate"]) if "candidate" in compare else ""
     mixed = "mixed: " if len(called) > 1 else ""

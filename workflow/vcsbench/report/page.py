@@ -53,11 +53,11 @@ from vcsbench.report.table_sections import (
 from vcsbench.report.terminal import results_text, verdict_counts
 from vcsbench.statistics.comparisons import (
     ALL_DECIDED,
+    CALL_LABELS,
     TIME_IS_UP,
     TOO_SMALL,
     UNDECIDED,
     UNREACHABLE,
-    WORDS,
 )
 from vcsbench.statistics.verdicts import NOT_MEASURED
 
@@ -332,7 +332,7 @@ def history_table(history: Row) -> PlainTable | None:
     for time in history.get("times", []):
         first, last = (words.moment(time[name]) for name in ("first", "last"))
         before, changed = time["before"], "; ".join(time["changed"])
-        numbers = {WORDS.get(call, call): n for call, n in time["calls"].items() if n}
+        numbers = {CALL_LABELS.get(call, call): n for call, n in time["calls"].items() if n}
         calls = ", ".join(f"{number} {call}" for call, number in numbers.items())
         period = words.period(first, last) if first and last else ""
         hosts = words.enumeration(unique_values(time["hosts"]))

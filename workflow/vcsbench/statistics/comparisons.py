@@ -29,11 +29,11 @@ CALL = ("call", *ERROR, "detectable", "within")
 NUMBERS = ("value", "ratio", "low", "high", "n", "fixed_share", *ERROR, "detectable", "within")
 _FACTS = {"table", "baseline", "value", *STATISTICS, *CALL}
 
-# Calls of a comparison that is no difference, as CSV files have them, and the words for readers.
-# Differences have the words of their metric.
+# Calls of a comparison that is no difference, as CSV files have them, and their labels.
+# The calls of differences are of their metric.
 NOT_SHOWN = "no difference shown"
 TOO_NOISY = "too noisy to say"
-WORDS = {NOT_SHOWN: "equal", TOO_NOISY: "undecided"}
+CALL_LABELS = {NOT_SHOWN: "equal", TOO_NOISY: "undecided"}
 
 TOO_SMALL = "too small to compare"
 # The results of a comparison, as all counts have them. The first two are answers.

@@ -81,7 +81,7 @@ class Estimate:
     """A mean with the bounds of its interval (NaN without one) over `n` rounds.
 
     `error` is the standard error (of the logarithm if the mean is a ratio) with `degrees` of freedom.
-    `pairs` is the number of comparisons that are averaged within a round.
+    `averaged` is the number of cells or pairs that are averaged within a round.
     """
 
     value: float
@@ -90,21 +90,21 @@ class Estimate:
     n: int
     error: float = math.nan
     degrees: float = math.nan
-    pairs: float = 1.0
+    averaged: float = 1.0
     is_ratio: bool = True
 
     def with_error(self, error: float, degrees: float, level: float = CONFIDENCE) -> Estimate:
         """Return the estimate with another error, and its interval."""
         make, centre = (ratio, math.log(self.value)) if self.is_ratio else (mean, self.value)
-        return make(centre, error, degrees, self.n, self.pairs, level)
+        return make(centre, error, degrees, self.n, self.averaged, level)
 
 
 NO_ESTIMATE = Estimate(math.nan, math.nan, math.nan, 0)
 
 
-def mean_interval(values: Iterable[float], pairs: float = 1.0) -> Estimate:
+def mean_interval(values: Iterable[float], averaged: float = 1.0) -> Estimate:
     value, square, n = _mean_and_square(values)
-    return mean(value, math.sqrt(square), n - 1 if n > 1 else math.nan, n, pairs)
+    return mean(value, math.sqrt(square), n - 1 if n > 1 else math.nan, n, averaged)
 
 
 def mean(
@@ -112,12 +112,12 @@ def mean(
     error: float,
     degrees: float,
     n: int,
-    pairs: float = 1.0,
+    averaged: float = 1.0,
     level: float = CONFIDENCE,
 ) -> Estimate:
     half = t_quantile(degrees, level) * error
     low, high = value - half, value + half
-    return Estimate(value, low, high, n, error, degrees, pairs, is_ratio=False)
+    return Estimate(value, low, high, n, error, degrees, averaged, is_ratio=False)
 
 
 def _mean_and_square(values: Iterable[float]) -> tuple[float, float, int]:
@@ -128,18 +128,23 @@ def _mean_and_square(values: Iterable[float]) -> tuple[float, float, int]:
     return centre, squares / (n - 1) / n if n > 1 else math.nan, n
 
 
-def ratio_interval(log_ratios: Iterable[float], pairs: float = 1.0) -> Estimate:
+def ratio_interval(log_ratios: Iterable[float], averaged: float = 1.0) -> Estimate:
     """Return the geometric mean of paired ratios, given as one ln(baseline / candidate) per round."""
     log = mean_interval(log_ratios)
-    return ratio(log.value, log.error, log.degrees, log.n, pairs)
+    return ratio(log.value, log.error, log.degrees, log.n, averaged)
 
 
 def ratio(
-    log: float, error: float, degrees: float, n: int, pairs: float = 1.0, level: float = CONFIDENCE
+    log: float,
+    error: float,
+    degrees: float,
+    n: int,
+    averaged: float = 1.0,
+    level: float = CONFIDENCE,
 ) -> Estimate:
     half = min(t_quantile(degrees, level) * error, MAX_HALF_WIDTH)
     low, high = math.exp(log - half), math.exp(log + half)
-    return Estimate(math.exp(log), low, high, n, error, degrees, pairs)
+    return Estimate(math.exp(log), low, high, n, error, degrees, averaged)
 
 
 def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[float]) -> Estimate:

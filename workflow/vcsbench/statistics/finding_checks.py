@@ -35,7 +35,7 @@ from vcsbench.statistics.estimates import (
     mean_interval,
     ratio_interval,
 )
-from vcsbench.statistics.noise import Noise, Pair
+from vcsbench.statistics.noise import CellPair, Noise
 from vcsbench.statistics.possible_reasons import (
     EvaluationContext,
     direction_of,
@@ -112,7 +112,7 @@ class CellCheck:
         works = pd.Series([{"": work} for work in rows["work"]], rows.index, dtype=object)
         return rows.assign(value=rows[self.metric], works=works).dropna(subset="value")
 
-    def pairs(self, values: pd.DataFrame) -> list[Pair]:
+    def pairs(self, values: pd.DataFrame) -> list[CellPair]:
         return []
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
@@ -273,7 +273,7 @@ class PairCheck(CellCheck):
         value = pairs[f"{self.metric}_baseline"] / pairs[f"{self.metric}_candidate"]
         return pairs.assign(value=value, works=works, fixed_share=shares).dropna(subset="value")
 
-    def pairs(self, values: pd.DataFrame) -> list[Pair]:
+    def pairs(self, values: pd.DataFrame) -> list[CellPair]:
         place = self.axes.index(self.compare["axis"])
         known = dict.fromkeys(zip(*(values[key] for key in self.keys), strict=True))
         first, second = self.sides

@@ -38,8 +38,7 @@ from vcsbench.statistics.estimates import (
 
 UNKNOWN = Variance(math.nan)
 Key = tuple[str, ...]
-Pair = tuple[Key, Key]
-Pairs = Sequence[Pair]
+CellPair = tuple[Key, Key]
 
 
 class CellNoise(NamedTuple):
@@ -62,20 +61,20 @@ class Noise:
     cells: Mapping[Key, CellNoise] = field(default_factory=dict)
     duplicates: Variance = UNKNOWN
     averages: Variance | None = None
-    are_in_turns: Callable[[Pair], bool] = lambda _pair: True
+    are_in_turns: Callable[[CellPair], bool] = lambda _pair: True
 
     @property
     def has_duplicates(self) -> bool:
         return not math.isnan(self.duplicates.variance)
 
-    def with_error(self, estimate: Estimate, pairs: Pairs = ()) -> Estimate:
+    def with_error(self, estimate: Estimate, pairs: Sequence[CellPair] = ()) -> Estimate:
         """Add the error of the call, and the interval.
 
-        A ratio is an average over `pairs`, which count as `estimate.pairs` independent ones.
+        A ratio is an average over `pairs`, which count as `estimate.averaged` independent ones.
         """
         if not estimate.n > 1:
             return estimate
-        of_duplicates = self._of_duplicates(estimate.pairs)
+        of_duplicates = self._of_duplicates(estimate.averaged)
         if estimate.is_ratio:
             of_rounds = self._of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
@@ -88,10 +87,10 @@ class Noise:
         degrees = error.degrees if error.variance else estimate.degrees
         return estimate.with_error(math.sqrt(error.variance), degrees)
 
-    def _of_duplicates(self, pairs: float) -> Variance:
-        return self.duplicates.scaled(1 / pairs) if self.has_duplicates else Variance(0.0)
+    def _of_duplicates(self, averaged: float) -> Variance:
+        return self.duplicates.scaled(1 / averaged) if self.has_duplicates else Variance(0.0)
 
-    def _of_round(self, estimate: Estimate, pairs: Pairs) -> Variance:
+    def _of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
         if not all(map(self.are_in_turns, pairs)):
             # What moves between two sessions moves all pairs: an average over them does not reduce it.
@@ -104,14 +103,14 @@ class Noise:
             return expected
         if self.averages is None:
             return observed
-        expected = expected.scaled(len(pairs) / estimate.pairs)
+        expected = expected.scaled(len(pairs) / estimate.averaged)
         weight = self.averages.degrees + observed.degrees
         share = 1.0 if math.isinf(weight) else self.averages.degrees / weight
         factor = share * self.averages.variance
         factor += (1 - share) * observed.variance / expected.variance
         return Variance(expected.variance * factor, 1 / (1 / weight + 1 / expected.degrees))
 
-    def _by_cells(self, pairs: Pairs) -> Variance | None:
+    def _by_cells(self, pairs: Sequence[CellPair]) -> Variance | None:
         """Return the variance of one round of an average over pairs, from their cells.
 
         None if a cell has no variance, or a pair is of two blocks, which share no round.
@@ -181,13 +180,13 @@ def noise_by_metric(
     return noise
 
 
-def _turns_of(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[Pair], bool]:
+def _turns_of(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[CellPair], bool]:
     started: dict[Key, dict[float, str]] = {}
     for *key, number, at in zip(*(rounds[c] for c in [*axes, "round", "started_at"]), strict=True):
         started.setdefault(tuple(map(str, key)), {})[number] = at
 
     @cache
-    def are_in_turns(pair: Pair) -> bool:
+    def are_in_turns(pair: CellPair) -> bool:
         starts = [started[key] for key in pair if key in started]
         numbers = set.intersection(*map(set, starts)) if len(starts) == 2 else set()
         events = sorted((times[number], number) for times in starts for number in numbers)
