@@ -17,17 +17,10 @@ from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import metric_of, name_in, names
+from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows, rows_where
 from vcsbench.statistics.baseline_comparison import HOSTS
-from vcsbench.statistics.comparisons import (
-    MEDIAN,
-    SIDES,
-    STATISTIC,
-    TOO_SMALL,
-    Limits,
-    axis_values,
-    matches_cell,
-)
+from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import (
     CONFIDENCE,
     NO_ESTIMATE,
@@ -42,20 +35,12 @@ from vcsbench.statistics.possible_reasons import (
     larger_scale,
     possible_reasons,
 )
-from vcsbench.statistics.verdicts import (
-    DIFFERS,
-    INCONCLUSIVE,
-    NOT_MEASURED,
-    REPRODUCED,
-    Reason,
-    expected_bounds,
-    is_expected,
-)
+from vcsbench.statistics.verdicts import Reason
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
-REDUCTIONS = {MEDIAN: "median", "min": "least", "max": "greatest"}
+REDUCTIONS = {comparisons.MEDIAN: "median", "min": "least", "max": "greatest"}
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
 
@@ -68,7 +53,7 @@ class Evaluation:
     """
 
     estimate: Estimate = NO_ESTIMATE
-    verdict: str = NOT_MEASURED
+    verdict: str = verdicts.NOT_MEASURED
     reasons: Sequence[Reason] = ()
     over: str = ""
     values: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -93,10 +78,10 @@ class CellCheck:
 
     def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:
         self.finding, self.axes, self.where = finding, list(axes), {**finding["where"]}
-        self.statistic = str(self.where.pop(STATISTIC, MEAN))
+        self.statistic = str(self.where.pop(comparisons.STATISTIC, MEAN))
         self.compare: dict[str, Any] = {**finding.get("compare", {})}
         self.metric, self.reduction = name_in(finding), finding["expect"]["over"]
-        self.sides = [str(self.compare[side]) for side in SIDES if side in self.compare]
+        self.sides = [str(self.compare[side]) for side in comparisons.SIDES if side in self.compare]
         self.keys = [axis for axis in axes if axis != self.compare.get("axis")]
 
     @property
@@ -133,7 +118,7 @@ class CellCheck:
             others.append(Reason("fixed-cost", numbers, test))
             if large.empty:
                 small = self._with_error(values, noise)
-                return Evaluation(small, TOO_SMALL, others, values=values)
+                return Evaluation(small, comparisons.TOO_SMALL, others, values=values)
         if not self.estimate(large).n:
             return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
         value, count = self._with_error(large, noise), self.count(large)
@@ -141,12 +126,16 @@ class CellCheck:
             others.append(Reason("not-in-turns"))
         others = [*self._partial(rounds, count, context.grid), *others]
         if refused:
-            return Evaluation(value, INCONCLUSIVE, [*refused, *others], self.over(count), large)
+            return Evaluation(
+                value, verdicts.INCONCLUSIVE, [*refused, *others], self.over(count), large
+            )
         verdict, reasons = verdict_of(self.finding, value, context.limits, noise.has_duplicates)
-        if verdict == DIFFERS:
+        if verdict == verdicts.DIFFERS:
             cells = (self.estimate(cell).value for _, cell in group_rows(large, self.keys))
             # A condition that all cells share does not explain a level that only some of them lack.
-            is_mixed = not self.sides and any(is_expected(self.finding, cell) for cell in cells)
+            is_mixed = not self.sides and any(
+                verdicts.is_expected(self.finding, cell) for cell in cells
+            )
             direction = "" if is_mixed else direction_of(self.finding, value.value)
             others += possible_reasons(direction, self.rows_of(large, rows), subject, context)
         if not value.is_ratio:
@@ -172,7 +161,11 @@ class CellCheck:
         of_rounds, count = values.groupby("round")["value"], self.count(values)
         reduced = of_rounds.agg(self.reduction)[of_rounds.count() == count]
         # The median of `count` values has the error of an average of fewer.
-        averaged = max(min(count, 2.0), 2 / math.pi * count) if self.reduction == MEDIAN else 1.0
+        averaged = (
+            max(min(count, 2.0), 2 / math.pi * count)
+            if self.reduction == comparisons.MEDIAN
+            else 1.0
+        )
         if self.sides:
             estimate = ratio_interval(np.log(reduced), averaged)
         else:
@@ -185,14 +178,14 @@ class CellCheck:
         The least of several noisy values is below each true one, and more rounds do not change that. So pairs
         and cells are averaged over their rounds first, and the least or greatest of them is taken then.
         """
-        if self.reduction == MEDIAN or self.count(values) == 1:
+        if self.reduction == comparisons.MEDIAN or self.count(values) == 1:
             return noise.with_error(self.estimate(values), self.pairs(values))
         estimates = [self._with_error(of, noise) for _, of in group_rows(values, self.keys)]
         return self.reduce([estimate for estimate in estimates if estimate.n])
 
     def reduce(self, estimates: Sequence[Estimate]) -> Estimate:
         """Return the median, least or greatest. Intervals of the last two hold together (Bonferroni)."""
-        chance = (1 - CONFIDENCE) / (1 if self.reduction == MEDIAN else len(estimates))
+        chance = (1 - CONFIDENCE) / (1 if self.reduction == comparisons.MEDIAN else len(estimates))
         wide = pd.DataFrame([e.with_error(e.error, e.degrees, 1 - chance) for e in estimates])
         low, high = (float(wide[end].agg(self.reduction, skipna=False)) for end in ("low", "high"))
         value = float(pd.Series([e.value for e in estimates]).agg(self.reduction))
@@ -225,9 +218,9 @@ class CellCheck:
             return Reason("not-counted", {"reason": reason})
         for side in [{self.compare["axis"]: side} for side in self.sides] or [{}]:
             where = {**self.where, **side}
-            cells = [cell for cell in grid if matches_cell(cell, where)]
+            cells = [cell for cell in grid if comparisons.matches_cell(cell, where)]
             if not cells:
-                named = [f"{a} {' or '.join(axis_values(v))}" for a, v in where.items()]
+                named = [f"{a} {' or '.join(comparisons.axis_values(v))}" for a, v in where.items()]
                 return Reason("not-in-grid", {"cells": ", ".join(named) or "any"})
             if all(cell["skip"] for cell in cells):
                 return Reason("skipped", {"reason": cells[0]["skip"]})
@@ -307,18 +300,18 @@ class BaselineCheck(CellCheck):
         ]
         compared = pairs[pairs["withheld"] == ""]
         if compared.empty:
-            return Evaluation(verdict=INCONCLUSIVE, reasons=excluded)
+            return Evaluation(verdict=verdicts.INCONCLUSIVE, reasons=excluded)
         columns = compared[["ratio", "low", "high", "n", "error", "degrees"]]
         value = self.reduce([Estimate(*row) for row in columns.itertuples(index=False)])
         has_duplicates = bool(compared["twin_sd"].notna().all())
         verdict, reasons = verdict_of(self.finding, value, context.limits, has_duplicates)
-        verdict = INCONCLUSIVE if excluded and verdict == REPRODUCED else verdict
+        verdict = verdicts.INCONCLUSIVE if excluded and verdict == verdicts.REPRODUCED else verdict
         return Evaluation(value, verdict, [*reasons, *excluded], self.over(len(compared)))
 
 
 def _of_several_hosts(hosts: Iterable[str]) -> Evaluation:
     reason = Reason("hosts-differ", {"hosts": ", ".join(sorted({*hosts}))})
-    return Evaluation(verdict=INCONCLUSIVE, reasons=[reason])
+    return Evaluation(verdict=verdicts.INCONCLUSIVE, reasons=[reason])
 
 
 def verdict_of(
@@ -326,18 +319,20 @@ def verdict_of(
 ) -> tuple[str, list[Reason]]:
     if measured.n < limits.min_rounds:
         values = {"n": measured.n, "needed": limits.min_rounds}
-        return INCONCLUSIVE, [Reason("low-n", values)]
+        return verdicts.INCONCLUSIVE, [Reason("low-n", values)]
     unknown = [] if has_duplicates else [Reason("no-duplicates")]
-    if is_expected(finding, measured.low) and is_expected(finding, measured.high):
-        return REPRODUCED, unknown
-    low, high = expected_bounds(finding)
+    if verdicts.is_expected(finding, measured.low) and verdicts.is_expected(finding, measured.high):
+        return verdicts.REPRODUCED, unknown
+    low, high = verdicts.expected_bounds(finding)
     if measured.high < low or measured.low > high:
         is_reversed = measured.high < 1 < low or high < 1 < measured.low
-        return DIFFERS, [Reason("reversed")] * (measured.is_ratio and is_reversed) + unknown
+        return verdicts.DIFFERS, [Reason("reversed")] * (
+            measured.is_ratio and is_reversed
+        ) + unknown
     if not measured.error > 0:
-        return INCONCLUSIVE, [Reason("crosses-bound")]
+        return verdicts.INCONCLUSIVE, [Reason("crosses-bound")]
     if "to" in finding.get("compare", {}):
-        return INCONCLUSIVE, [Reason("saved-rounds")]
+        return verdicts.INCONCLUSIVE, [Reason("saved-rounds")]
     # Intervals of ratios are symmetric as logarithms.
     on: Callable[[float], float] = math.log if measured.is_ratio else float
     bounds = [on(bound) for bound in (low, high) if math.isfinite(bound) and bound > 0]
@@ -345,5 +340,5 @@ def verdict_of(
     half = (on(measured.high) - on(measured.low)) / 2
     needed = math.ceil(measured.n * (half / room) ** 2) if room else math.inf
     if needed > MAX_ROUNDS:
-        return INCONCLUSIVE, [Reason("on-bound")]
-    return INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]
+        return verdicts.INCONCLUSIVE, [Reason("on-bound")]
+    return verdicts.INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]

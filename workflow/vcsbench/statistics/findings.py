@@ -13,23 +13,14 @@ import pandas as pd
 from vcsbench import words
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import same_work
+from vcsbench.statistics import verdicts
 from vcsbench.statistics.aggregation import MEAN, add_key_columns, by_round, rows_of_statistic
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
 from vcsbench.statistics.finding_checks import CellCheck, Evaluation, check_of
 from vcsbench.statistics.noise import noise_by_metric
 from vcsbench.statistics.possible_reasons import Conditions, EvaluationContext
-from vcsbench.statistics.verdicts import (
-    DIFFERS,
-    INCONCLUSIVE,
-    NOT_MEASURED,
-    OF_EXPECTATIONS,
-    OF_FINDINGS,
-    REPRODUCED,
-    Reason,
-    bounds_text,
-    side_of,
-)
+from vcsbench.statistics.verdicts import Reason
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -72,7 +63,7 @@ def evaluate_findings(
     context: EvaluationContext | None = None,
     by: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return a row per finding, with the columns OF_FINDINGS.
+    """Return a row per finding, with the columns verdicts.OF_FINDINGS.
 
     `published` is a frame of read_published, `measured` of the measurements; either may be None. `by` are
     columns that identify cells as axes do. `measured` of a row is the mean over rounds (geometric for
@@ -101,13 +92,13 @@ def evaluate_findings(
                 "high": ours.estimate.high,
                 "unit": check.unit,
                 "over": ours.over,
-                "expected": bounds_text(finding),
+                "expected": verdicts.bounds_text(finding),
                 "verdict": ours.verdict,
                 "why": "; ".join(reason.text for reason in reasons),
                 "reasons": json.dumps([asdict(reason) for reason in reasons], default=float),
             }
         )
-    return pd.DataFrame(rows, columns=OF_FINDINGS)
+    return pd.DataFrame(rows, columns=verdicts.OF_FINDINGS)
 
 
 def _published(
@@ -128,8 +119,8 @@ def _published(
     shown = f"{words.significant(theirs.value)}{unit}"
     numbers = {"published": count, "value": theirs.value, "shown": shown}
     reasons = [Reason("all-published", numbers)]
-    sides = [side_of(check.finding, value) for value in (same.value, ours.estimate.value)]
-    if ours.verdict == DIFFERS and sides[0] == sides[1]:
+    sides = [verdicts.side_of(check.finding, value) for value in (same.value, ours.estimate.value)]
+    if ours.verdict == verdicts.DIFFERS and sides[0] == sides[1]:
         numbers = {"measured": number, "published": count, "value": same.value}
         reasons.append(Reason("fewer-cells", numbers))
     return same, reasons
@@ -142,7 +133,7 @@ def evaluate_expectations(
     context: EvaluationContext,
 ) -> pd.DataFrame:
     rows = evaluate_findings(expectations, axes, None, measured, context)
-    return _with_passes(expectations, rows.replace({"verdict": {REPRODUCED: HOLDS}}))
+    return _with_passes(expectations, rows.replace({"verdict": {verdicts.REPRODUCED: HOLDS}}))
 
 
 def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition]) -> pd.DataFrame:
@@ -152,12 +143,12 @@ def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition
 
 def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) -> pd.DataFrame:
     allowing = {
-        INCONCLUSIVE: "allow_inconclusive",
-        NOT_MEASURED: "allow_not_measured",
+        verdicts.INCONCLUSIVE: "allow_inconclusive",
+        verdicts.NOT_MEASURED: "allow_not_measured",
     }
     pairs = zip(expectations, rows["verdict"], strict=True)
     passes = [verdict == HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs]
-    columns = OF_EXPECTATIONS
+    columns = verdicts.OF_EXPECTATIONS
     return rows.assign(passes=["yes" if passed else "no" for passed in passes])[columns]
 
 
