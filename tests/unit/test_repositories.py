@@ -20,9 +20,9 @@ from vcsbench.prepare.copies import (
     copy_and_compare,
     interleave,
     make_copies,
-    missing_copies,
 )
 from vcsbench.prepare.loader import load_source
+from vcsbench.prepare.repositories import missing_copies
 from vcsbench.sources.generated import GeneratedSource
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs

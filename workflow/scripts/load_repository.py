@@ -6,7 +6,7 @@ from typing import Any
 from vcsbench import progress, sources
 from vcsbench.files import write_record
 from vcsbench.prepare import loader, verify
-from vcsbench.prepare.copies import missing_copies
+from vcsbench.prepare.repositories import missing_copies
 from vcsbench.records import LoadRequest
 from vcsbench.run.job import job_log
 from vcsbench.storages.filesystems import naming

@@ -10,8 +10,7 @@ from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.files import read_record, write_record
 from vcsbench.prepare import loader, verify
-from vcsbench.prepare.copies import make_copies
-from vcsbench.prepare.layout import prove_interleaving
+from vcsbench.prepare.copies import make_copies, prove_interleaving
 from vcsbench.records import CopiesRecord, LoadRecord
 from vcsbench.run.job import job_log
 from vcsbench.storages.workdir import STAGING, WorkDir

@@ -167,7 +167,7 @@ class BuildFacts(TypedDict):
 
 
 class CopyLayout(TypedDict):
-    """The layout of copies on a device (prepare.layout.prove_interleaving)."""
+    """The layout of copies on a device (prepare.copies.prove_interleaving)."""
 
     verdict: str
     sentence: str

@@ -22,7 +22,7 @@ from vcsbench import progress, words
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, read_bytes
 from vcsbench.formats import AS_IS, NOT_PACKED, has_memcached, parse_format
-from vcsbench.pipes import Program
+from vcsbench.processes import Program
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source
 from vcsbench.sources.base import Facts

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import datetime
+import math
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import cast
 
 from vcsbench import words
 from vcsbench.files import read_sealed
-from vcsbench.prepare.copies import missing_copies, staged_path
 from vcsbench.records import LoadRecord, LoadRequest
 from vcsbench.storages.workdir import WorkDir
-from vcsbench.subjects.repository import Variant, empty_copy_ok, file_state
+from vcsbench.subjects import fsfs
+from vcsbench.subjects.repository import (
+    Variant,
+    copy_path,
+    empty_copy_ok,
+    file_state,
+    problem_with,
+    read_metadata,
+)
 
 SAMPLED_FILES = 100_000
 LISTED = 3
@@ -158,3 +166,39 @@ def has_dump(record: LoadRecord, revisions: int) -> bool:
     dump = record.get("dump") or {}
     last = min(revisions, record.get("revisions", revisions))
     return dump.get("last") == last and dump.get("state") == file_state(Path(dump.get("path", "")))
+
+
+def missing_copies(
+    workdir: Path, variants: Sequence[Variant], copies: int, files: float = math.inf
+) -> dict[tuple[Variant, int], str]:
+    """Return the missing or changed copies by variant and number, each with the reason in a clause.
+
+    About `files` files are checked, in random shards; by default all.
+    """
+    paths = {
+        (variant, number): copy_path(workdir, variant.name, number)
+        for variant in variants
+        for number in range(1, copies + 1)
+    }
+    metadata = {copy: read_metadata(path) for copy, path in paths.items()}
+    total = sum(content.get("files", 0) for content in metadata.values())
+    missing = {}
+    for copy, path in paths.items():
+        shards = None
+        if total > files:
+            count = sum(map(fsfs.is_shard, metadata[copy].get("state", {})))
+            shards = math.ceil(files / total * count)
+        if problem := problem_with(path, metadata[copy], *copy, shards):
+            missing[copy] = problem
+    return missing
+
+
+def staged_path(record: LoadRecord, variant: Variant) -> Path | None:
+    """Return the loaded repository of a variant; None if it is gone, changed, or from another source.
+
+    `record` is the record of the load.
+    """
+    path = Path(record.get("path", ""), f"{variant.format}.{variant.packing}")
+    is_same_source = record.get("identity") == variant.identity
+    intact = is_same_source and not fsfs.mismatch(path, variant.format, variant.packing)
+    return path if intact else None

@@ -22,7 +22,7 @@ from vcsbench import words
 from vcsbench.errors import UserError
 from vcsbench.external import hide_password, is_url, one_line, open_regular
 from vcsbench.formats import Shape
-from vcsbench.pipes import Program
+from vcsbench.processes import Program
 from vcsbench.recipe_types import Head
 from vcsbench.storages.filesystems import free_bytes
 from vcsbench.storages.trees import OddPaths

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import parse_number, printable
-from vcsbench.pipes import Program
+from vcsbench.processes import Program
 from vcsbench.sources.base import CHUNK
 from vcsbench.sources.dump_format import subversion_path
 from vcsbench.storages.trees import MAX_DEPTH, PATH_BYTES

@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
-from vcsbench.pipes import Program
+from vcsbench.processes import Program
 from vcsbench.sources.base import readable
 from vcsbench.sources.git_objects import missing
 

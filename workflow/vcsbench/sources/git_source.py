@@ -18,7 +18,7 @@ from typing import BinaryIO
 from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
-from vcsbench.pipes import Program
+from vcsbench.processes import Program
 from vcsbench.sources import dump_format
 from vcsbench.sources.archives import ContainedFolder, Parts
 from vcsbench.sources.base import (

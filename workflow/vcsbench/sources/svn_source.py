@@ -30,7 +30,7 @@ from vcsbench.external import (
     split_credentials,
 )
 from vcsbench.formats import CONFIGURATION_LIMIT, Shape, read_shape
-from vcsbench.pipes import Program, output
+from vcsbench.processes import Program, output
 from vcsbench.recipe_types import Head
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import (

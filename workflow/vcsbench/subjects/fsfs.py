@@ -25,7 +25,7 @@ from vcsbench.formats import (
     release_settings,
     settings_text,
 )
-from vcsbench.pipes import Program
+from vcsbench.processes import Program
 from vcsbench.programs import CLIENT_ENVIRONMENT
 from vcsbench.storages.filesystems import raise_write_error
 
