@@ -124,7 +124,7 @@ def test_comparison_that_is_mostly_start_up_is_offered_no_rounds(share, call, re
     assert [c.result for c in comparisons] == [result]
     given, why = allocate_rounds(comparisons, {"log": 10}, 100.0)
     assert (given, why) == (rounds, "" if rounds else ALL_DECIDED)
-    breakdown = TimeBreakdown(blocks={"log": BlockTime(5, 50, 0)})
+    breakdown = TimeBreakdown(0.0, 50.0, 0.0, 0.0, {"log": BlockTime(5, 50, 10)})
     report = budget_report(comparisons, breakdown, 5, LIMITS, 0.01)
     assert report["tables"]["t"] == {**dict.fromkeys(RESULTS, 0), result: 1}
     assert len(report["more_rounds"]) == (result == UNDECIDED)

@@ -7,7 +7,7 @@ import pytest
 
 from project import ROOT
 from unit.study_grid import published_table, study_grid
-from vcsbench.axes import STATES, axis_of
+from vcsbench.axes import axis_of
 from vcsbench.axes.client_server import cache_bytes
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, inspect_trees
@@ -58,12 +58,6 @@ def test_published_throughput_is_by_run_and_clients():
     many = published_table(STUDY, "throughput-by-clients")
     many = many.set_index(["clients", "wire_compression"])["value"]
     assert many.to_dict() == {("many", "off"): 800.0, ("many", "on"): 120.0}
-
-
-def test_series_promises_differ_after_the_first_run():
-    series = STATES["series"]
-    assert series["promises"] == {"os": "cold", "server": "new"}
-    assert series["later_promises"] == {"os": "hot", "server": "kept"}
 
 
 @pytest.mark.parametrize("axis", ["clients", "wire_compression"])

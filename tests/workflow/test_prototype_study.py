@@ -45,7 +45,10 @@ def assert_runs_share_one_server(project, runs):
     assert [run["server_runs_before"] for run in served] == ["0", "1", "2"]
     assert [bool(run["cache_cleared_by"]) for run in served] == [True, False, False]
     for wire, level in (("off", "0"), ("on", "1")):
-        argv = project.context(STUDY, f"export/svn/tsvn/trunk/-/{wire}/-")["server"]["argv"]
+        context = project.context(STUDY, f"export/svn/tsvn/trunk/-/{wire}/-")
+        promises = [tuple(run["promises"].values()) for run in context["runs"]]
+        assert promises == [("cold", "new"), ("hot", "kept"), ("hot", "kept")]
+        argv = context["server"]["argv"]
         assert argv[-2:] == ["--compression", level] and "--threads" in argv
     assert len({run["work"] for run in runs}) == 1
 

@@ -9,7 +9,6 @@ import itertools
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
@@ -339,36 +338,27 @@ def _acknowledgement_s(frame: pd.DataFrame) -> pd.Series:
     return pd.Series(waits, index=frame.index, dtype="float64")
 
 
-@dataclass(frozen=True)
-class BlockTime:
-    """The rounds of a block, the seconds of its cell-rounds, and the seconds of waiting per round."""
+class BlockTime(NamedTuple):
+    """The rounds of a block, the seconds of its cell-rounds, and the seconds of a round with waiting."""
 
     rounds: int
     seconds: float
-    waiting_s: float
-
-    @property
-    def round_s(self) -> float:
-        return self.seconds / self.rounds + self.waiting_s
+    round_s: float
 
 
-@dataclass(frozen=True)
-class TimeBreakdown:
+class TimeBreakdown(NamedTuple):
     """The seconds of a run. `waiting_s` lies between cell-rounds: Snakemake, process starts, decisions.
-    `timed_s` is the time of the timed commands, a part of the measuring."""
+    `timed_s` is the time of the timed commands, which `measuring_s` includes."""
 
-    preparation_s: float = 0.0
-    waiting_s: float = 0.0
-    blocks: Mapping[str, BlockTime] = field(default_factory=dict)
-    timed_s: float = 0.0
+    preparation_s: float
+    measuring_s: float
+    waiting_s: float
+    timed_s: float
+    blocks: Mapping[str, BlockTime]
 
     @property
     def round_s(self) -> dict[str, float]:
         return {name: block.round_s for name, block in self.blocks.items()}
-
-    @property
-    def measuring_s(self) -> float:
-        return sum(block.seconds for block in self.blocks.values())
 
     @property
     def total_s(self) -> float:
@@ -386,7 +376,7 @@ def time_breakdown(
     runs = frame.dropna(subset=["cell_round_s"])
     cell_rounds = runs.drop_duplicates(["cell", "round"])
     if cell_rounds.empty:
-        return TimeBreakdown(preparation_s)
+        return TimeBreakdown(preparation_s, 0.0, 0.0, 0.0, {})
     cells = cast("list[dict[str, object]]", cell_rounds[list(block)].to_dict("records"))
     started = pd.to_datetime(cell_rounds["started_at"], utc=True) - EPOCH
     cell_rounds = cell_rounds.assign(
@@ -399,8 +389,9 @@ def time_breakdown(
     wait_s = float(waits.median()) if len(waits) else 0.0
     blocks = {}
     for name, rows in cell_rounds.groupby("block", sort=False):
-        rounds = rows["round"].nunique()
-        seconds = float(rows["cell_round_s"].sum())
-        blocks[str(name)] = BlockTime(rounds, seconds, wait_s * len(rows) / rounds)
+        rounds, seconds = rows["round"].nunique(), float(rows["cell_round_s"].sum())
+        round_s = seconds / rounds + wait_s * len(rows) / rounds
+        blocks[str(name)] = BlockTime(rounds, seconds, round_s)
+    measuring_s = sum(block.seconds for block in blocks.values())
     timed_s = float(runs["elapsed_s"].sum())
-    return TimeBreakdown(preparation_s, float(waits.sum()), blocks, timed_s)
+    return TimeBreakdown(preparation_s, measuring_s, float(waits.sum()), timed_s, blocks)

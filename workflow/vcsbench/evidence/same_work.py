@@ -82,13 +82,12 @@ def difference(one: str, other: str, names: tuple[str, str] = ("", "")) -> str:
         return "one of them is there to be another work"
     if works[0].keys() != works[1].keys():
         return "their work was recorded in different ways"
-    differences: list[str] = []
-    for figure in _figures(works[0]):
-        values = [f"{work[figure]:,}" for work in works]
-        if values[0] != values[1]:
-            label = names if not differences else ("", "")
-            first, second = (f" ({name})" if name else "" for name in label)
-            differences.append(f"{values[0]} {_label(figure)}{first} against {values[1]}{second}")
+    first, second = (f" ({name})" if name else "" for name in names)
+    others, differences = _figures(works[1]), []
+    for label, value in _figures(works[0]).items():
+        if value != others[label]:
+            differences.append(f"{value} {label}{first} against {others[label]}{second}")
+            first = second = ""
     if differences:
         return ", ".join(differences)
     between = f"{names[0]} and {names[1]}: " if all(names) else ""
@@ -101,18 +100,14 @@ def is_unchecked(work: str) -> bool:
 
 
 def figures_of(work: str) -> str:
-    values: dict[str, int | str] = json.loads(work)
-    return ", ".join(f"{values[figure]:,} {_label(figure)}" for figure in _figures(values))
+    return ", ".join(f"{value} {label}" for label, value in _figures(json.loads(work)).items())
 
 
-def _figures(work: Mapping[str, int | str]) -> list[str]:
-    figures = sorted(work.keys() - {DIGEST, UNCHECKED})
-    ranks = {**{name: i - len(FIRST) for i, name in enumerate(FIRST)}, **{LAST[0]: 1, LAST[1]: 2}}
-    return sorted(figures, key=lambda figure: ranks.get(figure, 0))
-
-
-def _label(figure: str) -> str:
-    return NAMES.get(figure, figure.replace("_", " "))
+def _figures(work: Mapping[str, int | str]) -> dict[str, str]:
+    """Return the figures of a work by their labels, in the order of FIRST, others, LAST."""
+    others = sorted(work.keys() - {*FIRST, *LAST, DIGEST, UNCHECKED})
+    names = [name for name in (*FIRST, *others, *LAST) if name in work]
+    return {NAMES.get(name, name.replace("_", " ")): f"{work[name]:,}" for name in names}
 
 
 def has_other_output(run: RunRecord, context: Context) -> bool:

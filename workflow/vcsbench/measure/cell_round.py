@@ -71,11 +71,8 @@ class CellRound:
     """
 
     def __init__(self, recipe: Recipe, number: int, folder: Path, judge: Judge) -> None:
-        self.recipe = recipe
+        self.recipe, self.number, self.folder, self.judge = recipe, number, folder, judge
         self.state = recipe["state"]
-        self.number = number
-        self.folder = folder
-        self.judge = judge
         self.cell = PreparedCell(recipe, number, folder)
         self.work = KINDS[recipe["work_kind"]]
         self.captured: Captured | None = None
@@ -94,7 +91,9 @@ class CellRound:
         with ExitStack() as stack:
             self.cell.open(stack)
             self.hyperfine = Hyperfine(self.folder, self._answer)
-            self.discarded_run = DiscardedRun(self.recipe, self.cell.input, self.discards)
+            self.discarded_run = DiscardedRun(
+                self.recipe, self.cell.input if self.discards else None
+            )
             self.discarded_bytes = self.discarded_run.read()
             self._time(lock)
             self.discarded_run.renew()
@@ -264,13 +263,13 @@ class DiscardedRun:
 
     The first cold run warms the layers below this system, so it is discarded. Its successors are not, until
     DISCARDED_RUN_S after the last cold run, also with another access or server configuration. Without a
-    subject, or if `is_stored` is False, nothing is stored: each run is the first.
+    subject, nothing is stored: each run is the first.
     """
 
-    def __init__(self, recipe: Recipe, subject: Subject | None, is_stored: bool = True) -> None:
+    def __init__(self, recipe: Recipe, subject: Subject | None) -> None:
         self.file: Path | None = None
         folders = [folder for folder in subject.folders if folder.exists()] if subject else []
-        if not folders or not is_stored:
+        if not folders:
             return
         # A copy that was created again, and a restarted machine, have no discarded run.
         states = [(folder, os.stat(folder)) for folder in folders]
