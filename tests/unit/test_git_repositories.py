@@ -599,7 +599,7 @@ def test_git_source_damaged_object_is_refused(tmp_path, name, damage):
     ("name", "content"),
     [
         *(("main", b""), ("main~1^{tree}", b"damaged"), ("main~1:old", b"")),
-        *(("side:new", b""), ("side", b"")),
+        *(("main:f", b""), ("side:new", b""), ("side", b"")),
     ],
 )
 def test_plan_git_missing_or_damaged_object_is_named(tmp_path, name, content):

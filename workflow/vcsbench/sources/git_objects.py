@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import secrets
+import subprocess
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from vcsbench.errors import UserError
@@ -12,6 +14,7 @@ from vcsbench.external import parse_number, printable
 from vcsbench.processes import Program
 from vcsbench.sources.base import CHUNK
 from vcsbench.sources.dump_format import subversion_path
+from vcsbench.sources.git_repository import Git
 from vcsbench.storages.trees import MAX_DEPTH, PATH_BYTES
 
 EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
@@ -20,20 +23,9 @@ NO_NODE = (ABSENT, SUBMODULE)
 COMMITS = ("--encoding=none", "--format=%H %ct %P")
 # Renames are searched among 400 files at most: the effort grows with the square of their number.
 REVISIONS = (
-    *(
-        "--raw",
-        "-z",
-        "-r",
-        "-t",
-        "--no-abbrev",
-        "-M",
-        "-l400",
-        "--root",
-        "--diff-merges=first-parent",
-    ),
-    *("--encoding=UTF-8", "--format=commit%x00%an%x00%B"),
+    *("--raw", "-z", "-r", "-t", "--no-abbrev", "-M", "-l400", "--root"),
+    *("--diff-merges=first-parent", "--encoding=UTF-8", "--format=commit%x00%an%x00%B"),
 )
-TREE = ("ls-tree", "-r", "-t", "-z", "--long", "--full-tree")
 # Only a tree that holds itself many times has more: a few kilobytes become billions of files.
 MAX_ENTRIES = 3_000_000
 LAST_SECOND = 253402300799
@@ -43,30 +35,23 @@ _REFUSED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 REQUESTS = 256
 
 
-class Blob(NamedTuple):
-    """The size and the content of an object, which is read before the next object."""
-
-    size: int
-    chunks: Iterator[bytes]
-
-    def read_all(self) -> bytes:
-        return b"".join(self.chunks)
-
-
 class Objects:
-    """Reads objects through one `git cat-file --batch`. Requests are sent ahead of the answers."""
+    """Reads blobs through one `git cat-file --batch`. Requests are sent ahead of the answers."""
 
-    def __init__(self, program: Program, where: str) -> None:
+    def __init__(self, git: Git, program: Program) -> None:
+        self._git = git
         self._program = program
-        self.where = where
         # The last request of each part. An object with its answer is damaged: git does not compare the size
         # of a loose object with its content.
         self._last = b"z" + secrets.token_hex(16).encode()
         self._end = self._last + b" missing"
 
-    def read(self, names: Sequence[bytes]) -> Iterator[Blob]:
-        """Yield blobs in order. Raise UserError if one is missing, damaged or of another kind."""
-        requests = self._program.process.stdin
+    def read(self, names: Sequence[bytes]) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """Yield size and content in order. A content is read before the next one.
+
+        Raise UserError if an object is missing, damaged or of another kind.
+        """
+        requests, answers = self._program.process.stdin, self._program.stdout
         assert requests is not None
         for start in range(0, len(names), REQUESTS):
             part = names[start : start + REQUESTS]
@@ -76,18 +61,22 @@ class Objects:
             except BrokenPipeError:
                 raise self._program.failed() from None
             for name in part:
-                answer = self._program.stdout.readline().split()
+                answer = answers.readline().split()
                 if not answer:
                     raise self._program.failed()
-                size = _size_of(answer, self.where)
+                if len(answer) != 3:
+                    raise self._git.missing(name)
+                if answer[1] != b"blob":
+                    raise self._git.damaged(name, f"it is a {answer[1].decode()}, not a blob")
+                size = int(answer[2])
                 chunks = self._chunks(name, size)
-                yield Blob(size, chunks)
+                yield size, chunks
                 for _ in chunks:
                     pass
-            self._program.stdout.readline()
+            answers.readline()
 
     def _chunks(self, name: bytes, size: int) -> Iterator[bytes]:
-        damaged = _damaged(self.where, name, "its content has another size than it states")
+        damaged = self._git.damaged(name, "its content has another size than it states")
         last, length = b"", len(self._end)
         while size > 0:
             chunk = self._program.stdout.read1(min(size, CHUNK))
@@ -102,30 +91,10 @@ class Objects:
             raise damaged
 
 
-def _size_of(answer: Sequence[bytes], where: str) -> int:
-    """Return the size in an answer of `git cat-file`.
-
-    Raise UserError if the object is missing or no blob.
-    """
-    if len(answer) != 3:
-        raise missing(where, answer[0].decode(errors="replace"))
-    name, actual, size = answer
-    if actual != b"blob":
-        raise _damaged(where, name, f"it is a {actual.decode()}, not a blob")
-    return int(size)
-
-
-def _damaged(where: str, name: bytes, what: str) -> UserError:
-    return UserError(
-        f"{where}: the object {name.decode()} is damaged: {what}. `git fsck` lists such objects."
-    )
-
-
-def missing(where: str, name: str) -> UserError:
-    return UserError(
-        f"{where}: the object {name} is missing: the clone is partial or damaged. "
-        "Clone it again, without --filter."
-    )
+@contextmanager
+def open_objects(git: Git) -> Iterator[Objects]:
+    with git.start("cat-file", "--batch", stdin=subprocess.PIPE) as program:
+        yield Objects(git, program)
 
 
 class Commit(NamedTuple):
@@ -171,21 +140,23 @@ class TreeEntry(NamedTuple):
     size: int
 
 
-def read_tree(program: Program, where: str) -> list[TreeEntry]:
-    """Return the entries in the output of TREE, folders before their content.
+def read_tree(git: Git, commit: str) -> list[TreeEntry]:
+    """Return everything in the tree of a commit, folders before their content.
 
     Raise UserError if the tree is damaged, or if a blob is missing.
     """
     entries = list[TreeEntry]()
-    while program.stdout.peek():
-        head, _, path = _field(program).partition(b"\t")
-        mode, _, name, size = head.split()
-        if size == b"BAD":
-            raise missing(where, name.decode())
-        entries.append(TreeEntry(path, mode, name, 0 if size == b"-" else int(size)))
-        _check_count(entries, where)
-    program.finish()
-    _check_paths([(entry.path, entry.mode) for entry in entries], where)
+    words = ("ls-tree", "-r", "-t", "-z", "--long", "--full-tree", commit)
+    with git.start(*words) as program:
+        while program.stdout.peek():
+            head, _, path = _field(program).partition(b"\t")
+            mode, _, name, size = head.split()
+            if size == b"BAD":
+                raise git.missing(name)
+            entries.append(TreeEntry(path, mode, name, 0 if size == b"-" else int(size)))
+            _check_count(entries, git)
+        program.finish()
+    _check_paths([(entry.path, entry.mode) for entry in entries], git)
     return entries
 
 
@@ -213,7 +184,7 @@ class Revision(NamedTuple):
     changes: list[Change]
 
 
-def read_revision(program: Program, where: str) -> Revision:
+def read_revision(program: Program, git: Git) -> Revision:
     """Return the next commit in the output of REVISIONS.
 
     A change is `:<old mode> <new mode> <old object> <new object> <status>`, NUL, path, NUL. A rename (status
@@ -232,19 +203,19 @@ def read_revision(program: Program, where: str) -> Revision:
             path = _field(program)
         is_moved = status[:1] == b"R"
         changes.append(Change(path, source, old_mode, new_mode, old, new, is_moved))
-        _check_count(changes, where)
-    _check_paths([(change.path, change.new_mode) for change in changes], where)
+        _check_count(changes, git)
+    _check_paths([(change.path, change.new_mode) for change in changes], git)
     return Revision(author, text, changes)
 
 
-def _check_count(entries: Sequence[object], where: str) -> None:
+def _check_count(entries: Sequence[object], git: Git) -> None:
     if len(entries) > MAX_ENTRIES:
         raise UserError(
-            f"{where}: a tree or a change of one has more than {MAX_ENTRIES} files. Choose another branch."
+            f"{git.where}: a tree or a commit has more than {MAX_ENTRIES} files. Choose another branch."
         )
 
 
-def _check_paths(nodes: Sequence[tuple[bytes, bytes]], where: str) -> None:
+def _check_paths(nodes: Sequence[tuple[bytes, bytes]], git: Git) -> None:
     """Raise UserError if a path is too long or too deep, or if a tree is damaged.
 
     A node has a path and a mode.
@@ -258,12 +229,12 @@ def _check_paths(nodes: Sequence[tuple[bytes, bytes]], where: str) -> None:
         name = subversion_path(path)  # an escaped one is longer
         if name.count(b"/") > MAX_DEPTH or len(name) > PATH_BYTES:
             raise UserError(
-                f"{where}: a path is longer than {PATH_BYTES} bytes, or deeper than {MAX_DEPTH} folders: "
+                f"{git.where}: a path is longer than {PATH_BYTES} bytes, or deeper than {MAX_DEPTH} folders: "
                 f"{printable(name[:60])}... . Choose another branch."
             )
         if path in added or path.rpartition(b"/")[0] not in folders:
             raise UserError(
-                f"{where}: a tree is damaged at {printable(path[:200])}: two entries of one name, or "
+                f"{git.where}: a tree is damaged at {printable(path[:200])}: two entries of one name, or "
                 "one outside of its folder. `git fsck` lists such trees."
             )
         added.add(path)

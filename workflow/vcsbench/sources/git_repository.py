@@ -21,7 +21,6 @@ from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
 from vcsbench.processes import Program
 from vcsbench.sources.base import readable
-from vcsbench.sources.git_objects import missing
 
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
@@ -341,6 +340,17 @@ class Git:
             resource.prlimit(program.process.pid, resource.RLIMIT_DATA, limits)
         return program
 
+    def damaged(self, name: bytes, what: str) -> UserError:
+        return UserError(
+            f"{self.where}: the object {name.decode()} is damaged: {what}. `git fsck` lists such objects."
+        )
+
+    def missing(self, name: bytes) -> UserError:
+        return UserError(
+            f"{self.where}: the object {name.decode()} is missing: the clone is partial or damaged. "
+            "Clone it again, without --filter."
+        )
+
     def branches(self) -> list[Ref]:
         """Return the local branches, then origin's that have no local one of the same name."""
         local = self._refs(HEADS)
@@ -361,7 +371,7 @@ class Git:
         for (target, name), answer in zip(listed, answers.splitlines(), strict=True):
             commit, kind, *_ = answer.split()
             if kind == b"missing":
-                raise missing(self.where, target.decode())
+                raise self.missing(target)
             if kind == b"commit":
                 refs.append(Ref(name.removeprefix(prefix), commit))
         return refs

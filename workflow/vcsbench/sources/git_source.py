@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 import tempfile
 import uuid
 from collections import Counter
@@ -45,10 +44,8 @@ from vcsbench.sources.git_objects import (
     REVISIONS,
     SUBMODULE,
     SYMLINK,
-    TREE,
-    Objects,
     TreeEntry,
-    missing,
+    open_objects,
     read_commits,
     read_revision,
     read_tree,
@@ -116,7 +113,7 @@ class GitSource(LocalSource):
         try:
             git.output("cat-file", "-e", name)
         except UserError:
-            raise missing(git.where, name) from None
+            raise git.missing(name.encode()) from None
         try:
             return parse("-q", f"{name}^{{commit}}")
         except UserError:
@@ -172,7 +169,7 @@ class GitSource(LocalSource):
             tip = self._commit(git)
             with self._walk(git, self._refs(git), "rev-list", "--count") as counted:
                 revisions = int(counted.read_all())
-            entries = _list_tree(git, tip)
+            entries = read_tree(git, tip)
             tree_bytes = sum(entry.size for entry in entries)
             # Objects that a clone borrows may be of other histories.
             packed = max(git.packed_bytes(), tree_bytes // 4)
@@ -191,12 +188,12 @@ class GitSource(LocalSource):
             self._coming = plan.revisions
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
             with (
-                git.start("cat-file", "--batch", stdin=subprocess.PIPE) as contents,
+                open_objects(git) as objects,
                 self._walk(git, refs, "log", "--reverse", *REVISIONS) as log,
             ):
-                writer = RevisionWriter(plan, Objects(contents, git.where), out)
+                writer = RevisionWriter(plan, objects, out)
                 for commit in range(len(plan.commits)):
-                    writer.write(commit, read_revision(log, git.where))
+                    writer.write(commit, read_revision(log, git))
                 log.finish()
             out.flush()
         facts = writer.facts()
@@ -233,27 +230,19 @@ class GitSource(LocalSource):
         return "trunk"
 
 
-def _list_tree(git: Git, commit: str) -> list[TreeEntry]:
-    with git.start(*TREE, commit) as program:
-        return read_tree(program, git.where)
-
-
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     """Write the tree of a commit to a new folder and return notes on renames and omissions.
 
     Names are as in the loaded history.
     """
     counts = Counter[str]()
-    entries = _list_tree(git, commit)
-    size = sum(entry.size for entry in entries)
-    check_space(size, folder.parent, git.where)
+    entries = read_tree(git, commit)
+    tree_bytes = sum(entry.size for entry in entries)
+    check_space(tree_bytes, folder.parent, git.where)
     folder.mkdir()
     folder.chmod(0o755)
     files: list[tuple[Parts, TreeEntry]] = []
-    with (
-        ContainedFolder(folder, size) as contained,
-        git.start("cat-file", "--batch", stdin=subprocess.PIPE) as program,
-    ):
+    with ContainedFolder(folder, tree_bytes) as contained, open_objects(git) as objects:
         for entry in entries:
             path = subversion_path(entry.path)
             if entry.mode == SUBMODULE:
@@ -265,15 +254,15 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
                 contained.add_folder(parts)
             else:
                 files.append((parts, entry))
-        blobs = Objects(program, git.where).read([entry.object for _, entry in files])
-        for (parts, entry), blob in zip(files, blobs, strict=True):
+        blobs = objects.read([entry.object for _, entry in files])
+        for (parts, entry), (size, chunks) in zip(files, blobs, strict=True):
             is_link = entry.mode == SYMLINK
-            text = blob.read_all() if is_link and blob.size <= LONGEST_TARGET else b""
+            text = b"".join(chunks) if is_link and size <= LONGEST_TARGET else b""
             if is_link_target(text):
                 contained.add_link(parts, text)
                 continue
             counts[LINKS] += is_link
             mode = 0o755 if entry.mode == EXECUTABLE else 0o644
-            contained.add_file(parts, chain([text], blob.chunks), mode=mode)
+            contained.add_file(parts, chain([text], chunks), mode=mode)
         contained.close()
     return notes_of(counts)
