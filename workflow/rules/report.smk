@@ -9,12 +9,22 @@ TEMPLATES = sorted(
 )
 
 
+def other_pages(wildcards):
+    """Return the pages of earlier runs in the folder of reports, which the index lists too."""
+    made = {f"{name}.html" for name in [*PLAN.config.studies, "index"]}
+    pages = (page for page in Path("reports").glob("*.html") if page.name not in made)
+    # Snakemake takes braces for wildcards.
+    return sorted(str(page) for page in pages if page.is_file() and not {*"{}"} & {*page.name})
+
+
 rule report:
     input:
         study="config/studies/{study}.yaml",
         definitions=inputs.FINDINGS,
         words=str(GLOSSARY),
         grid="results/grid/{study}.csv",
+        # The page reads what is below `results` for these measurements, too: the contexts of cell-rounds and the
+        # records of loads and of nodes. As inputs they would start the rules that prepare and measure.
         measurements="results/measurements/{study}.csv",
         failures="results/failures/{study}.csv",
         provenance="results/provenance/{study}.json",
@@ -58,6 +68,7 @@ rule report:
 rule index:
     input:
         reports=expand("reports/{study}.html", study=PLAN.config.studies),
+        others=other_pages,
     output:
         "reports/index.html",
     log:
