@@ -185,7 +185,7 @@ def test_median_of_pairs_that_disagree_is_mixed(results, sides, slower, text):
     compare = dict(zip(("axis", "baseline", "candidate"), ("format", *sides), strict=True))
     definition = {"where": COLD_LOG, "compare": compare, "expect": {"over": "median"}}
     found = [{**results.findings[0], "id": "x", "why": ""}]
-    (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed, {}))
+    (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed))
     assert view.of == text
 
 
@@ -203,7 +203,7 @@ def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):
     where = {"command": "null-log"}
     definition = {"where": where, "compare": compare, "expect": {"over": "median"}}
     found = [{**results.findings[0], "id": "x", "why": ""}]
-    (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed, {}))
+    (view,) = finding_views(changed, found, {"x": definition}, table_sections(changed))
     assert view.note == f"null-log: {LESS_WORK}"
     (card_view,) = page_of(replace(changed, findings=[]))["cards"]
     assert all(row.note.endswith(LESS_WORK) for row in card_view.rows)
@@ -215,10 +215,10 @@ def test_comparison_that_was_published_as_slower_is_in_the_table_of_reversals(re
         for row in results.tables["f6-vs-f7"][:2]
     ]
     changed = replace(results, published={**results.published, "f6-vs-f7": published})
-    sections = table_sections(changed, {})
+    sections = table_sections(changed)
     table = reversed_table(replace(changed, definitions={}), sections)
     assert [row[1:3] for row in table.rows if "f7 against f6" in row[0]] == [
         ("2.0x slower", "2.0x faster")
     ] * 2
     without = replace(results, published={})
-    assert reversed_table(without, table_sections(without, {})) is None
+    assert reversed_table(without, table_sections(without)) is None

@@ -8,10 +8,9 @@ from unit.html_tree import parse
 from unit.report_files import default_study, order_of
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.page import build_page
-from vcsbench.report.results import Results, distances_of
-from vcsbench.report.setup_section import (
-    setup_of,
-)
+from vcsbench.report.results import Results
+from vcsbench.report.setup_section import setup_of
+from vcsbench.report.table_sections import distances_of
 
 STUDY = default_study()
 UPDATES = default_study("working-copy-2012")

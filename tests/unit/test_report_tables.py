@@ -47,8 +47,8 @@ def points(**axes):
 
 
 def labels(grid):
-    rows = [(group.title, row) for group in grid.groups for row in group.rows]
-    return [" ".join(filter(None, [t, *(label.text for label in row.labels)])) for t, row in rows]
+    texts = ([row.group, *(label.text for label in row.labels)] for row in grid.rows)
+    return [" ".join(filter(None, of_row)) for of_row in texts]
 
 
 def row(**values):
@@ -65,7 +65,7 @@ def test_grid_follows_the_order_of_the_study_with_joined_headings():
     assert [(h.text, h.span) for h in grid.headings[0]] == [("cold", 2), ("hot-os", 2)]
     assert [heading.text for heading in grid.headings[1]] == ["slow", "fast"] * 2
     assert grid.starts == [True, False, True, False] and grid.constant == [("repo", "ruby")]
-    assert len(grid.points) == 15 and None in grid.groups[0].rows[0].points
+    assert len(grid.points) == 15 and None in grid.rows[0].points
 
 
 def test_matching_takes_the_places_of_the_measured_points():
@@ -120,7 +120,7 @@ def results(whole_study):
 
 @pytest.fixture(scope="module")
 def sections(results):
-    return table_sections(results, {})
+    return table_sections(results)
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_medians_with_another_factor_than_their_comparison_are_printed(results, 
         for run in results.measurements
     ]
     changed = replace(results, measurements=runs)
-    section = next(s for s in table_sections(changed, {}) if s.name == "nopack-vs-pack")
+    section = next(s for s in table_sections(changed) if s.name == "nopack-vs-pack")
     points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
     (point,) = (point for point in points if point.cells[:1] == (CELL,))
     assert ("m" in point.mark, "m" in dict(section.key)) == (differs, differs)

@@ -29,10 +29,7 @@ from vcsbench.report import charts
 from vcsbench.report.next_steps import command_with, variables_of
 from vcsbench.report.results import (
     Results,
-    estimate_of,
     grouped_by,
-    is_in_memory,
-    loads_of,
     unique_values,
     values_in,
     varying,
@@ -99,6 +96,33 @@ def rare_flags(cards: Sequence[Card]) -> set[str]:
     return rare - BUSY.union(PLAIN_FLAGS)
 
 
+def loads_of(results: Results) -> list[Row]:
+    """Return the records of the loads of this study's repositories, with more than one revision."""
+    names = {(context.get("repository") or {}).get("name") for context in results.contexts}
+    loads = [load for name, load in results.loads.items() if name in names]
+    return [load for load in loads if load.get("revisions", 0) > 1]
+
+
+def is_in_memory(load: Row) -> bool:
+    return str(load.get("path", "")).startswith("/dev/shm/")
+
+
+def estimate_of(results: Results) -> Row:
+    """Return the basis of estimates for a reader's number of revisions, {} if no load is known: the load
+    with the most revisions, its seconds, and the bytes on disk by format and packing.
+    """
+    loads = [load for load in loads_of(results) if load.get("seconds")]
+    if not loads:
+        return {}
+    load = max(loads, key=lambda load: int(load["revisions"]))
+    sizes: dict[str, dict[str, int]] = {}
+    for of in (context.get("repository") or {} for context in results.contexts):
+        if of.get("bytes") and results.loads.get(of.get("name", "")) is load:
+            sizes.setdefault(of.get("format", ""), {})[of.get("packing", "")] = of["bytes"]
+    times = {key: load.get(key, 0) for key in ("revisions", "seconds", "pack_seconds")}
+    return {**times, "in_memory": is_in_memory(load), "bytes": sizes}
+
+
 def _costs(results: Results, axis: str) -> list[str]:
     """Return the known costs of a change: size on disk, time of a load or of packing."""
     by_format = estimate_of(results).get("bytes", {})
@@ -117,16 +141,14 @@ def _costs(results: Results, axis: str) -> list[str]:
     return costs
 
 
-def builds_of(results: Results) -> dict[str, tuple[str, str]]:
-    """Return the versions and the folders of each build, in order; nothing without several builds."""
-    found: dict[str, dict[str, str]] = {name: {} for name in results.order.get(BUILD_AXIS, ())}
+def builds_of(results: Results) -> dict[str, str]:
+    """Return the versions of each build, in order; nothing without several builds."""
+    versions: dict[str, list[str]] = {name: [] for name in results.order.get(BUILD_AXIS, ())}
     for build in (context.get("build") or {} for context in results.contexts):
-        for side in (build.get("client") or {}, build.get("server") or {}):
-            if build.get("name") in found and side.get("version"):
-                places = words.enumeration(side.get("places") or [])
-                found[build["name"]][side["version"]] = places or str(side.get("program", ""))
-    known = {name: of for name, of in found.items() if of}
-    return {n: (", ".join(of), ", ".join(unique_values(of.values()))) for n, of in known.items()}
+        sides = (build.get(side) or {} for side in ("client", "server"))
+        known = (side["version"] for side in sides if side.get("version"))
+        versions.get(build.get("name", ""), []).extend(known)
+    return {name: ", ".join(unique_values(of)) for name, of in versions.items() if of}
 
 
 def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> CardView:
@@ -153,9 +175,7 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
     ]
     if card.question.aggregate and tested:
         actions.append(("", "Fail in CI if it is slower", _guard(results, name, tested)))
-    builds = builds_of(results) if name == BUILD_AXIS else {}
-    lines = [f"{build}: Subversion {v} in {places}." for build, (v, places) in builds.items()]
-    lines = [*card.lines, *lines, *card.notes]
+    lines = [*card.lines, *card.notes]
     if outside := [value for value in studied if value not in present]:
         names = words.enumeration([value_label(name, value) for value in outside])
         lines.append(f"Not in the grid of this session: {names}.")

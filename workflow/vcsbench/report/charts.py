@@ -39,7 +39,6 @@ STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small
 WIDTH, HEIGHT, MARGIN = 190, 18, 8
 FINDING_HEIGHT = 48
 MAX_FACTOR = 30.0
-_TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50)
 
 # Words in the notes of a card's rows.
 ROW_KEY = {
@@ -205,13 +204,7 @@ def _forest_drawing(
 
 
 def forest_axis(axis: LogAxis) -> str:
-    span, parts = axis.high / axis.low, []
-    ticks = (1 / 1.2, 1, 1.2) if span < 3 else (0.05, 0.2, 1, 5, 20) if span > 40 else _TICKS
-    for tick in ticks:
-        if axis.low <= tick <= axis.high:
-            text = f"{tick:g}x" if tick >= 1 else f"1/{1 / tick:g}"
-            parts.append(f'<text x="{axis.x(tick)}" y="13" text-anchor="middle">{text}</text>')
-    return _svg(parts, "")
+    return _svg(_ticks(axis, 2, "x"), "")
 
 
 def finding_picture(
@@ -250,17 +243,20 @@ def finding_picture(
 
 
 def _ticks(axis: LogAxis, y: int, unit: str) -> Iterator[str]:
-    """Yield a line with numbers 1, 2 and 5 times a power of ten, without those that would overlap."""
+    """Yield a line with round numbers, 1 among them, without those that would overlap."""
     yield f'<path class="tick" d="M{MARGIN} {y}H{WIDTH - MARGIN}"/>'
-    last = -math.inf
-    for power in range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high))):
-        for step in (1, 1.5, 2, 3, 5, 7):
-            tick = step * 10.0**power
-            text, x = f"{tick:g}{unit}", axis.x(tick)
-            if axis.low <= tick <= axis.high and x - last > 6 * len(text) + 6:
-                yield f'<path class="tick" d="M{x} {y}v3"/>'
-                yield f'<text x="{x}" y="{y + 12}" text-anchor="middle">{text}</text>'
-                last = x
+    powers = range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)))
+    numbers = [step * 10.0**power for power in powers for step in (1, 1.5, 2, 3, 5, 7)]
+    taken: list[tuple[float, float]] = []
+    # The line at 1 has its number in any case.
+    for tick in sorted(numbers, key=lambda number: (number != 1, number)):
+        text, x = f"{tick:g}{unit}", axis.x(tick)
+        width = 3 * len(text) + 3
+        is_free = all(abs(x - other) > width + half for other, half in taken)
+        if axis.low <= tick <= axis.high and is_free:
+            yield f'<path class="tick" d="M{x} {y}v3"/>'
+            yield f'<text x="{x}" y="{y + 12}" text-anchor="middle">{text}</text>'
+            taken.append((x, width))
 
 
 class Plot(NamedTuple):

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, product
+from itertools import pairwise, product
 from typing import NamedTuple
 
 from vcsbench import words
@@ -95,33 +95,31 @@ class Label(NamedTuple):
 
 
 class GridRow(NamedTuple):
-    """A row; `points` has None where the grid has no cell, `slug` is the end of its anchor."""
+    """A row; `points` has None where the grid has no cell, `slug` is the end of its anchor.
 
+    `group` is the value of the first row axis that varies, "" if only one does.
+    """
+
+    group: str
     labels: Sequence[Label]
     points: Sequence[Point | None]
     slug: str
     of: Mapping[str, str]
 
 
-class GridGroup(NamedTuple):
-    """The rows that share the value of the first row axis, `axis`."""
-
-    title: str
-    rows: Sequence[GridRow]
-    axis: str
-
-
 @dataclass(frozen=True)
 class Grid:
     """A grid. `starts` marks columns at which a block begins, `constant` has row axes with one value.
 
-    `of` has the values of the other axes, `across` the axis values of each column.
+    `group_axis` is the axis of the rows' groups. `of` has the values of the other axes, `across` the axis
+    values of each column.
     """
 
     title: str
     headings: Sequence[Sequence[Heading]]
     starts: Sequence[bool]
-    groups: Sequence[GridGroup]
+    rows: Sequence[GridRow]
+    group_axis: str
     constant: Sequence[tuple[str, str]]
     of: Mapping[str, str]
     across: Sequence[Mapping[str, str]]
@@ -129,10 +127,6 @@ class Grid:
     @property
     def wide(self) -> bool:
         return len(self.starts) > 5
-
-    @property
-    def rows(self) -> list[GridRow]:
-        return [row for group in self.groups for row in group.rows]
 
     @property
     def points(self) -> list[Point]:
@@ -207,20 +201,19 @@ def _grid(points: Sequence[Point], layout: Layout) -> Grid:
     rest = values_in(points[0].keys, layout.rest)
     several = [i for i, values in enumerate(zip(*names, strict=True)) if len({*values}) > 1]
     grouping, inner = (several[:1], several[1:]) if len(several) > 1 else ([], several)
-    groups = []
-    for title, members in groupby(names, lambda name: "".join(name[i] for i in grouping)):
-        rows: list[GridRow] = []
-        above: tuple[str, ...] = ()
-        for name in members:
-            labels = [
+    rows = [
+        GridRow(
+            group="".join(name[i] for i in grouping),
+            labels=[
                 Label(name[i], i != inner[-1] and above[: i + 1] == name[: i + 1], row_axes[i])
                 for i in inner
-            ]
-            of = dict(zip(layout.rows, name, strict=True))
-            found = [places.get(name + column) for column in columns]
-            rows.append(GridRow(labels, found, words.slug(" ".join(rest + name)), of))
-            above = name
-        groups.append(GridGroup(title, rows, "".join(row_axes[i] for i in grouping)))
+            ],
+            points=[places.get(name + column) for column in columns],
+            slug=words.slug(" ".join(rest + name)),
+            of=dict(zip(layout.rows, name, strict=True)),
+        )
+        for above, name in pairwise([(), *names])
+    ]
     has_one = len(layout.order.get("candidate", ())) == 1
     titles = {
         layout.axis_of(axis): points[0].keys.get(axis, "")
@@ -232,7 +225,8 @@ def _grid(points: Sequence[Point], layout: Layout) -> Grid:
     return Grid(
         values_label(titles, titles),
         *_headings(columns, [layout.axis_of(axis) for axis in layout.columns]),
-        groups,
+        rows,
+        "".join(row_axes[i] for i in grouping),
         constant,
         dict(zip(layout.rest, rest, strict=True)),
         [dict(zip(layout.columns, column, strict=True)) for column in columns],

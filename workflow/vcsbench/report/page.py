@@ -41,7 +41,7 @@ from vcsbench.report.next_steps import (
 )
 from vcsbench.report.number_details import details
 from vcsbench.report.quality_section import noise_verdict, quality_of
-from vcsbench.report.results import Results, cell_names, distances_of, grouped_by, unique_values
+from vcsbench.report.results import Results, cell_names, grouped_by, unique_values
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
     PlainTable,
@@ -121,8 +121,7 @@ def packed_json(content: Mapping[str, object]) -> str:
 def page_of(results: Results) -> dict[str, Any]:
     """Return the data of a page. `packed_answers` and `packed_details` are JSON for the script."""
     study, measured = results.study, originals(results.measurements)
-    distances = distances_of(results.contexts, study)
-    setup, tables = setup_of(results), table_sections(results, distances)
+    setup, tables = setup_of(results), table_sections(results)
     findings = finding_views(results, results.findings, results.definitions, tables)
     expectations = finding_views(results, results.expectations, results.checks, tables)
     cards = answers.card_views(results.advice.cards, results)
@@ -198,8 +197,8 @@ def _header(results: Results, setup: Setup, measured: str) -> list[str]:
         is_old = any(row["reason"] == OUTDATED for row in results.failures)
         return ["No result is up to date." if is_old else "Nothing has been measured."]
     subject, storage, version, machine = [*setup.conditions.values()][:4]
-    versions = {name: versions for name, (versions, _) in answers.builds_of(results).items()}
-    version = ", ".join(f"{name} {of}" for name, of in versions.items()) or version
+    builds = answers.builds_of(results).items()
+    version = ", ".join(f"{name} {versions}" for name, versions in builds) or version
     where = [f"Subversion {version}" if version else "", f"on {machine}" if machine else ""]
     parts, account = [" ".join(filter(None, where))], results.account
     if setup.first and setup.last:

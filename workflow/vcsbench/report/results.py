@@ -276,27 +276,6 @@ def _read_json(path: Path, kind: type = dict) -> Any:
     return content
 
 
-def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
-    texts: dict[str, list[str]] = {}
-    for context in contexts:
-        first, last = (context.get("working_copy") or {}).get("revisions") or (0, 0)
-        if not 0 < first < last:
-            continue
-        name = study.command_name(context.get("axes") or {})
-        command, repository = study.commands.get(name), context.get("repository") or {}
-        expected = (command.revisions_behind if command else 0) or 0
-        of = f" of {repository['name']}" if repository.get("name") else ""
-        range_ = f"from {words.group_digits(first)} to {words.group_digits(last)}"
-        text = f"{name}{of} covers {words.count_of(last - first, 'revision')}, {range_}"
-        if last - first < expected:
-            scale = repository.get("scale")
-            is_scaled = scale not in (None, 1)
-            why = f"has scale {scale:g}" if is_scaled else "has no more"
-            text += f", not {words.group_digits(expected)}: the repository {why}"
-        texts.setdefault(name, []).append(f"{text}.")
-    return {name: unique_values(of) for name, of in texts.items()}
-
-
 def median_seconds(runs: Rows) -> float:
     """Return the median of a cell's rounds, as in tables; nan without a valid run."""
     valid = [
@@ -312,30 +291,3 @@ def contradicts_medians(ratio: float, medians: Sequence[float]) -> bool:
     return all(time > 0 for time in medians) and (
         abs(math.log(medians[0] / medians[1] / ratio)) > math.log(NOTABLE_GAP)
     )
-
-
-def loads_of(results: Results) -> list[Row]:
-    """Return the records of the loads of this study's repositories, with more than one revision."""
-    names = {(context.get("repository") or {}).get("name") for context in results.contexts}
-    loads = [load for name, load in results.loads.items() if name in names]
-    return [load for load in loads if load.get("revisions", 0) > 1]
-
-
-def is_in_memory(load: Row) -> bool:
-    return str(load.get("path", "")).startswith("/dev/shm/")
-
-
-def estimate_of(results: Results) -> Row:
-    """Return the basis of estimates for a reader's number of revisions, {} if no load is known: the load
-    with the most revisions, its seconds, and the bytes on disk by format and packing.
-    """
-    loads = [load for load in loads_of(results) if load.get("seconds")]
-    if not loads:
-        return {}
-    load = max(loads, key=lambda load: int(load["revisions"]))
-    sizes: dict[str, dict[str, int]] = {}
-    for of in (context.get("repository") or {} for context in results.contexts):
-        if of.get("bytes") and results.loads.get(of.get("name", "")) is load:
-            sizes.setdefault(of.get("format", ""), {})[of.get("packing", "")] = of["bytes"]
-    times = {key: load.get(key, 0) for key in ("revisions", "seconds", "pack_seconds")}
-    return {**times, "in_memory": is_in_memory(load), "bytes": sizes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -136,14 +136,36 @@ class TableSection:
         return [p for pair in self.pairs if pair.measured for p in pair.measured.points]
 
 
-def table_sections(results: Results, distances: Mapping[str, Sequence[str]]) -> list[TableSection]:
+def table_sections(results: Results) -> list[TableSection]:
     """Return a section per table, featured ones first, without tables that have no cell in the grid."""
     tables = unique_values([*results.study.featured_tables, *results.study.tables])
     runs = grouped_by(results.measurements, lambda run: run["cell"])
     medians = {cell: median_seconds(of) for cell, of in runs.items()}
+    distances = distances_of(results.contexts, results.study)
     sections = [_section(results, name, distances, medians) for name in tables]
     measured = [s for s in sections if s.not_measured or any(pair.measured for pair in s.pairs)]
     return measured if results.grid else sections
+
+
+def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
+    texts: dict[str, list[str]] = {}
+    for context in contexts:
+        first, last = (context.get("working_copy") or {}).get("revisions") or (0, 0)
+        if not 0 < first < last:
+            continue
+        name = study.command_name(context.get("axes") or {})
+        command, repository = study.commands.get(name), context.get("repository") or {}
+        expected = (command.revisions_behind if command else 0) or 0
+        of = f" of {repository['name']}" if repository.get("name") else ""
+        range_ = f"from {words.group_digits(first)} to {words.group_digits(last)}"
+        text = f"{name}{of} covers {words.count_of(last - first, 'revision')}, {range_}"
+        if last - first < expected:
+            scale = repository.get("scale")
+            is_scaled = scale not in (None, 1)
+            why = f"has scale {scale:g}" if is_scaled else "has no more"
+            text += f", not {words.group_digits(expected)}: the repository {why}"
+        texts.setdefault(name, []).append(f"{text}.")
+    return {name: unique_values(of) for name, of in texts.items()}
 
 
 def _section(
