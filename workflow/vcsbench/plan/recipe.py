@@ -23,16 +23,10 @@ from vcsbench.sources import is_private
 from vcsbench.storages.filesystems import lacks_journal
 from vcsbench.storages.workdir import resolve
 
+# The keys of a command in a study that its recipe has, too.
 COMMAND_KEYS = (
-    "revisions",
-    "output_location",
-    "revisions_behind",
-    "store",
-    "program",
-    "needs",
-    "fixed_cost",
-    "clones",
-    "measure_sync",
+    *("argv", "stdin", "environment", "input", "output", "runs", "revisions", "output_location"),
+    *("revisions_behind", "store", "program", "needs", "fixed_cost", "clones", "measure_sync"),
 )
 AUTO = "auto"
 # A network namespace made by root, one in a user namespace, the machine's own network.
@@ -45,13 +39,9 @@ _files_digest = cache(server_files_digest)
 def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
     command = study.command(axes)
     contributions: dict[str, object] = {
-        "argv": command.argv,
-        "stdin": command.stdin or "",
-        "environment": command.environment or {},
+        **{"stdin": "", "environment": {}, "input": "", "output": ""},
+        "runs": env.config.settings.runs,
         "work_kind": command.work,
-        "input": command.input or "",
-        "output": command.output or "",
-        "runs": command.runs or env.config.settings.runs,
         **{k: value for k in COMMAND_KEYS if (value := getattr(command, k)) is not None},
     }
     defaults = _defaults(study, command, axes, env)
