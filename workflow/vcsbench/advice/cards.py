@@ -33,6 +33,7 @@ from vcsbench.advice.labels import (
     value_label,
 )
 from vcsbench.advice.questions import CardQuestion
+from vcsbench.config.study import matches_cell
 from vcsbench.words import enumeration
 
 # The commands of svnbench, which nobody runs at work.
@@ -148,9 +149,8 @@ class Advice:
 ADVICE = TypeAdapter(Advice)
 
 
-def fits(where: Where, picks: Where) -> bool:
-    """Return True if a case has the picked values; an axis that it lacks fits any value."""
-    return all(where.get(axis, "") in ("", value) for axis, value in picks.items() if value)
+# An axis that a case lacks fits any value.
+fits = partial(matches_cell, fits_empty=True)
 
 
 def share_weights(workload: Sequence[Row], wheres: Sequence[Where]) -> list[float]:

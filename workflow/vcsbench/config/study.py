@@ -314,6 +314,24 @@ class Study(StudyFile):
         return self.commands[name]
 
 
+def axis_values(selected: object) -> list[str]:
+    return [str(value) for value in (selected if isinstance(selected, list) else [selected])]
+
+
+def matches_cell(
+    cell: Mapping[str, str], where: Mapping[str, object], fits_empty: bool = False
+) -> bool:
+    """Return True if `where`, a value or a list of values by axis, selects a cell.
+
+    Axes that the cell lacks are ignored. With `fits_empty`, an axis that does not apply fits any value.
+    """
+    return all(
+        cell[axis] in axis_values(selected) or (fits_empty and not cell[axis])
+        for axis, selected in where.items()
+        if axis in cell
+    )
+
+
 def load_study(path: str | Path) -> Study:
     """Read and check a study's file. Raise UserError with the file and the key."""
     path = Path(path)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.study import Command, Study
+from vcsbench.config.study import Command, Study, matches_cell
 
 # A duplicate has its original's path with this suffix. Tables use originals only; the difference of the two
 # is systematic noise.
@@ -98,17 +98,12 @@ def _points(
             raise env.config.error(["grid", study.name, "include", index], text)
         for combination in product(*(entry.get(axis, values[axis]) for axis in values)):
             axes = dict(zip(values, combination, strict=True))
-            if any(all(axes[a] in allowed for a, allowed in out.items()) for out in exclude):
+            if any(matches_cell(axes, part) for part in exclude):
                 continue
             command = study.command(axes)
-            if is_within(axes, command.restrict_to or {}):
+            if matches_cell(axes, command.restrict_to or {}):
                 points.append(_applicable(axes, command))
     return points
-
-
-def is_within(axes: AxisValues, allowed: Mapping[str, Sequence[str]]) -> bool:
-    """Return True if the values are allowed. An axis that does not apply always is."""
-    return all(not axes[axis] or axes[axis] in values for axis, values in allowed.items())
 
 
 def _applicable(axes: AxisValues, command: Command) -> dict[str, str]:

@@ -11,10 +11,10 @@ from itertools import product
 
 from vcsbench.axes.axis import Environment
 from vcsbench.config.configuration import ENVIRONMENTS
-from vcsbench.config.study import Study
+from vcsbench.config.study import Study, matches_cell
 from vcsbench.errors import UserError
 from vcsbench.plan import recipe as recipes
-from vcsbench.plan.grid import CellSpec, is_fixed_cost, is_within, make_grid
+from vcsbench.plan.grid import CellSpec, is_fixed_cost, make_grid
 from vcsbench.plan.recipe import TracedCell
 from vcsbench.plan.result_state import SamplingBatches, block_name, is_up_to_date, subject_digest
 from vcsbench.recipe_types import Recipe, RecipeRepository
@@ -127,7 +127,7 @@ class Plan:
         return recipes.traced_cells(
             self.recipe(study, cell.path)
             for cell in self.measured(study)
-            if is_within(cell.axes, traced) and not is_fixed_cost(cell.axes)
+            if matches_cell(cell.axes, traced, fits_empty=True) and not is_fixed_cost(cell.axes)
         )
 
     def traces_of(self, study: str, existing: bool | None = None) -> dict[str, str]:

@@ -14,6 +14,7 @@ from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import at_least_1, factor, times, times_between, value_label
+from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import metric_in
 from vcsbench.plan.grid import originals
@@ -242,7 +243,7 @@ def _cells_of(results: Results, definition: Row) -> dict[str, list[str]]:
     compare = definition.get("compare") or {}
     sides = [compare.get(side) for side in comparisons.SIDES]
     where = {**(definition.get("where") or {}), **({compare["axis"]: sides} if all(sides) else {})}
-    return {axis: comparisons.axis_values(v) for axis, v in where.items() if axis in results.order}
+    return {axis: axis_values(v) for axis, v in where.items() if axis in results.order}
 
 
 def _grid_of(results: Results) -> Row:
@@ -395,7 +396,7 @@ def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, lis
     runs = [
         run
         for run in originals(results.measurements)
-        if comparisons.matches_cell(run, cells) and not is_invalid(run["flags"])
+        if matches_cell(run, cells) and not is_invalid(run["flags"])
     ]
     flags = (flag for run in runs for flag in run["flags"].split())
     is_hot = all(charts.is_hot(cache) for cache in {run.get("cache") or "" for run in runs})

@@ -19,6 +19,7 @@ from vcsbench.advice.labels import (
     detectable_text,
     value_label,
 )
+from vcsbench.config.study import matches_cell
 from vcsbench.evidence.flags import INVALID
 from vcsbench.evidence.same_work import OTHER, UNKNOWN
 from vcsbench.metrics import COUNT, Metric, metric_in
@@ -453,7 +454,7 @@ def expected_rows(
     failed = grouped_by(failures, lambda failure: failure["cell"])
     runs = grouped_by(measurements, lambda run: run["cell"])
     where = definition.get("where", {})
-    selected = [cell for cell in originals(grid) if comparisons.matches_cell(cell, where)]
+    selected = [cell for cell in originals(grid) if matches_cell(cell, where)]
     expected = []
     for keys, cells in _rows_of_grid(definition.get("compare") or {}, axes, selected):
         names = tuple(cell["cell"] for cell in cells)

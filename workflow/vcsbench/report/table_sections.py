@@ -21,7 +21,7 @@ from vcsbench.advice.labels import (
     seconds,
     value_label,
 )
-from vcsbench.config.study import Study
+from vcsbench.config.study import Study, axis_values
 from vcsbench.metrics import DEFAULT, metric_in
 from vcsbench.report import grids
 from vcsbench.report.grids import Grid, Layout, Point, sides_of
@@ -343,10 +343,7 @@ def prints_as_published(results: Results, name: str) -> bool:
 
 def overlaps(where: Row, other: Row) -> bool:
     shared = where.keys() & other.keys()
-    return all(
-        {*comparisons.axis_values(where[axis])} & {*comparisons.axis_values(other[axis])}
-        for axis in shared
-    )
+    return all({*axis_values(where[axis])} & {*axis_values(other[axis])} for axis in shared)
 
 
 def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:

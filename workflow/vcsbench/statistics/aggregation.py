@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
+from vcsbench.config.study import axis_values
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.measurements import group_rows, read_frame
 from vcsbench.metrics import COUNT, LOW, metric_of, names
 from vcsbench.plan import grid as grids
-from vcsbench.statistics.comparisons import MEDIAN, STATISTIC, axis_values
+from vcsbench.statistics.comparisons import MEDIAN, STATISTIC
 
 if TYPE_CHECKING:
     from pandas.api.typing import DataFrameGroupBy

@@ -100,12 +100,3 @@ def is_exact(row: Mapping[str, object]) -> bool:
 
 def keys_of(row: Mapping[str, Value]) -> dict[str, Value]:
     return {name: value for name, value in row.items() if name not in _FACTS}
-
-
-def axis_values(selected: object) -> list[str]:
-    return [str(value) for value in (selected if isinstance(selected, list) else [selected])]
-
-
-def matches_cell(cell: Mapping[str, str], where: Mapping[str, object]) -> bool:
-    """Return True if `where` selects a cell; axes that the cell lacks are ignored."""
-    return all(cell[a] in axis_values(selected) for a, selected in where.items() if a in cell)

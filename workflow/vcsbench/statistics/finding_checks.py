@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench import words
+from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
@@ -218,9 +219,9 @@ class CellCheck:
             return Reason("not-counted", {"reason": reason})
         for side in [{self.compare["axis"]: side} for side in self.sides] or [{}]:
             where = {**self.where, **side}
-            cells = [cell for cell in grid if comparisons.matches_cell(cell, where)]
+            cells = [cell for cell in grid if matches_cell(cell, where)]
             if not cells:
-                named = [f"{a} {' or '.join(comparisons.axis_values(v))}" for a, v in where.items()]
+                named = [f"{a} {' or '.join(axis_values(v))}" for a, v in where.items()]
                 return Reason("not-in-grid", {"cells": ", ".join(named) or "any"})
             if all(cell["skip"] for cell in cells):
                 return Reason("skipped", {"reason": cells[0]["skip"]})
