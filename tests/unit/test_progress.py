@@ -59,7 +59,7 @@ def test_run_progress_line_follows_the_stages(log):
         assert measure(run, 2 + number, 50.0 + number, has_failed=number == 1) == ""
     assert run.stage() == "cell"
     assert numbers(run.line()) == ["5", "6", "1", "1"]
-    assert numbers(measure(run, 8, 55.0)) == ["6", "1", "6"]
+    assert numbers(measure(run, 8, 55.0)) == ["6", "1"]
 
     run.start(9, Job("tables", {"study": "s"}, "", 60.0))
     assert run.end(9, False, 61.0) == ""

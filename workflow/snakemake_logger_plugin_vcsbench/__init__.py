@@ -26,7 +26,6 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from vcsbench import processes, progress, words
 from vcsbench.errors import REMEDIES
 from vcsbench.external import printable
-from vcsbench.files import read_json
 from vcsbench.isolation import describe_process, lock_holder
 from vcsbench.progress import Stage
 from vcsbench.run.job import clear_line
@@ -82,8 +81,6 @@ class RunProgress:
         self.total: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
         self.failed = 0
-        self.waited_s = 0.0
-        self.measuring_since: float | None = None
         self.measured_s: list[float] = []
         # The cell-rounds that had ended at the last decision: counters are of one batch.
         self.before = 0
@@ -100,8 +97,6 @@ class RunProgress:
 
     def start(self, number: int, job: Job) -> None:
         self.running[number] = job
-        if job.rule == MEASURING and self.measuring_since is None:
-            self.measuring_since = job.started
         self.stage()
 
     def end(self, number: int, has_failed: bool, now: float) -> str:
@@ -114,18 +109,15 @@ class RunProgress:
         if job.rule in PREPARING and not has_failed:
             return f"{job.phrase(1)} in {words.duration(took_s)}"
         if job.rule == DECIDING:
-            self.before, self.waited_s, self.measuring_since = self.ended[MEASURING], 0.0, None
+            self.before = self.ended[MEASURING]
         if job.rule != MEASURING:
             return ""
         self.failed += has_failed
-        waited_s = _waited_s(job)
-        self.waited_s += waited_s
-        self.measured_s.append(max(0.0, took_s - waited_s))
+        self.measured_s.append(took_s)
         # More has ended than is known at the begin of a batch.
-        if self.total[MEASURING] != self.ended[MEASURING] or self.measuring_since is None:
+        if self.total[MEASURING] != self.ended[MEASURING]:
             return ""
-        duration = words.duration(now - self.measuring_since - self.waited_s)
-        return f"measured {self._batch(self.ended[MEASURING])}{self._failures()} in {duration}"
+        return f"measured {self._batch(self.ended[MEASURING])}{self._failures()}"
 
     def left(self, *rules: str) -> int:
         return sum(max(0, self.total[rule] - self.ended[rule]) for rule in rules)
@@ -300,12 +292,6 @@ def other_holder() -> int:
     holder = lock_holder() if run else 0
     is_ours = holder and f"{RUN_ROOT}={run}" in processes.environment(holder)
     return 0 if is_ours else holder
-
-
-def _waited_s(job: Job) -> float:
-    study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
-    context = read_json(Path("results", "cells", study, cell, f"round{number}.context.json"))
-    return float(context.get("took", {}).get("waited_s") or 0.0)
 
 
 def cell_rounds(number: int, more: str = "") -> str:

@@ -200,18 +200,12 @@ def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
     folder = root / IMPORTED / name
     if os.path.lexists(folder):
         raise UserError(f"{folder}: the folder exists. Remove it, or choose another --name.")
-    is_new = not folder.parent.exists()
-    folder.parent.mkdir(exist_ok=True)
-    try:
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".opening-") as made:
-            target = Path(made) / name
-            target.mkdir()
-            manifest = _read(archive, target)
-            shutil.move(target, folder)
-    except BaseException:
-        if is_new:
-            folder.parent.rmdir()
-        raise
+    with tempfile.TemporaryDirectory(dir=root, prefix=".opening-") as made:
+        target = Path(made) / name
+        target.mkdir()
+        manifest = _read(archive, target)
+        folder.parent.mkdir(exist_ok=True)
+        shutil.move(target, folder)
     studies = manifest.studies
     page = folder / REBUILT / f"{studies[0] if len(studies) == 1 else 'index'}.html"
     files = f"{words.count_of(len(manifest.files), 'unchanged file')}, data in {folder}"
