@@ -45,4 +45,5 @@ rule all:
     # Snakemake restores a removed file only if a target names it.
     input:
         "reports/index.html",
-        all_results,
+        raw_data,
+        expand(STUDY_FILES, study=PLAN.config.studies),

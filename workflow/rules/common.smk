@@ -32,7 +32,7 @@ from vcsbench.errors import UserError
 from vcsbench.modules import code_digest, script_code
 from vcsbench.plan.recipe import trace_digest
 from vcsbench.run import inputs
-from vcsbench.run.project import open_project
+from vcsbench.run.project import STUDY_FILES, open_project
 
 try:
     PROJECT = open_project(
@@ -105,11 +105,6 @@ def raw_data(wildcards):
     """Return the missing raw data of all studies."""
     get = checkpoints.decide.get
     return [file for study in PLAN.config.studies for file in PROJECT.raw_data(study, get)]
-
-
-def all_results(wildcards):
-    """Return all files that a run makes, for each study."""
-    return PROJECT.results(checkpoints.decide.get)
 
 
 onstart:

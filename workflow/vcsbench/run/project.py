@@ -154,13 +154,6 @@ class Project:
             [recipe, *map(str, (number, order, self.config.settings.seed)), thresholds]
         )
 
-    def results(self, decide: Decide) -> list[str]:
-        files: list[str] = []
-        for study in self.config.studies:
-            files += self.raw_data(study, decide)
-            files += [file.format(study=study) for file in STUDY_FILES]
-        return files
-
     def raw_data(self, study: str, decide: Decide) -> list[str]:
         """Return the missing exports and contexts of a study, its last decision and its system-call counts.
 
