@@ -27,7 +27,7 @@ from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source
 from vcsbench.sources.base import Facts
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
-from vcsbench.sources.svn_source import summarize_tree
+from vcsbench.sources.svn_source import SvnSource, summarize_tree
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import STAGING, WorkDir
 from vcsbench.subjects import fsfs
@@ -160,16 +160,15 @@ def simultaneous_repositories(pairs: Sequence[Pair]) -> int:
 def _copy_own(
     source: Source, pairs: Sequence[Pair], staging: Path
 ) -> tuple[Source, Facts, list[Path]]:
-    repository = source.repository()
-    if repository is None:
+    if not isinstance(source, SvnSource):
         raise UserError(
             f"{source.describe()}: an exact copy needs a local repository. Use its path."
         )
-    copy, facts = hotcopy(repository, staging)
+    copy, facts = hotcopy(source.repository, staging)
     packing = copy.name.rpartition(".")[2]
     if {made for fmt, made in pairs if parse_format(fmt).is_as_is} - {packing, fsfs.PACKED}:
         raise UserError(
-            f"{repository}: it was packed since this workflow run began, and is {packing} now. Run again."
+            f"{source.repository}: it was packed since this run began, and is {packing} now. Run again."
         )
     return source.at(copy), facts, [copy]
 

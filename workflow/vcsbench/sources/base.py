@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import gzip
 import hashlib
 import lzma
@@ -24,7 +23,7 @@ from vcsbench.external import hide_password, is_url, one_line, open_regular
 from vcsbench.formats import Shape
 from vcsbench.processes import Program
 from vcsbench.recipe_types import Head
-from vcsbench.storages.filesystems import free_bytes
+from vcsbench.storages.filesystems import REFUSALS, free_bytes
 from vcsbench.storages.trees import OddPaths
 
 FILE_SCHEME = "file://"
@@ -32,10 +31,6 @@ Definition = Mapping[str, Any]
 UNREACHABLE = (OSError, ValueError, RuntimeError)
 CHUNK = 1 << 20
 MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-UNREADABLE = (
-    errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EIO,
-    errno.ESTALE, errno.EISDIR, errno.ENXIO,
-)  # fmt: skip
 DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
 
 
@@ -133,15 +128,6 @@ class Source(Protocol):
         """Return the layout of the user's repository on disk, or a clause on why it is unknown."""
         return f"a source of kind {self.kind} has no format of Subversion's"
 
-    def repository(self) -> Path | None:
-        """Return the local FSFS repository that can be copied as it is; None for other sources."""
-        return None
-
-    def at(self, copy: Path) -> Source:
-        raise UserError(
-            f"{self.describe()}: this source has no exact copy like {copy}. Use a local one."
-        )
-
     def place(self, revision: int) -> str:
         """Return the place in the source of the revision that is loaded as `revision`; "" for the same
         number.
@@ -193,7 +179,7 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in UNREADABLE:
+        if isinstance(error, BrokenPipeError) or error.errno in REFUSALS:
             raise
         name = error.filename if isinstance(error.filename, str | bytes) else path
         why = f"cannot be read: {error.strerror}. Check its path and its permissions."

@@ -257,16 +257,18 @@ class SvnSource(LocalSource):
         except (OSError, ValueError, UserError) as error:
             return f"its files do not say it: {error}"
 
-    def repository(self) -> Path | None:
+    @property
+    def repository(self) -> Path:
         return self._path.resolve()
 
     def at(self, copy: Path) -> SvnSource:
+        """Return the source that reads an exact copy instead. Errors name the user's repository."""
         other = copying.copy(self)
         other._path = copy
         return other
 
     def head(self) -> Head:
-        url = file_url(self._path.resolve())
+        url = file_url(self.repository)
         return {"kind": self.kind, "url": url, "revision": self._youngest(), "tree": self._tree}
 
     def check(self) -> None:
