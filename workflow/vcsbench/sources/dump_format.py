@@ -116,45 +116,32 @@ def directory(path: bytes, origin: bytes = b"") -> bytes:
     return b"Node-path: %s\nNode-kind: dir\nNode-action: add\n%s\n\n" % (path, origin)
 
 
-def file_head(
-    path: bytes,
-    action: bytes,
-    origin: bytes = b"",
-    properties: Properties | None = None,
-    text_length: int | None = None,
-    text_md5: bytes = b"",
-) -> bytes:
-    """Return the record of a file up to its text. The text and two line ends follow.
-
-    `text_length` None keeps the text, and `properties` None keeps the properties, of the origin or of the
-    file before.
-    """
-    head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)
-    block = b""
-    if properties is not None:
-        block = property_block(properties)
-        head += b"Prop-content-length: %d\n" % len(block)
-    if text_length is not None:
-        head += b"Text-content-length: %d\n" % text_length
-    if text_md5:
-        head += b"Text-content-md5: %s\n" % text_md5
-    if text_length is not None or properties is not None:
-        head += b"Content-length: %d\n" % (len(block) + (text_length or 0))
-    return head + b"\n" + block
-
-
 def file(
     path: bytes,
     action: bytes,
     origin: bytes = b"",
     properties: Properties | None = None,
     text: bytes | None = None,
+    size: int | None = None,
 ) -> bytes:
-    if text is None:
-        return file_head(path, action, origin, properties) + b"\n\n"
-    digest = hashlib.md5(text, usedforsecurity=False).hexdigest().encode("ascii")
-    head = file_head(path, action, origin, properties, len(text), digest)
-    return b"".join((head, text, b"\n\n"))
+    """Return the record of a file. With `size` instead of `text`, it ends where the text begins.
+
+    None keeps the text or the properties of the origin, or of the file before.
+    """
+    head = b"Node-path: %s\nNode-kind: file\nNode-action: %s\n%s" % (path, action, origin)
+    block, length = b"", len(text) if text is not None else size
+    if properties is not None:
+        block = property_block(properties)
+        head += b"Prop-content-length: %d\n" % len(block)
+    if length is not None:
+        head += b"Text-content-length: %d\n" % length
+    if text is not None:
+        digest = hashlib.md5(text, usedforsecurity=False).hexdigest().encode("ascii")
+        head += b"Text-content-md5: %s\n" % digest
+    if length is not None or properties is not None:
+        head += b"Content-length: %d\n" % (len(block) + (length or 0))
+    end = b"" if size is not None else b"\n\n"
+    return b"".join((head, b"\n", block, text or b"", end))
 
 
 def file_records(
@@ -168,7 +155,7 @@ def file_records(
     if size <= WHOLE_BYTES:
         yield file(path, action, origin, properties, b"".join(chunks))
         return
-    yield file_head(path, action, origin, properties, size)
+    yield file(path, action, origin, properties, size=size)
     yield from chunks
     yield b"\n\n"
 
