@@ -72,6 +72,7 @@ def test_read_builds_sides_have_configured_prefixes(folder):
         ({"prefix": "/usr", "conda": "x.yaml"}, "has both `prefix` and `conda`"),
         ({"client": "z"}, "`builds.x.client`: there is no build z. Use one of x, y"),
         ({"client": "y"}, "'y' has different places"),
+        ({"client": "y", "prefix": "/usr"}, "`builds.x`"),
         ({"conda": "empty.yaml"}, "no such file with `dependencies`"),
     ],
 )

@@ -22,7 +22,6 @@ from vcsbench.config.definitions import read_expectations, read_findings
 from vcsbench.config.models import Settings
 from vcsbench.config.study import StudyFile, load_study
 from vcsbench.config.validation import (
-    fields_of,
     item_schemas,
     members_of,
     parse_yaml,
@@ -182,6 +181,11 @@ def test_user_error_is_escaped_and_limited():
 
 
 # Models
+
+
+def fields_of(schema, whole):
+    members = members_of(schema, whole)
+    return {name: field for m in members for name, field in m.get("properties", {}).items()}
 
 
 def former_names(schema, whole, place=()):

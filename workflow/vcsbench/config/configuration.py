@@ -258,7 +258,7 @@ class BuildReader:
         return {name: self._build(["builds", name], of) for name, of in self.definitions.items()}
 
     def _build(self, keys: list[str], definition: BuildPlace | None) -> Build:
-        if definition and definition.sides:
+        if definition and definition.has_sides:
             client = self._side([*keys, "client"], definition.client)
             server = self._side([*keys, "server"], definition.server)
         else:
@@ -271,7 +271,7 @@ class BuildReader:
         if not isinstance(side, str):
             return self._place(keys, side)
         definition = self.definitions[side]
-        if definition and definition.sides:
+        if definition and definition.has_sides:
             text = f"{side!r} has different places for client and server. Use a place, or a build with one."
             raise self.error(keys, text)
         return self._place(["builds", side], definition)

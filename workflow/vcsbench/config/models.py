@@ -182,18 +182,13 @@ class BuildPlace(Side):
     """The same for the server."""
 
     @property
-    def sides(self) -> dict[str, str | Side]:
-        sides = {"client": self.client, "server": self.server}
-        return {name: side for name, side in sides.items() if side is not None}
+    def has_sides(self) -> bool:
+        return self.client is not None or self.server is not None
 
     @model_validator(mode="after")
     def _is_for_both_sides_or_each(self) -> Self:
-        for name in ("prefix", "conda", "library_path"):
-            if self.sides and getattr(self, name) is not None:
-                raise ValueError(
-                    f"has `{min(self.sides)}` and `{name}`: a place is either for both sides or below "
-                    f"`client` and `server`. Move it there."
-                )
+        if self.has_sides and (self.prefix or self.conda or self.library_path):
+            raise ValueError("has a place next to `client` or `server`. Move it below these.")
         return self
 
 

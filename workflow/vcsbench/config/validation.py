@@ -179,11 +179,6 @@ def members_of(schema: Schema, whole: Schema) -> list[Schema]:
     return members or [schema]
 
 
-def fields_of(schema: Schema, whole: Schema) -> dict[str, Schema]:
-    members = members_of(schema, whole)
-    return {name: field for m in members for name, field in m.get("properties", {}).items()}
-
-
 def item_schemas(schema: Schema) -> list[Schema]:
     """Return the schemas of the values of a mapping, or of the items of a list."""
     values = [schema.get(name) for name in ("additionalProperties", "items")]
