@@ -16,8 +16,8 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import write_frame
 from vcsbench.statistics import baseline_comparison, baselines
 from vcsbench.statistics.comparisons import CALL, DEFAULT_LIMITS, STATISTICS
+from vcsbench.statistics.finding_checks import EvaluationContext
 from vcsbench.statistics.findings import evaluate_expectations
-from vcsbench.statistics.possible_reasons import EvaluationContext
 
 STUDY = "fsfs-san-2014"
 AXES = {

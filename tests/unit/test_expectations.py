@@ -12,8 +12,8 @@ from vcsbench.__main__ import main
 from vcsbench.config.definitions import read_expectations
 from vcsbench.errors import UserError
 from vcsbench.statistics import check
+from vcsbench.statistics.finding_checks import EvaluationContext
 from vcsbench.statistics.findings import evaluate_expectations, unmeasured_expectations
-from vcsbench.statistics.possible_reasons import EvaluationContext
 from vcsbench.statistics.verdicts import OF_EXPECTATIONS
 
 AXES = {"command": ["log", "export"], "repo": None, "cache": ["cold", "hot"]}

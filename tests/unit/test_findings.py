@@ -18,11 +18,15 @@ from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import Variance, ratio
-from vcsbench.statistics.finding_checks import check_of, verdict_of
+from vcsbench.statistics.finding_checks import EvaluationContext, check_of, verdict_of
 from vcsbench.statistics.findings import evaluate_findings, rounds_of
 from vcsbench.statistics.noise import Noise
-from vcsbench.statistics.possible_reasons import Conditions, EvaluationContext
-from vcsbench.statistics.verdicts import OF_FINDINGS, Reason, is_expected
+from vcsbench.statistics.verdicts import (
+    OF_FINDINGS,
+    Conditions,
+    Reason,
+    is_expected,
+)
 
 FINDINGS = CONFIG / "published" / "findings.yaml"
 AXES = ["command", "format"]

@@ -17,9 +17,8 @@ from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.noise import run_scatter
-from vcsbench.statistics.possible_reasons import Conditions
 from vcsbench.statistics.tables import make_tables
-from vcsbench.statistics.verdicts import OF_EXPECTATIONS
+from vcsbench.statistics.verdicts import OF_EXPECTATIONS, Conditions
 
 snakemake: Any
 RESULTS = Path("results")

@@ -10,17 +10,27 @@ from functools import partial
 import pandas as pd
 
 from vcsbench.advice.builds import geometric_mean, with_candidates
-from vcsbench.advice.cards import Advice, card_of
-from vcsbench.advice.decision import Cell, Row, Table, cases_of, compares_times, missing_values
+from vcsbench.advice.cards import Advice, Choice, Situation, card_of
+from vcsbench.advice.decision import (
+    Cell,
+    Row,
+    Table,
+    Where,
+    cases_of,
+    compares_times,
+    missing_values,
+)
 from vcsbench.advice.labels import factors, value_label
 from vcsbench.advice.questions import CardQuestion
-from vcsbench.advice.situations import situation_of
 from vcsbench.config.study import TableDefinition
+from vcsbench.evidence import same_work
+from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import DEFAULT, metric_in
-from vcsbench.statistics.aggregation import MEAN, by_round
-from vcsbench.statistics.comparisons import DEFAULT_LIMITS, TOO_NOISY, Limits
-from vcsbench.statistics.noise import noise_by_metric
+from vcsbench.metrics import DEFAULT, metric_in, metric_of
+from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, TOO_SMALL, Limits
+from vcsbench.statistics.estimates import calls_of, ratio_interval
+from vcsbench.statistics.noise import Noise, noise_by_metric
 from vcsbench.statistics.tables import make_table
 from vcsbench.words import is_number
 
@@ -69,7 +79,7 @@ def advise(
     has_choice = not cards or any(not card.question.aggregate for card in cards)
     for _, rows in group_rows(rounds, scenario_axes) if has_choice else ():
         where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
-        situations.append(situation_of(where, rows, axes, noise, settings.limits))
+        situations.append(_situation_of(where, rows, axes, noise, settings.limits))
     return Advice(cards, situations, less_work(tables, effect), effect, settings.workload)
 
 
@@ -85,6 +95,62 @@ def _table_of(axis: str, settings: AdviceSettings, frame: pd.DataFrame) -> list[
     }
     table = make_table(frame, axis, definition, settings.order, settings.block, settings.limits)
     return [(definition, table.to_dict("records"))]
+
+
+def _situation_of(
+    where: Where, rows: pd.DataFrame, axes: Sequence[str], noise: Noise, limits: Limits
+) -> Situation:
+    """Return the choices; comparisons with the best one are corrected as one family.
+
+    `rows` are those of by_round in the situation, whose cells `axes` identify.
+    """
+    rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
+    cells = {tuple(map(str, key)): of for key, of in group_rows(rows, axes)}
+    works = {cell: of["work"].iloc[0] for cell, of in cells.items()}
+
+    def choice(cell: Cell) -> dict[str, str]:
+        values = zip(axes, cell, strict=True)
+        return {axis: value for axis, value in values if value and axis not in where}
+
+    same = same_work.majority(works)
+    other = [(choice(c), _difference(c, works, same)) for c in cells if c not in same]
+    most = max(map(len, cells.values()), default=0)
+    logs = {
+        cell: {n: math.log(time) for n, time in zip(of["round"], of[DEFAULT], strict=True)}
+        for cell, of in cells.items()
+        if cell in same and len(of) == most
+    }
+    means = {cell: math.fsum(of.values()) / len(of) for cell, of in logs.items()}
+    best, *others = sorted(means, key=lambda cell: (means[cell], cell)) or [()]
+    why_not = ""
+    if len(hosts := sorted({*rows["host"]})) > 1:
+        why_not = f"measured on several machines ({', '.join(hosts)})"
+    elif most < limits.min_rounds:
+        why_not = f"only {most} of at least {limits.min_rounds} rounds measured"
+    elif not others:
+        why_not = "one choice only"
+    elif cells[best][FIXED_SHARE].iloc[-1] > DECIDING_SHARE:
+        why_not = f"{TOO_SMALL}: mostly start-up"
+    if why_not:
+        return Situation(where, why_not=why_not, other_work=other)
+    ratios = []
+    for cell in others:
+        shared = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
+        ratios.append(noise.with_error(ratio_interval(shared), [(best, cell)]))
+    verbs = metric_of(DEFAULT).calls
+    calls = calls_of(ratios, noise.has_duplicates, verbs, limits)
+    choices = [Choice(choice(best), math.exp(means[best]), is_equal=True)]
+    for cell, estimate, call in zip(others, ratios, calls, strict=True):
+        of_call = call == verbs[0], call == NOT_SHOWN
+        choices.append(Choice(choice(cell), math.exp(means[cell]), estimate.value, *of_call))
+    return Situation(where, choices, other_work=other)
+
+
+def _difference(cell: Cell, works: Mapping[Cell, str], same: set[Cell]) -> str:
+    if refusal := same_work.refusal("", {"": works[cell]}):
+        return refusal.reason
+    known = [works[c] for c in same or works if not same_work.refusal("", {"": works[c]})]
+    return same_work.difference(works[cell], next(w for w in known if w != works[cell]))
 
 
 def geometric_means(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[Cell, float]:

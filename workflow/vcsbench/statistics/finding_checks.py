@@ -21,7 +21,7 @@ from vcsbench.metrics import metric_of, name_in, names
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows, rows_where
 from vcsbench.statistics.baseline_comparison import HOSTS
-from vcsbench.statistics.comparisons import Limits
+from vcsbench.statistics.comparisons import DEFAULT_LIMITS, Limits
 from vcsbench.statistics.estimates import (
     CONFIDENCE,
     NO_ESTIMATE,
@@ -29,14 +29,8 @@ from vcsbench.statistics.estimates import (
     mean_interval,
     ratio_interval,
 )
-from vcsbench.statistics.noise import CellPair, Noise
-from vcsbench.statistics.possible_reasons import (
-    EvaluationContext,
-    direction_of,
-    larger_scale,
-    possible_reasons,
-)
-from vcsbench.statistics.verdicts import Reason
+from vcsbench.statistics.noise import NO_NOISE, CellPair, Noise
+from vcsbench.statistics.verdicts import MeasuredConditions, Reason
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -44,6 +38,19 @@ if TYPE_CHECKING:
 REDUCTIONS = {comparisons.MEDIAN: "median", "min": "least", "max": "greatest"}
 # A value that needs more rounds than this lies on its bound.
 MAX_ROUNDS = 1000
+
+
+@dataclass(frozen=True)
+class EvaluationContext(MeasuredConditions):
+    """Facts about measured numbers that a verdict uses.
+
+    `noise` is by metric, `baselines` has a frame of pair_cells by name, `grid` the cells (axes and `skip`).
+    """
+
+    noise: Callable[[str], Noise] = lambda _metric: NO_NOISE
+    grid: Sequence[Mapping[str, str]] = ()
+    baselines: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    limits: Limits = DEFAULT_LIMITS
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ class CellCheck:
         others = list[Reason]()
         if excluded := total - self.count(large):
             numbers = {"excluded": excluded, "total": words.count_of(total, self.noun)}
-            test = larger_scale(self.rows_of(values, rows), subject, context)
+            test = verdicts.larger_scale(self.rows_of(values, rows), subject, context)
             others.append(Reason("fixed-cost", numbers, test))
             if large.empty:
                 small = self._with_error(values, noise)
@@ -137,8 +144,10 @@ class CellCheck:
             is_mixed = not self.sides and any(
                 verdicts.is_expected(self.finding, cell) for cell in cells
             )
-            direction = "" if is_mixed else direction_of(self.finding, value.value)
-            others += possible_reasons(direction, self.rows_of(large, rows), subject, context)
+            direction = "" if is_mixed else verdicts.direction_of(self.finding, value.value)
+            others += verdicts.possible_reasons(
+                direction, self.rows_of(large, rows), subject, context
+            )
         if not value.is_ratio:
             # No time, share or count is below 0. The verdict used the whole interval.
             value = replace(value, low=max(value.low, 0.0))

@@ -17,10 +17,9 @@ from vcsbench.statistics import verdicts
 from vcsbench.statistics.aggregation import MEAN, add_key_columns, by_round, rows_of_statistic
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
-from vcsbench.statistics.finding_checks import CellCheck, Evaluation, check_of
+from vcsbench.statistics.finding_checks import CellCheck, Evaluation, EvaluationContext, check_of
 from vcsbench.statistics.noise import noise_by_metric
-from vcsbench.statistics.possible_reasons import Conditions, EvaluationContext
-from vcsbench.statistics.verdicts import Reason
+from vcsbench.statistics.verdicts import Conditions, Reason
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
