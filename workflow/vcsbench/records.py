@@ -97,7 +97,7 @@ class Launched(TypedDict):
 
 
 class RunRecord(TypedDict, total=False):
-    """A timed run in a context: its number from 1, evidence, fingerprint and flags."""
+    """A timed run in a context: its number from 1, evidence, the promises about it, fingerprint and flags."""
 
     run: int
     evidence: Evidence

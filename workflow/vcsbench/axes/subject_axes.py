@@ -224,13 +224,13 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
         return {}
     settings = env.config.settings
     storage = str(resolve(settings.storages[settings.storage], env.root))
+    where = f"{env.config.where(['filesystems'])}: `filesystems.{value}`"
+    make, root = "", storage
     if value == STORAGE:
         # Recently removed files would disturb an ext4 without a journal.
-        is_replaced = lacks_journal(storage) and not why_cannot_make(INSTEAD)
-        return {"filesystem": _place(INSTEAD if is_replaced else "", storage)}
-    folder = settings.filesystems[value]
-    where = f"{env.config.where(['filesystems'])}: `filesystems.{value}`"
-    if folder == GUEST:
+        if lacks_journal(storage) and not why_cannot_make(INSTEAD):
+            make = INSTEAD
+    elif (folder := settings.filesystems[value]) == GUEST:
         if value not in guest.FOLDERS:
             raise UserError(
                 f"{where}: a guest has {' and '.join(guest.FOLDERS)}, and no {value}. Use one of these."
@@ -238,19 +238,16 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
         made: RecipeFilesystem = {"make": "", "root": guest.FOLDERS[value], "guest": guest.KIND}
         made["scratch"] = str(resolve(settings.scratch, env.root))
         return {"filesystem": made}
-    if folder == MAKE:
-        return {"filesystem": _place(value, storage)}
-    root = resolve(folder, env.root)
-    kind, _ = _mounted(str(root))
-    if root.is_dir() and kind not in KINDS.get(value, (kind,)):
-        raise UserError(
-            f"{where}: {root} is {kind}, not {value}. Call it {kind}, or use a folder on {value}."
-        )
-    return {"filesystem": _place("", str(root))}
-
-
-def _place(make: str, root: str) -> RecipeFilesystem:
-    return {"make": make, "root": root, "mounted": [] if make else _mounted(root)}
+    elif folder == MAKE:
+        make = value
+    else:
+        root = str(resolve(folder, env.root))
+        kind, _ = _mounted(root)
+        if os.path.isdir(root) and kind not in KINDS.get(value, (kind,)):
+            raise UserError(
+                f"{where}: {root} is {kind}, not {value}. Call it {kind}, or use a folder on {value}."
+            )
+    return {"filesystem": {"make": make, "root": root, "mounted": [] if make else _mounted(root)}}
 
 
 def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:

@@ -39,6 +39,7 @@ class UrlNormaliser:
         fixed_width = [FIXED_WIDTH % re.escape(prefix) for prefix in self._prefixes]
         self._pattern = re.compile(b"|".join([*fixed_width, *map(re.escape, roots)]))
 
+    # The pattern takes 20 times as long: 17 s for each run that writes a tree of 1 GB.
     def _may_match(self, data: bytes | bytearray) -> bool:
         return any(prefix in data for prefix in self._prefixes)
 
