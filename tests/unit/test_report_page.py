@@ -8,6 +8,7 @@ import shlex
 import subprocess
 from collections import Counter
 from dataclasses import replace
+from html import escape, unescape
 
 import pytest
 
@@ -272,7 +273,7 @@ def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
     runs = [{**run, **fixed} for run in results.measurements]
     page = page_of(replace(results, measurements=runs))
     (table,) = (table for table in page["quality"] if table.title == "Fixed cost")
-    assert page["facts"]["cells"] == "2" and len(table.rows) == 2
+    assert page["facts"].cells == 2 and len(table.rows) == 2
     assert {row[1:] for row in table.rows} == {("0.020 s", "0.040 s", "0.060 s", "60 %")}
     measured = [pair.measured for table in page["tables"] for pair in table.pairs if pair.measured]
     assert {point.keys["repo"] for grid in measured for point in grid.points} == {"ruby"}
@@ -303,18 +304,21 @@ def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_pa
     (tmp_path / "notes.html").write_text("<html><head><title>no report</title></head></html>")
     (tmp_path / "index.html").write_text("an older index")
     page = (tmp_path / "a.html").read_text()
-    (start, end) = re.search(r'name="vcsbench:findings" content="([^"]*)"', page).span(1)
-    for number, findings in enumerate(("[", "3", "[3]", "[{}]", "[" * 5000)):
-        (tmp_path / f"other{number}.html").write_text(page[:start] + findings + page[end:])
+    match = re.search(r'name="vcsbench:facts" content="([^"]*)"', page)
+    facts = json.loads(unescape(match[1]))
+    damaged = [{**facts, "findings": of} for of in (3, [3], [{}])] + [{**facts, "cells": "x"}, []]
+    for number, text in enumerate(["{", "[" * 5000, *map(json.dumps, damaged)]):
+        other = page[: match.start(1)] + escape(text) + page[match.end(1) :]
+        (tmp_path / f"other{number}.html").write_text(other)
     entries = read_entries(tmp_path)
-    days = [("b.html", "21 November 2026"), ("a.html", "20 November 2026"), ("c.html", "")]
-    assert [(entry.file, entry.when) for entry in entries] == days
+    days = {"b.html": "2026-11-21T07:00Z", "a.html": "2026-11-20T07:00Z", "c.html": ""}
+    assert [(file, facts.date) for file, facts in entries.items()] == [*days.items()]
 
     known = [{"id": name, "statement": f"{name}."} for name in (*verdicts, "four")]
     other = ("never-2001", "Never", [{"id": "x", "statement": "It was not."}])
-    tree = parse(build_index(entries[:2], [(STUDY.name, "Formats", known), other]))
+    tree = parse(build_index(entries, [(STUDY.name, "Formats", known), other]))
     cells = [cell.text for cell in tree.all("tbody")[0].all("tr")[1].all("td")]
-    assert (cells[2], cells[-1]) == ("<b>here", "1")
+    assert (cells[1], cells[2], cells[-1]) == ("20 November 2026", "<b>here", "1")
     assert re.findall(r"\d+", " ".join(cells[3:-1])) == ["1", "2", "1", "21"]
     (total,) = re.findall(r"of 5 published[^.]*?measured", tree.text)
     assert re.findall(r"\d+", total) == ["5", "1", "2", "2"]

@@ -108,7 +108,20 @@ class ReasonLine(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FindingView:
+class FindingFacts:
+    """A finding in the head of a page, as texts."""
+
+    id: str
+    statement: str
+    verdict: str = verdicts.NOT_MEASURED
+    expected: str = ""
+    published: str = ""
+    measured: str = ""
+    interval: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindingView(FindingFacts):
     """A finding or an expectation as the page shows it.
 
     `is_ours` is True if vcsbench chose the expected range, because the statement has no number.
@@ -118,15 +131,8 @@ class FindingView:
     `ratio` the value in words, `of` its pairs or cells, and `anchor` the row of its table.
     """
 
-    id: str
-    statement: str
-    verdict: str
-    expected: str
     is_ours: bool
-    published: str
     published_all: str
-    measured: str
-    interval: str
     ratio: str
     of: str
     steps: Sequence[Step]

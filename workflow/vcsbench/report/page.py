@@ -11,9 +11,13 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from html import unescape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from vcsbench import words
 from vcsbench.advice.decision import Row
@@ -25,6 +29,7 @@ from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import answers, charts
 from vcsbench.report.findings_section import (
     MEANINGS,
+    FindingFacts,
     FindingView,
     cell_seconds,
     finding_views,
@@ -59,14 +64,10 @@ from vcsbench.statistics.comparisons import (
     UNDECIDED,
     UNREACHABLE,
 )
-from vcsbench.statistics.verdicts import NOT_MEASURED
 
 ASSETS = Path(__file__).parents[2] / "report"
 # In this order: each part uses the parts before it.
 SCRIPTS = ("state", "tables", "detail", "actions", "page")
-FINDING_KEYS = (
-    *("id", "statement", "verdict", "expected", "published", "measured", "interval", "of"),
-)
 ENDED = {
     ALL_DECIDED: "The measuring ended because all comparisons are answered or too small.",
     TIME_IS_UP: "The measuring ended because the {minutes} of this study were over.",
@@ -74,9 +75,25 @@ ENDED = {
 }
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
-META = re.compile(r'<meta name="vcsbench:([^"]*)" content="([^"]*)">')
-TEXTS = ("study", "title", "date", "host")
-NUMBERS = ("cells", "measured", "skipped", "failures")
+FACTS = re.compile(r'<meta name="vcsbench:facts" content="([^"]*)">')
+
+
+@dataclass(frozen=True)
+class PageFacts:
+    """The facts in the head of a page, which the index reads: texts, numbers of cells, and findings."""
+
+    study: str
+    title: str
+    date: str
+    host: str
+    cells: int
+    measured: int
+    skipped: int
+    failures: int
+    findings: list[FindingFacts]
+
+
+PAGE_FACTS = TypeAdapter(PageFacts)
 
 
 def build_page(results: Results) -> str:
@@ -152,7 +169,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "incomplete": _incomplete(results, facts, command_of(given)),
         "facts": facts,
         "cells": defaultdict(str, cell_names(results)),
-        "header": _header(results, setup, facts["measured"]),
+        "header": _header(results, setup, facts.measured),
         "picks": picks,
         "has_estimate": bool(packed["estimate"]) and any(view.costs for view in cards),
         "cards": cards,
@@ -188,12 +205,12 @@ def page_of(results: Results) -> dict[str, Any]:
         "packed_details": packed_json(details(results, tables)) if measured else "",
         "glossary": _glossary(results),
         "citation": citation,
-        "meta": {**facts, **meta},
+        "meta": {"facts": PAGE_FACTS.dump_json(facts).decode(), **meta},
     }
 
 
-def _header(results: Results, setup: Setup, measured: str) -> list[str]:
-    if measured == "0":
+def _header(results: Results, setup: Setup, measured: int) -> list[str]:
+    if not measured:
         is_old = any(row["reason"] == OUTDATED for row in results.failures)
         return ["No result is up to date." if is_old else "Nothing has been measured."]
     subject, storage, version, machine = [*setup.conditions.values()][:4]
@@ -207,7 +224,7 @@ def _header(results: Results, setup: Setup, measured: str) -> list[str]:
         taken = account["taken_s"] if account else taken
         around = " with preparation and report" if account else ""
         parts.append(f"{words.day(setup.last)}, {words.duration(taken)}{around}")
-    cells = words.count_of(int(measured), "cell")
+    cells = words.count_of(measured, "cell")
     runs = words.count_of(len(results.measurements), "timed run")
     parts.append(f"{cells} (a command with all its settings), {runs}")
     what = ", ".join(filter(None, [subject, f"on {storage}" if storage else ""]))
@@ -237,15 +254,15 @@ def _threshold(results: Results) -> str:
     return f"A difference below {limit}{reason} is no reason to change."
 
 
-def _incomplete(results: Results, facts: Mapping[str, str], command: str) -> str:
+def _incomplete(results: Results, facts: PageFacts, command: str) -> str:
     parts, reasons = [], [row["reason"] for row in results.failures]
     if old := reasons.count(OUTDATED):
         cells = f"{words.count_of(old, 'cell-round')} left out ({OUTDATED})"
         parts.append(f"{cells}, `{command}` measures them again")
     if failed := len(reasons) - old:
         parts.append(f"{words.count_of(failed, 'cell-round')} failed")
-    if skipped := int(facts["skipped"]):
-        parts.append(f"{words.count_of(skipped, 'cell')} cannot be measured here")
+    if facts.skipped:
+        parts.append(f"{words.count_of(facts.skipped, 'cell')} cannot be measured here")
     return words.enumeration(parts)
 
 
@@ -267,20 +284,20 @@ def _uncertain(results: Results, in_cards: int, given: Mapping[str, str]) -> lis
     return sentences
 
 
-def _facts(results: Results, setup: Setup, findings: Sequence[FindingView]) -> dict[str, str]:
+def _facts(results: Results, setup: Setup, views: Sequence[FindingView]) -> PageFacts:
     grid, measured = originals(results.grid), originals(results.measurements)
-    rows = [{name: getattr(view, name) for name in FINDING_KEYS} for view in findings]
-    return {
-        "study": results.study.name,
-        "title": results.study.title,
-        "date": setup.last.strftime("%Y-%m-%dT%H:%MZ") if setup.last else "",
-        "host": words.enumeration(setup.host_names),
-        "cells": str(len(grid)),
-        "measured": str(len({row["cell"] for row in measured})),
-        "skipped": str(sum(1 for cell in grid if cell["skip"])),
-        "failures": str(len(results.failures)),
-        "findings": json.dumps(rows),
-    }
+    names = [field.name for field in fields(FindingFacts)]
+    return PageFacts(
+        study=results.study.name,
+        title=results.study.title,
+        date=setup.last.strftime("%Y-%m-%dT%H:%MZ") if setup.last else "",
+        host=words.enumeration(setup.host_names),
+        cells=len(grid),
+        measured=len({row["cell"] for row in measured}),
+        skipped=sum(1 for cell in grid if cell["skip"]),
+        failures=len(results.failures),
+        findings=[FindingFacts(*(getattr(view, name) for name in names)) for view in views],
+    )
 
 
 def _time(account: Row) -> list[str]:
@@ -342,50 +359,28 @@ def history_table(history: Row) -> PlainTable | None:
     return PlainTable("Saved baselines", heads, rows) if len(rows) > 1 else None
 
 
-class Entry(NamedTuple):
-    """A report in the index: its file, and the facts and findings in its head."""
-
-    file: str
-    facts: Mapping[str, str]
-    findings: Sequence[Row]
-    when: str
-
-
-def read_entries(folder: Path) -> list[Entry]:
-    entries = []
+def read_entries(folder: Path) -> dict[str, PageFacts]:
+    """Return the facts of each page in a folder by its file, the newest one first."""
+    entries = {}
     for path in sorted(folder.glob("*.html")):
         with open(open_regular(path), encoding="utf-8", errors="replace") as file:
-            tags = META.findall(file.read(HEAD_CHARACTERS))
-        facts = {**dict.fromkeys(TEXTS, ""), **{name: unescape(text) for name, text in tags}}
-        is_report = all(facts.get(name, "").isdigit() for name in NUMBERS)
-        findings = _read_findings(facts.get("findings", "[]"))
-        if is_report and findings is not None and path.name != "index.html":
-            time = words.moment(facts["date"])
-            entries.append(Entry(path.name, facts, findings, words.day(time) if time else ""))
-    return sorted(entries, key=lambda entry: entry.facts["date"], reverse=True)
-
-
-def _read_findings(text: str) -> list[Row] | None:
-    """Return the findings in the head of a page; None if vcsbench did not write them."""
-    try:
-        rows = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    is_list = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
-    return rows if is_list and all({"id", "verdict"} <= row.keys() for row in rows) else None
+            match = FACTS.search(file.read(HEAD_CHARACTERS))
+        # A file that vcsbench did not write is no page.
+        with suppress(ValidationError):
+            if match and path.name != "index.html":
+                entries[path.name] = PAGE_FACTS.validate_json(unescape(match[1]))
+    return dict(sorted(entries.items(), key=lambda entry: entry[1].date, reverse=True))
 
 
 def build_index(
-    entries: Sequence[Entry], studies: Iterable[tuple[str, str, Sequence[Row]]] = ()
+    entries: dict[str, PageFacts], studies: Iterable[tuple[str, str, Sequence[Row]]] = ()
 ) -> str:
     """Return the index. `studies` are the name, the title and the findings of each study."""
-    by_study = {entry.facts["study"]: entry for entry in entries}
-    unknown = {**dict.fromkeys(FINDING_KEYS, ""), "verdict": NOT_MEASURED}
+    files = {facts.study: file for file, facts in reversed(entries.items())}
     views: list[dict[str, Any]] = []
     for name, title, findings in studies:
-        entry = by_study.get(name)
-        known = {row["id"]: row for row in entry.findings} if entry else {}
-        rows = [{**unknown, **finding, **known.get(finding["id"], {})} for finding in findings]
-        file = entry.file if entry else ""
+        file = files.get(name, "")
+        known = {finding.id: finding for finding in entries[file].findings} if file else {}
+        rows = [known.get(f["id"]) or FindingFacts(f["id"], f["statement"]) for f in findings]
         views.append({"name": name, "title": title, "file": file, "findings": rows})
     return render("index.html.jinja", {"entries": entries, "studies": views})
