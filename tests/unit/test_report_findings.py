@@ -218,7 +218,7 @@ def test_comparison_that_was_published_as_slower_is_in_the_table_of_reversals(re
     sections = table_sections(changed)
     table = reversed_table(replace(changed, definitions={}), sections)
     assert [row[1:3] for row in table.rows if "f7 against f6" in row[0]] == [
-        ("2.0x slower", "2.0x faster")
+        ["2.0x slower", "2.0x faster"]
     ] * 2
     without = replace(results, published={})
     assert reversed_table(without, table_sections(without)) is None

@@ -135,6 +135,10 @@ class TableSection:
     def measured_points(self) -> list[Point]:
         return [p for pair in self.pairs if pair.measured for p in pair.measured.points]
 
+    @property
+    def published_points(self) -> list[Point]:
+        return [p for pair in self.pairs if pair.published for p in pair.published.points]
+
 
 def table_sections(results: Results) -> list[TableSection]:
     """Return a section per table, featured ones first, without tables that have no cell in the grid."""
@@ -372,59 +376,40 @@ def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
     return next(fitting, next(iter(levels), "")), where
 
 
-class Reversal(NamedTuple):
-    """A called difference whose published ratio is on the other side by more than 10 %."""
-
-    section: TableSection
-    point: Point
-    published: float
-    measured: float
-
-
-def reversals_of(sections: Sequence[TableSection]) -> list[Reversal]:
-    reversals = []
-    pairs = [(section, pair) for section in sections if section.compared for pair in section.pairs]
-    for section, pair in pairs:
-        known = pair.published.points if pair.published else []
-        theirs = {(*p.keys.items(),): 1 + p.value / 100 for p in known if p.value is not None}
-        for point in pair.measured.points if pair.measured else []:
-            row, was = point.row or {}, theirs.get((*point.keys.items(),))
-            if (
-                was is None
-                or point.is_small
-                or not comparisons.is_difference(row.get("call") or "")
-            ):
-                continue
-            if (was if row["ratio"] < 1 else 1 / was) > 1.1:
-                reversals.append(Reversal(section, point, was, row["ratio"]))
-    return reversals
-
-
 def reversed_table(results: Results, sections: Sequence[TableSection]) -> PlainTable | None:
-    """Return the reversals that no finding covers, the largest first. Return None without any."""
+    """Return the reversed comparisons that no finding covers, the largest first. Return None without any.
+
+    A reversed comparison is a called difference whose published ratio is on the other side by more than
+    10 %.
+    """
     tables = [table_of(of, results.study.tables) for of in results.definitions.values()]
     rows = []
-    for section, point, was, now in reversals_of(sections):
-        where = [where for name, where in tables if name == section.name]
-        if any(overlaps(w, point.keys) for w in where):
-            continue
-        row = point.row or {}
-        keys = {axis: value for axis, value in point.keys.items() if axis != "candidate"}
-        second, first = (
-            value_label(section.compared, row[side]) for side in comparisons.SIDES[::-1]
-        )
-        sides = f"{second} against {first}"
-        less = f" ({LESS_WORK})" if has_less_work(section.compared, keys) else ""
-        names = grids.change_words(metric_in(results.study.tables[section.name]))
-        texts = (
-            change(was, names),
-            change(now, names),
-            change_between(row["low"], row["high"], names),
-        )
-        case = f"{case_label(keys, [*keys])}: {sides}{less}"
-        rows.append((abs(math.log(now)), (case, *texts)))
+    for section in (section for section in sections if section.compared):
+        covered = [where for name, where in tables if name == section.name]
+        published = {(*p.keys.items(),): p.value for p in section.published_points}
+        for point in section.measured_points:
+            row, value = point.row or {}, published.get((*point.keys.items(),))
+            is_called = comparisons.is_difference(row.get("call") or "") and not point.is_small
+            if value is None or not is_called or any(overlaps(w, point.keys) for w in covered):
+                continue
+            was, now = 1 + value / 100, row["ratio"]
+            if (was if now < 1 else 1 / was) > 1.1:
+                texts = _reversal_texts(results, section, row, point.keys, was)
+                rows.append((abs(math.log(now)), texts))
     rows.sort(key=lambda row: -row[0])
     pairs_are = words.count_of(len(rows), "more comparison", "more comparisons")
     title = f"Reversed in the tables: {pairs_are} that no finding covers"
     heads = ["Comparison", "Published", "Measured", "95 % interval"]
     return PlainTable(title, heads, [texts for _, texts in rows], 1) if rows else None
+
+
+def _reversal_texts(
+    results: Results, section: TableSection, row: Row, point_keys: Mapping[str, str], was: float
+) -> list[str]:
+    keys = {axis: value for axis, value in point_keys.items() if axis != "candidate"}
+    first, second = (value_label(section.compared, row[side]) for side in comparisons.SIDES)
+    less = f" ({LESS_WORK})" if has_less_work(section.compared, keys) else ""
+    names = grids.change_words(metric_in(results.study.tables[section.name]))
+    case = f"{case_label(keys, [*keys])}: {second} against {first}{less}"
+    interval = change_between(row["low"], row["high"], names)
+    return [case, change(was, names), change(row["ratio"], names), interval]
