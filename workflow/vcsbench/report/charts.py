@@ -69,11 +69,11 @@ class LogAxis:
 
 
 def _svg(
-    parts: Iterable[str], label: str, style: str = "plot", width: int = WIDTH, height: int = HEIGHT
+    shapes: Iterable[str], label: str, style: str = "plot", width: int = WIDTH, height: int = HEIGHT
 ) -> str:
     named = f'role="img" aria-label="{escape(label)}"' if label else 'aria-hidden="true"'
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return f'<svg class="{style}" {size} {named}>{"".join(parts)}</svg>'
+    return f'<svg class="{style}" {size} {named}>{"".join(shapes)}</svg>'
 
 
 def _rect(x1: float, x2: float, style: str, height: int = HEIGHT) -> str:
@@ -197,10 +197,10 @@ def _forest_drawing(
     axis: LogAxis, ratio: float, low: float, high: float, style: str, band: float, label: str
 ) -> str:
     """Return a dot at the ratio, a whisker, and the band of equal values around 1."""
-    parts = [_rect(axis.x(1 / band), axis.x(band), "band"), _rect(axis.x(1), axis.x(1), "one")]
+    shapes = [_rect(axis.x(1 / band), axis.x(band), "band"), _rect(axis.x(1), axis.x(1), "one")]
     if 0 < low < high:
-        parts.append(_whisker(axis.x(low), axis.x(high), style))
-    return _svg([*parts, _dot(axis.x(ratio), style)], label)
+        shapes.append(_whisker(axis.x(low), axis.x(high), style))
+    return _svg([*shapes, _dot(axis.x(ratio), style)], label)
 
 
 def forest_axis(axis: LogAxis) -> str:
@@ -227,19 +227,19 @@ def finding_picture(
     left = MARGIN / 2 if low is None else axis.x(low)
     right = WIDTH - MARGIN / 2 if high is None else axis.x(high)
     above, below, bottom = 9, 25, 35
-    parts = [_rect(left, right, "band", bottom)]
+    shapes = [_rect(left, right, "band", bottom)]
     if axis.low < 1 < axis.high:
-        parts.append(_rect(axis.x(1), axis.x(1), "one", bottom))
-    parts += _ticks(axis, bottom, unit)
+        shapes.append(_rect(axis.x(1), axis.x(1), "one", bottom))
+    shapes += _ticks(axis, bottom, unit)
     if interval and interval[1] > 0:
-        parts.append(_whisker(axis.x(interval[0]), axis.x(interval[1]), y=below))
+        shapes.append(_whisker(axis.x(interval[0]), axis.x(interval[1]), y=below))
     if measured and measured > 0:
-        parts.append(_dot(axis.x(measured), style, below, 6))
+        shapes.append(_dot(axis.x(measured), style, below, 6))
     if published and published > 0:
-        parts.append(
+        shapes.append(
             f'<path class="diamond" d="M{axis.x(published)} {above - 7}l7 7 -7 7 -7 -7z"/>'
         )
-    return _svg(parts, label, height=FINDING_HEIGHT)
+    return _svg(shapes, label, height=FINDING_HEIGHT)
 
 
 def _ticks(axis: LogAxis, y: int, unit: str) -> Iterator[str]:
@@ -286,15 +286,15 @@ def line_plot(series: Sequence[Sequence[float | None]], names: Sequence[str], la
     texts: list[tuple[float, float, str, str]]
     texts = [(left - 6, y(v) + 4, "end", f"{v:.3g}") for v in (min(known), max(known))]
     texts += [(x(n), height - 6, "middle", escape(names[n])) for n in range(0, len(names), step)]
-    parts = [f'<text x="{a}" y="{b}" text-anchor="{c}">{text}</text>' for a, b, c, text in texts]
+    shapes = [f'<text x="{a}" y="{b}" text-anchor="{c}">{text}</text>' for a, b, c, text in texts]
     for number, line in enumerate(series):
         style, drawn = f"line c{number % 4}", ""
         for place, value in enumerate(line):
             if value and value > 0:
                 drawn += f"{'L' if drawn and line[place - 1] else 'M'}{x(place)} {y(value)}"
-                parts.append(f'<circle class="{style}" cx="{x(place)}" cy="{y(value)}" r="2.5"/>')
-        parts.append(f'<path class="{style}" d="{drawn}"/>' if drawn else "")
-    return _svg(parts, label, "lines", width, height)
+                shapes.append(f'<circle class="{style}" cx="{x(place)}" cy="{y(value)}" r="2.5"/>')
+        shapes.append(f'<path class="{style}" d="{drawn}"/>' if drawn else "")
+    return _svg(shapes, label, "lines", width, height)
 
 
 def plots_of(results: Results) -> list[Plot]:

@@ -42,12 +42,12 @@ NO_REASON = "no-reason"
 NOTHING_EXPLAINS = "no published condition that differs here explains the direction"
 NOT_IN_GRID = "not-in-grid"
 LARGER_HELPS = ("scale", "fixed-cost")
-MORE_ROUNDS = ("needs-rounds", "low-n")
+NEEDS_ROUNDS = ("needs-rounds", "low-n")
 # What to do about a reason, with and without a command. The test of a build or storage names its action.
 WITH_COMMAND = {
     **dict.fromkeys(LARGER_HELPS, "measure at a larger scale"),
     "other-storage": "measure on the published storage",
-    **dict.fromkeys(MORE_ROUNDS, "measure more rounds"),
+    **dict.fromkeys(NEEDS_ROUNDS, "measure more rounds"),
     NOT_IN_GRID: "add the cells, left out by default so that a run fits its minutes",
 }
 WITHOUT_COMMAND = {
@@ -217,7 +217,7 @@ def reason_steps(
         if verdict in DIFFERENT and reason.code not in verdicts.POSSIBLE:
             notes += [f"{reason.sentence}."] if reason.code != "reversed" else []
             continue
-        if reason.code in MORE_ROUNDS:
+        if reason.code in NEEDS_ROUNDS:
             number = f"{reason.values['needed']:.0f}"
             seconds = seconds_of_rounds(results.account, int(number))
             step = step._replace(
@@ -390,10 +390,12 @@ def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
     undecided = (comparisons.TOO_NOISY, few)
     called = [call for call in calls if call not in undecided]
     known = {call: comparisons.CALL_LABELS.get(call, turned.get(call, call)) for call in calls}
-    parts = [f"{known[c]} in {calls[c]}" for c in (*called, *(c for c in undecided if c in calls))]
+    outcomes = [
+        f"{known[c]} in {calls[c]}" for c in (*called, *(c for c in undecided if c in calls))
+    ]
     label = value_label(compare["axis"], compare["candidate"]) if "candidate" in compare else ""
     mixed = "mixed: " if len(called) > 1 else ""
-    return f"{text}, {mixed}{f'{label} '.lstrip()}{', '.join(parts)}"
+    return f"{text}, {mixed}{f'{label} '.lstrip()}{', '.join(outcomes)}"
 
 
 def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, list[str]]:

@@ -168,11 +168,11 @@ class Layout:
         return sorted({values_in(point.keys, axes) for point in points}, key=rank)
 
     def caption(self, points: Iterable[Point]) -> str:
-        keys, parts = [point.keys for point in points], []
+        keys, phrases = [point.keys for point in points], []
         for name, axes in (("rows", self.rows), ("columns", self.columns)):
             named = [axis_label(self.axis_of(axis)) for axis in varying(keys, axes)]
-            parts += [f"{name}: {words.enumeration(named)}"] if named else []
-        return f"{'; '.join(parts).capitalize()}." if parts else ""
+            phrases += [f"{name}: {words.enumeration(named)}"] if named else []
+        return f"{'; '.join(phrases).capitalize()}." if phrases else ""
 
 
 def layout_of(definition: Row, order: Mapping[str, Sequence[str]]) -> Layout:

@@ -140,14 +140,16 @@ def times_of(rows: Rows) -> list[float | None]:
     rounds = grouped_by(valid, lambda row: row["round"]).values()
     if not rounds:
         return []
-    parts: list[tuple[float, float | None, float | None]] = []
+    of_rounds: list[tuple[float, float | None, float | None]] = []
     for runs in rounds:
         cpu = [_column([run], "user_s") + _column([run], "system_s") for run in runs]
         client = [sum(pair) for pair in cpu if len(pair) == 2]
         server = _column(runs, "server_cpu_s")
         elapsed = median(_column(runs, "elapsed_s"))
-        parts.append((elapsed, mean(client) if client else None, mean(server) if server else None))
-    elapsed_s, client_s, server_s = map(_median, zip(*parts, strict=True))
+        of_rounds.append(
+            (elapsed, mean(client) if client else None, mean(server) if server else None)
+        )
+    elapsed_s, client_s, server_s = map(_median, zip(*of_rounds, strict=True))
     waiting_s = None
     if elapsed_s is not None and client_s is not None:
         waiting_s = elapsed_s - client_s - (server_s or 0.0)

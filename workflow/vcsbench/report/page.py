@@ -66,7 +66,7 @@ from vcsbench.statistics.comparisons import (
 )
 
 ASSETS = Path(__file__).parents[2] / "report"
-# In this order: each part uses the parts before it.
+# In this order: each script uses those before it.
 SCRIPTS = ("state", "tables", "detail", "actions", "page")
 ENDED = {
     ALL_DECIDED: "The measuring ended because all comparisons are answered or too small.",
@@ -217,18 +217,18 @@ def _header(results: Results, setup: Setup, measured: int) -> list[str]:
     builds = answers.builds_of(results).items()
     version = ", ".join(f"{name} {versions}" for name, versions in builds) or version
     where = [f"Subversion {version}" if version else "", f"on {machine}" if machine else ""]
-    parts, account = [" ".join(filter(None, where))], results.account
+    phrases, account = [" ".join(filter(None, where))], results.account
     if setup.first and setup.last:
         taken = (setup.last - setup.first).total_seconds()
         # From the preparation to the report, as the limit in minutes.
         taken = account["taken_s"] if account else taken
         around = " with preparation and report" if account else ""
-        parts.append(f"{words.day(setup.last)}, {words.duration(taken)}{around}")
+        phrases.append(f"{words.day(setup.last)}, {words.duration(taken)}{around}")
     cells = words.count_of(measured, "cell")
     runs = words.count_of(len(results.measurements), "timed run")
-    parts.append(f"{cells} (a command with all its settings), {runs}")
+    phrases.append(f"{cells} (a command with all its settings), {runs}")
     what = ", ".join(filter(None, [subject, f"on {storage}" if storage else ""]))
-    return [*filter(None, [what, "; ".join(filter(None, parts))])]
+    return [*filter(None, [what, "; ".join(filter(None, phrases))])]
 
 
 def _condition(results: Results, setup: Setup) -> str:
@@ -255,15 +255,15 @@ def _threshold(results: Results) -> str:
 
 
 def _incomplete(results: Results, facts: PageFacts, command: str) -> str:
-    parts, reasons = [], [row["reason"] for row in results.failures]
+    phrases, reasons = [], [row["reason"] for row in results.failures]
     if old := reasons.count(OUTDATED):
         cells = f"{words.count_of(old, 'cell-round')} left out ({OUTDATED})"
-        parts.append(f"{cells}, `{command}` measures them again")
+        phrases.append(f"{cells}, `{command}` measures them again")
     if failed := len(reasons) - old:
-        parts.append(f"{words.count_of(failed, 'cell-round')} failed")
+        phrases.append(f"{words.count_of(failed, 'cell-round')} failed")
     if facts.skipped:
-        parts.append(f"{words.count_of(facts.skipped, 'cell')} cannot be measured here")
-    return words.enumeration(parts)
+        phrases.append(f"{words.count_of(facts.skipped, 'cell')} cannot be measured here")
+    return words.enumeration(phrases)
 
 
 def _uncertain(results: Results, in_cards: int, given: Mapping[str, str]) -> list[str]:
@@ -303,9 +303,9 @@ def _facts(results: Results, setup: Setup, views: Sequence[FindingView]) -> Page
 def _time(account: Row) -> list[str]:
     sentences = []
     if spent := account.get("spent_s"):
-        parts = {step: round(seconds) for step, seconds in spent.items()}
-        rest = round(account["taken_s"]) - sum(parts.values())
-        steps = [f"{step} {words.group_digits(seconds)} s" for step, seconds in parts.items()]
+        by_step = {step: round(seconds) for step, seconds in spent.items()}
+        rest = round(account["taken_s"]) - sum(by_step.values())
+        steps = [f"{step} {words.group_digits(seconds)} s" for step, seconds in by_step.items()]
         sentences.append(
             f"All sessions took {words.duration(account['taken_s'])}: {', '.join(steps)} (between "
             f"cell-rounds), start and report about {rest} s. The timed runs are "

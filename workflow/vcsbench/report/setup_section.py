@@ -1,6 +1,6 @@
 """The setup of a study's runs from their contexts, and the citation of a page.
 
-A part that a context lacks is left out.
+A fact that a context lacks is left out.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ def _host(context: Row) -> str:
 
 def _described(facts: Row, phrases: Mapping[str, str]) -> str:
     """Return the name, then the known ones of some facts."""
-    parts = [phrase.format(facts[key]) for key, phrase in phrases.items() if facts.get(key)]
-    return f"{facts.get('name')}: {', '.join(parts)}"
+    known = [phrase.format(facts[key]) for key, phrase in phrases.items() if facts.get(key)]
+    return f"{facts.get('name')}: {', '.join(known)}"
 
 
 def _storage(context: Row) -> str:
@@ -308,8 +308,8 @@ def _subjects(contexts: Rows, study: Study) -> tuple[dict[str, list[str]], dict[
         text, scale = str(facts.get("description") or facts.get("source") or ""), facts.get("scale")
         if scale is not None:
             scales[name] = float(scale)
-            parts = [text] if "scale" in text else [text, f"scale {scale:g}"]
-            text = ", ".join(filter(None, parts))
+            phrases = [text] if "scale" in text else [text, f"scale {scale:g}"]
+            text = ", ".join(filter(None, phrases))
         notes = [str(note).rstrip(".") for note in facts.get("notes") or []]
         title = f"{kind.replace('_', ' ').capitalize()} {name}"
         texts[title] = ["; ".join(filter(None, [text, *notes]))]
@@ -398,17 +398,17 @@ def _sizes(contexts: Rows, study: Study, scales: Mapping[str, float]) -> list[st
     published = study.published
     for _, name, facts in _facts(contexts, study):
         revisions, is_generated = facts.get("youngest"), facts.get("source") == "generated"
-        parts = [words.count_of(int(revisions), "revision")] if revisions else []
+        phrases = [words.count_of(int(revisions), "revision")] if revisions else []
         if facts.get("bytes") and not is_generated:
-            parts.append(words.size(facts["bytes"]))
+            phrases.append(words.size(facts["bytes"]))
         if scales.get(name, 1.0) < 1:
             known = published.revisions.get(name) if published else None
             whole = f"the published {words.count_of(known, 'revision')}" if known else ""
             whole = whole or ("its published size" if published else "the whole")
-            parts.append(f"({100 * scales[name]:.2g} % of {whole})")
+            phrases.append(f"({100 * scales[name]:.2g} % of {whole})")
         title = f"generated history like {name}'s" if is_generated else name
-        text = ", ".join(parts).replace(", (", " (")
-        names.setdefault(name, f"{title}: {text}" if parts else name)
+        text = ", ".join(phrases).replace(", (", " (")
+        names.setdefault(name, f"{title}: {text}" if phrases else name)
     return [*names.values()]
 
 

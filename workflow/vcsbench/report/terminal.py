@@ -80,11 +80,11 @@ def lines(studies: Sequence[Results], given: Mapping[str, str] | None = None) ->
 def _wrapped_command(command: str) -> list[str]:
     """Return a command in lines that can be pasted: broken by backslashes, and only outside of quotes."""
     lines_ = [""]
-    for part in re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", command):
-        if lines_[-1] and len(f"{_INDENT}{lines_[-1]} {part} \\") > COLUMNS:
+    for argument in re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", command):
+        if lines_[-1] and len(f"{_INDENT}{lines_[-1]} {argument} \\") > COLUMNS:
             lines_[-1] += " \\"
             lines_.append("")
-        lines_[-1] = f"{lines_[-1]} {part}".strip()
+        lines_[-1] = f"{lines_[-1]} {argument}".strip()
     return [_INDENT + line for line in lines_]
 
 
