@@ -37,7 +37,8 @@ def main() -> None:
     except verify.DamagedError as error:
         repo = error.staging.name
         loader.staging_workdir(loaded[repo], params.root).remove(STAGING, repo)
-        raise UserError(f"{error}. It is removed. Run again to load it again.") from error
+        reason = str(error).removesuffix(".")
+        raise UserError(f"{reason}. It is removed. Run again to load it again.") from error
     numbers = range(1, params.copies + 1)
     layout = prove_interleaving(
         {f"{v.name}.{n}": copy_path(workdir.path, v.name, n) for v in variants for n in numbers}

@@ -120,7 +120,7 @@ def _compare(plain: Path, packed: Path, stop: _Stop) -> None:
         _compare_bytes(plain, packed, shape.packed, stop)
     # No checksum covers revision properties.
     if _digest_of_properties(plain) != _digest_of_properties(packed):
-        raise UserError(f"{plain} and {packed.name} differ in the properties of a revision.")
+        raise UserError(f"{packed}: differs from {plain.name} in the properties of a revision")
 
 
 def _digest_of_properties(path: Path) -> bytes:
@@ -154,6 +154,6 @@ def _check_concatenation(parts: Sequence[Path], whole: Path) -> None:
         for part in parts:
             for chunk in fsfs.read_chunks(str(part), part.stat().st_size):
                 if file.read(len(chunk)) != chunk:
-                    raise UserError(f"{part} has other bytes than {whole}, which was made from it")
+                    raise UserError(f"{part}: has other bytes than {whole}, which was made from it")
         if file.read(1):
-            raise UserError(f"{whole} has more revisions than its source")
+            raise UserError(f"{whole}: has more revisions than its source")

@@ -15,13 +15,12 @@ from pathlib import Path
 
 from vcsbench import processes
 from vcsbench.errors import UserError
-from vcsbench.external import read_bytes
+from vcsbench.external import SMALL_FILE, read_bytes
 from vcsbench.files import read_json, write_json
 from vcsbench.storages.filesystems import read_mounts
 from vcsbench.storages.trees import remove_path
 
 MARKER = ".vcsbench"
-MARKER_LIMIT = 1 << 16
 MODE = 0o750
 TARGETS, STAGING = "targets", "loading"
 SUBFOLDERS = (
@@ -154,7 +153,7 @@ class WorkDir:
         if not _is_own_folder(self.path) or not set(os.listdir(self.path)) <= _INCOMPLETE:
             return False
         try:
-            marker = read_bytes(self.path / MARKER, MARKER_LIMIT, follow_links=False)
+            marker = read_bytes(self.path / MARKER, SMALL_FILE, follow_links=False)
         except (OSError, UserError) as error:
             return isinstance(error, FileNotFoundError)
         return not marker.strip(b"\0")

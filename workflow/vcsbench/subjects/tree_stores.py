@@ -37,11 +37,6 @@ def _run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
     processes.run_program(argv, env={**os.environ, **private}, cwd=cwd or home)
 
 
-def make_folder(source: Path, path: Path, home: Path) -> None:
-    """Make a copy of the tree itself."""
-    copy_tree(source, path)
-
-
 def make_svn(source: Path, path: Path, home: Path) -> None:
     """Make a Subversion repository with one revision."""
     _run("svnadmin", "create", path, home=home)
@@ -167,7 +162,7 @@ class TreeStore(NamedTuple):
 
 CONTROL = rb"\x00-\x1f\x7f"
 STORES: dict[str, TreeStore] = {
-    "": TreeStore(make_folder),
+    "": TreeStore(lambda source, path, home: copy_tree(source, path)),
     "svn": TreeStore(make_svn, rb"\.svn|.*[%b].*" % CONTROL, only_utf8=True),
     "git": TreeStore(make_git, rb"(?i:\.git)", clean=prune_worktrees),
     "hg": TreeStore(make_hg, rb"\.hg|\.hgsub|\.hgsubstate|.*[\n\r].*"),
