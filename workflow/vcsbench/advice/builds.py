@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from vcsbench import words
 from vcsbench.advice.cards import Answer, Card
 from vcsbench.advice.decision import BETTER, DEPENDS, EQUAL, UNDECIDED, VALUE, WORSE, Pair, Where
 from vcsbench.advice.labels import at_least_1, change, change_between, factor, factors, slight
@@ -51,9 +50,7 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     others = {name: averages[name] for name in tested}
     checks = [name for name in pairs if name not in tested]
     lines = [line for n in checks for line in _noise_check(n, pairs[n], averages[n], others)]
-    for lost in card.missing:
-        cells = words.count_of(lost.cells, "cell")
-        lines.append(f"{lost.value}: {cells} not measured: {lost.reason.rstrip('.')}.")
+    lines += [lost.sentence(lost.value) for lost in card.missing]
     if not answers:
         short = "no other build" if pairs else "no result"
         text = f"{short} was compared.".capitalize()

@@ -36,7 +36,6 @@ from vcsbench.advice.questions import CardQuestion
 from vcsbench.config.study import matches_cell
 from vcsbench.words import enumeration
 
-# The commands of svnbench, which nobody runs at work.
 BENCHMARK_ONLY = "null-"
 ACCESS = "ra"
 LESS_WORK = "over svn, its client does less work"
@@ -82,7 +81,7 @@ class Card:
         svn, its client does less work.
         """
         chosen = [i for i, case in enumerate(self.cases) if fits(case.where, picks)]
-        for_work = [i for i in chosen if is_for_work(self.cases[i])]
+        for_work = [i for i in chosen if not is_benchmark(self.cases[i].where)]
         is_undecided = for_work and not any(self.cases[i].is_decided for i in for_work)
         chosen = for_work if is_undecided or self.question.axis == ACCESS else chosen
         cases = [self.cases[i] for i in chosen]
@@ -302,13 +301,14 @@ class Effect:
         return f"of {len(cases)} cases {', '.join(shown)}"
 
 
-def is_for_work(case: Case) -> bool:
-    return not case.where.get("command", "").startswith(BENCHMARK_ONLY)
+def is_benchmark(where: Where) -> bool:
+    """Return True for a command of svnbench, which nobody runs at work."""
+    return where.get("command", "").startswith(BENCHMARK_ONLY)
 
 
 def has_less_work(axis: str, where: Where) -> bool:
     """Return True if LESS_WORK holds for a comparison of values of `axis`."""
-    return axis == ACCESS and where.get("command", "").startswith(BENCHMARK_ONLY)
+    return axis == ACCESS and is_benchmark(where)
 
 
 def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:

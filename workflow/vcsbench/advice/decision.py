@@ -17,7 +17,7 @@ from typing import Any
 
 from vcsbench.metrics import DEFAULT, metric_of, name_in
 from vcsbench.statistics import comparisons, verdicts
-from vcsbench.words import is_number
+from vcsbench.words import count_of, is_number
 
 Row = Mapping[Any, Any]
 Table = tuple[Row, Sequence[Row]]
@@ -122,6 +122,10 @@ class Missing:
     value: str
     reason: str
     cells: int
+
+    def sentence(self, label: str) -> str:
+        cells = count_of(self.cells, "cell")
+        return f"{label}: {cells} not measured: {self.reason.rstrip('.')}."
 
 
 def compares_times(definition: Mapping[str, object], axis: str) -> bool:

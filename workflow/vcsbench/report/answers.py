@@ -181,10 +181,8 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
         lines.append(f"Not in the grid of this session: {names}.")
         if name == "format" and "f8" in outside and (action := card.question.actions.get("")):
             lines[-1] += f" Today's svnadmin makes f8: `{action.steps[0].command}` measures it."
-    for lost in () if card.question.aggregate else card.missing:
-        value = value_label(name, lost.value)
-        cells = words.count_of(lost.cells, "cell")
-        lines.append(f"{value}: {cells} not measured: {lost.reason.rstrip('.')}.")
+    if not card.question.aggregate:
+        lines += [lost.sentence(value_label(name, lost.value)) for lost in card.missing]
     has_several = len({pair.candidate for _, pair in pairs}) > 1
     runs = grouped_by(
         (run for run in originals(results.measurements) if not is_invalid(run["flags"])),

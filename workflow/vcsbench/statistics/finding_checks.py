@@ -106,6 +106,7 @@ class CellCheck:
         return rows.assign(value=rows[self.metric], works=works).dropna(subset="value")
 
     def pairs(self, values: pd.DataFrame) -> list[CellPair]:
+        """Return the pairs of cells of ratios; their noise is that of the ratios."""
         return []
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
