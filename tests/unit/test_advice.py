@@ -12,9 +12,10 @@ from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.builds import with_candidates
-from vcsbench.advice.cards import card_of, find_rule
+from vcsbench.advice.cards import Effect, card_of, find_rule, pair_text
 from vcsbench.advice.decision import BETTER, SMALL, cases_of, outcome_of
-from vcsbench.advice.questions import CardQuestion
+from vcsbench.advice.labels import factors
+from vcsbench.advice.questions import CardQuestion, questions_of
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
 AXES = ["command", "ra", "format", "packing", "cache"]
@@ -63,6 +64,8 @@ def test_decide_that_depends_returns_the_simplest_rule():
     answer = card(row(1.9, command="export"), row(0.77)).answer
     assert answer.short == "depends" and answer.value == "f7"
     assert re.findall(r"[\d.]+x", answer.sentence) == ["1.3x", "1.9x"]
+    for_each = re.findall(r"(f\d) (?:for|if) (\w+)", answer.effect)
+    assert for_each == [("f7", "export"), ("f6", "log"), ("f7", "you")]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +149,93 @@ def on_builds(*rows, mean=lambda *_: NO_ESTIMATE):
 
 
 @pytest.mark.parametrize(
+    ("server", "text", "commands", "memory"),
+    [
+        (
+            "httpd",
+            "SVNBlockRead on\nSVNCacheRevProps on\nSVNCompressionLevel 0\nSVNInMemoryCacheSize 1048576",
+            [
+                *("SVNInMemoryCacheSize 1048576", "SVNCacheRevProps on"),
+                *("SVNBlockRead on", "SVNCompressionLevel 0"),
+            ],
+            "1 GiB of memory for each httpd process",
+        ),
+        (
+            "httpd",
+            "SVNBlockRead on",
+            ["SVNBlockRead on"],
+            "16 MiB of memory for each httpd process",
+        ),
+        (
+            "svnserve",
+            "svnserve -d --compression 0 -r ROOT --block-read yes -M 512",
+            ["svnserve -d -r ROOT -M 512", "--block-read yes", "--compression 0"],
+            "512 MiB of memory for ",
+        ),
+    ],
+)
+def test_action_of_settings_has_optional_ones_apart(server, text, commands, memory):
+    asked = {"config": {"question": "Which?"}}
+    action = questions_of(asked, {"config": {"fast": {server: text}}})[0].actions["fast"]
+    reload = ["apachectl configtest && apachectl graceful"] * (server == "httpd")
+    assert [step.command for step in action.steps] == [*commands, *reload]
+    limited = {step.command for step in action.steps if "format 7" in step.note}
+    assert limited == {command for command in commands if "lock" in command}
+    assert action.cost.startswith(f"Up to {memory}")
+
+
+@pytest.mark.parametrize(
+    ("ratios", "wins", "losses"),
+    [
+        ([2.0, 1.05], "cold log 2.0x, warm log 5.0 % faster (sure but small)", "nowhere"),
+        ([1.06, 1.05], "cold log 6.0 %, warm log 5.0 % faster (sure but small)", "nowhere"),
+        ([2.0, 0.95], "cold log 2.0x faster", "warm log 5.3 % slower (sure but small)"),
+        ([2.0, 0.87], "cold log 2.0x faster", "warm log 1.15x slower"),
+    ],
+)
+def test_effect_below_the_smallest_is_sure_but_small(ratios, wins, losses):
+    found = cases(*(row(r, cache=c) for r, c in zip(ratios, ("cold", "hot-os"), strict=True)))
+    effect = Effect.of("f7", found, "f6", 10)
+    assert (effect.wins, effect.losses if effect.regrets else "nowhere") == (wins, losses)
+    for ratio, case in zip(ratios, found, strict=True):
+        text = pair_text("format", case.pairs[0], 10)
+        assert text.endswith(" (sure but small)") == (0.91 < ratio < 1.1)
+
+
+@pytest.mark.parametrize("seed", [18, 21, 30])
+def test_answer_sentence_has_at_most_25_words(seed):
+    values = ("log", "export"), ("http", "svn", "file"), ("cold", "hot-os", "hot-svn")
+    grid = [
+        dict(zip(("command", "ra", "cache"), of, strict=True)) for of in itertools.product(*values)
+    ]
+    ratios = [1 + ((seed * 37 + n * 17) % 50 - 20) / 25 for n in range(len(grid))]
+    answer = card(*(row(r, **axes) for r, axes in zip(ratios, grid, strict=True))).answer
+    assert len(answer.sentence.split()) <= 25, answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("ratios", "text"),
+    [
+        ([1.057], "5.7 %"),
+        ([1.0997], "1.10x"),
+        ([1.19], "1.19x"),
+        ([1.2], "1.2x"),
+        ([12.3], "12x"),
+        ([1e40], "9999x"),
+        ([6.91, 2.4], "2.4x to 6.9x"),
+        ([1.05, 1.08], "5.0 to 8.0 %"),
+        ([1.08, 1.6], "1.08x to 1.60x"),
+        ([1.03, 1.6], "3.0 % to 1.6x"),
+        ([1.3, 1.3], "1.3x"),
+        ([1.16, 1.21], "1.16x to 1.21x"),
+        ([1.08, 1.0801], "8.0 %"),
+    ],
+)
+def test_factors_below_10_percent_are_percentages(ratios, text):
+    assert factors(ratios) == text
+
+
+@pytest.mark.parametrize(
     ("ratios", "short", "kind"),
     [
         ([0.8, 0.9, 0.98, 0.97], "f7: 1.11x to 1.25x slower in 2 of 4", rule.DEPENDS),
@@ -176,6 +266,10 @@ def test_build_with_the_binaries_of_the_baseline_is_a_noise_check():
     assert re.findall(r"f7|[\d.]+x", only.short) == ["f7", "1.2x"]
     checks = {pair.candidate: pair.is_noise_check for case in made.cases for pair in case.pairs}
     assert checks == {"again": True, "f7": False}
+    mean = replace(NO_ESTIMATE, value=1.01, low=0.98, high=1.04)
+    line = on_builds(again, row(0.8), mean=lambda *_: mean).lines[0]
+    shown = "on average 1.0 % faster (2.0 % slower to 4.0 % faster), no difference shown."
+    assert line.endswith(shown)
     alone = on_builds(row(0.8, candidate="again"))
     assert (alone.answer.short, list(alone.candidates)) == ("no other build", [])
 

@@ -68,11 +68,43 @@ def test_findings_have_pictures_units_and_reversed_ones_come_first(results):
     assert all("<svg" in view.picture for view in views if view.measured)
     verdicts = [view.verdict for view in views]
     assert verdicts == sorted(verdicts, key=[*MEANINGS].index)
+    of_axis = re.findall(r">([\d.]+x)<", view_of(views).picture)
+    assert {*of_axis} == {"0.5x", "0.7x", "1x", "1.5x", "2x"}
+    ours = {view.id: view.is_ours for view in views}
+    assert ours["cache-size-no-help-cold"] and not ours["cold-log-packing-f6"]
     view = view_of(views_of(results, [replace(VERSION, test=None)]))
     assert [step.command for step in view.steps] == [""]
     assert (view.verdict, view.news) == ("differs", "")
     older = view_of(views_of(results, (), why="some cause"))
     assert older.notes == ["some cause."]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.742, "0.74x"), (11.34, "11x"), (0.672, ""), (None, "")]
+)
+def test_published_value_of_all_pairs_is_apart_from_that_of_the_measured(results, value, shown):
+    of_all = Reason("all-published", {"published": "24 pairs", "value": value, "shown": "x"})
+    reasons = [] if value is None else [of_all]
+    view = view_of(views_of(results, reasons, published=0.674))
+    assert (view.published, view.published_all.split(": ")[-1]) == ("0.67x", shown)
+
+
+@pytest.mark.parametrize(
+    ("expect", "expected"), [({"at_least": 0}, "at least 0x"), ({"at_most": 0}, "at most 0x")]
+)
+def test_expected_range_that_ends_at_zero_is_in_words(results, expect, expected):
+    row = next(row for row in results.findings if row["id"] == NAME)
+    definitions = {NAME: {**results.definitions[NAME], "expect": expect}}
+    (view,) = finding_views(results, [row], definitions, [])
+    assert view.expected == expected
+
+
+@pytest.mark.parametrize("verdict", ["reversed", "differs"])
+def test_finding_that_differs_without_a_known_reason_reports_that(results, verdict):
+    view = view_of(views_of(results, [Reason("reversed")] * (verdict == "reversed")))
+    assert (view.verdict, [step.code for step in view.steps]) == (verdict, [NO_REASON])
+    (line,) = reason_lines([(view.verdict, view.steps)])
+    assert line.tests == [(WITHOUT_COMMAND[NO_REASON], "")]
 
 
 def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(results):

@@ -38,7 +38,8 @@ from vcsbench.report.page import (
     page_of,
     read_entries,
 )
-from vcsbench.report.results import CSV_FILES, MEASURED, Results, read_records
+from vcsbench.report.quality_section import noise_verdict, quality_of
+from vcsbench.report.results import CSV_FILES, MEASURED, Results, estimate_of, read_records
 from vcsbench.statistics import comparisons
 
 STUDY = default_study()
@@ -120,6 +121,55 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
 
 
 @pytest.mark.parametrize(
+    ("outcome", "detectable", "shown"),
+    [
+        ("too noisy", 1.24, "detectable from 24 %"),
+        ("equal", 1.08, "detectable from 8 %"),
+        ("better", 1.08, ""),
+        ("too few rounds", 0.0, ""),
+    ],
+)
+def test_cases_without_a_difference_have_the_smallest_that_would_show(
+    results, page, outcome, detectable, shown
+):
+    card = card_on(page, "packing").card
+    pair = Pair("nopack", "pack", 1.02, 0.9, 1.1, 5, outcome, detectable=detectable)
+    view = card_views([replace(card, cases=[Case({}, (pair,))])], results)[0]
+    assert view.rows[0].note == shown
+
+
+LOAD = {"seconds": 22.0, "pack_seconds": 2.0, "revisions": 5526, "path": "/dev/shm/x"}
+
+
+def sized(name, fmt, packing, size):
+    return {"repository": {"name": name, "format": fmt, "packing": packing, "bytes": size}}
+
+
+def test_cards_have_the_disk_and_the_load_of_this_run(results):
+    contexts = [sized("ruby", fmt, "nopack", n << 20) for fmt, n in (("f6", 80), ("f7", 35))]
+    for pack_seconds, shown in ((2.0, "took 2 s"), (0.3, "took less than 1 s in memory")):
+        loads = {"ruby": {**LOAD, "pack_seconds": pack_seconds}, "bsd": {}}
+        found = card_views(results.advice.cards, replace(results, contexts=contexts, loads=loads))
+        costs = {view.card.question.axis: " ".join(view.costs) for view in found}
+        assert re.findall(r"[\d.]+ MiB", costs["format"]) == ["80.0 MiB", "35.0 MiB"]
+        assert "took 22 s" in costs["format"] and "5\u202f526 revisions" in costs["format"]
+        assert shown in costs["packing"] and costs["ra"] == ""
+
+
+def test_estimate_has_times_and_sizes_of_the_largest_repository(results):
+    of_ruby = [("f6", "nopack", 80), ("f6", "pack", 30), ("f7", "nopack", 35)]
+    contexts = [*(sized("ruby", *of) for of in of_ruby), sized("bsd", "f6", "nopack", 99)]
+    for path in ("/dev/shm/x", "/var/tmp/x"):
+        loads = {"bsd": {**LOAD, "revisions": 500}, "ruby": {**LOAD, "path": path}}
+        assert estimate_of(replace(results, contexts=contexts, loads=loads)) == {
+            **{"revisions": 5526, "seconds": 22.0, "pack_seconds": 2.0},
+            **{"in_memory": path == "/dev/shm/x"},
+            "bytes": {"f6": {"nopack": 80, "pack": 30}, "f7": {"nopack": 35}},
+        }
+    assert estimate_of(replace(results, contexts=contexts, loads={})) == {}
+
+
+@pytest.mark.parametrize(
     ("detectable", "bound"),
     [(0.0, 0.952), (1.03, 0.952), (1.08, 0.909), (1.12, 0.87), (3.0, 0.667)],
 )
@@ -197,6 +247,60 @@ def test_uncertain_names_undecided_comparisons_their_reason_and_the_next_run(res
     steps = page_of(replace(results, account=account, provenance=made))["next_steps"]
     name, _, command = steps[1]
     assert name == "Longer runs" and "{ruby: {scale: 1}}" in command
+
+
+@pytest.mark.parametrize("kind", ["virtual disk", "spinning disk"])
+@pytest.mark.parametrize("scale", [0.1, 1])
+def test_condition_names_storage_and_scale_that_differ_from_the_published(results, kind, scale):
+    context = {
+        "storage": {"filesystem": "ext4", "rotational": True},
+        "host": {"virtualized": "kvm" if kind == "virtual disk" else ""},
+        "repository": {"name": "ruby", "youngest": 5526, "scale": scale},
+    }
+    condition = page_of(replace(results, contexts=[context]))["condition"]
+    assert ("ther storage (published: spinning disk)" in condition) == (kind == "virtual disk")
+    assert (" larger repository" in condition) == (scale < 1)
+    assert ("5\u202f526 revisions" in condition) == (scale < 1 or kind == "virtual disk")
+
+
+@pytest.mark.parametrize(
+    ("account", "numbers"),
+    [
+        ({"scatter_pct": 4.2}, ["4.2", "6"]),
+        (
+            {"scatter_pct": 6.08, "noisy": {"scatter_pct": 6.08, "usual_pct": 10}},
+            ["6.1", "6", "15", "10"],
+        ),
+        # The limit is larger than that of a noisy machine.
+        ({"scatter_pct": 30, "noisy": None}, ["30", "6", "15"]),
+        ({"noisy": None}, []),
+    ],
+)
+def test_noise_of_a_run_is_acceptable_up_to_a_scatter(account, numbers):
+    text = noise_verdict({"min_effect_pct": 15, **account})
+    assert re.findall(r"[\d.]*\d", text) == numbers
+    assert ("acceptable: runs" in text, "high" in text) == (len(numbers) == 2, len(numbers) > 2)
+
+
+def test_page_has_the_time_of_each_step(results):
+    spent = {"preparation": 60.0, "measuring": 700.4, "waiting": 21.0}
+    account = {"spent_s": spent, "timed_s": 357.0, "taken_s": 840, "minutes": None}
+    account |= {"tables": {}, "min_effect_pct": 10.0, "blocks": []}
+    budget = page_of(replace(results, account=account))["budget"]
+    (time,) = (text for text in budget if text.startswith("All sessions took 14 min"))
+    *parts, timed = map(int, re.findall(r"(\d+) s", time))
+    assert parts == [60, 700, 21, 59] and sum(parts) == 840 and timed == 357
+
+
+def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(results):
+    kinds = [("log", "svn", 1.04), ("log", "svn", 1.08), ("log", "svn", 1.5), ("dump", "", 1.2)]
+    rows = [{"command": c, "ra": ra, "cache": "cold", "detectable": d} for c, ra, d in kinds]
+    (table,) = (
+        table
+        for table in quality_of(replace(results, tables={"f6-vs-f7": rows}))[0]
+        if table.title == "Smallest detectable differences"
+    )
+    assert table.rows == [("log, cold, svn", "3", "8 %"), ("dump, cold", "1", "20 %")]
 
 
 def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):

@@ -9,7 +9,7 @@ from unit.report_files import default_study, order_of
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
-from vcsbench.report.setup_section import setup_of
+from vcsbench.report.setup_section import citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import distances_of
 
 STUDY = default_study()
@@ -145,3 +145,44 @@ def test_citation_is_in_the_footer_and_in_the_head():
     meta = {m.attributes.get("name"): m.attributes.get("content") for m in tree.all("meta")}
     assert meta["vcsbench:commit"] == PROVENANCE["commit"]
     assert meta["vcsbench:study-date"] == "2014" and meta["vcsbench:study-authors"] == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "history", "version"),
+    [
+        ("fsfs-san-2014", "real", "1.9"),
+        ("fsfs-ssd-2014", "real", "1.9"),
+        ("server-prototype-2010", "real", "1.7"),
+        ("working-copy-2012", "not published", "1.7"),
+        ("tree-building-2007", "not published", "not published"),
+    ],
+)
+def test_published_set_up_is_that_of_the_study(name, history, version):
+    study = default_study(name)
+    axes = {study.command_axis: next(iter(study.commands))}
+    contexts = [context(axes=axes, repository={**context()["repository"], "source": "generated"})]
+    made = setup_of(Results(study, order_of(study, {}), contexts=contexts))
+    rows = {row[0]: row[1] for row in compared_setup(made, study).rows}
+    assert (rows.get("History", "not published"), rows["Subversion"]) == (history, version)
+
+
+def test_head_names_machines_that_differ_by_a_few_mib_once():
+    hosts = [{"name": "guest", "cores": 1, "memory_bytes": n << 20} for n in (1950, 1960, 1940)]
+    found = setup(*(context(n, host=host) for n, host in enumerate(hosts)))
+    assert found.conditions["Machine"].endswith("(1 core, 2 GiB)")
+
+
+@pytest.mark.parametrize(
+    ("name", "origin", "end"),
+    [
+        ("fsfs-san-2014", "author not known, 2014", "No stable address known."),
+        ("working-copy-2012", "Mattias Engdegård, 2012-07-08", "/0055.shtml"),
+        ("builds", "", "Nothing was published."),
+    ],
+)
+def test_citation_names_what_is_not_known_of_a_published_study(name, origin, end):
+    study = default_study(name)
+    made = Results(study, order_of(study, {}), contexts=[context()], provenance=PROVENANCE)
+    text = citation_of(made, setup(context()))[0]["Study"]
+    named = f"{name}; {origin}" if origin else name
+    assert f" ({named}). " in text and text.endswith(end)

@@ -7,7 +7,9 @@ from statistics import median
 import pytest
 
 from unit.report_files import make_files, results_of
+from vcsbench import words
 from vcsbench.report.grids import (
+    Layout,
     Point,
     expected_rows,
     layout_of,
@@ -83,6 +85,21 @@ def test_numbers_of_a_column_share_decimals_and_bars_the_largest():
     assert shown == [("2.5", 25.0), ("10.0", 100.0), ("0.25", 2.5)]
 
 
+@pytest.mark.parametrize(
+    ("values", "unit", "expected"),
+    [
+        ([422.1, 103.9], "s", 0),
+        ([13.4, 5.0], "s", 1),  # as published: to one decimal
+        ([0.6321, 3.0], "s", 3),
+        ([0.001234], "s", 3),
+        ([60.2, 3.1], "%", 0),
+        *((values, "s", 0) for values in ([5.0, 12.0], [], [0.0])),
+    ],
+)
+def test_decimals_of_a_column(values, unit, expected):
+    assert words.decimals(values, unit) == expected
+
+
 def test_measured_points_only_differences_have_a_colour():
     keys = {"ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold", "candidate": "f7"}
     rows = [
@@ -96,6 +113,12 @@ def test_measured_points_only_differences_have_a_colour():
     assert found == [("y3", "+22", ""), ("same", "+22", "≈"), ("same", "\N{MINUS SIGN}1.0", "≈")]
     # Readers do not see the words of the CSV files.
     assert [p.title.split(". ")[2] for p in points[:2]] == ["f7 is faster", "Equal"]
+
+
+def test_grid_with_one_candidate_names_its_axis():
+    layout = Layout(("candidate", "ra"), ("cache",), (), {}, "config")
+    of = [Point({"candidate": "fast", "ra": ra, "cache": "cold"}, "x") for ra in ("http", "svn")]
+    assert make_grids(of, layout)[0].constant == [("config", "fast")]
 
 
 def test_expected_rows_pair_cells_with_skips_failures_and_flags():

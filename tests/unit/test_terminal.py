@@ -96,6 +96,38 @@ def test_run_that_is_too_small_to_compare_is_offered_a_larger_repository():
         "Answered    1 of 4 comparisons, 3 too small to compare",
         "Next        measure a larger repository: some runs are mostly start-up",
     ]
+    known = {"repositories": {"ruby": {"scale": 0.12}, "kde": {"scale": 0.1}}}
+    made = {"provenance": {"config": known}, "grid": [{"repo": "ruby", "skip": ""}]}
+    command = "echo 'repositories: {ruby: {scale: 0.48}}' >larger.yaml && make report STUDY=fsfs"
+    command += " ARGS='--configfile larger.yaml'"
+
+    def printed(*cards, **changes):
+        # Commands as they were before they were broken.
+        of = lines([summary(*cards, **{"account": account, **made, **changes})])
+        return " ".join(" ".join(of).split()).replace(" \\ ", " ")
+
+    assert " Next runs 4 times as long " in printed() and printed().endswith(command)
+    # Builds whose runs are too short can differ by less than the smallest effect.
+    flagged = row(1.01, "no difference shown", flags="too-short")
+    build = card(flagged, question=CardQuestion("format", "Build?", aggregate=True))
+    answered = {**account, "tables": {"t": {"equal": 1}}}
+    assert f"show smaller differences, in up to 56 min: {command}" in printed(
+        build, account=answered
+    )
+    assert command not in printed(packing(), account=answered)
+    # More rounds come first where they decide.
+    more = printed(account={**account, "tables": {"t": COUNTS}, "outlook": OUTLOOK})
+    assert more.index("MINUTES=") < more.index(command)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [((720, 86400), "all 10"), ((720, 86401), "1 of 10"), ((90000, 1e6), "")]
+)
+def test_next_command_takes_at_most_a_day(seconds, shown):
+    pairs = zip((0, *seconds), (10, 9, 0), strict=True)
+    outlook = [{"seconds": s, "left": {"t": n}} for s, n in pairs]
+    text = " ".join(lines([summary(packing(), account={**ACCOUNT, "outlook": outlook})]))
+    assert (f"decide {shown}" in " ".join(text.split())) if shown else "more decide" not in text
 
 
 @pytest.mark.parametrize("length", [10, 200, 1000])
@@ -124,6 +156,8 @@ def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason()
         ("--config measure=nothing", "make report"),
         ("--report-only", "make report"),
         ("--config measure=nothing seed=2", "make report ARGS='--config seed=2'"),
+        ("--config seed=2 measure=nothing -n", "make report ARGS='--config seed=2 -n'"),
+        ("-n --config measure=nothing --quiet", "make report ARGS='-n --quiet'"),
         ("-C measure=nothing -n --config=measure=nothing", "make report ARGS=-n"),
         ("'", "make report"),
     ],
