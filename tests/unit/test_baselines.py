@@ -101,6 +101,20 @@ def test_baseline_table_has_columns_and_welch_ratio(here):
     assert row["n"] == 5
 
 
+def test_baseline_table_compares_changed_conditions(here):
+    def upgrade(context):
+        context["versions"]["svn"] = "1.14.5"
+        context["host"]["kernel"] = "6.12"
+        context["server_files"] = {"svnserve.args": "-M 512"}
+
+    before = measure(here, "a", change=lambda c: c.update(server_files={"svnserve.args": "-M 256"}))
+    table, notes = compare(before, measure(here, "b", change=upgrade))
+    assert table["value"].notna().all()
+    (changed,) = (note for note in notes if note.startswith("Changed since"))
+    for part in ("svn 1.14.2 to 1.14.5", "kernel 6.1.0 to 6.12", "slow/svnserve.args"):
+        assert part in changed
+
+
 def test_baseline_table_uses_larger_noise_of_days(here):
     """The duplicates of one day differ by 2 %, of the other by 8 %. One has no duplicates of cold cells."""
 
@@ -132,6 +146,7 @@ def test_baseline_table_uses_larger_noise_of_days(here):
     ("change", "part", "flag", "reason"),
     [
         (lambda c: c.update(argv_template="other"), CELL, "other-command", "The saved"),
+        (lambda c: c["repository"].update(scale=1), CELL, "other-repository", "The saved"),
         (lambda c: c["repository"].update(identity="x"), CELL, "other-repository", "The saved"),
         (lambda c: c.update(warmup=7), CELL, "other-method", "The saved"),
         (
@@ -220,6 +235,8 @@ def test_save_impossible_is_user_error(here, name, studies, expected):
 @pytest.mark.parametrize(
     "change",
     [
+        lambda content: content.replace(b"started_at", b"begun_at", 1),
+        lambda content: content + b"log\n",
         lambda content: content + b"\xff",
         lambda content: re.sub(rb"2026-[^,]*,", b"x,", content).replace(b",1,", b",inf,"),
         lambda content: content + b"x" * 200_000 + b"\n",

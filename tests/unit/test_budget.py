@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from vcsbench.evidence.measurements import PAUSE_S, BlockTime, TimeBreakdown, time_breakdown
+from vcsbench.files import write_json
 from vcsbench.statistics.budget import (
     Comparison,
     allocate,
@@ -14,6 +15,7 @@ from vcsbench.statistics.budget import (
     budget_report,
     comparison_rounds,
     comparisons_of,
+    undecided_over_time,
 )
 from vcsbench.statistics.comparisons import (
     ALL_DECIDED,
@@ -50,9 +52,12 @@ HALF = t_quantile(DEGREES, 1 - ALPHA)
         (needed(1.0, 0.999 * NARROW), 5),
         (needed(1.0, 1.001 * NARROW), 6),
         (needed(math.exp(2.01 * HALF * 0.1), 0.1), 5),  # a large ratio needs few
+        (needed(1.3, 0.05), needed(1 / 1.3, 0.05)),
         (needed(1.0, 0.04, n=10), pytest.approx(4 * needed(1.0, 0.02, n=10), abs=4)),
         (needed(3.0, 0.001, n=2), LIMITS.min_rounds),
         (needed(3.0, math.nan, n=1), LIMITS.min_rounds),
+        # No difference of duplicates is known after one round.
+        (needed(3.0, math.nan, n=1, twin_sd=math.nan), LIMITS.min_rounds),
         (needed(3.0, 0.001, twin_sd=math.nan), math.inf),  # without duplicates nothing is called
     ],
 )
@@ -71,6 +76,7 @@ def comparison(block, more, table="t", result=UNDECIDED):
         # The fewest needed rounds come first.
         (["near 20", "far 300"], {"near": 10, "far": 10}, 100, {"near": 10}),
         (["near 2", "far 30"], {"near": 10, "far": 10}, 50, {"near": 2, "far": 3}),
+        (["near 2", "near 3", "far 30"], {"near": 10, "far": 10}, 1000, {"near": 3, "far": 30}),
         # More decisions per second come first.
         (["many 10"] * 12 + ["few 8"], {"many": 10, "few": 10}, 30, {"many": 3}),
         (["many 10"] * 12 + ["few 8"], {"many": 200, "few": 10}, 30, {"few": 3}),
@@ -100,6 +106,41 @@ def test_allocate_gives_rounds_where_they_decide_most(comparisons, round_s, seco
 def test_allocate_rounds_without_rounds_has_reason(more, result, left_s, why):
     comparisons = [comparison("a", rounds, result=result) for rounds in more]
     assert allocate_rounds(comparisons, {"a": 10}, left_s) == ({}, why)
+
+
+@pytest.mark.parametrize(
+    ("round_s", "left_s", "rounds"),
+    # A batch takes half of the time, but a minute or one round at least.
+    [(10, 600, 30), (10, 70, 6), (400, 600, 1)],
+)
+def test_allocate_rounds_batch_takes_half_of_time(round_s, left_s, rounds):
+    batch = allocate_rounds([comparison("a", 100)], {"a": round_s}, left_s)
+    assert batch == ({"a": rounds}, "")
+
+
+def test_undecided_over_time_counts_by_table():
+    parts = (("a", 1, "x"), ("a", 4, "y"), ("a", math.inf, "y"), ("b", 2, "x"))
+    # The last one is decided already.
+    comparisons = [*(comparison(*part) for part in parts), comparison("a", 3, "x", EQUAL)]
+    ahead = undecided_over_time(comparisons, {"a": 10, "b": 100})
+    assert ahead[:2] == [(0, {"x": 2, "y": 2}), (10, {"x": 1, "y": 2})]
+    assert ahead[-1] == (240, {"y": 1})  # 4 rounds of a, 2 of b
+
+
+@pytest.mark.parametrize(
+    ("scatter", "of", "noisy"), [(0.3, 35.0, True), (0.02, 2.0, False), (math.nan, 0.0, False)]
+)
+def test_budget_report_has_rounds_that_decide_and_the_scatter_of_a_noisy_machine(
+    scatter, of, noisy
+):
+    comparisons = [comparison("a", more) for more in (0, 3, math.inf)]
+    breakdown = TimeBreakdown(blocks={"a": BlockTime(5, 50, 0)})
+    report = budget_report(comparisons, breakdown, 5, LIMITS, scatter)
+    assert report["more_rounds"] == [3]
+    assert [moment["left"] for moment in report["outlook"]] == [{"t": 3}, {"t": 2}]
+    assert report["scatter_pct"] == of
+    known = {"scatter_pct": 100 * math.expm1(0.3), "usual_pct": 10} if noisy else None
+    assert report["noisy"] == (known and pytest.approx(known))
 
 
 def table_comparisons(error, **change):
@@ -167,3 +208,11 @@ def test_time_breakdown_excludes_pauses_and_other_measurements():
     assert time_breakdown(stopped, ["command"], []).waiting_s == 0
     kept_out = cell_rounds((0, "log", 1, 10, 0), (310, "log", 2, 10, 299))
     assert time_breakdown(kept_out, ["command"], []).total_s == pytest.approx(21)
+
+
+def test_time_breakdown_includes_preparation_records(tmp_path):
+    write_json(tmp_path / "loaded.json", {"seconds": 40.5})
+    records = [tmp_path / "loaded.json", tmp_path / "vanished.json"]
+    rounds = cell_rounds((0, "log", 1, 10, 0))
+    totals = [time_breakdown(of, ["command"], records).total_s for of in (rounds, rounds.iloc[:0])]
+    assert totals == [50.5, 40.5]

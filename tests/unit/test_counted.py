@@ -99,6 +99,11 @@ def test_traced_cells_that_differ_in_cache_share():
     counts = traced_cells([recipe("log/cold"), hot, recipe("dump", argv="{svnadmin} dump")])
     assert counts["log/cold"] == counts["log/hot"]
     assert counts["log/hot"].path == "log/cold" and counts["dump"].path == "dump"
+    # A word of the command distinguishes.
+    axes = [{"number": number} for number in "12"]
+    argv = "{svn} log {number}"
+    counts = traced_cells([recipe(of["number"], axes=of, argv=argv) for of in axes])
+    assert counts["1"] != counts["2"]
 
 
 def side(**counts):
@@ -173,3 +178,11 @@ def test_less_work_counts_cases_of_both_directions(tmp_path):
     read, calls = less_work(tables, 10)
     assert re.findall(r"^packed|[\d.]+x", read) == ["packed", "2.0x", "4.0x"]
     assert re.findall(r"^not packed|[\d.]+x", calls) == ["not packed", "2.6x", "3.0x"]
+
+
+def test_table_varying_counts_have_interval(tmp_path):
+    made = table(frame(tmp_path, twins=1), CALLS).set_index("ra")
+    assert (made.loc["file", "low"] == made.loc["file", "high"]).all()
+    varying = made.loc["svn"]
+    assert (varying["low"] < varying["ratio"]).all() and (varying["ratio"] < varying["high"]).all()
+    assert set(made["call"]) == {"reads more often"}

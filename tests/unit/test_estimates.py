@@ -21,10 +21,12 @@ from vcsbench.statistics.estimates import (
     ALPHA,
     EQUIVALENCE_ALPHA,
     NO_ESTIMATE,
+    PRIOR_SCALE,
     TABLE_ALPHA,
     Estimate,
     calls_of,
     duplicate_variance,
+    moderated,
     ratio_interval,
 )
 from vcsbench.statistics.noise import noise_by_metric, run_scatter
@@ -45,7 +47,28 @@ def test_duplicate_variance_few_pairs_have_degrees_of_the_prior(pairs):
         assert estimate(excess, pairs).degrees > 2.5
 
 
+def test_duplicate_variance_grows_from_prior_to_moments():
+    for excess in (0.0, 0.5, 1.0):
+        assert estimate(excess).variance < PRIOR_SCALE**2
+    uncertain = [estimate(excess).variance for excess in (1.01, 1.2, 1.5, 1.8)]
+    assert uncertain == sorted(uncertain) and uncertain[-1] < 0.7 * 0.8 * BY_ROUNDS**2
+    assert estimate(4.0).variance == pytest.approx(3 * BY_ROUNDS**2)
+    assert estimate(10.0, 1, 0.001).variance == pytest.approx(9 * 0.001**2)
+    between = np.sqrt([estimate(x).variance for x in np.linspace(1.5, 3, 301)])
+    assert np.diff(between).max() < 0.02 * between.max(), "no jump"
+
+
+def test_moderated_outlier_is_excluded():
+    alike = np.random.default_rng(4).chisquare(4, 60) / 4
+    alone, _ = moderated(alike, np.full(60, 4.0))
+    made, degrees = moderated(np.append(alike, 300.0), np.full(61, 4.0))
+    assert (made[-1], degrees[-1]) == (300.0, 4.0)
+    assert made[:-1] == pytest.approx(alone, rel=0.02)
+
+
 WORDS = ("faster", "slower")
+# A single comparison with this mean has a p-value of ALPHA.
+EDGE = stats.t.ppf(1 - ALPHA / 2, 4) * 0.01 / math.sqrt(5)
 
 
 def ratio_with(mean, spread=0.01, n=5):
@@ -65,10 +88,15 @@ def call(mean, spread=0.01, n=5, has_duplicates=True, **limits):
         (-0.2, {}, "slower"),
         (0.0, {}, NOT_SHOWN),
         (0.0, {"spread": 0.1}, TOO_NOISY),
+        (0.2, {"n": 4}, TOO_NOISY),
         (0.2, {"n": 1}, TOO_NOISY),
         (0.2, {"has_duplicates": False}, TOO_NOISY),
+        (0.03, {"spread": 0.001}, "faster"),
+        (1.01 * EDGE, {}, "faster"),
+        (0.99 * EDGE, {}, NOT_SHOWN),
         (0.5, {"spread": 0.0}, "faster"),
         (0.0, {"spread": 0.0}, NOT_SHOWN),
+        (0.2, {"n": 3, "min_rounds": 3}, "faster"),
         (0.2, {"n": 5, "min_rounds": 6}, TOO_NOISY),
     ],
 )
@@ -133,17 +161,20 @@ def frame_of(times, times_of_duplicate):
     return rows_frame([*cell_rows(axes, times, ""), *cell_rows(axes, times_of_duplicate, "~2")])
 
 
-def made_up(formats=8, rounds=6, sd=0.05, twin_sd=0.0, seed=1, commands=4):
-    """Return measurements of a number of formats by two accesses with duplicates."""
+def made_up(formats=8, rounds=6, sd=0.05, twin_sd=0.0, interaction=0.0, seed=1, commands=4):
+    """Return measurements of a number of formats by two accesses with duplicates.
+
+    `interaction` is the scatter that all cells of a format share in a round."""
     random = np.random.default_rng(seed)
     rows = []
     for command in range(commands):
         drift = random.normal(0, 0.3, rounds)
         for number in range(formats):
+            shared = random.normal(0, interaction, rounds)
             for ra, suffix in product(("svn", "http"), ("", "~2")):
                 axes = dict(zip(AXES, key(f"c{command}", ra, number), strict=True))
                 own = random.normal(0, twin_sd / math.sqrt(2))
-                logs = own + drift + random.normal(0, sd, rounds)
+                logs = own + drift + shared + random.normal(0, sd, rounds)
                 rows += cell_rows(axes, np.exp(logs), suffix)
     return rows_frame(rows)
 
@@ -161,10 +192,35 @@ def noise_of(frame):
 
 
 def test_noise_duplicates_have_their_variance():
-    assert noise_of(made_up(seed=7)).duplicates.variance < 0.006**2
+    assert noise_of(made_up(seed=3)).duplicates.variance < 0.006**2
     found = [noise_of(made_up(twin_sd=0.1, seed=seed)).duplicates for seed in range(6)]
     assert np.mean([part.variance for part in found]) == pytest.approx(0.01, rel=0.2)
     assert all(10 < part.degrees < 64 for part in found)
+
+
+def test_with_error_pair_uses_variances_of_cells():
+    noise, pair = noise_of(made_up()), [(key(number=0), key(number=1))]
+    judged, wild = (
+        noise.with_error(Estimate(1.2, *of, 6, 0.04, 5), pair) for of in ((1.1, 1.3), (0.1, 9.0))
+    )
+    assert judged.value == pytest.approx(1.2)
+    assert judged.error == pytest.approx(0.05 * math.sqrt(2 / 6), rel=0.25)
+    assert judged.degrees > 20
+    assert (wild.low, wild.error) == (judged.low, judged.error)
+
+
+def test_with_error_shared_drift_does_not_average_out():
+    frame = made_up(formats=4, interaction=0.15, rounds=8, commands=6)
+    noise = noise_of(frame)
+    assert noise.averages.variance * 2 > noise_of(made_up()).averages.variance
+    pairs = [(key(ra=ra, number=0), key(ra=ra, number=1)) for ra in ("svn", "http")]
+    of_one = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
+    logs = np.log(of_one.set_index(["ra", "format", "round"])["elapsed_s"]).unstack("format")
+    of_rounds = (logs["f0"] - logs["f1"]).groupby("round").mean()
+    judged = noise.with_error(ratio_interval(of_rounds, 2), pairs)
+    own = Estimate(1.2, 1.1, 1.3, 6, 0.04, 5)
+    independent = noise.with_error(own, pairs[:1]).error * math.sqrt(6 / 8) / math.sqrt(2)
+    assert judged.error > 1.15 * independent
 
 
 def test_with_error_of_two_blocks_or_one_round_uses_own_rounds():
@@ -203,6 +259,13 @@ def runs_frame(within, between, shared, runs, rounds=200):
 def test_run_scatter_equals_known_scatter_without_drift(within, between, runs):
     found = run_scatter(runs_frame(within, between, 0.2, runs), ["command"])
     assert found == pytest.approx(math.hypot(within, between), rel=0.05)
+
+
+def test_run_scatter_excludes_invalid_runs_and_one_round_is_unknown():
+    some = runs_frame(0.05, 0.0, 0.0, 2, 20)
+    wild = some.assign(elapsed_s=some["elapsed_s"] * 100 ** (some["round"] % 3), flags="restarted")
+    assert run_scatter(pd.concat([some, wild]), ["command"]) == run_scatter(some, ["command"])
+    assert math.isnan(run_scatter(runs_frame(0.05, 0.05, 0.0, 1, 1), ["command"]))
 
 
 @pytest.mark.parametrize(("scatter", "effect"), [(0.08, 15), (0.05, 10), (math.nan, 10)])

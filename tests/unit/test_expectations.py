@@ -7,9 +7,11 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
+from project import CONFIG
 from unit.synthetic import rows_frame
 from vcsbench.__main__ import main
 from vcsbench.config.definitions import read_expectations
+from vcsbench.config.study import load_study
 from vcsbench.errors import UserError
 from vcsbench.statistics import check
 from vcsbench.statistics.finding_checks import EvaluationContext
@@ -47,6 +49,7 @@ EXPORT = {"where": {"command": "export"}}
         (FAST, {}, "holds", "yes"),
         (SLOW, {}, "differs", "no"),
         (SLOW, UNSURE, "differs", "no"),
+        (MIXED, {}, "inconclusive", "no"),
         (MIXED, UNSURE, "inconclusive", "yes"),
         (MIXED, UNMEASURED, "inconclusive", "no"),
         ([1.0], EXPORT, "not measured", "no"),
@@ -90,6 +93,7 @@ def run_check(folder, *rows):
     [
         ([GOOD, ALLOWED], 0),
         ([GOOD, BAD, UNDECIDED], check.FAILED),
+        ([GOOD, UNDECIDED], check.UNDECIDED),
         ([GOOD, NONE], check.UNDECIDED),
         ([], 1),
     ],
@@ -158,3 +162,18 @@ def test_check_damaged_or_missing_file_is_one_sentence(tmp_path, capsys, content
     error = capsys.readouterr().err
     assert error.startswith(f"{path}: ") and error.endswith("Run `make check` to write it again.\n")
     assert error.count("\n") == 1
+
+
+def test_interval_of_a_time_is_cut_at_0():
+    (row,) = rows_of(expectation(), measured([0.1] * 4 + [9.0])).to_dict("records")
+    assert (row["low"], row["verdict"]) == (0.0, "inconclusive") and row["high"] > 5
+
+
+def test_read_expectations_default_examples_are_valid(tmp_path):
+    lines = (CONFIG / "expectations.yaml").read_text().splitlines()
+    path = tmp_path / "expectations.yaml"
+    path.write_text("\n".join(line[1:] for line in lines if line.startswith(("#f", "#  "))))
+    axes = load_study(CONFIG / "studies" / "fsfs-san-2014.yaml").axes
+    known = {a: v if isinstance(v, list) else None for a, v in axes.items()}
+    examples = read_expectations([path], "fsfs-san-2014", known)
+    assert [example["id"] for example in examples] == ["hot-log-under-2s", "packing-does-not-hurt"]

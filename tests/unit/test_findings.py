@@ -26,6 +26,7 @@ from vcsbench.statistics.verdicts import (
     Conditions,
     Reason,
     is_expected,
+    possible_reasons,
 )
 
 FINDINGS = CONFIG / "published" / "findings.yaml"
@@ -86,6 +87,7 @@ def test_findings_hold_on_published_numbers(name, count):
     [
         ([2.0, 2.01, 1.99, 2.0, 2.02], "reproduced", ""),
         ([1.0, 1.01, 0.99, 1.0, 1.02], "differs", ""),
+        ([3.0, 3.01, 2.99, 3.0, 3.02], "differs", ""),
         ([1.7, 1.9, 1.75, 1.85, 1.802], "inconclusive", Reason("on-bound").text),
         ([1.0, 1.01, 0.99, 1.0], "inconclusive", TOO_FEW.format(n=4)),
     ],
@@ -131,6 +133,7 @@ def codes_of(*args, **options):
     return [reason.code for reason in reasons_of(*args, **options)]
 
 
+NEUTRAL = finding(expect={"over": "median", "at_least": 0.95, "at_most": 1.05})
 PENALTY = finding(expect={"over": "median", "at_least": 0.5, "at_most": 0.9})
 CPU = level("client_cpu_pct", "median", at_least=90)
 
@@ -141,18 +144,53 @@ CPU = level("client_cpu_pct", "median", at_least=90)
         # A weaker effect: less work, faster reads. Warm caches do not read.
         (finding(), 1.2, "cold", "virtual disk", ["scale", "other-storage"]),
         (finding(), 1.2, "hot-os", "virtual disk", ["scale"]),
+        (finding(), 1.2, "cold", "SSD", ["scale", "other-storage"]),
         (finding(), 1.2, "cold", "spinning disk", ["scale"]),
         (PENALTY, 0.95, "cold", "SSD", ["scale", "other-storage"]),
         # A stronger one: neither is slower than a spinning disk.
         (finding(), 3.0, "cold", "virtual disk", ["same-machine"]),
+        (PENALTY, 0.4, "cold", "virtual disk", ["same-machine"]),
+        (NEUTRAL, 1.4, "cold", "SSD", ["same-machine"]),
         # A reversed one is not less of the same.
         (finding(), 0.7, "cold", "SSD", ["reversed", "other-storage"]),
+        (PENALTY, 1.4, "hot-svn", "SSD", ["reversed"]),
         (CPU, 2.0, "cold", "SSD", ["scale", "other-storage"]),
     ],
 )
 def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, codes):
     published = Conditions(1, "", "spinning disk", "another machine")
     assert codes_of(ratio, published, check, cache=cache, storages=[storage]) == codes
+
+
+@pytest.mark.parametrize(
+    ("version", "measured", "is_newer"),
+    [
+        ("1.9", ["1.14.2"], True),
+        ("1.14", ["1.14.5"], False),
+        ("1.9", ["1.8.19"], False),
+        ("", ["1.14.2"], False),
+        ("1.9", [], False),
+        ("1.9", ["unknown"], False),
+    ],
+)
+def test_possible_reasons_name_newer_version(version, measured, is_newer):
+    found = codes_of(1.2, Conditions(1, version), repo="bsd", versions=measured)
+    assert found == ["newer-version"] * is_newer
+    assert codes_of(2.0, Conditions(1, version), versions=measured) == []  # reproduced
+
+
+@pytest.mark.parametrize(
+    ("system", "accesses", "expected"),
+    [
+        ("Windows", ["http", "svn"], ["other-system"]),
+        *(("Windows", accesses, []) for accesses in (["http", "file"], None)),
+        *((system, ["http"], []) for system in ("Linux", "")),
+    ],
+)
+def test_possible_reasons_of_servers_name_another_system(system, accesses, expected):
+    rows = pd.DataFrame({} if accesses is None else {"ra": accesses})
+    context = EvaluationContext(published=Conditions(1, system=system))
+    assert [r.code for r in possible_reasons("weaker", rows, "", context)] == expected
 
 
 OLD_AND_NEW = {"old": {"prefix": "/opt/svn-1.9"}, "new": {}}

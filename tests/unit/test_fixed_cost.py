@@ -77,6 +77,7 @@ def test_with_fixed_cost_relates_the_median_to_the_same_command_on_an_empty_repo
         (0.1, {"delayed_acks": 1}, {"elapsed_s": 0.06, "delayed_acks": 1}, 0.6),
         # A busy client does not wait for them.
         (1.0, {"user_s": 0.5, "system_s": 0.3, "server_cpu_s": 0.2}, {}, 0.1),
+        (1.0, {"user_s": 0.5, "busy_s": 0.98, "cores": 1}, {}, 0.12),
         (1.0, {"user_s": 0.5, "busy_s": 0.98, "cores": 2}, {}, 0.5),
     ],
 )
@@ -99,3 +100,16 @@ def test_verdicts_of_mostly_fixed_cost_are_too_small(seconds, verdict):
     )
     (row,) = evaluate_findings([FINDING], AXES, None, frame).to_dict("records")
     assert row["verdict"] == verdict
+
+
+def test_value_of_small_pairs_is_greatest_of_means_over_rounds():
+    """Each access has ratios of 2 and 1/2 in turn, so its mean is 1. The greatest of each round is 2."""
+    rows = [runs("empty", 0.02), runs("empty", 0.02, ra="file")]
+    for odd, ra in enumerate(("svn", "file")):
+        slow = runs("ruby", 0.056, count=6, ra=ra)
+        for row in slow[odd::2]:
+            row["elapsed_s"] = 0.014
+        rows += [slow, runs("ruby", 0.028, count=6, ra=ra, format="f7")]
+    check = finding(expect={"over": "max", "at_least": 1.8})
+    (row,) = evaluate_findings([check], AXES, None, measured(*rows)).to_dict("records")
+    assert (row["verdict"], row["measured"]) == (TOO_SMALL, pytest.approx(1.0))
