@@ -60,6 +60,7 @@ TAPE = {"storage": ["disk", "tape"]}
 WHICH = {"question": "Which?"}
 ACTION = {"all": {"command": "x"}}
 SPEED = {"metric": "speed", "rows": [], "columns": []}
+OVER = SPEED | {"metric": "elapsed_s", "over": "moon"}
 FORMATS = {"axis": "format", "baseline": "f6", "candidates": ["f7"], "metric": "speed"}
 COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
 
@@ -75,6 +76,14 @@ COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
         ({}, {"argv": "svn log 'x"}, LOG, [f"{OWN}: `commands.log.argv`: No closing quotation"]),
         (LOCAL, {}, {"command": "log"}, ["needs repo, format, packing", "has no format"]),
         ({"block": ["command", "moon"]}, {}, LOG, ["`block[1]`: the study has no axis moon"]),
+        ({"featured_tables": ["moon"]}, {}, LOG, ["`featured_tables[0]`: the study has no table"]),
+        ({}, {"restrict_to": {"moon": ["1"]}}, LOG, ["`commands.log.restrict_to.moon`: the study"]),
+        (
+            {"tables": {"a": SPEED | {"over": "moon"}}},
+            {},
+            LOG,
+            ["`tables.a.over`: the study has no"],
+        ),
         ({"trace_syscalls": {"moon": ["1"]}}, {}, LOG, ["`trace_syscalls.moon`: the study has no"]),
         ({"defaults": {"colour": "red"}}, {}, LOG, ["`defaults.colour`: no such axis"]),
         ({"questions": {"moon": WHICH}}, {}, LOG, ["`questions.moon`: the study has no axis"]),
