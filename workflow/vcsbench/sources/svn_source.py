@@ -120,21 +120,19 @@ def content_digest(repository: Path) -> str:
     of a revision property, packing and filtering change some of these. Reading and `rsync -a` change none.
     """
     digest = hashlib.sha256()
-    for folder in _revision_folders(repository):
-        states, shards = _states(folder)
-        digest.update(states)
-        for shard in shards[-YOUNGEST_SHARDS:]:
-            digest.update(_states(os.path.join(folder, shard))[0])
+    for top in _revision_folders(repository):
+        shards = [entry.path for entry in _list_by_number(top) if entry.is_dir()]
+        for folder in (top, *shards[-YOUNGEST_SHARDS:]):
+            digest.update(_state("", os.stat(folder)))
+            for entry in _list_by_number(folder)[-YOUNGEST_FILES:]:
+                digest.update(_state(entry.name, entry.stat()))
     return digest.hexdigest()
 
 
-def _states(folder: str) -> tuple[bytes, list[str]]:
+def _list_by_number(folder: str) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as scanned:
-        # By number: 10 comes after 9, and 3.pack between 2 and 4.
-        entries = sorted(scanned, key=lambda entry: (len(entry.name.split(".")[0]), entry.name))
-    states = [_state(entry.name, entry.stat()) for entry in entries[-YOUNGEST_FILES:]]
-    folders = [entry.name for entry in entries if entry.is_dir()]
-    return b"".join([_state("", os.stat(folder)), *states]), folders
+        # 10 comes after 9, and 3.pack between 2 and 4.
+        return sorted(scanned, key=lambda entry: (len(entry.name.split(".")[0]), entry.name))
 
 
 def _state(name: str, state: os.stat_result) -> bytes:
