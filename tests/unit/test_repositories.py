@@ -58,6 +58,15 @@ def loaded(tmp_path_factory, _small_shards):
     return into
 
 
+def flip_bits(file, *places):
+    """Flip a bit at each of these places of a file, from 0 to 1."""
+    file.chmod(0o644)
+    content = bytearray(file.read_bytes())
+    for place in places:
+        content[int(place * len(content))] ^= 1
+    file.write_bytes(content)
+
+
 def test_load_upgraded_variant_keeps_its_layout(loaded):
     upgraded = loaded / "f6-to-f8.nopack"
     lines = (upgraded / "db" / "format").read_text().splitlines()
@@ -99,11 +108,7 @@ def test_copy_and_compare_damaged_copy_raises(loaded, tmp_path, monkeypatch):
 
     def damaged(*arguments):
         interleave(*arguments)
-        path = tmp_path / "a" / "db" / "revs" / "0" / "7"
-        path.chmod(0o644)
-        content = bytearray(path.read_bytes())
-        content[3] ^= 1
-        path.write_bytes(content)
+        flip_bits(tmp_path / "a" / "db" / "revs" / "0" / "7", 0.5)
 
     monkeypatch.setattr("vcsbench.prepare.copies.interleave", damaged)
     with pytest.raises(OSError, match="not the same"):
@@ -135,15 +140,6 @@ def test_make_copies_includes_spacers_in_space(into):
 # Verification
 
 
-def flip_bits(file, *places):
-    """Flip a bit at each of these places of a file, from 0 to 1."""
-    file.chmod(0o644)
-    content = bytearray(file.read_bytes())
-    for place in places:
-        content[int(place * len(content))] ^= 1
-    file.write_bytes(content)
-
-
 @pytest.mark.parametrize("fmt", ["f6", "f7", "f6-to-f8"])
 @pytest.mark.parametrize("place", [0.05, 0.5, 0.95])
 @pytest.mark.parametrize("file", ["nopack/db/revs/1/12", "pack/db/revs/1.pack/pack", "behind"])
@@ -157,12 +153,13 @@ def test_verify_all_one_flipped_bit_is_damage(fmt, place, file, into):
 
 
 @pytest.mark.parametrize("fmt", ["f6", "f7"])
-def test_verify_all_compares_revision_properties(fmt, into):
-    file = into / f"{fmt}.nopack" / "db" / "revprops" / "1" / "12"
+@pytest.mark.parametrize(("revision", "name"), [("0/0", b"svn:date"), ("1/12", b"svn:author")])
+def test_verify_all_compares_revision_properties(fmt, revision, name, into):
+    file = into / f"{fmt}.nopack" / "db" / "revprops" / revision
     file.chmod(0o644)
     content = file.read_bytes()
-    assert b"svn:author" in content
-    file.write_bytes(content.replace(b"svn:author", b"svn:arthur"))
+    assert name in content
+    file.write_bytes(content.replace(name, name.upper()))
     with pytest.raises(verify.DamagedError, match="in the properties"):
         verify.verify_all(into)
 
@@ -196,10 +193,7 @@ def copy(loaded, tmp_path):
 def flip_and_set_back_its_time(copy):
     path = copy / REVISION
     before = path.stat()
-    path.chmod(0o644)
-    content = bytearray(path.read_bytes())
-    content[5] ^= 1
-    path.write_bytes(content)
+    flip_bits(path, 0.5)
     path.chmod(0o444)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     after = path.stat()
