@@ -78,12 +78,7 @@ COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
         ({"block": ["command", "moon"]}, {}, LOG, ["`block[1]`: the study has no axis moon"]),
         ({"featured_tables": ["moon"]}, {}, LOG, ["`featured_tables[0]`: the study has no table"]),
         ({}, {"restrict_to": {"moon": ["1"]}}, LOG, ["`commands.log.restrict_to.moon`: the study"]),
-        (
-            {"tables": {"a": SPEED | {"over": "moon"}}},
-            {},
-            LOG,
-            ["`tables.a.over`: the study has no"],
-        ),
+        ({"tables": {"a": OVER}}, {}, LOG, ["`tables.a.over`: the study has no axis moon"]),
         ({"trace_syscalls": {"moon": ["1"]}}, {}, LOG, ["`trace_syscalls.moon`: the study has no"]),
         ({"defaults": {"colour": "red"}}, {}, LOG, ["`defaults.colour`: no such axis"]),
         ({"questions": {"moon": WHICH}}, {}, LOG, ["`questions.moon`: the study has no axis"]),
