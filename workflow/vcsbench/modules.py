@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from vcsbench.files import read_json
+
 PACKAGE = Path(__file__).parent
+# By the digest of a file's bytes. To parse 100 files takes 0.3 s before each measurement, to look them up
+# 5 ms.
+CACHE = PACKAGE.parent.parent / ".vcsbench" / "code-digests.json"
 ENTRY = "run.cell"
 _IMPORT = re.compile(
     r"^ *(?:from (vcsbench[\w.]*) import (\([^)]*\)|[^\n(#]*)|import (vcsbench[\w.]*))",
@@ -49,14 +56,25 @@ def script_code(script: str | Path) -> str:
 
 def code_digest(files: Iterable[str]) -> str:
     """Return a digest of the code in files, and of the content of those that are not Python."""
-    digests = (f"{os.path.relpath(file, PACKAGE)}\0{_file_digest(file)}\0" for file in files)
-    return hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
+    total, known = hashlib.sha256(), _known_digests()
+    before = len(known)
+    for file in files:
+        key = hashlib.sha256(content := _bytes(file)).hexdigest()
+        if file.endswith(".py") and key not in known:
+            known[key] = syntax_digest(content)
+        total.update(f"{os.path.relpath(file, PACKAGE)}\0{known.get(key, key)}\0".encode())
+    if len(known) > before:
+        with suppress(OSError):
+            CACHE.parent.mkdir(exist_ok=True)
+            new = CACHE.with_name(f"{CACHE.name}.{os.getpid()}")
+            new.write_text(json.dumps(known))
+            new.replace(CACHE)
+    return total.hexdigest()[:16]
 
 
 @cache
-def _file_digest(file: str) -> str:
-    content = _bytes(file)
-    return syntax_digest(content) if file.endswith(".py") else hashlib.sha256(content).hexdigest()
+def _known_digests() -> dict[str, str]:
+    return {key: value for key, value in read_json(CACHE).items() if isinstance(value, str)}
 
 
 def syntax_digest(source: bytes) -> str:
