@@ -129,7 +129,8 @@ def test_report_on_url_is_refused_without_storing_its_password(checkout, url):
 
 
 FLAGS = ["--repository=/srv/a b", "--tree=it's", "--study=one,two", "--minutes", "7.5"]
-KEYS = {"repository": "/srv/a b", "studies": ["one", "two"], "minutes": 7.5, "rounds": None}
+KEYS = {"repository": "/srv/a b", "tree": "it's", "studies": ["one", "two"]}
+KEYS |= {"minutes": 7.5, "rounds": None}
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def configuration(options: argparse.Namespace) -> Keys:
         given = options.repository
         keys["repository"] = given if is_url(given) else os.path.abspath(given)
     if options.tree:
-        os.environ["VCSBENCH_TREE"] = options.tree
+        keys["tree"] = options.tree
     names = (options.study or "").replace(",", " ").split()
     if names:
         keys["studies"] = names

@@ -296,6 +296,9 @@ class Settings(Model):
     repository: str | None = None
     """A repository of your own (Subversion, git or a dump file); the studies run on it alone. `make report
     REPO=path` sets it."""
+    tree: str | None = None
+    """The folder of `repository` to export (default: `trunk` if there is one, otherwise all). `make report
+    TREE=folder` sets it."""
     repositories: dict[Name, RepositorySettings] = key(min_length=1)
     """The values of the axis `repo`, each with its source."""
     builds: dict[Name, BuildPlace | None] = key({})

@@ -48,9 +48,8 @@ from vcsbench.storages import workdir
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 
-# On a node: the blocks to measure there, each after its study; and the exported folder of the user's
-# repository.
-BLOCKS, TREE = "VCSBENCH_BLOCKS", "VCSBENCH_TREE"
+# On a node: the blocks to measure there, each after its study.
+BLOCKS = "VCSBENCH_BLOCKS"
 # The ends of the names of a cell-round's files.
 RESULT_FILES = (".json", ".context.json")
 STUDY_FILES = (
@@ -286,7 +285,7 @@ def open_environment(
     if (server := config.settings.server) and split_credentials(server.url)[2]:
         text = "the URL has a password. Remove it, and allow the server to be read without one."
         raise config.error(["server", "url"], text)
-    tree = os.environ.get(TREE) or None
+    tree = config.settings.tree
     definitions: Mapping[str, Mapping[str, object]] = config.repositories
     if config.settings.repository is not None:
         definitions = sources.own_repository(config.settings.repository, definitions, tree)
