@@ -426,7 +426,7 @@ def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[st
     study, made = results.study, results.provenance
     names = ("vcsbench", "commit", "config_digest", "command")
     number, commit, digest, command = (made.get(name, "") for name in names)
-    changed, measured = made.get("changed", []), ""
+    version, changed, measured = f"vcsbench {number}".strip(), made.get("changed", []), ""
     if setup.first and setup.last:
         hosts = words.enumeration(setup.host_names)
         measured = f"{words.period(setup.first, setup.last)}, on {hosts}"
@@ -435,16 +435,16 @@ def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[st
     )
     authors = ", ".join(filter(None, [*(study.authors or [no_author]), study.date]))
     text = f"{study.title} ({'; '.join(filter(None, [study.name, authors]))}). {study.source}"
-    version, about = f"vcsbench {number}".strip(), []
-    code = f"{version}, commit {commit or 'unknown'}"
-    if commit:
-        few = words.enumeration(changed) if len(changed) <= MAX_FILES else ""
-        files = few or words.count_of(len(changed), "file")
-        code += f", with changes in {files}" if changed else ", unchanged"
-        about.append(f"commit {commit[:SHORT_COMMIT]}{', changed' if changed else ''}")
-    about += [f"configuration {digest[:SHORT_COMMIT]}"] if digest else []
-    reference = f"{version} ({'; '.join(about)})" if about else version
-    reference += f". Study {study.name}: {study.title}. "
+    few = words.enumeration(changed) if len(changed) <= MAX_FILES else ""
+    files = few or words.count_of(len(changed), "file")
+    state = f"with changes in {files}" if changed else "unchanged"
+    code = f"{version}, commit {commit}, {state}" if commit else f"{version}, commit unknown"
+    about = {
+        f"commit {commit[:SHORT_COMMIT]}{', changed' if changed else ''}": commit,
+        f"configuration {digest[:SHORT_COMMIT]}": digest,
+    }
+    known = "; ".join(name for name, is_known in about.items() if is_known)
+    reference = f"{version}{f' ({known})' if known else ''}. Study {study.name}: {study.title}. "
     entries = {
         "Study": f"{text} {study.url or no_url}".strip(),
         "Measured": measured,

@@ -106,8 +106,7 @@ class TableSection:
     """A table of the study.
 
     `legend` exists if it compares `baseline` with values of the axis `compared`. `whole` is the published
-    table if the pairs show a part of it. `withheld`
-    maps reasons to places without a number.
+    table if the pairs show less of it. `withheld` maps reasons to places without a number.
     """
 
     name: str
