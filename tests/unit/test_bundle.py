@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from fuzz import damaged, dice_of, limits
+from project import WITHOUT_CAPABILITIES, run_python
 from unit.report_files import CONFIG, default_study, make_files, order_of, results_of
 from vcsbench.errors import UserError
 from vcsbench.report.page import build_page
@@ -112,6 +113,20 @@ def test_pack_file_with_an_odd_name_is_refused(root, name):
         bundle.pack("odd", [], root)
     odd.unlink()
     assert str(raised.value).isprintable() and not (root / "bundles/odd.tar.gz").exists()
+
+
+@pytest.mark.parametrize("name", ["loaded", "tables", f"tables/{STUDY}"])
+def test_pack_folder_that_cannot_be_read_is_refused(root, name):
+    folder = root / "results" / name
+    folder.mkdir(exist_ok=True)
+    mode = folder.stat().st_mode
+    folder.chmod(0)
+    program = "import sys; from vcsbench.run import bundle; from pathlib import Path\n"
+    program += "bundle.pack('closed', [], Path(sys.argv[1]))"
+    done = run_python(program, root, start=WITHOUT_CAPABILITIES)
+    folder.chmod(mode)
+    assert f"PermissionError: [Errno 13] Permission denied: '{folder}'" in done.stderr
+    assert not (root / "bundles/closed.tar.gz").exists()
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"baselines": 3}', '{"baselines": ["../x"]}', "["])
@@ -217,8 +232,13 @@ HOSTILE = {
         {f"results/measurements/{STUDY}.csv": b'"a\n",cell,round\n1,../../x,1\n'},
         {},
     ),
+    "deep yaml": ({f"config/studies/{STUDY}.yaml": b"[" * 1000}, {}),
+    "yaml tag": ({f"config/studies/{STUDY}.yaml": b"!!python/object/apply:os.mkdir [x]\n"}, {}),
+    "alias of itself": ({"config/words.yaml": b"axes: &a {b: *a}\n"}, {}),
+    "two documents": ({"config/words.yaml": b"{}\n---\n{}\n"}, {}),
     "merged aliases": ({"config/words.yaml": MERGES}, {}),
     "UTF-16 csv": ({f"results/grid/{STUDY}.csv": "cell,skip\n".encode("utf-16")}, {}),
+    "bytes of a file": ({f"results/grid/{STUDY}.csv": b"cell,skip\nx\0,y\n"}, {}),
     "long field": ({f"results/grid/{STUDY}.csv": b"cell,skip\nx," + b"y" * 300_000}, {}),
     "half of a character": ({}, {"vcsbench": "\ud800"}),
     "folder and file": ({"results/x.csv": b"", "results/x.csv/y.csv": b""}, {}),
@@ -269,6 +289,9 @@ HEADERS = {
     "path with control characters": (PAX, {}, {"path": at("results/\x1b[2J\nx.csv")}, 1),
     "long path": (GNU, {"name": at("x/" * 3000)}, {}, 1),
     "long record": (PAX, {}, {"comment": "x" * 2**21}, 0),
+    "block device": (GNU, {"type": tarfile.BLKTYPE}, {}, 0),
+    "size of 2^80 in a record": (PAX, {}, {"size": str(2**80)}, 1),
+    "backslashes": (GNU, {"name": at("results\\..\\x.csv")}, {}, 1),
     "path in Latin-1": (GNU, {"name": at("results/\udce9.csv")}, {}, 1),
     "second file": (GNU, {"name": at(GRID)}, {}, 1),
     "second manifest": (GNU, {"name": bundle.MANIFEST}, {}, 1),

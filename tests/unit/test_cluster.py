@@ -2,10 +2,14 @@
 
 import hashlib
 import json
+import os
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fakes import Fakes
 from project import DEFAULT, ROOT
@@ -60,9 +64,10 @@ def test_work_has_no_password_of_a_url_and_the_job_has(tmp_path, monkeypatch):
     config = NodeWork.read(tmp_path, 1).config
     assert config["repositories"]["it"]["url"] == "https://...@localhost/r"
     assert run.raw["repositories"]["it"]["url"] == url
-    monkeypatch.setenv(sources.URLS, "{}")
-    with pytest.raises(UserError, match=r"`repositories\.it\.url`: .*--export=ALL"):
-        sources.restore_urls(config["repositories"])
+    for environment in ({}, {"other": url}):
+        monkeypatch.setenv(sources.URLS, json.dumps(environment))
+        with pytest.raises(UserError, match=r"`repositories\.it\.url`: .*--export=ALL"):
+            sources.restore_urls(config["repositories"])
     monkeypatch.setenv(sources.URLS, json.dumps({"it": url}))
     sources.restore_urls(config["repositories"])
     assert config["repositories"]["it"] == repositories["it"]
@@ -126,19 +131,25 @@ def on_node(tmp_path, monkeypatch):
     return monkeypatch
 
 
-def test_node_of_another_class_is_rejected(tmp_path, on_node, capsys):
+@pytest.mark.parametrize(
+    ("part", "known"), [("processor", "Z80"), ("kernel", "2.6"), ("memory in GiB", 7777)]
+)
+def test_node_of_another_class_is_rejected(tmp_path, on_node, capsys, part, known):
     on_node.setattr(node, "_run", lambda *_: None)
     # The first node defines the class. It measures nothing, and the job fails.
     assert node.main("1", "record") == 1
     assert "were not measured" in capsys.readouterr().err
     path = tmp_path / node.CLASS
-    path.write_text(json.dumps({**json.loads(path.read_text()), "processor": "Z80"}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), part: known}))
     on_node.setenv("SLURMD_NODENAME", "n2")
     assert node.main("2", "record") == 1
     error = capsys.readouterr().err
-    assert re.search("n2: .*: its processor is .*, but Z80 on n1", error), error
+    assert re.search(f"n2: .*: its {part} is .*, but {known} on n1", error), error
     assert NodeAssignment.read(tmp_path, 2).rejected[0]["node"] == "n2"
     assert not Path("record").exists()
+    # A failed job is not tried again in the same run.
+    assert node.main("1", "record") == 1
+    assert "not tried again" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("on_node")
@@ -183,6 +194,8 @@ def test_shares_of_known_blocks_stay():
     after = shares_of({("s", "a"): 9, ("s", "b"): 1, ("s", "c"): 30}, 2, before)
     assert {block: after[block] for block in before} == before
     assert after["s", "c"] == before["s", "b"]
+    # With fewer nodes, the blocks of the missing one move.
+    assert set(shares_of({("s", "a"): 9, ("s", "b"): 1}, 1, before).values()) == {1}
 
 
 def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):
@@ -202,3 +215,47 @@ def test_node_that_started_the_run_measures_nothing(on_node, capsys):
     on_node.delenv("SLURMD_NODENAME")
     assert node.main("1", "record") == 1
     assert "on this node" in capsys.readouterr().err
+
+
+@given(
+    st.dictionaries(st.tuples(st.just("s"), st.text("abc", min_size=1)), st.integers(1, 50)),
+    st.integers(1, 5),
+)
+def test_shares_of_blocks_are_even(sizes, count):
+    shares = shares_of(sizes, count, {})
+    assert shares.keys() == sizes.keys()
+    load = Counter(dict.fromkeys(range(1, count + 1), 0))
+    for block, number in shares.items():
+        load[number] += sizes[block]
+    assert load.keys() == set(range(1, count + 1))
+    assert max(load.values()) - min(load.values()) <= max(sizes.values(), default=0)
+
+
+def test_jobs_are_sent_to_their_nodes(tmp_path, monkeypatch):
+    run, programs = make_cluster(tmp_path), Fakes(tmp_path)
+    programs.add("sinfo", 'case "$*" in *n2*) echo "down*" ;; *) echo idle ;; esac')
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    run.write()
+    assert (run.constraint, run.cores) == ({"constraint": "bench"}, 4)
+    assert run.slurm_extra(1, 1) == "--exclusive"
+    NodeAssignment.read(tmp_path, 1).move("n1", [])
+    assert run.slurm_extra("1", 2) == "--exclusive --nodelist=n1"
+    NodeAssignment.read(tmp_path, 2).move("n2", [])
+    assert run.slurm_extra(2, 2) == "--exclusive --exclude=n2"
+    NodeAssignment.read(tmp_path, 2).reject("n3", "its kernel is another")
+    NodeAssignment.read(tmp_path, 2).move("n1", ["log"])
+    assert run.slurm_extra(2, 3) == "--exclusive --nodelist=n1"
+    assert run.avoided(2) == ["n2", "n3"]
+    named = make_cluster(tmp_path, cluster={"nodes": ["n4", "n1"]})
+    assert (named.host(1, 1), named.host(2, 1), named.constraint) == ("n1", "n1", {})
+
+
+@pytest.mark.parametrize("user", ["...", "me:s3/...", "me:s3cret", ""])
+def test_urls_are_hidden_and_restored_as_the_user_wrote_them(monkeypatch, user):
+    given_ = {"it": {"source": "svn", "url": f"https://{user}@localhost/r"}, "git": {"path": "/r"}}
+    config = {"repositories": dict(given_)}
+    urls = sources.hide_urls(config)
+    assert "s3" not in json.dumps(config) and ("it" in urls) == (user != "...")
+    monkeypatch.setenv(sources.URLS, json.dumps(urls))
+    sources.restore_urls(config["repositories"])
+    assert config["repositories"] == given_

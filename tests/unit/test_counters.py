@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -43,6 +44,41 @@ def test_usage_includes_ended_children(tmp_path):
     # Both values are whole ticks, so up to two may be missing.
     assert 0.28 <= used.cpu_s - before.cpu_s < 3 and used.rchar - before.rchar >= 5 * MIB
     assert processes.ended_children([os.getpid()]) > 0
+
+
+def test_usage_includes_running_descendants():
+    child = f"{BURN}\nprint(1, flush=True)\ninput()"
+    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    argv, pipe = [sys.executable, "-c", program], subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe) as process:
+        process.stdout.readline()
+        assert 0.3 <= processes.usage(processes.family(process.pid)).cpu_s < 3
+        process.communicate(b"\n")
+
+
+def test_family_has_children_of_other_threads():
+    started, done = [], threading.Event()
+    thread = threading.Thread(
+        target=lambda: (started.append(subprocess.Popen(["sleep", "60"])), done.wait())
+    )
+    thread.start()
+    try:
+        wait_for(lambda: started)
+        assert started[0].pid in processes.family(os.getpid())
+    finally:
+        done.set()
+        thread.join()
+        started[0].kill()
+        started[0].wait()
+
+
+def test_instruction_counter_that_was_shared_is_unknown():
+    reading, writing = os.pipe()
+    os.write(writing, b"".join(n.to_bytes(8, sys.byteorder) for n in (1000, 20, 10)))
+    os.close(writing)
+    counter = counters.InstructionCounter([])
+    counter.events = [reading]
+    assert counter.end() is None
 
 
 # On SIGTERM, it waits for its child, which ignores SIGTERM.
@@ -154,7 +190,8 @@ def test_network_output_reads_pages_and_direct_bytes_of_its_own_mount(nfs):
     ("kind", "address", "is_here"),
     [
         ("nfs4", "127.0.0.1", True),
-        ("nfs4", "192.0.2.1", False),
+        ("nfs", "::1", True),
+        *(("nfs4", "192.0.2.1", False), ("nfs4", "", False)),
         ("cifs", "127.0.0.1", False),
         ("ext4", "", None),
     ],

@@ -1,16 +1,18 @@
 """Input from outside: limits, numbers, safe printing, and URLs as arguments of the real svn."""
 
+import errno
 import os
 import subprocess
 
 import pytest
 
 from fuzz import limits
-from vcsbench.errors import UserError, without_password
+from vcsbench.errors import UserError, sentence_of, without_password
 from vcsbench.external import (
     file_url,
     hide_password,
     one_line,
+    parse_number,
     pegged,
     printable,
     read_bytes,
@@ -66,14 +68,19 @@ def test_file_url_of_odd_names_opens_that_repository(tmp_path, name):
     ("text", "safe"),
     [
         ("svn://bob:secret@host/x", "svn://...@host/x"),
+        ("https://bob@host:8080/x", "https://...@host:8080/x"),
         ("http://bob:p@ss@host", "http://...@host"),
         ("see http://a:b@c/d and svn+ssh://e:f@g/h.", "see http://...@c/d and svn+ssh://...@g/h."),
         ("svn://bob:se/cr@et@host/x", "svn://...@host/x"),
+        ("https://bob:s'cr\"t@host/x", "https://...@host/x"),
         ("--url='https://bob:p'\"'\"'w@host'", "--url='https://...@host'"),
         ("http://host:80/a@5 svn://[::1]:3690/a@5", "http://host:80/a@5 svn://[::1]:3690/a@5"),
+        ('["svn://host:", "a@b"]', '["svn://host:", "a@b"]'),
+        ("file:///srv/a@5 nobody@example.org", "file:///srv/a@5 nobody@example.org"),
         ("no file /srv/bob:x@5, host:80/a@5", "no file /srv/bob:x@5, host:80/a@5"),
         ("svn:/bob:secret@host", "svn:/...@host"),
         ("'/srv/https:/bob:secret@host/'", "'/srv/https:/...@host/'"),
+        ("https:/token@host", "https:/...@host"),
         ("http:///bob:secret@host", "http:///...@host"),
         ("https//bob:secret@host", "https//...@host"),
         ("path=bob:secret@host:x", "path=...@host:x"),
@@ -90,7 +97,10 @@ def test_without_password_keeps_all_but_user_and_password(text, safe):
     ("url", "safe"),
     [
         ("svn://bob:s3cr et\"'<>@host/x", "svn://...@host/x"),
+        ("svn:/bob:se/cr@et@host/x", "svn:/...@host/x"),
         ("bob:s3cr et@host:x", "...@host:x"),
+        ("http://bob:12@34@host", "http://...@host"),
+        ("http://host:80/a@5", "http://host:80/a@5"),
         ("https:\\\\bob:secret@host", "https:\\\\...@host"),
         ("svn://[::1]:3690/a@5", "svn://[::1]:3690/a@5"),
     ],
@@ -107,3 +117,31 @@ def test_write_bytes_follows_no_pipe_or_link_at_its_temporary_name(tmp_path, mak
     assert list(tmp_path.iterdir()) == []
     write_bytes(tmp_path / "file", b"content")
     assert (tmp_path / "file").read_bytes() == b"content"
+
+
+@pytest.mark.parametrize("name", [0, 11, None])
+def test_sentence_of_an_error_without_a_name_has_the_place(name):
+    error = OSError(errno.EPERM, "Operation not permitted", name)
+    assert sentence_of(error, "the run").startswith("the run: Operation not permitted. Check ")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        *((b"0", 0), (b"007", 7), ("100", 100), (b"0" * 5000 + b"9", 9)),
+        *((text, None) for text in (b"101", b"-1", b"1e2", b"", b"9" * 5000, "٣")),
+    ],
+)
+def test_parse_number_accepts_only_decimals_up_to_limit(text, number):
+    assert parse_number(text, 100) == number
+
+
+@pytest.mark.parametrize(
+    ("url", "end"),
+    [
+        *(("svn://host/trunk", ""), ("svn+ssh://user@host/trunk", ""), ("/a/path@2", "")),
+        *(("svn://host/a%402", "@"), ("http://user@host/a@2/b", "@")),
+    ],
+)
+def test_pegged_adds_at_sign_only_behind_urls_with_one_in_the_path(url, end):
+    assert pegged(url) == url + end

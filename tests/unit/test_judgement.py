@@ -64,11 +64,14 @@ def judged(cache, thresholds=None, **seen):
     ("cache", "seen", "flags"),
     [
         ("cold", {}, []),
+        ("cold", {"warming": []}, []),
         ("cold", FEW_READS, []),
+        ("cold", {**FEW_READS, "discarded_read_bytes": 30 * MIB}, []),
         ("cold", {**FEW_READS, "discarded_read_bytes": 50 * MIB}, ["too-few-disk-reads"]),
         ("cold", SMALL_INPUT | {"client_read_bytes": 651 << 10}, []),
         ("cold", SMALL_INPUT | {"client_read_bytes": 300 << 10}, ["too-few-disk-reads"]),
         ("cold", {"resident_before": 0.5}, ["cache-not-cold"]),
+        ("cold", {"written_resident_before": 0.01}, []),
         ("cold", {"written_resident_before": 0.9}, ["cache-not-cold"]),
         ("cold", {"resident_before": None}, ["residency-unknown"]),
         ("cold", dict.fromkeys(READS, 0), ["no-disk-reads"]),
@@ -76,6 +79,7 @@ def judged(cache, thresholds=None, **seen):
         ("cold", {"resident_after_bytes": 70 * MIB}, ["foreign-reads"]),
         ("cold", {"server_same": False}, ["restarted"]),
         ("cold", {"server_runs_before": 1}, ["server-reused"]),
+        ("hot-os", {"server_runs_before": 0}, []),
         ("hot-os", {"server_processes_changed": True, "server_runs_before": 0}, []),  # forks
         ("hot-os", {"server_runs_before": 1}, ["server-reused"]),
         (
@@ -84,14 +88,18 @@ def judged(cache, thresholds=None, **seen):
         ),
         ("hot-svn", {}, []),
         ("hot-svn", {"client_read_bytes": MIB}, []),  # metadata
+        ("hot-svn", {"server_first_rchar": 1000, "server_rchar": 1000}, []),  # nothing to cache
         ("hot-svn", {"client_write_bytes": MIB, "io_pressure_pct": 50.0}, []),  # its own writes
         ("hot-svn", {"steal_s": 0.02, "steal_pct": 20.0}, []),  # two ticks of a short run
+        ("hot-svn", {"elapsed_s": 0.04, "window_s": 0.055}, []),  # the start of a shell
         ("hot-svn", {"elapsed_s": 0.04, "window_s": 0.08}, ["clock"]),
         ("hot-svn", {"elapsed_s": 0.5}, ["clock"]),
+        ("hot-svn", {"elapsed_s": 1.001}, ["clock"]),
         ("hot-svn", {"server_read_bytes": 3 * MIB} | LOCAL_READS, ["cache-not-warm"]),
         ("hot-svn", {"server_same": False}, ["restarted"]),
         ("hot-svn", {"server_runs_before": 0}, ["server-not-warm"]),
         ("hot-svn", {"server_processes_changed": True}, ["server-reforked"]),
+        ("hot", {"server_processes_changed": True}, ["server-reforked"]),
         ("hot-svn", {"server_rchar": 19 * MIB}, ["cache-ineffective"]),
         ("hot-svn", {"server_kind": "", "server_same": False, "server_runs_before": 0}, []),
         ("", {"other_servers": ["svnserve -d"]}, ["other-server"]),

@@ -48,6 +48,25 @@ def test_memory_in_a_nested_group_has_the_limit_of_the_ancestor():
     assert 0 <= free < 50 * MIB
 
 
+def test_memory_counts_file_pages_as_available_and_tmpfs_pages_as_used(tmp_path):
+    code = f"""
+before = kernel.memory().available
+Path({str(tmp_path / "file")!r}).write_bytes(bytes(64 << 20))
+os.sync()
+print(before - kernel.memory().available)
+shared = Path(f"/dev/shm/vcsbench-test-{{os.getpid()}}")
+try:
+    shared.write_bytes(bytes(64 << 20))
+    print(before - kernel.memory().available)
+finally:
+    shared.unlink()
+"""
+    limit = {"memory.limit_in_bytes": str(300 * MIB)}
+    cached, shared = map(int, run_in_group("memory", limit, {}, code))
+    assert cached < 16 * MIB
+    assert shared > 48 * MIB
+
+
 def test_quota_of_an_ancestor_in_version_1_is_read_and_counted():
     code = """
 before = kernel.throttled_us()
