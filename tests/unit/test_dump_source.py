@@ -141,7 +141,9 @@ def test_dump_write_corrupt_compressed_file_is_refused(dumps, tmp_path, how):
     [
         (b"", "is empty"),
         (compressed(b"no dump", "gz"), "is (not a Subversion dump|neither)"),
-        (b"\x1f\x8bno", "cannot be decompressed"),
+        *((begin, "cannot be decompressed") for begin in (b"\x1f\x8bno", b"\xfd7zXZ\0")),
+        (lzma.compress(BASE, lzma.FORMAT_ALONE), r"is compressed with lzma\. .* unlzma"),
+        (b"\x1f\x9d\x90" + BASE, "is compressed with compress"),
         (bz2.compress(BASE), r"is compressed with bzip2\. Decompress it with bunzip2"),
         (gzip.compress(lzma.compress(BASE)), r"is compressed twice\. Decompress it once"),
         (b"PK\x03\x04" + BASE, r"is a \.zip archive\. Unpack it"),
@@ -159,6 +161,26 @@ def test_dump_check_and_detect_other_content_is_refused_with_the_remedy(tmp_path
     with pytest.raises(UserError, match=rf"^{path}: {what}"):
         sources.detect(str(path))
     refused(path)
+
+
+def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_path):
+    path = tmp_path / "it.dump"
+    text = file(b"trunk/f", b"x\n\nRevision-number: 99999999999\n\n")
+    path.write_bytes(BASE + text + revision(2))
+    estimate = dump_source(path).estimate()
+    assert (estimate.revisions, estimate.repository_bytes) == (2, path.stat().st_size // 4)
+
+
+def test_dump_check_unusable_path_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "zstd").write_bytes(b"\x28\xb5\x2f\xfd")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    for name, why in {
+        "none": "does not",
+        "": "is no file",
+        "zstd": "only the program zstd",
+    }.items():
+        with pytest.raises(UserError, match=f"mine.path: {tmp_path / name} {why}"):
+            dump_source(tmp_path / name).check()
 
 
 MOVED = BASE + revision(2) + folder(b"p") + copied(b"p/trunk", b"trunk", 1) + deleted(b"trunk")

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from vcsbench import sources
+from vcsbench.sources import generated_text
+from vcsbench.sources.generated import History
 from vcsbench.sources.generated_profiles import PROFILES
+from vcsbench.sources.generated_tree import growth
 
 WORKFLOW = Path(sources.__file__).parents[2]
 
@@ -100,3 +104,35 @@ def test_generated_estimate_has_the_published_totals(profile):
         assert estimate.files == pytest.approx(items, rel=0.12)  # without directories
     if repository_bytes:  # published with half-filled blocks
         assert 0.8 < estimate.repository_bytes / repository_bytes < 1.1
+
+
+# Scales whose whole history without texts takes about ten seconds. With VCSBENCH_FULL_SCALE: six minutes.
+SCALES = {"ruby": 1, "bsd": 0.2, "tsvn": 1, "apache": 0.1, "kde": 0.03}
+SCALES |= {"large-tree": 1, "linux-tree": 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", PROFILES)
+def test_generated_trees_grow_to_the_published_totals(profile, monkeypatch):
+    # Sizes are known without the texts.
+    monkeypatch.setattr(generated_text.Text, "content", lambda self: b"")
+    scale = 1 if os.environ.get("VCSBENCH_FULL_SCALE") else SCALES[profile]
+    within = 0.04 if scale == 1 else 0.1
+    (_, items, tree_bytes, _), figures = PUBLISHED[profile], PROFILES[profile]
+    revisions = round(figures.revisions * scale)
+    history = History(figures, 1, revisions)
+    for _ in history.records():
+        pass
+    project, grown = history.projects[0], growth(figures, revisions)
+    assert project.size == pytest.approx(tree_bytes * grown, rel=within)
+    assert len(project.files) == pytest.approx(figures.tree_files * grown, rel=within)
+    if items:
+        total = len(project.files) + len(project.directories)
+        assert total == pytest.approx(items * grown, rel=within)
+
+
+def test_generated_history_scaled_is_the_beginning_of_a_larger_one():
+    small, large = (stream(profile="ruby", scale=s).split(b"\n\n", 2) for s in (0.001, 0.002))
+    assert small[1] != large[1]  # the UUID
+    assert large[2].startswith(small[2])
+    assert b"\nRevision-number: 46\n" in small[2] and b"\nRevision-number: 92\n" in large[2]

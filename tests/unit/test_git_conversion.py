@@ -98,6 +98,29 @@ def test_conversion_damaged_commits_are_loaded(tmp_path):
     convert_whole(path, tmp_path / "whole")
 
 
+def test_conversion_submodules_are_left_out_and_counted(tmp_path):
+    module = (SUBMODULE, b"1" * 40)
+    history = [
+        Commit({b"a": F, b"sub/one": module, b".gitmodules": (FILE, b'[submodule "x"]\n')}),
+        Commit({b"sub/one": (SUBMODULE, b"2" * 40), b"two": module}),
+        Commit({b"sub/one": F, b"a": module}),
+        Commit({b"sub/one": module, b"a": (SYMLINK, b"sub")}),
+        Commit({b"sub/one": None}),
+    ]
+    path = make_git(tmp_path / "git", history)
+    git(path, "config", "diff.ignoreSubmodules", "all")
+    assert counts(convert(path, tmp_path / "svn")) == [3]
+
+
+# No name in git or on a file system has a slash or a NUL.
+@given(st.lists(st.binary(max_size=12).filter(lambda name: not {0, 47} & {*name}), max_size=8))
+def test_subversion_path_random_names_stay_different(names):
+    escaped = [subversion_path(name) for name in names]
+    assert len(set(escaped)) == len(set(names))
+    assert not any(byte < 32 or byte == 127 for name in escaped for byte in name)
+    b"".join(escaped).decode("utf-8")
+
+
 # With few names, files, folders and links often replace each other.
 names = st.sampled_from([b"a", b"b", b"a b", b"\xc3\xa9", b"\x01", b"\xff", b"?\\001", b"%41"])
 paths = st.lists(names, min_size=1, max_size=3).map(b"/".join)

@@ -348,8 +348,8 @@ def test_git_tree_with_entries_that_leave_the_folder_writes_inside(work, tmp_pat
     [
         (b"100644", b"a", b"100644"),
         (b"40000", b"a", b"40000"),
-        (b"100644", b"/etc/evil", b"100644"),
-        (b"100644", b"b", b"40000"),
+        *((b"100644", name, b"100644") for name in (b"/etc/evil", b"b/c")),
+        *((mode, b"b", b"40000") for mode in (b"100644", b"120000")),
     ],
 )
 def test_git_tree_with_a_damaged_entry_is_refused(work, tmp_path, mode, name, mode_of_object):
@@ -513,6 +513,7 @@ EXTENSION = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\t"
         ("[core]\n\trepositoryformatversion = 9\n", "found 9"),
         (f"{EXTENSION} refStorage = new\n", "refstorage"),
         (f"{EXTENSION} madeUp = true\n", "madeup"),
+        (f"{EXTENSION} objectFormat = md5\n", "md5"),
         ("[core", "bad config line"),
         ('[remote "origin"]\n\tpromisor = true\n', "partial clone"),
         (f"{EXTENSION} partialClone = o\n", "partial clone"),
@@ -625,3 +626,25 @@ def test_git_source_partial_clone_is_refused_and_fetches_nothing(merged, tmp_pat
         with pytest.raises(UserError, match="partial clone"):
             read(git_source(tmp_path / "partial"))
     assert listing(tmp_path / "partial") == before
+
+
+def test_git_include_of_a_pipe_is_not_read(work, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with (work / ".git/config").open("a") as config:
+        for section in ("include", 'includeIf "gitdir:/"'):
+            config.write(f"[{section}]\n\tpath = {tmp_path}/pipe\n")
+    check_read(work, tmp_path)
+
+
+@pytest.mark.parametrize("options", [{}, {"history": "whole"}, {"branch": "main"}])
+def test_git_damaged_packed_refs_give_gits_reason(work, options):
+    git(work, "pack-refs", "--all")
+    packed = work / ".git/packed-refs"
+    packed.write_bytes(packed.read_bytes().rstrip())
+    assert "./packed-refs" in refusal(work, **options)
+
+
+def test_git_source_without_git_names_the_package(merged, monkeypatch):
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(UserError, match="program git is"):
+        git_source(merged).check()

@@ -314,3 +314,23 @@ def test_advised_load_makes_measured_format(make, tmp_path, study, fmt, command)
     assert read_settings(new).items() <= expected.items()
     if expected:
         assert effective_settings(new, int(release.format[1])) == expected
+
+
+def test_hotcopy_takes_links_and_odd_names(make, tmp_path):
+    original = make(name="name @3 %2F é")
+    (tmp_path / "a link").symlink_to(original)
+    source = svn_source(tmp_path / "a link").repository
+    assert source == original
+    copied(source, tmp_path)
+
+
+def test_load_source_without_shards_is_verified_with_its_packed_copy(make, tmp_path):
+    source = svn_source(make("f2-to-f8"))
+    load_source(source, [("as-is", "nopack"), ("as-is", "pack")], tmp_path)
+    verify.verify_all(tmp_path)
+    copies = [content(tmp_path / f"as-is.{packing}") for packing in ("nopack", "pack")]
+    assert copies[0] == copies[1] and "db/revs/6" in copies[0]
+    (tmp_path / verify.MARK).unlink()
+    (tmp_path / "as-is.nopack/db/revs/3").write_bytes(b"other")
+    with pytest.raises(verify.DamagedError, match="has other bytes"):
+        verify.verify_all(tmp_path)

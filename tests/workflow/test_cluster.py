@@ -192,6 +192,24 @@ def test_cluster_job_cancelled_continues_in_the_next(cluster, project):
     assert all(path.stat().st_mtime_ns == then for path, then in before.items())
 
 
+def test_cluster_submission_refused_prints_error_of_slurm(cluster, project):
+    configure(project, cluster={"nodes": 1, "class": "nowhere", "cores": 1})
+    assert "Invalid feature specification" in finish(start(project), project, code=1)
+    assert not contexts(project)
+
+
+def test_cluster_two_runs_at_once_use_separate_nodes(cluster, project):
+    for other in make_project():
+        runs = []
+        for study in (project, other):
+            configure(study, rounds=1, cluster={"nodes": 1, "class": "bench", "cores": CORES})
+            runs.append(start(study))
+        for run, study in zip(runs, (project, other), strict=True):
+            finish(run, study)
+            assert len(contexts(study)) == 4
+            assert all(len(nodes) == 1 for nodes in nodes_of_blocks(study).values())
+
+
 # Scripts that replace the OpenPBS scripts of the profile.
 SUBMIT = """#!/bin/sh
 exec sbatch --parsable --exclusive -C bench -c "$1" ${2:+--nodelist="$2"} -o /dev/null --export=ALL "$3"
