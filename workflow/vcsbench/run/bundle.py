@@ -41,7 +41,8 @@ from vcsbench.storages.trees import entries
 PACKED, IMPORTED = Path("bundles"), Path("opened")
 INSIDE = "vcsbench-bundle"
 MANIFEST = f"{INSIDE}/manifest.json"
-LAYOUT = 1
+# 2: contexts have other keys.
+LAYOUT = 2
 FINDINGS = Path("config/published/findings.yaml")
 SHARED = ("repositories", "loaded")
 EXCLUDED = ("logs", *SHARED)
