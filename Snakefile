@@ -24,6 +24,7 @@ include: "workflow/rules/report.smk"
 localrules:
     all,
     grid,
+    node_work,
     measurements,
     measured,
     account,

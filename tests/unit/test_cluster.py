@@ -5,6 +5,7 @@ import json
 import os
 import re
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,14 @@ def make_cluster(root, **over):
     return Cluster(Project(raw, root, [DEFAULT], is_cluster=True).plan, raw)
 
 
+def write_works(run):
+    """Write the work of all jobs, as the rule `node_work` does."""
+    for job in set(run.jobs.values()):
+        path = cluster.job_file(run.root, job, "work")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(run.work(job))))
+
+
 def test_work_of_jobs_divides_whole_blocks_with_duplicates(tmp_path):
     run = make_cluster(tmp_path)
     works = [run.work(number) for number in (1, 2)]
@@ -58,7 +67,7 @@ def test_work_has_no_password_of_a_url_and_the_job_has(tmp_path, monkeypatch):
     part = {**PART, "repo": "it"}
     repositories = {"it": {"source": "svn", "url": url}}
     run = make_cluster(tmp_path, repositories=repositories, grid={STUDY: {"include": [part]}})
-    run.write()
+    write_works(run)
     written = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert written and not any("s3cret" in file.read_text() for file in written)
     config = NodeWork.read(tmp_path, 1).config
@@ -124,7 +133,7 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path):
 
 @pytest.fixture
 def on_node(tmp_path, monkeypatch):
-    make_cluster(tmp_path).write()
+    write_works(make_cluster(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     monkeypatch.setattr(node, "exit_on_signals", lambda: None)
@@ -137,19 +146,27 @@ def on_node(tmp_path, monkeypatch):
 def test_node_of_another_class_is_rejected(tmp_path, on_node, capsys, part, known):
     on_node.setattr(node, "_run", lambda *_: None)
     # The first node defines the class. It measures nothing, and the job fails.
-    assert node.main("1", "record") == 1
+    assert node.main("1", "1", "record") == 1
     assert "were not measured" in capsys.readouterr().err
     path = tmp_path / node.CLASS
     path.write_text(json.dumps({**json.loads(path.read_text()), part: known}))
     on_node.setenv("SLURMD_NODENAME", "n2")
-    assert node.main("2", "record") == 1
+    assert node.main("2", "1", "record") == 1
     error = capsys.readouterr().err
     assert re.search(f"n2: .*: its {part} is .*, but {known} on n1", error), error
     assert NodeAssignment.read(tmp_path, 2).rejected[0]["node"] == "n2"
     assert not Path("record").exists()
     # A failed job is not tried again in the same run.
-    assert node.main("1", "record") == 1
+    assert node.main("1", "2", "record") == 1
     assert "not tried again" in capsys.readouterr().err
+    # The first attempt of the next run tries it. Files of other versions may have other fields.
+    for kind in ("work", "assignment"):
+        path = cluster.job_file(tmp_path, 1, kind)
+        path.write_text(json.dumps({**json.loads(path.read_text()), "run": "1"}))
+    on_node.setenv("SLURMD_NODENAME", "n1")
+    (tmp_path / node.CLASS).unlink()
+    assert node.main("1", "1", "record") == 1
+    assert "not tried again" not in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("on_node")
@@ -159,7 +176,7 @@ def test_node_with_other_programs_is_rejected(tmp_path, capsys):
     name = min(work["digests"])
     work["digests"][name] = "0"
     path.write_text(json.dumps(work))
-    assert node.main("1", "record") == 1
+    assert node.main("1", "1", "record") == 1
     assert f"it would measure {name} differently" in capsys.readouterr().err
 
 
@@ -167,7 +184,7 @@ def test_clean_nodes_without_scheduler_keeps_other_nodes(tmp_path, monkeypatch):
     (tmp_path / "workflow").symlink_to(ROOT / "workflow")
     repositories = {"ruby": {"source": "svn", "url": "svn://me:x@y z@localhost/r", HIDDEN: True}}
     run = make_cluster(tmp_path, scratch=str(tmp_path), storages={"disk": str(tmp_path)})
-    run.write()
+    write_works(run)
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
     folders = {name: cluster.make_node_folder(tmp_path, 1, name) for name in ("n1", "n2")}
     for folder in folders.values():
@@ -200,7 +217,7 @@ def test_shares_of_known_blocks_stay():
 
 def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):
     run = make_cluster(tmp_path)
-    run.write()
+    write_works(run)
     before = [run.digest(number) for number in (1, 2)]
     blocks = {block for _, block in run.jobs}
     more = {**PART, "command": "null-export", "cache": "hot-os"}
@@ -213,7 +230,7 @@ def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):
 
 def test_node_that_started_the_run_measures_nothing(on_node, capsys):
     on_node.delenv("SLURMD_NODENAME")
-    assert node.main("1", "record") == 1
+    assert node.main("1", "1", "record") == 1
     assert "on this node" in capsys.readouterr().err
 
 
@@ -235,7 +252,7 @@ def test_jobs_are_sent_to_their_nodes(tmp_path, monkeypatch):
     run, programs = make_cluster(tmp_path), Fakes(tmp_path)
     programs.add("sinfo", 'case "$*" in *n2*) echo "down*" ;; *) echo idle ;; esac')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    run.write()
+    write_works(run)
     assert (run.constraint, run.cores) == ({"constraint": "bench"}, 4)
     assert run.slurm_extra(1, 1) == "--exclusive"
     NodeAssignment.read(tmp_path, 1).move("n1", [])

@@ -2,23 +2,38 @@
 # two nodes.
 
 
+rule node_work:
+    output:
+        "results/cluster/job{job}.work.json",
+    log:
+        "results/logs/nodes/job{job}.work.log",
+    conda:
+        "../../envs/python.yaml"
+    params:
+        work=lambda wildcards: asdict(CLUSTER.work(int(wildcards.job))),
+    script:
+        "../scripts/collect_measurements.py"
+
+
 rule node_job:
+    input:
+        # A change of the configuration that concerns no cell measures nothing.
+        ancient("results/cluster/job{job}.work.json"),
     output:
         "results/cluster/job{job}.json",
     log:
         "results/logs/nodes/job{job}.log",
-    wildcard_constraints:
-        job="[0-9]+",
     # A node runs Snakemake.
     conda:
         "../../envs/workflow.yaml"
     threads: lambda wildcards: CLUSTER.cores
     resources:
         **(CLUSTER.constraint if CLUSTER else {}),
-        slurm_extra=lambda wildcards, attempt: CLUSTER.slurm_extra(wildcards.job, attempt),
+        slurm_extra=lambda wildcards, attempt: CLUSTER.slurm_extra(int(wildcards.job), attempt),
         # For other schedulers.
-        host=lambda wildcards, attempt: CLUSTER.host(wildcards.job, attempt),
+        host=lambda wildcards, attempt: CLUSTER.host(int(wildcards.job), attempt),
+        attempt=lambda wildcards, attempt: attempt,
     params:
-        work=lambda wildcards: CLUSTER.digest(wildcards.job),
+        work=lambda wildcards: CLUSTER.digest(int(wildcards.job)),
     shell:
-        "python -m vcsbench.run.node {wildcards.job} {output:q} 2>> {log:q}"
+        "python -m vcsbench.run.node {wildcards.job} {resources.attempt} {output:q} 2>> {log:q}"

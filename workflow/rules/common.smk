@@ -3,6 +3,7 @@ import os
 import re
 import shlex
 import sys
+from dataclasses import asdict
 from operator import attrgetter
 from pathlib import Path
 
@@ -60,6 +61,7 @@ wildcard_constraints:
     cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*(~2)?",
     round="[0-9]+",
     number="[0-9]+",
+    job="[0-9]+",
     environment="[A-Za-z0-9._-]+",
 
 

@@ -1,4 +1,4 @@
-"""Write the grid of a study, and its measurements and failures from its cells' exports and contexts."""
+"""Write the grid of a study, the work of a node, and measurements from exports and contexts of cells."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ import pandas as pd
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, read_grid, write_frame
 from vcsbench.evidence.run_columns import read_traces
-from vcsbench.files import write_record, write_text
+from vcsbench.files import write_json, write_record, write_text
 from vcsbench.plan.result_state import is_intact, is_up_to_date, read_context
 from vcsbench.records import Context
 from vcsbench.run.job import run_rule
@@ -46,6 +46,10 @@ def write_grid() -> None:
     write_text(snakemake.output[0], text.getvalue())
 
 
+def write_node_work() -> None:
+    write_json(snakemake.output[0], snakemake.params.work)
+
+
 def write_measurements() -> None:
     given, params, output = snakemake.input, snakemake.params, snakemake.output
     axes, grid = read_grid(given.grid)
@@ -63,4 +67,4 @@ def write_measurements() -> None:
     write_record(output.provenance, provenance(Path.cwd(), snakemake.config, builds))
 
 
-run_rule(snakemake, grid=write_grid, measurements=write_measurements)
+run_rule(snakemake, grid=write_grid, node_work=write_node_work, measurements=write_measurements)

@@ -345,6 +345,8 @@ class Settings(Model):
     version of vcsbench are outdated: it leaves them out. `vcsbench run` sets it after a failure."""
     cluster: ClusterSettings = key(ClusterSettings())
     """The nodes that `snakemake --profile profiles/slurm` measures on (docs/cluster.md)."""
+    blocks: list[Text] | None = None
+    """The blocks that a node of a cluster measures. Its job sets it."""
     duplicates: int = key(1, was="twins", ge=0, le=100)
     """How many cells of each class (command, cache, ra) are measured twice, the second with `~2` at the end
     of its name. Their difference is a part of every comparison's error. With 0 no comparison is called. A

@@ -13,12 +13,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-import uuid
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import asdict, dataclass, field, fields
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from vcsbench.plan.result_state import is_intact, is_up_to_date
 from vcsbench.sources import hide_urls
 
 FOLDER = "results/cluster"
-JOBS = f"{FOLDER}/jobs.json"
 NODES = "nodes"
 UNSHARED = ("results", "reports", ".snakemake", ".vcsbench", NODES)
 # Beginnings of the states of nodes that Slurm has lost. An ending * means lost, too.
@@ -41,25 +39,33 @@ CLEAN = "--clean"
 
 @dataclass(frozen=True)
 class NodeWork:
-    """The work of a job, in the file job<n>.work.json."""
+    """The work of a job, in the file job<n>.work.json, which the rule `node_work` writes.
 
-    # The digest of each recipe by study/path, and the exports of each block by study/block.
-    digests: dict[str, str]
-    blocks: dict[str, list[str]]
-    others: list[str]
-    run: str = ""
+    `digests` has the digest of each recipe by study/path, `blocks` the exports of each block by study/block,
+    and `head` is the login node.
+    """
+
+    digests: dict[str, str] = field(default_factory=dict)
+    blocks: dict[str, list[str]] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
     head: str = ""
     config: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, root: Path, job: int) -> NodeWork:
-        return cls(**read_json(job_file(root, job, "work")))
+        return cls(**_read_fields(cls, job_file(root, job, "work")))
 
     def is_measured(self, folder: Path, export: str) -> bool:
         """Return True if an export in a folder is intact and was measured with the recipe of this work."""
         cell = os.path.dirname(export).removeprefix("results/cells/")
         path = str(folder / export)
         return is_intact(path) and is_up_to_date(path, self.digests.get(cell, ""))
+
+
+def _read_fields(model: type, path: Path) -> dict[str, Any]:
+    """Return the fields in a job's file, without those of another version of vcsbench."""
+    known = {field.name for field in fields(model)}
+    return {name: value for name, value in read_json(path).items() if name in known}
 
 
 def job_file(root: Path, job: int, kind: str) -> Path:
@@ -89,7 +95,7 @@ def make_node_folder(root: Path, job: int, node: str) -> Path:
 class NodeAssignment:
     """The node of a job, and the nodes that it cannot use, in a file.
 
-    `node` is "" before the first start. `failed_run` is the run in which the job failed for good.
+    `node` is "" before the first start. `reason` is why the job failed for good in the last run, or "".
     """
 
     root: Path
@@ -99,16 +105,15 @@ class NodeAssignment:
     lost: list[dict[str, Any]] = field(default_factory=list)
     # The node, and the reason.
     rejected: list[dict[str, str]] = field(default_factory=list)
-    failed_run: str = ""
     reason: str = ""
 
     @classmethod
     def read(cls, root: Path, job: int) -> NodeAssignment:
-        return cls(root, job, **read_json(job_file(root, job, "assignment")))
+        return cls(root, job, **_read_fields(cls, job_file(root, job, "assignment")))
 
     def write(self) -> None:
-        fields = {k: v for k, v in asdict(self).items() if k not in ("root", "job")}
-        write_json(job_file(self.root, self.job, "assignment"), fields)
+        content = {k: v for k, v in asdict(self).items() if k not in ("root", "job")}
+        write_json(job_file(self.root, self.job, "assignment"), content)
 
     def move(self, node: str, unfinished: list[str]) -> None:
         if self.node and self.node != node:
@@ -122,8 +127,8 @@ class NodeAssignment:
         self.rejected.append({"node": node, "reason": reason})
         self.write()
 
-    def fail(self, run: str, reason: str) -> None:
-        self.failed_run, self.reason = run, reason
+    def fail(self, reason: str) -> None:
+        self.reason = reason
         self.write()
 
 
@@ -180,7 +185,7 @@ def _copy(source: Path, copy: Path) -> None:
 class Cluster:
     """The jobs of a run and their nodes.
 
-    `raw` is the merged configuration. The nodes receive it without passwords of URLs.
+    `raw` is the merged configuration.
     """
 
     def __init__(self, plan: Plan, raw: Mapping[str, Any]) -> None:
@@ -193,7 +198,6 @@ class Cluster:
                     f"{folder!r} is a relative path. On a cluster each node works in a folder of its own: "
                     f"use an absolute path.",
                 )
-        self.run = uuid.uuid4().hex[:12]
         nodes = self.settings.nodes
         self.nodes = nodes if isinstance(nodes, list) else []
         self.count = nodes if isinstance(nodes, int) else len(nodes)
@@ -205,17 +209,19 @@ class Cluster:
 
     @cached_property
     def jobs(self) -> dict[Block, int]:
-        before = {
-            (study, block): job
-            for study, blocks in read_json(self.root / JOBS).items()
-            for block, job in blocks.items()
-        }
+        before: dict[Block, int] = {}
+        for job in range(1, self.count + 1):
+            for name in NodeWork.read(self.root, job).blocks:
+                study, _, block = name.partition("/")
+                before[study, block] = job
         return shares_of(Counter(self._blocks.values()), self.count, before)
 
     def records(self) -> list[str]:
         return [f"{FOLDER}/job{job}.json" for job in sorted(set(self.jobs.values()))]
 
+    @cache  # noqa: B019 - there is one of it
     def work(self, job: int) -> NodeWork:
+        """Return the work of a job. The configuration in it has no passwords of URLs."""
         blocks = [block for block, share in self.jobs.items() if share == job]
         exports: dict[str, list[str]] = {}
         cells = [c for c in self.plan.cells if self._blocks[c.study, c.path] in blocks]
@@ -224,33 +230,22 @@ class Cluster:
             exports.setdefault(name, []).extend(self.plan.exports_of(cell))
         paths = sorted((cell.study, cell.path) for cell in cells)
         calls = {study: self.plan.traces_of(study) for study, _ in paths}
+        config = {**self.raw, "repositories": {**self.raw["repositories"]}}
+        config |= {"rounds": self.plan.config.settings.rounds, "blocks": list(exports)}
+        hide_urls(config)
         return NodeWork(
             digests={f"{study}/{path}": self.plan.digest(study, path) for study, path in paths},
             blocks=exports,
             others=[calls[study][path] for study, path in paths if path in calls[study]],
+            head=os.uname().nodename,
+            config=config,
         )
 
-    def digest(self, job: str | int) -> str:
-        """Return a digest of a job's work. When it changes, the job measures missing cells."""
-        text = json.dumps(asdict(self.work(int(job))), sort_keys=True)
+    def digest(self, job: int) -> str:
+        """Return a digest of a job's cells. When it changes, the job measures missing cells."""
+        work = self.work(job)
+        text = json.dumps([work.digests, work.blocks, work.others], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def write(self) -> None:
-        by_study: dict[str, dict[str, int]] = {}
-        for (study, block), job in sorted(self.jobs.items()):
-            by_study.setdefault(study, {})[block] = job
-        (self.root / FOLDER).mkdir(parents=True, exist_ok=True)
-        write_json(self.root / JOBS, by_study)
-        rounds, repositories = self.plan.config.settings.rounds, {**self.raw["repositories"]}
-        config = {**self.raw, "rounds": rounds, "repositories": repositories}
-        hide_urls(config)
-        of_run = {"run": self.run, "head": os.uname().nodename, "config": config}
-        for job in set(self.jobs.values()):
-            write_json(job_file(self.root, job, "work"), {**asdict(self.work(job)), **of_run})
-
-    def collect(self) -> None:
-        for job in set(self.jobs.values()):
-            collect_jobs(self.root, job, self.work(job))
 
     @property
     def constraint(self) -> dict[str, str]:
@@ -260,30 +255,30 @@ class Cluster:
     def cores(self) -> int:
         return self.settings.cores or 1
 
-    def host(self, job: str | int, attempt: int) -> str:
-        assigned = NodeAssignment.read(self.root, int(job)).node
-        node = assigned or ([*self.nodes, ""][int(job) - 1] if self.nodes else "")
-        if not node or node in self.avoided(job) or is_lost(node):
-            return ""
+    def host(self, job: int, attempt: int) -> str:
+        """Return the node for a job, or "" for any."""
+        assigned = NodeAssignment.read(self.root, job).node
+        node = assigned or (self.nodes[job - 1] if self.nodes else "")
         is_hopeless = attempt >= FIRST_ATTEMPT_ELSEWHERE and assigned and not shutil.which("sinfo")
-        return "" if is_hopeless else node
+        return "" if is_hopeless or node in self.avoided(job) or is_lost(node) else node
 
-    def avoided(self, job: str | int) -> list[str]:
-        assignment = NodeAssignment.read(self.root, int(job))
-        lost = {each["node"] for each in assignment.lost if is_lost(each["node"])}
-        return sorted({*lost, *(each["node"] for each in assignment.rejected)})
+    def avoided(self, job: int) -> list[str]:
+        """Return the nodes that a job has left or was rejected by, and that it cannot use."""
+        assignment = NodeAssignment.read(self.root, job)
+        used = [assignment.node, *(each["node"] for each in assignment.lost)]
+        rejected = [each["node"] for each in assignment.rejected]
+        return sorted({*filter(is_lost, used), *rejected})
 
-    def slurm_extra(self, job: str | int, attempt: int) -> str:
+    def slurm_extra(self, job: int, attempt: int) -> str:
         if host := self.host(job, attempt):
             return f"--exclusive --nodelist={host}"
-        node = NodeAssignment.read(self.root, int(job)).node
-        avoided = {*self.avoided(job), *([node] if node and is_lost(node) else [])}
-        return f"--exclusive --exclude={','.join(sorted(avoided))}" if avoided else "--exclusive"
+        avoided = ",".join(self.avoided(job))
+        return f"--exclusive --exclude={avoided}" if avoided else "--exclusive"
 
 
 def is_lost(node: str) -> bool:
     """Return True if Slurm reports that a node takes no jobs; False without Slurm."""
-    if not shutil.which("sinfo"):
+    if not node or not shutil.which("sinfo"):
         return False
     command = ["sinfo", "-h", "-n", node, "-o", "%T"]
     try:

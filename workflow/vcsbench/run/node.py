@@ -1,4 +1,4 @@
-"""A job on a node of a cluster: python -m vcsbench.run.node JOB RECORD, or --clean FOLDER.
+"""A job on a node of a cluster: python -m vcsbench.run.node JOB ATTEMPT RECORD, or --clean FOLDER.
 
 It prepares on this node's storage, and measures cell after cell as on a workstation.
 """
@@ -26,7 +26,7 @@ from vcsbench.run.cluster import (
     node_name,
 )
 from vcsbench.run.job import exit_on_signals
-from vcsbench.run.project import BLOCKS, Project, clean_checkout
+from vcsbench.run.project import Project, clean_checkout
 from vcsbench.run.workflow import RUN_ROOT
 from vcsbench.sources import restore_urls
 
@@ -37,26 +37,26 @@ NOT_INHERITED = (RUN_ROOT, "SNAKEMAKE_PROFILE")
 NAMED = 5
 
 
-def main(number: str, record: str) -> int:
+def main(number: str, attempt: str, record: str) -> int:
     """Measure, and write the record: the node of each block, and lost and rejected nodes.
 
-    Return the exit code.
+    The next attempts of Snakemake do not try a job again that failed for good. Return the exit code.
     """
     exit_on_signals()
     os.umask(0o022)
     root, job, node = Path.cwd(), int(number), node_name()
     work, assignment = NodeWork.read(root, job), NodeAssignment.read(root, job)
     try:
-        if assignment.failed_run == work.run:
+        if attempt != "1" and assignment.reason:
             raise UserError(f"{assignment.reason} (it is not tried again in this workflow run)")
+        assignment.fail("")
         folder = _enter(root, node, work, assignment)
-        _run(folder, work, _missing(folder, work, collect_jobs(root, job, work), node))
+        _run(folder, _missing(folder, work, collect_jobs(root, job, work), node))
         found = collect_jobs(root, job, work)
         if left := [block for block in work.blocks if block not in found]:
             names = words.enumeration(left[:NAMED]) + (", ..." if len(left) > NAMED else "")
-            reason = f"{node}: some cells of {names} were not measured. See the log above."
-            assignment.fail(work.run, reason)
-            raise UserError(reason)
+            assignment.fail(f"{node}: some cells of {names} were not measured. See the log above.")
+            raise UserError(assignment.reason)
     except UserError as error:
         print(error, file=sys.stderr)
         return 1
@@ -143,7 +143,7 @@ def _missing(folder: Path, work: NodeWork, found: Mapping[str, str], node: str) 
     return [*exports, *(file for file in work.others if not (folder / file).exists())]
 
 
-def _run(folder: Path, work: NodeWork, targets: list[str]) -> None:
+def _run(folder: Path, targets: list[str]) -> None:
     if not targets:
         return
     command = [
@@ -152,7 +152,6 @@ def _run(folder: Path, work: NodeWork, targets: list[str]) -> None:
         *("--nolock", "--keep-going", "--rerun-incomplete", "--", *targets),
     ]
     environment = {k: v for k, v in os.environ.items() if k not in NOT_INHERITED}
-    environment[BLOCKS] = "\n".join(work.blocks)
     subprocess.run(
         processes.with_pdeathsig(command, "TERM"),
         cwd=folder,

@@ -48,8 +48,6 @@ from vcsbench.storages import workdir
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 
-# On a node: the blocks to measure there, each after its study.
-BLOCKS = "VCSBENCH_BLOCKS"
 # The ends of the names of a cell-round's files.
 RESULT_FILES = (".json", ".context.json")
 STUDY_FILES = (
@@ -99,7 +97,7 @@ class Project:
                 f"{self.config.settings.rounds} rounds. Use --config rounds=10 for another number."
             )
         # A lost node leaves whole blocks if it measures one after another.
-        self.plan = Plan(self.environment, by_block=BLOCKS in os.environ)
+        self.plan = Plan(self.environment, by_block=bool(self.config.settings.blocks))
         self.repositories = _prepared_repositories(self.plan)
         for source in self.used_sources():
             source.check()
@@ -186,11 +184,9 @@ class Project:
         workdir.remove_abandoned(self.root, work_dirs(self.config.settings, self.root))
         if self.config.settings.measure == ALL:
             store_command(self.root, sys.argv[1:])
-        if self.cluster:
-            self.cluster.write()
 
     def end(self, failed: bool = False) -> None:
-        """Store the digests of files, record that jobs failed, and collect the results of nodes."""
+        """Store the digests of files, and record that jobs failed."""
         stop_polling()
         with suppress(OSError):
             if failed:
@@ -198,8 +194,6 @@ class Project:
             names = (*STUDY_FILES, *OTHER_FILES)
             studies = self.config.studies
             store_digests(self.root, {n.format(study=s) for n in names for s in studies})
-        if self.cluster:
-            self.cluster.collect()
 
 
 def stop_polling() -> None:
@@ -222,7 +216,7 @@ def open_project(
     """
     paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
     # A node measures its job as a workstation does.
-    is_node = BLOCKS in os.environ
+    is_node = bool(raw.get("blocks"))
     if is_node:
         sources.restore_urls(raw["repositories"])
     is_cluster = raw.get("cluster") is not None and not is_node
@@ -314,11 +308,11 @@ def _builds(config: Config) -> Mapping[str, BuildPlace | None]:
 
 
 def _prepared_repositories(plan: Plan) -> PreparedRepositories:
-    own_blocks = os.environ.get(BLOCKS, "").splitlines()
+    blocks = plan.config.settings.blocks
     by_storage: dict[str, set[Variant]] = {}
     dumps: dict[str, int] = {}
     for cell in plan.cells:
-        if own_blocks and f"{cell.study}/{plan.name_of_block(cell)}" not in own_blocks:
+        if blocks and f"{cell.study}/{plan.name_of_block(cell)}" not in blocks:
             continue
         parts = plan.draft(cell)
         if parts["input"] and SUBJECTS[parts["input"]].reads_repository(parts):
