@@ -173,6 +173,7 @@ OWN, MIXED = ["/x/lib/libsvn_fs-1.so"], ["/x/lib/libsvn_fs-1.so", "/usr/lib/libs
     ("libraries", "places", "flags"),
     [
         (OWN, ["/x"], []),
+        (["/xy/lib/libsvn_fs-1.so"], ["/x"], ["other-libraries"]),
         (MIXED, ["/x"], ["other-libraries"]),
         (MIXED, ["/x", "/usr"], []),
         (MIXED, [], []),

@@ -4,12 +4,13 @@ import json
 import shutil
 import subprocess
 
+import pytest
 import yaml
 
-from project import ROOT, needs
+from project import ODD_FILES, ROOT, needs
 from vcsbench import __version__
 from vcsbench.programs import joined_digest
-from vcsbench.run.provenance import how_built, provenance, store_command
+from vcsbench.run.provenance import COMMAND, how_built, provenance, store_command
 
 
 @needs("git")
@@ -33,6 +34,8 @@ def test_provenance_has_the_commit_and_the_changed_files(tmp_path):
     for name in ("workflow/a b.py", "workflow/new.py", "README.md"):
         (tmp_path / name).write_text("2\n")
     assert provenance(tmp_path, {})["changed"] == ["workflow/a b.py", "workflow/new.py"]
+    (tmp_path / "below").mkdir()
+    assert provenance(tmp_path / "below", {})["commit"] == ""
 
 
 def test_provenance_quotes_the_command_and_has_no_secret(tmp_path):
@@ -72,3 +75,10 @@ def test_citation_file_has_this_version():
     assert record["cff-version"] == "1.2.0" and record["type"] == "software"
     assert record["message"] and record["title"] and record["authors"]
     assert (str(record["version"]), record["license"]) == (__version__, "Apache-2.0")
+
+
+@pytest.mark.parametrize("odd", ["pipe", "folder"])
+def test_provenance_with_an_odd_file_of_the_command_has_none(tmp_path, odd):
+    (tmp_path / COMMAND).parent.mkdir()
+    ODD_FILES[odd](tmp_path / COMMAND)
+    assert provenance(tmp_path, {})["command"] == ""

@@ -236,6 +236,28 @@ def test_run_snakemake_started_by_hand_is_refused(checkout):
     assert f"process {by_hand.pid}" in done.stderr
 
 
+@pytest.mark.parametrize("argument", ["-n", "--dry-run", "--lint"])
+def test_run_only_looks_takes_no_lock(checkout, argument):
+    checkout.start("work")
+    checkout.calls()
+    assert checkout.run(argument).returncode == 0
+    assert len(checkout.calls()) == 1
+
+
+@pytest.mark.parametrize("outcome", ["fail", "refuse"])
+def test_run_without_results_calls_snakemake_once(checkout, outcome):
+    assert checkout.run(outcome).returncode == 3
+    assert len(checkout.calls()) == 1
+
+
+def test_vcsbench_ctrl_c_waits_until_python_handles_it(checkout):
+    # Not a script of bash, which unblocks all signals.
+    text = "import signal; print(*map(int, signal.pthread_sigmask(signal.SIG_BLOCK, [])))"
+    checkout.fakes.add("python").write_text(f"#!{sys.executable}\n{text}\n")
+    done = checkout.fakes.run(checkout.folder / "vcsbench", "plan")
+    assert done.stdout.split() == [str(int(signal.SIGINT))]
+
+
 def test_report_prints_path_of_its_page(checkout):
     reports = checkout.folder / "reports"
     reports.mkdir()
@@ -250,6 +272,10 @@ def test_report_prints_path_of_its_page(checkout):
     (reports / "server-prototype-2010.html").touch()
     of_both = checkout.make("report", "STUDY=fsfs-san-2014,server-prototype-2010")
     assert of_both.stdout.endswith(f"Report: {reports}/index.html\n")
+    chosen = checkout.make("report", "ARGS=--config studies=[server-prototype-2010]")
+    assert chosen.stdout.endswith(f"Report: {reports}/server-prototype-2010.html\n")
+    # The page of another study, which an earlier run measured, is not this run's.
+    assert checkout.make("report").stdout.endswith(f"Report: {reports}/fsfs-san-2014.html\n")
 
 
 def test_vcsbench_passes_words_as_arguments_and_no_setting_of_the_users_python(checkout):

@@ -8,17 +8,18 @@ import datetime
 import itertools
 import math
 import shutil
+import subprocess
 
 import pytest
 import yaml
 
 from config_tables import README, with_tables
 from fuzz import dice_of, limits
-from project import CONFIG, DEFAULT, ROOT
-from unit.study_grid import merge
+from project import CONFIG, DEFAULT, ROOT, needs
+from unit.study_grid import merge, study_grid
 from vcsbench.config import validation
 from vcsbench.config.configuration import load_config
-from vcsbench.config.definitions import read_expectations, read_findings
+from vcsbench.config.definitions import load_glossary, read_expectations, read_findings
 from vcsbench.config.models import Settings
 from vcsbench.config.study import StudyFile, load_study
 from vcsbench.config.validation import (
@@ -31,7 +32,9 @@ from vcsbench.config.validation import (
 )
 from vcsbench.errors import LONGEST, UserError
 from vcsbench.external import printable
+from vcsbench.formats import RELEASES
 from vcsbench.run.project import Project
+from vcsbench.sources import own_repository
 
 SAN, SSD, PROTOTYPE = "fsfs-san-2014", "fsfs-ssd-2014", "server-prototype-2010"
 KEYWORDS = ("all", "default", "index")
@@ -78,16 +81,25 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
+        ({"minutes": None}, ["`minutes` and `rounds` are missing"]),
         ({"minutes": 0}, ["`minutes`"]),
+        ({"": "disk"}, ["`` is not a key here. The keys are"]),
         ({"minutes": {"otherwise": 5}}, ["`minutes.otherwise`", "It is now `default`"]),
         ({"storagee": "disk"}, ["mine.yaml", "`storagee`", "Did you mean `storage`"]),
         ({"repositories": {"ruby": REPOSITORY}}, ["`repositories.ruby.profle`", "`profile`?"]),
         ({"rounds": "five"}, ["mine.yaml", "`rounds`", "'five' should be a valid integer"]),
         ({"grid": {SAN: {"include": [{"cache": 3}]}}}, [f"`grid.{SAN}.include[0].cache`"]),
         ({"grid": {"mine": {"include": [{}]}}}, ["`grid.mine`: no such file"]),
+        ({"minutes": {"fsfs-2041": 5, "default": 1}}, ["`minutes.fsfs-2041`: no such file"]),
+        (
+            {"repositories": {"ruby": {"studies": ["fsfs"]}}},
+            ["`repositories.ruby.studies`: no such file"],
+        ),
         ({"studies": ["fsfs-2015"]}, ["fsfs-2015.yaml", SAN]),
+        ({"studies": {"own": ["builds"]}}, ["`studies"]),
         ({"storage": "tape"}, ["`storage`: there is no storage tape"]),
         ({"storages": {"disk": "/srv/a\nb"}}, ["`storages.disk`", "control character"]),
+        ({"scratch": "/srv/a\tb"}, ["`scratch`", "control character"]),
         ({"workload": {"log": 90}}, ["`workload`: the sum of the weights is 90"]),
         ({"workload": {"jump": 100}}, ["`workload`: no study measures the command jump"]),
     ],
@@ -227,6 +239,39 @@ def test_config_readme_has_generated_tables_and_each_default_key():
     assert text.count("<!-- keys of ") == 3
     assert with_tables(text) == text, "run tests/config_tables.py"
     assert [key for key in read_yaml(DEFAULT) if f"| `{key}` |" not in text] == []
+
+
+@pytest.mark.parametrize("path", sorted((CONFIG / "studies").glob("*.yaml")), ids=lambda p: p.stem)
+def test_actions_of_studies_have_their_cost_and_the_way_back(path):
+    actions = {
+        (axis, value): action
+        for axis, question in load_study(path).questions.items()
+        for value, action in question.get("actions", {}).items()
+        if value not in ("as-is", "partly")
+    }
+    assert [of for of, a in actions.items() if not (a.get("cost") and a.get("undo"))] == []
+
+
+@needs("git")
+@pytest.mark.parametrize(("folder", "name"), [("My repo", "My-repo"), ("ruby.git", "ruby-own")])
+def test_own_repository_has_free_name_of_its_folder(tmp_path, folder, name):
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / folder], check=True)
+    assert list(own_repository(str(tmp_path / folder), {"ruby": {}})) == [name]
+
+
+def test_glossary_has_values_of_default_grids():
+    values = {("format", name) for f in RELEASES if f != "f8" for name in (f, f"{f}-to-f8")}
+    for name in read_yaml(DEFAULT)["grid"]:
+        values |= {pair for cell in study_grid(name)[1] for pair in cell.axes.items() if pair[1]}
+    glossary = load_glossary(ROOT)
+    assert len(values) > 80 and [pair for pair in sorted(values) if not glossary.of(*pair)] == []
+
+
+def test_load_glossary_invalid_file_is_named(tmp_path):
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "words.yaml").write_text("axes: {ra: {svn: 5}}\nothers: {}\n")
+    with pytest.raises(UserError, match=r"words\.yaml: `axes\.ra\.svn`: '5'"):
+        load_glossary(tmp_path)
 
 
 # Mutated configurations, studies, findings and expectations

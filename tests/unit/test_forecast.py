@@ -10,6 +10,7 @@ from vcsbench import isolation
 from vcsbench.config.validation import read_yaml
 from vcsbench.forecast import plan_report
 from vcsbench.forecast.doctor import LIMITED, MISSING, checks, examine_machine
+from vcsbench.forecast.plan_report import detectable_pct, rounds_needed
 from vcsbench.run.project import Project
 
 ROUNDS = 4
@@ -104,3 +105,10 @@ def test_plan_report_names_who_can_read_a_private_repository(
     found = [line for line in lines if " is private: " in line]
     assert bool(found) is bool(where)
     assert all(where in line for line in found)
+
+
+def test_rounds_needed_is_the_least_number_that_detects():
+    needed = rounds_needed(0.11, 10)
+    assert 35 <= needed <= 50
+    assert detectable_pct(0.11, needed) <= 10 < detectable_pct(0.11, needed - 1)
+    assert detectable_pct(0.03, 5) < detectable_pct(0.03, 3) < detectable_pct(0.1, 3)

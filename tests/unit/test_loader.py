@@ -13,7 +13,7 @@ from project import CONFIG, needs, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import fill_template
-from vcsbench.prepare.loader import choose_staging, load_source, make_dump
+from vcsbench.prepare.loader import choose_staging, load_source, make_dump, summarize_tree
 from vcsbench.prepare.repositories import has_dump
 from vcsbench.sources.base import SizeEstimate
 from vcsbench.storages.filesystems import free_bytes
@@ -109,3 +109,16 @@ def test_make_dump_has_first_revisions_and_detects_changes(tmp_path):
     with pytest.raises(UserError, match="cannot be dumped"):
         make_dump(place.path, 12, place, "other")
     assert not (path.parent / "other.dump").exists()
+
+
+def test_summarize_tree_names_the_folder_with_most_entries(tmp_path, monkeypatch):
+    path = tmp_path / "repository"
+    subprocess.run(["svnadmin", "create", path], check=True)
+    names = ("trunk", "trunk/a", "trunk/a/x", "odd")
+    names += ("trunk/größer", "trunk/größer/x", "trunk/größer/y")
+    argv = ["svn", "mkdir", "-q", "-m", "", *(f"file://{path}/{name}" for name in names)]
+    environment = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
+    subprocess.run(argv, check=True, env=environment)
+    monkeypatch.setenv("LC_ALL", "C")
+    folders = {tree: summarize_tree(path, tree)[0] for tree in ("trunk", "", "odd")}
+    assert folders == {"trunk": "trunk/größer", "": "trunk", "odd": "odd"}

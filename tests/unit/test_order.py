@@ -155,6 +155,13 @@ def test_batches_have_first_rounds_until_a_decision(tmp_path):
     assert state.rounds(1) == {"log/cold": 5, "log/hot": 5}
 
 
+def test_batches_truncated_decision_is_ignored(tmp_path):
+    write_decision(tmp_path, 2, cold=7, hot=7)
+    write_decision(tmp_path, 3, cold=9, hot=9)
+    (tmp_path / decision_of(STUDY, 3)).write_text('{"gives": true')
+    assert batches(tmp_path).next == 3
+
+
 def test_batches_changed_or_new_block_starts_again(tmp_path):
     write_decision(tmp_path, 2, cold=40, hot=9)
     state = batches(tmp_path, {"log/cold": "other", "log/hot": "digest", "dump/cold": "digest"})

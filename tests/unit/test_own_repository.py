@@ -164,3 +164,11 @@ def test_grid_current_and_packable_values_are_those_of_repository(make, made, pa
     _, cells = grid_of(make("f6", **made), own, others)
     of = [(c.axes["format"], c.axes["packing"]) for c in cells if not is_fixed_cost(c.axes)]
     assert of == list(zip(["as-is", "as-is-to-f8", "f8"], packings, strict=True))
+
+
+def test_format_findings_without_trunk_name_the_root(tmp_path):
+    path = tmp_path / "mine"
+    fsfs.create(path, "f6")
+    url = f"{path.as_uri()}/project/trunk"
+    subprocess.run(["svn", "mkdir", "-q", "--parents", "-m", "", url], check=True)
+    assert "the root, " in findings(here_of(path))

@@ -12,6 +12,7 @@ import pytest
 from project import CONFIG, needs
 from unit.study_grid import published_table, study_grid
 from vcsbench import programs
+from vcsbench.axes import axis_of
 from vcsbench.config.study import load_study
 from vcsbench.evidence import same_work
 from vcsbench.measure.prepared_cell import PYTHON, fill_template
@@ -208,3 +209,14 @@ def test_same_work_of_unchecked_work_is_refused():
     refusal = same_work.refusal("", {"one file": unchecked, "cp": other})
     assert refusal and refusal.reason
     assert same_work.figures_of(unchecked) == "1 files"
+
+
+def test_filesystem_axis_on_ext4_without_journal_makes_one(monkeypatch):
+    """Without a journal, the removal of old files would be part of the measurement."""
+    here, _ = made()
+    axis, place = axis_of("filesystem"), "vcsbench.axes.subject_axes"
+    for lacks, cannot, kind in ((True, "", "ext4"), (True, "no right", ""), (False, "", "")):
+        monkeypatch.setattr(f"{place}.lacks_journal", lambda _path, lacks=lacks: lacks)
+        monkeypatch.setattr(f"{place}.why_cannot_make", lambda _kind, cannot=cannot: cannot)
+        part = axis.recipe_keys("storage", here)["filesystem"]
+        assert (part["make"], bool(part["mounted"])) == (kind, not kind)
