@@ -109,6 +109,14 @@ def raw_data(wildcards):
     return [file for study in PLAN.config.studies for file in PROJECT.raw_data(study, get)]
 
 
+def other_pages(wildcards):
+    """Return the pages of earlier runs in the folder of reports, which the index lists too."""
+    made = {f"{name}.html" for name in [*PLAN.config.studies, "index"]}
+    pages = (page for page in Path("reports").glob("*.html") if page.name not in made)
+    # Snakemake takes braces for wildcards.
+    return sorted(str(page) for page in pages if page.is_file() and not {*"{}"} & {*page.name})
+
+
 onstart:
     PROJECT.begin()
 

@@ -9,14 +9,6 @@ TEMPLATES = sorted(
 )
 
 
-def other_pages(wildcards):
-    """Return the pages of earlier runs in the folder of reports, which the index lists too."""
-    made = {f"{name}.html" for name in [*PLAN.config.studies, "index"]}
-    pages = (page for page in Path("reports").glob("*.html") if page.name not in made)
-    # Snakemake takes braces for wildcards.
-    return sorted(str(page) for page in pages if page.is_file() and not {*"{}"} & {*page.name})
-
-
 rule report:
     input:
         study="config/studies/{study}.yaml",
