@@ -69,6 +69,17 @@ def test_run_progress_line_follows_the_stages(log):
     assert numbers(run.line()) == ["1", "2"]
 
 
+def test_run_progress_counts_no_waiting_as_measuring(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    context = tmp_path / "results/cells/s/log/cold/round1.context.json"
+    context.parent.mkdir(parents=True)
+    context.write_text('{"took": {"waited_s": 24.0}}')
+    known = RunProgress()
+    known.start(1, Job("cell", {"study": "s", "cell": "log/cold", "round": "1"}, "log", 0.0))
+    known.end(1, False, 25.0)
+    assert known.measured_s == [1.0]
+
+
 def event(level=logging.INFO, message="", **fields):
     record = logging.LogRecord("snakemake", level, "", 0, message, (), None)
     vars(record).update(fields)

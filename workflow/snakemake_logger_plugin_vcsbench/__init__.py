@@ -26,6 +26,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from vcsbench import processes, progress, words
 from vcsbench.errors import REMEDIES
 from vcsbench.external import printable
+from vcsbench.files import read_json
 from vcsbench.isolation import describe_process, lock_holder
 from vcsbench.progress import Stage
 from vcsbench.run.job import clear_line
@@ -113,7 +114,7 @@ class RunProgress:
         if job.rule != MEASURING:
             return ""
         self.failed += has_failed
-        self.measured_s.append(took_s)
+        self.measured_s.append(took_s - _waited_s(job))
         # More has ended than is known at the begin of a batch.
         if self.total[MEASURING] != self.ended[MEASURING]:
             return ""
@@ -292,6 +293,13 @@ def other_holder() -> int:
     holder = lock_holder() if run else 0
     is_ours = holder and f"{RUN_ROOT}={run}" in processes.environment(holder)
     return 0 if is_ours else holder
+
+
+def _waited_s(job: Job) -> float:
+    """Return the seconds that a cell-round waited for another measurement."""
+    study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
+    context = read_json(Path("results", "cells", study, cell, f"round{number}.context.json"))
+    return float(context.get("took", {}).get("waited_s") or 0.0)
 
 
 def cell_rounds(number: int, more: str = "") -> str:
