@@ -452,3 +452,120 @@ def test_page_printed_has_3_to_60_sheets(page, tmp_path):
     browse(page.as_uri(), tmp_path, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf.read_bytes()))
     assert 3 < pages < 60
+
+
+def test_disturbed_comparisons_are_marked_and_named_for_the_picks(page, tmp_path):
+    steps = """
+    const rows = all("#card-format .forest tbody tr").filter((row) => keysOf(row).packing === "nopack");
+    rows.filter((row) => DISTURBED).forEach((row) => { row.dataset.disturbed = "yes"; });
+    update();
+    const marks = () => all("#first .steps i").length;
+    const seen = { line: document.getElementById("disturbed")?.textContent, listed: [marks()],
+                   marks: all(".overview [data-card=card-format] .chip i").map((mark) => mark.textContent) };
+    all(".forest tbody tr").forEach((row) => { row.dataset.disturbed = "yes"; });
+    update();
+    return { ...seen, listed: [...seen.listed, marks()] };
+    """
+    # The page has the paragraph only if a run was disturbed.
+    made, place = tmp_path / "disturbed.html", '<div id="cards">'
+    made.write_text(page.read_text().replace(place, f'<p id="disturbed" hidden></p>{place}'))
+    of = ('keysOf(row).command === "log" && keysOf(row).cache === "cold"', "true")
+    some, every = (
+        drive(made, tmp_path, steps.replace("DISTURBED", one), anchor=MINE) for one in of
+    )
+    assert some["marks"] == ["!"] and len(every["marks"]) == 4
+    assert 0 < some["listed"][0] < every["listed"][0] < every["listed"][1]
+    assert re.findall(r"(\d+) of (\d+)", some["line"]) == [("1", "12")]
+    assert some["line"].count(" over http") == 1 and "cold log over http" in some["line"]
+    assert re.findall(r"(\d+) of (\d+)", every["line"]) == [("4", "12")]
+    everywhere = drive(made, tmp_path, steps.replace("DISTURBED", of[0]))
+    assert everywhere["marks"] == ["! 3"]
+
+
+def test_value_that_wins_only_after_another_step_is_after_it_with_its_loss_alone(page, tmp_path):
+    steps = """
+    set("format", { packing: "nopack" }, "equal");
+    set("format", cold, "reference", 1.3);
+    return seenSteps();
+    """
+    packed, f7, *_ = drive(page, tmp_path, SET + steps, anchor=MINE)
+    assert packed.startswith("Do first: packed, after step 2 ") and "; before step 1" not in packed
+    assert re.search(
+        r"f7, before step 1 .* as you are: cold log 1\.3x slower.* after: packed: .*2\.0x faster",
+        f7,
+    )
+
+
+def test_step_names_what_was_measured_only_after_another_one_and_what_was_not(page, tmp_path):
+    steps = """
+    delete answers.actions.format.f7.condition;
+    for (const row of all("#card-format .forest tbody tr")) {
+      const { command, cache, packing } = keysOf(row);
+      if (command === "export" && (packing === "nopack" || cache !== "cold")) row.remove();
+    }
+    return seenSteps()[0];
+    """
+    f7 = drive(page, tmp_path, SET + steps, anchor=MINE)
+    assert re.match(r"Do first: f7. as you are: cold log 2\.0x faster [^,]*,", f7)
+    now, packed = f7.split(" after: packed: ")
+    assert "export" not in now and "cold export 2.0x faster" in packed
+    assert "export (OS" not in packed
+
+
+@pytest.mark.parametrize(("call", "ratio", "note"), [("undecided", 1.2, True), ("equal", 1, False)])
+def test_steps_together_have_the_call_of_each_command(page, tmp_path, call, ratio, note):
+    steps = f"""
+    const of = answers.situations.find(({{ name, where }}) => name === "cold log" && where.ra === "http");
+    const target = {{ format: "f7", packing: "pack", config: "slow" }};
+    const choice = of.choices.find(([axes]) => isPicked(axes, target));
+    [choice[2], choice[3]] = ["{call}", {ratio}];
+    return seenSteps()[1];
+    """
+    text = drive(page, tmp_path, SET + steps, anchor=MINE)
+    together = re.search(r" together: .*cold log [\d.]+x faster( but undecided)?", text)
+    assert bool(together[1]) == note
+
+
+def test_actions_have_the_time_and_disk_of_the_readers_revisions(page, tmp_path):
+    steps = """
+    answers.estimate.bytes = { f6: { nopack: 55e6 }, f7: { nopack: 22e6 } };
+    update();
+    return all("#first .steps small:not(.chip small)").map((one) => one.textContent);
+    """
+    packed, f7, _ = drive(page, tmp_path, steps, anchor=f"{MINE}&revisions=55000")
+    assert " 4 s in memory" in packed and " 9.5 MiB of free disk" in packed
+    assert " in memory, up to 29 min on a disk, 210 MiB of free disk" in f7
+
+
+def test_actions_name_no_command_that_only_benchmarks_run(page, tmp_path):
+    steps = """
+    for (const row of document.querySelectorAll("[data-of*='command=log']")) {
+      row.dataset.of = row.dataset.of.replace("command=log", "command=null-log");
+    }
+    for (const { where } of answers.situations) where.command = where.command.replace("log", "null-log");
+    update();
+    return actionsSeen();
+    """
+    packed, f7, svn = drive(page, tmp_path, ACTIONS + steps, anchor=MINE)
+    assert packed.startswith(
+        "Do first: packed, after step 2 if you take that. as you are: cold export 1.2x faster "
+    )
+    assert "log" not in packed + f7 + svn
+
+
+def test_better_value_with_a_condition_is_named_instead_of_the_step(page, tmp_path):
+    steps = """
+    delete answers.actions.format.f7.condition;
+    for (const row of all("#card-format .forest tbody tr")) {
+      const other = row.cloneNode(true);
+      Object.assign(other.dataset, { sides: "f6|f8", winner: "f8", gain: 3 });
+      row.after(other);
+    }
+    return seenSteps();
+    """
+    f7, packed, f8, svn, *_ = drive(page, tmp_path, SET + steps, anchor=MINE)
+    assert f7.startswith("Do first: f7. ") and packed.startswith("Then: packed, after step 3 ")
+    assert f8.startswith(
+        "Only if you can stop commits for a load, instead of step 1: f8, before step 2 "
+    )
+    assert ": svn." in svn
