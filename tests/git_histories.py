@@ -250,11 +250,16 @@ def line_of(repository: Path, revision: int) -> str:
 
 
 def check_trees(path: Path, repository: Path, facts: Facts, graph: Graph) -> None:
-    """Compare the tree of each revision, and at the end of each branch and tag, with its commit."""
+    """Compare the tree of each revision, branch and tag with its commit."""
     for revision, entry in enumerate(log(repository), 1):
         commit = entry.get("git:commit")
         if commit and changed(repository, revision):
             check_tree(path, commit, repository, revision, line_of(repository, revision))
+    check_refs(path, repository, facts, graph)
+
+
+def check_refs(path: Path, repository: Path, facts: Facts, graph: Graph) -> None:
+    """Compare the tree of each branch and tag with its commit."""
     folders = {
         "branches": graph.branches.keys() - {"main"},
         "tags": graph.tags.keys() | graph.annotated.keys(),

@@ -17,6 +17,7 @@ from git_histories import (
     Commit,
     Graph,
     changed,
+    check_refs,
     check_tree,
     check_trees,
     children,
@@ -258,6 +259,21 @@ def test_whole_history_of_a_clone_has_its_remote_branches(merged, tmp_path):
     convert_whole(tmp_path / "clone", tmp_path / "cloned")
     assert children(tmp_path / "cloned", "branches") == {"stable", "same"}
     assert children(tmp_path / "cloned", "tags") == {"v1", "v2"}
+
+
+def test_whole_history_nested_branches_and_second_roots_are_kept(tmp_path):
+    graph = Graph(
+        [
+            Commit({b"a": (FILE, b"1")}),
+            Commit({b"page": (FILE, b"no parent")}, parents=()),
+            Commit({b"page": (FILE, b"merged trunk")}, parents=(1, 0)),
+            Commit({b"a": (FILE, b"2")}, parents=(0,)),
+        ],
+        {"main": 0, "gh-pages": 2, "feature/one": 3, "merged-x": 0},
+        {"feature/v1": 3},
+    )
+    path, repository = make_git(tmp_path / "git", graph), tmp_path / "svn"
+    check_refs(path, repository, convert_whole(path, repository), graph)
 
 
 def test_whole_history_renames_are_copies(tmp_path):

@@ -18,7 +18,7 @@ from vcsbench.errors import UserError
 from vcsbench.isolation import describe_process, lock_holder, machine_lock
 from vcsbench.measure.prepared_cell import CLIENTS
 from vcsbench.plan import recipe as recipes
-from vcsbench.sources import is_private
+from vcsbench.sources import is_private, svn_source
 
 WORKFLOW = ROOT / "workflow"
 needs_namespaces = pytest.mark.skipif(
@@ -111,6 +111,19 @@ def test_svn_source_is_private_if_one_folder_or_file_of_it_is(closed, mode, expe
         assert is_private({"url": f"file://{path}"}) == expected
     assert is_private({"source": "svn", "url": "https://example.org/svn"})
     assert not is_private({"source": "generated"})
+
+
+@pytest.mark.parametrize(("revisions", "listed"), [(100, 100), (101, 51), (250, 84)])
+def test_svn_source_of_many_revisions_lists_even_sample(tmp_path, monkeypatch, revisions, listed):
+    monkeypatch.setattr(svn_source, "LISTED_FILES", 100)
+    for number in range(revisions):
+        shard = tmp_path / "db/revs" / str(number // 50)
+        shard.mkdir(parents=True, exist_ok=True)
+        (shard / str(number)).touch()
+    entries = list(svn_source.list_history(tmp_path))
+    assert sum(entry.is_file() for entry in entries) == listed
+    # The folders db and revs, and all shards.
+    assert sum(entry.is_dir() for entry in entries) == 2 + -(-revisions // 50)
 
 
 @pytest.mark.parametrize(

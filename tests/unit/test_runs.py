@@ -161,6 +161,14 @@ def test_capture_does_not_wait_for_a_child_that_holds_the_output(tmp_path, start
     wait_for_end(["sleep", "63.25"])
 
 
+def test_capture_child_in_another_session_stays_and_is_not_awaited(tmp_path, monkeypatch):
+    monkeypatch.setattr("vcsbench.measure.runs.TRACER_LIMIT_S", 0.1)
+    monkeypatch.chdir(tmp_path)
+    child = "setsid sleep 61.5 >/dev/null 2>&1 & echo $! >pid; echo done"
+    assert run_capture(tmp_path, "sh", "-c", child).work["bytes"] == len("done\n")
+    os.kill(int(Path("pid").read_text()), signal.SIGKILL)
+
+
 @STARTS
 def test_capture_over_time_limit_ends_the_command_and_its_children(tmp_path, start):
     with pytest.raises(UserError, match=r" 0\.2 s .*time_limit_s"):
