@@ -9,7 +9,7 @@ from project import CONFIG
 from unit.synthetic import SyntheticStudy, make_study
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.cards import ADVICE, Advice
-from vcsbench.advice.questions import questions_of
+from vcsbench.advice.labels import questions_of
 from vcsbench.config.definitions import read_findings
 from vcsbench.config.study import Study, load_study
 from vcsbench.evidence.measurements import read_grid, write_frame

@@ -10,12 +10,10 @@ import pytest
 from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
-from vcsbench.advice.advise import AdviceSettings, advise
-from vcsbench.advice.builds import with_candidates
+from vcsbench.advice.advise import AdviceSettings, advise, with_candidates
 from vcsbench.advice.cards import Effect, card_of, find_rule, pair_text
 from vcsbench.advice.decision import BETTER, SMALL, cases_of, outcome_of
-from vcsbench.advice.labels import factors
-from vcsbench.advice.questions import CardQuestion, questions_of
+from vcsbench.advice.labels import CardQuestion, factors, questions_of
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
 AXES = ["command", "ra", "format", "packing", "cache"]

@@ -134,7 +134,7 @@ def test_budget_report_has_rounds_that_decide_and_the_scatter_of_a_noisy_machine
     scatter, of, noisy
 ):
     comparisons = [comparison("a", more) for more in (0, 3, math.inf)]
-    breakdown = TimeBreakdown(blocks={"a": BlockTime(5, 50, 0)})
+    breakdown = TimeBreakdown(0.0, 50.0, 0.0, 0.0, {"a": BlockTime(5, 50, 10)})
     report = budget_report(comparisons, breakdown, 5, LIMITS, scatter)
     assert report["more_rounds"] == [3]
     assert [moment["left"] for moment in report["outlook"]] == [{"t": 3}, {"t": 2}]

@@ -21,7 +21,7 @@ from vcsbench.errors import UserError, printable
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
-from vcsbench.storages.trees import IMPOSSIBLE_PATHS, MAX_DEPTH, RESERVED_PATHS
+from vcsbench.storages.filesystems import IMPOSSIBLE_PATHS, MAX_DEPTH, RESERVED_PATHS
 from vcsbench.words import count_of
 
 pytestmark = needs("svnadmin")

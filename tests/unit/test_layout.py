@@ -13,7 +13,7 @@ from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.prepare.copies import CopyJob, interleave, judge_layout, prove_interleaving
 from vcsbench.prepare.loader import load_source
-from vcsbench.storages.extents import first_extent
+from vcsbench.storages.filesystems import first_extent
 from vcsbench.subjects import fsfs
 
 pytestmark = needs("svnadmin")

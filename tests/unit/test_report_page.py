@@ -30,16 +30,15 @@ from vcsbench.errors import UserError
 from vcsbench.files import write_record
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import charts
-from vcsbench.report.answers import card_views
-from vcsbench.report.number_details import details
+from vcsbench.report.answers import card_views, estimate_of
 from vcsbench.report.page import (
     build_index,
     build_page,
     page_of,
     read_entries,
 )
-from vcsbench.report.quality_section import noise_verdict, quality_of
-from vcsbench.report.results import CSV_FILES, MEASURED, Results, estimate_of, read_records
+from vcsbench.report.quality_section import details, noise_verdict, quality_of
+from vcsbench.report.results import CSV_FILES, MEASURED, Results, read_records
 from vcsbench.statistics import comparisons
 
 STUDY = default_study()

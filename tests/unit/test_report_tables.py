@@ -18,8 +18,8 @@ from vcsbench.report.grids import (
     measured_points,
     with_numbers,
 )
-from vcsbench.report.number_details import details
 from vcsbench.report.page import build_page
+from vcsbench.report.quality_section import details
 from vcsbench.report.table_sections import table_sections
 from vcsbench.statistics.comparisons import NOT_SHOWN
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from project import CONFIG
-from vcsbench.advice.questions import HTTPD_LOCATION, HTTPD_SERVER, questions_of
+from vcsbench.advice.labels import HTTPD_LOCATION, HTTPD_SERVER, questions_of
 from vcsbench.axes.client_server import ACCESS, server_settings
 from vcsbench.config.server_files import server_file, server_files, server_files_digest
 from vcsbench.config.validation import read_yaml

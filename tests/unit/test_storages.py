@@ -29,8 +29,7 @@ from vcsbench.machine import Machine
 from vcsbench.prepare import loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import filesystems, guest
-from vcsbench.storages.filesystems import mount_of, why_never_cold
-from vcsbench.storages.trees import copy_tree
+from vcsbench.storages.filesystems import copy_tree, mount_of, why_never_cold
 from vcsbench.storages.workdir import (
     MARKER,
     STAGING,

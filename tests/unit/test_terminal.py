@@ -7,7 +7,7 @@ import pytest
 
 from unit.test_advice import card, row
 from vcsbench.advice.cards import ADVICE, Advice
-from vcsbench.advice.questions import CardQuestion
+from vcsbench.advice.labels import CardQuestion
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.report.next_steps import command_of, variables_of

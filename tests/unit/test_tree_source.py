@@ -22,7 +22,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.sources import archives, dump_format, open_source, tree_source
 from vcsbench.sources.archives import ContainedFolder
-from vcsbench.storages.trees import MAX_DEPTH, entries
+from vcsbench.storages.filesystems import MAX_DEPTH, entries
 from vcsbench.subjects.tree import checkout_head
 
 pytestmark = needs("svnadmin", "svn")

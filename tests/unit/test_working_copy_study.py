@@ -19,7 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import draft_recipe, why_not
-from vcsbench.storages.trees import RESERVED_PATHS
+from vcsbench.storages.filesystems import RESERVED_PATHS
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.cards import ADVICE
-from vcsbench.advice.questions import questions_of
+from vcsbench.advice.labels import questions_of
 from vcsbench.config.study import load_study
 from vcsbench.evidence.measurements import read_frame, read_measurements
 from vcsbench.files import write_json, write_text

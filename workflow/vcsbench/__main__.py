@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from vcsbench import words
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 from vcsbench.external import is_url
-from vcsbench.recipe_types import Recipe
+from vcsbench.records import Recipe
 
 if TYPE_CHECKING:
     from vcsbench.config.study import Study

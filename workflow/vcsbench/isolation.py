@@ -24,7 +24,7 @@ from vcsbench.external import one_line, open_regular
 from vcsbench.kernel import check_result, libc, read
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Recipe
+    from vcsbench.records import Recipe
 
 # A file may not be readable between its creation by another user and the setting of its mode.
 TRIES = 20

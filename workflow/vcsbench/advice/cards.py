@@ -24,6 +24,7 @@ from vcsbench.advice.decision import (
     smallest_regret,
 )
 from vcsbench.advice.labels import (
+    CardQuestion,
     at_least_1,
     change,
     factor,
@@ -32,7 +33,6 @@ from vcsbench.advice.labels import (
     slight,
     value_label,
 )
-from vcsbench.advice.questions import CardQuestion
 from vcsbench.config.study import matches_cell
 from vcsbench.words import enumeration
 

@@ -13,7 +13,7 @@ from vcsbench.axes import client_server, subject_axes
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.study import Study, TableDefinition
 from vcsbench.errors import UserError
-from vcsbench.recipe_types import Promises, Recipe, RecipeFilesystem, State
+from vcsbench.records import Promises, Recipe, RecipeFilesystem, State
 from vcsbench.storages.filesystems import IN_MEMORY, why_never_cold
 
 COLD = """Cold means cold for this system's page cache. The caches of a RAID controller or a disk cannot be

@@ -14,8 +14,8 @@ from vcsbench.external import hide_url
 from vcsbench.files import read_sealed
 from vcsbench.formats import Shape
 from vcsbench.machine import Machine
-from vcsbench.recipe_types import Head, Recipe
-from vcsbench.storages.trees import OddPaths
+from vcsbench.records import Head, Recipe
+from vcsbench.storages.filesystems import OddPaths
 
 if TYPE_CHECKING:
     from vcsbench.sources.base import Source

@@ -24,9 +24,9 @@ from vcsbench.errors import UserError
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed_folder
 from vcsbench.programs import MODULE, PROGRAMS, SUBVERSION, Programs, binaries, path_of, programs_in
-from vcsbench.recipe_types import Access, Recipe
+from vcsbench.records import Access, Recipe
 from vcsbench.storages import guest
-from vcsbench.storages.cell_filesystem import REFLINK_KINDS
+from vcsbench.storages.workdir import REFLINK_KINDS
 
 CONDA = ("micromamba", "mamba", "conda", "pixi")
 BUILD_AXIS = "build"

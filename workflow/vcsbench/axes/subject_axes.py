@@ -19,12 +19,10 @@ from vcsbench.formats import (
     parse_format,
     written_settings,
 )
-from vcsbench.recipe_types import Recipe, RecipeFilesystem, RecipeRepository
+from vcsbench.records import Recipe, RecipeFilesystem, RecipeRepository
 from vcsbench.storages import guest
-from vcsbench.storages.cell_filesystem import MAKEABLE, REFLINK_KINDS, why_cannot_make
-from vcsbench.storages.filesystems import lacks_journal, mount_of
-from vcsbench.storages.trees import why_not_on_disk
-from vcsbench.storages.workdir import resolve
+from vcsbench.storages.filesystems import lacks_journal, mount_of, why_not_on_disk
+from vcsbench.storages.workdir import MAKEABLE, REFLINK_KINDS, resolve, why_cannot_make
 
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
 OFFERED_FORMATS = ("f6", "f7", "f8", "f6-today")

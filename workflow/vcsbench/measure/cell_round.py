@@ -38,11 +38,11 @@ from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import Subject
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Recipe
     from vcsbench.records import (
         BuildFacts,
         BuildSide,
         Context,
+        Recipe,
         RunRecord,
         SetAside,
         SubjectFacts,

@@ -33,7 +33,7 @@ from vcsbench.subjects.tree import BuiltTree, Tree
 from vcsbench.subjects.working_copy import WorkingCopy
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Recipe
+    from vcsbench.records import Recipe
 
 SUBJECTS: dict[str, type[Subject]] = {
     "repository": Repository,

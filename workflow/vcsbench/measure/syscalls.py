@@ -26,8 +26,7 @@ from vcsbench.measure.runs import Invocation, capture
 from vcsbench.measure.work import discard_output
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Recipe
-    from vcsbench.records import CellTrace
+    from vcsbench.records import CellTrace, Recipe
 
 OPTIONS = ("-f", "-qqq", "-e", "trace=all", "-e", "raw=all", "-e", "signal=none")
 # `12 read(0x3, 0x7f, 0x1000) = 0x1000`. If another thread's line is between, it has two parts:

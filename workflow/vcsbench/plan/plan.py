@@ -17,7 +17,7 @@ from vcsbench.plan import recipe as recipes
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, make_grid
 from vcsbench.plan.recipe import TracedCell
 from vcsbench.plan.result_state import SamplingBatches, block_name, is_up_to_date, subject_digest
-from vcsbench.recipe_types import Recipe, RecipeRepository
+from vcsbench.records import Recipe, RecipeRepository
 
 Blocks = Mapping[tuple[str, ...], Sequence[CellSpec]]
 Block = tuple[str, str]

@@ -18,7 +18,7 @@ from vcsbench.config.study import Command, Study
 from vcsbench.errors import UserError
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec
-from vcsbench.recipe_types import Promises, Recipe
+from vcsbench.records import Promises, Recipe
 from vcsbench.sources import is_private
 from vcsbench.storages.filesystems import lacks_journal
 from vcsbench.storages.workdir import resolve

@@ -19,7 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.files import read_json, read_sealed, write_json
 from vcsbench.records import Context
-from vcsbench.storages.trees import remove_path
+from vcsbench.storages.filesystems import remove_path
 
 FOLDER = "results/budget"
 ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"

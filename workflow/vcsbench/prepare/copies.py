@@ -26,8 +26,7 @@ from vcsbench.errors import UserError
 from vcsbench.prepare import verify
 from vcsbench.prepare.repositories import missing_copies, staged_path
 from vcsbench.records import CopyLayout, LoadRecord, RepositoryFacts
-from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
-from vcsbench.storages.filesystems import mount_of, naming
+from vcsbench.storages.filesystems import ExtentsUnsupportedError, first_extent, mount_of, naming
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.fsfs import CHUNK, read_chunks

@@ -14,13 +14,14 @@ from vcsbench.advice.cards import Answer, Card, Situation, fits
 from vcsbench.advice.decision import SAME_BINARIES, Case, Pair, Row, Where
 from vcsbench.advice.labels import (
     SLIGHT,
+    ActionStep,
+    CardAction,
     axis_label,
     case_label,
     detectable_text,
     seconds,
     value_label,
 )
-from vcsbench.advice.questions import ActionStep, CardAction
 from vcsbench.axes.client_server import BUILD_AXIS
 from vcsbench.axes.subject_axes import SHARD
 from vcsbench.evidence.flags import BUSY, is_invalid

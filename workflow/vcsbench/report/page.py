@@ -44,8 +44,7 @@ from vcsbench.report.next_steps import (
     next_steps,
     variables_of,
 )
-from vcsbench.report.number_details import details
-from vcsbench.report.quality_section import noise_verdict, quality_of
+from vcsbench.report.quality_section import details, noise_verdict, quality_of
 from vcsbench.report.results import Results, cell_names, grouped_by, unique_values
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (

@@ -42,8 +42,7 @@ from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import WorkDir, run_folder
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Recipe
-    from vcsbench.records import Context, RunRecord
+    from vcsbench.records import Context, Recipe, RunRecord
 
 GUEST_TIMES = 10
 CALLS, GUEST = "--calls", "--guest"

@@ -20,8 +20,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from vcsbench.errors import UserError
 from vcsbench.external import one_line
-from vcsbench.storages.filesystems import free_bytes
-from vcsbench.storages.trees import MAX_DEPTH
+from vcsbench.storages.filesystems import MAX_DEPTH, free_bytes
 
 NAME_BYTES = 255
 PATH_BYTES = 4095

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from itertools import accumulate
 
 from vcsbench.external import parse_number
-from vcsbench.storages.trees import (
+from vcsbench.storages.filesystems import (
     ADMINISTRATIVE,
     LINK_NAME_BYTES,
     MAX_DEPTH,

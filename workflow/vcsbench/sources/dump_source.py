@@ -27,7 +27,7 @@ from vcsbench.sources.base import (
 from vcsbench.sources.dump_format import FORMAT, is_impossible, is_reserved
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.svn_source import TRUNK, exported_tree
-from vcsbench.storages.trees import OddPaths
+from vcsbench.storages.filesystems import OddPaths
 
 COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4

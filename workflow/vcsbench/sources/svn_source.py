@@ -31,7 +31,7 @@ from vcsbench.external import (
 )
 from vcsbench.formats import CONFIGURATION_LIMIT, Shape, read_shape
 from vcsbench.processes import Program, output
-from vcsbench.recipe_types import Head
+from vcsbench.records import Head
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import (
     Definition,
@@ -44,7 +44,7 @@ from vcsbench.sources.base import (
     readable,
 )
 from vcsbench.sources.dump_reader import DumpReader
-from vcsbench.storages.trees import OddPaths, older_revision
+from vcsbench.storages.filesystems import OddPaths, older_revision
 
 TRUNK = "trunk"
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")

@@ -35,7 +35,7 @@ from vcsbench.sources.base import (
     readable,
 )
 from vcsbench.sources.dump_source import why_no_dump
-from vcsbench.storages.trees import PATH_BYTES, entries
+from vcsbench.storages.filesystems import PATH_BYTES, entries
 
 TRUNK = "trunk"
 REVISIONS = 1

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, cast
 
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
-from vcsbench.storages.cell_filesystem import CellFilesystem
-from vcsbench.storages.trees import remove_path
-from vcsbench.storages.workdir import TARGETS, WorkDir
+from vcsbench.storages.filesystems import remove_path
+from vcsbench.storages.workdir import TARGETS, CellFilesystem, WorkDir
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Recipe
-    from vcsbench.records import SubjectFacts, TreeRecord
+    from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
 # The words of commands, with their values or a function that returns them.
 Word = str | Sequence[str]

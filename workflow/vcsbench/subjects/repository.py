@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
 from vcsbench.files import SEAL, read_record, read_sealed, write_record
-from vcsbench.storages.trees import OddPaths, why_not_on_disk
+from vcsbench.storages.filesystems import OddPaths, why_not_on_disk
 from vcsbench.subjects import Subject, Target, Words, fsfs, require_axes
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Recipe, RecipeRepository
     from vcsbench.records import (
         CopiesRecord,
         CopyMetadata,
         LoadRecord,
+        Recipe,
+        RecipeRepository,
         RepositoryFacts,
         SubjectFacts,
     )

@@ -19,9 +19,8 @@ from vcsbench import modules, processes
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
-from vcsbench.storages import trees
-from vcsbench.storages.filesystems import next_directory
-from vcsbench.storages.trees import copy_tree, entries, remove_path
+from vcsbench.storages import filesystems
+from vcsbench.storages.filesystems import copy_tree, entries, next_directory, remove_path
 from vcsbench.storages.workdir import WorkDir, resolve
 from vcsbench.subjects import (
     FilesystemSubject,
@@ -37,8 +36,7 @@ from vcsbench.subjects.repository import Repository
 from vcsbench.subjects.tree_stores import STORES
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Head, Recipe
-    from vcsbench.records import SubjectFacts, TreeRecord
+    from vcsbench.records import Head, Recipe, SubjectFacts, TreeRecord
 
 FOLDER = "trees"
 BUILD_FOLDER = "here"
@@ -233,7 +231,7 @@ class TreeTemplates:
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
         if not self.kind:
             return source
-        code = modules.code_digest([tree_stores.__file__, trees.__file__, processes.__file__])
+        code = modules.code_digest([tree_stores.__file__, filesystems.__file__, processes.__file__])
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
 

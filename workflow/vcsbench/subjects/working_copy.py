@@ -17,16 +17,21 @@ from typing import TYPE_CHECKING
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
-from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
-from vcsbench.storages.trees import OddPaths, copy_tree, older_revision, why_not_on_disk
+from vcsbench.storages.filesystems import (
+    ExtentsUnsupportedError,
+    OddPaths,
+    copy_tree,
+    disk_usage,
+    older_revision,
+    why_not_on_disk,
+)
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import FilesystemSubject, Words, make_template, require_axes, run_sources
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository, scaled_revisions
 
 if TYPE_CHECKING:
-    from vcsbench.recipe_types import Recipe
-    from vcsbench.records import SubjectFacts, TreeRecord
+    from vcsbench.records import Recipe, SubjectFacts, TreeRecord
 
 FOLDER = "working-copies"
 FICLONE = 0x40049409
