@@ -412,3 +412,33 @@ def test_job_log_error_of_the_system_is_one_sentence(tmp_path, number, names, re
     place = names[0].replace("\x1b", "\\x1b") if names else log
     sentence = f"{place}: {os.strerror(number)}. {remedy}, and run again.\n"
     assert (done.returncode, done.stderr, log.read_text()) == (1, sentence, sentence)
+
+
+TWICE = """
+import os, signal, sys, threading, time
+from vcsbench.run.job import exit_on_signals
+
+start = threading.Timer.start
+
+def start_after_another(timer):
+    os.kill(os.getpid(), signal.SIGTERM)
+    start(timer)
+
+threading.Timer.start = start_after_another
+
+class Ended:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+exit_on_signals()
+Ended()
+time.sleep(20)
+"""
+
+
+def test_job_two_signals_in_a_finaliser_end_it_without_a_traceback():
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+    done = subprocess.run(
+        [sys.executable, "-c", TWICE], env=env, capture_output=True, text=True, timeout=15
+    )
+    assert (done.returncode, done.stderr) == (1, "ended by SIGTERM\n")

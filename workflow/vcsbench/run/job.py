@@ -70,8 +70,11 @@ def exit_on_signals() -> None:
 def _repeat_signal(unraisable: sys.UnraisableHookArgs) -> None:
     """Send a signal again that came in a finaliser, where Python ignores exceptions."""
     if isinstance(unraisable.exc_value, SystemExit):
-        # Later, because Python also ignores an exception in this hook.
+        # Later, because Python also ignores an exception in this hook, and prints it. So another SIGTERM is
+        # ignored meanwhile.
+        handler = signal.signal(signal.SIGTERM, signal.SIG_IGN)
         threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        signal.signal(signal.SIGTERM, handler)
     else:
         sys.__unraisablehook__(unraisable)
 
