@@ -231,12 +231,22 @@ def _output(context: Row) -> str:
 
 
 def _format_settings(context: Row) -> str:
-    """Return the settings of a format (db/fsfs.conf)."""
+    """Return the settings of a format (db/fsfs.conf) that most affect sizes and times."""
     repository = context.get("repository") or {}
     if not repository.keys() >= {"format", "fsfs_settings"}:
         return ""
-    settings = ", ".join(f"{key} {value}" for key, value in repository["fsfs_settings"].items())
-    return f"{repository['format']}: {settings or 'the format has no settings'}."
+    name, settings = repository["format"], repository["fsfs_settings"]
+    if not settings:
+        return f"{name}: the format has no settings."
+    phrases = []
+    for kind, option in (("directory", "dir"), ("property", "props")):
+        is_on = settings.get(f"enable-{option}-deltification") == "true"
+        phrases.append(f"{kind} deltification {'on' if is_on else 'off'}")
+    level = f"zlib-{settings.get('compression-level')}"
+    phrases.append(f"compression {settings.get('compression') or level}")
+    if size := settings.get("revprop-pack-size"):
+        phrases.append(f"packed revision properties in {size} KiB")
+    return f"{name}: {words.enumeration(phrases)}."
 
 
 # The facts of a setup that a context has, in this order.
