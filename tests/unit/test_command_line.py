@@ -430,15 +430,49 @@ class Ended:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
 
-exit_on_signals()
 Ended()
 time.sleep(20)
 """
+PACKING = """
+import subprocess, time
+from vcsbench.run.job import exit_on_signals
+
+exit_on_signals(grace_s=0.2)
+child = subprocess.Popen(["sleep", "60"])
+print(child.pid, flush=True)
+try:
+    time.sleep(60)
+finally:
+    child.wait()
+"""
 
 
-def test_job_two_signals_in_a_finaliser_end_it_without_a_traceback():
+def start_python(program):
     env = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    done = subprocess.run(
-        [sys.executable, "-c", TWICE], env=env, capture_output=True, text=True, timeout=15
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-c", program], env=env, stdout=pipe, stderr=pipe, text=True
     )
-    assert (done.returncode, done.stderr) == (1, "ended by SIGTERM\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [("", 1, "ended by SIGTERM\n"), ("lambda number: 128 + number, grace_s=None", 143, "")],
+)
+def test_two_signals_in_a_finaliser_end_a_program_without_a_traceback(arguments, code, message):
+    process = start_python(TWICE.replace("Ended()\n", f"exit_on_signals({arguments})\nEnded()\n"))
+    _, errors = process.communicate(timeout=15)
+    assert (process.returncode, errors) == (code, message)
+
+
+def test_job_that_waits_for_a_program_after_a_signal_is_killed_with_it():
+    process = start_python(PACKING)
+    child = int(process.stdout.readline())
+    process.terminate()
+    assert process.wait(15) == 1
+    wait_for(lambda: not processes.command_line(child))
+
+
+def test_run_only_looks_and_is_killed_has_its_exit_code(checkout):
+    checkout.fakes.add("snakemake", "kill -9 $$")
+    assert checkout.run("-n").returncode == 128 + signal.SIGKILL

@@ -19,6 +19,7 @@ from vcsbench import words
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 from vcsbench.external import is_url
 from vcsbench.records import Recipe
+from vcsbench.run.job import exit_on_signals
 
 if TYPE_CHECKING:
     from vcsbench.config.study import Study
@@ -27,17 +28,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FAILED, MISCONFIGURED = 1, 2
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 MOST_ROUNDS = 10_000
 MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
 Keys = dict[str, Any]
 
 
 def main(arguments: list[str]) -> int:
-    for number in SIGNALS:
-        # A run under nohup goes on when the terminal closes.
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _end)
+    # A run under nohup goes on when the terminal closes.
+    exit_on_signals(lambda number: 128 + number, grace_s=None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # blocked by the script vcsbench
     options, others = _parser().parse_known_args(arguments)
     if others and not options.forwards:
@@ -79,13 +77,6 @@ def _drop_output() -> None:
             sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _end(number: int, _: object) -> None:
-    """End this process by an exception, so that it ends what it started without another signal."""
-    for name in SIGNALS:
-        signal.signal(name, signal.SIG_IGN)
-    sys.exit(128 + number)
 
 
 def configuration(options: argparse.Namespace) -> Keys:

@@ -16,6 +16,9 @@ from vcsbench import processes
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 
 ENDED = ".vcsbench/ended"
+# A load can wait for a program that takes minutes.
+GRACE_S = 4.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
@@ -57,26 +60,45 @@ def clear_line(stream: IO[str]) -> str:
     return "\r\x1b[K" if stream.isatty() else ""
 
 
-def exit_on_signals() -> None:
-    """Raise SystemExit for SIGTERM, Ctrl-C and a closed terminal, so that `finally` blocks run."""
-    sys.unraisablehook = _repeat_signal
-    for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+def _kill_family() -> None:
+    processes.send(processes.family(os.getpid())[1:], signal.SIGKILL)
+    os._exit(1)
+
+
+def end_status(number: int) -> str:
+    return f"ended by {signal.Signals(number).name}"
+
+
+def exit_on_signals(
+    status: Callable[[int], int | str] = end_status, grace_s: float | None = GRACE_S
+) -> None:
+    """Raise SystemExit for the first SIGTERM, Ctrl-C or closed terminal, so that `finally` blocks run.
+
+    Further signals are ignored. `status` returns the exit code, or a message, by the number of the signal.
+    After `grace_s` seconds, this process and all that it started are killed.
+    """
+
+    def end(number: int, _: object) -> None:
+        for name in SIGNALS:
+            signal.signal(name, signal.SIG_IGN)
+        if grace_s is not None:
+            timer = threading.Timer(grace_s, _kill_family)
+            timer.daemon = True
+            timer.start()
+        sys.exit(status(number))
+
+    def repeat(unraisable: sys.UnraisableHookArgs) -> None:
+        if not isinstance(unraisable.exc_value, SystemExit):
+            sys.__unraisablehook__(unraisable)
+            return
+        # The signal came in a finaliser, where Python ignores exceptions, as it does here. So it comes again.
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        signal.signal(signal.SIGTERM, end)
+
+    sys.unraisablehook = repeat
+    for name in SIGNALS:
         if signal.getsignal(name) != signal.SIG_IGN:
-            signal.signal(
-                name, lambda number, _: sys.exit(f"ended by {signal.Signals(number).name}")
-            )
-
-
-def _repeat_signal(unraisable: sys.UnraisableHookArgs) -> None:
-    """Send a signal again that came in a finaliser, where Python ignores exceptions."""
-    if isinstance(unraisable.exc_value, SystemExit):
-        # Later, because Python also ignores an exception in this hook, and prints it. So another SIGTERM is
-        # ignored meanwhile.
-        handler = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        signal.signal(signal.SIGTERM, handler)
-    else:
-        sys.__unraisablehook__(unraisable)
+            signal.signal(name, end)
 
 
 def stop_workflow() -> None:

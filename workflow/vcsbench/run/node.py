@@ -42,7 +42,7 @@ def main(number: str, attempt: str, record: str) -> int:
 
     The next attempts of Snakemake do not try a job again that failed for good. Return the exit code.
     """
-    exit_on_signals()
+    exit_on_signals(grace_s=None)
     os.umask(0o022)
     root, job, node = Path.cwd(), int(number), node_name()
     work, assignment = NodeWork.read(root, job), NodeAssignment.read(root, job)

@@ -206,7 +206,8 @@ class Snakemake:
             pass_fds=[self.lock] * bool(self.lock),
         )
         if not self.lock:
-            return process.wait()
+            status = process.wait()
+            return status if status >= 0 else 128 - status
         try:
             if (status := process.wait()) < 0:
                 sys.exit(128 - status)
