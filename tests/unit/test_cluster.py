@@ -136,7 +136,7 @@ def on_node(tmp_path, monkeypatch):
     write_works(make_cluster(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SLURMD_NODENAME", "n1")
-    monkeypatch.setattr(node, "exit_on_signals", lambda: None)
+    monkeypatch.setattr(node, "exit_on_signals", lambda **_: None)
     return monkeypatch
 
 
@@ -213,6 +213,15 @@ def test_shares_of_known_blocks_stay():
     assert after["s", "c"] == before["s", "b"]
     # With fewer nodes, the blocks of the missing one move.
     assert set(shares_of({("s", "a"): 9, ("s", "b"): 1}, 1, before).values()) == {1}
+
+
+def test_jobs_after_a_run_on_fewer_nodes_keep_its_assignment(tmp_path):
+    assigned = []
+    for nodes in (2, 1, 2):
+        run = make_cluster(tmp_path, cluster={"nodes": nodes, "class": "bench", "cores": 4})
+        write_works(run)
+        assigned.append({*run.jobs.values()})
+    assert assigned == [{1, 2}, {1}, {1}]
 
 
 def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):

@@ -210,7 +210,10 @@ class Cluster:
     @cached_property
     def jobs(self) -> dict[Block, int]:
         before: dict[Block, int] = {}
-        for job in range(1, self.count + 1):
+        paths = {job: job_file(self.root, job, "work") for job in range(1, self.count + 1)}
+        written = {job: path.stat().st_mtime_ns for job, path in paths.items() if path.exists()}
+        # The file of a job that has no blocks any more stays: the newest ones count.
+        for job in sorted(written, key=lambda job: written[job]):
             for name in NodeWork.read(self.root, job).blocks:
                 study, _, block = name.partition("/")
                 before[study, block] = job
