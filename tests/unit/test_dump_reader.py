@@ -3,6 +3,7 @@
 import io
 import os
 import subprocess
+import time
 import tracemalloc
 
 import pytest
@@ -23,6 +24,7 @@ from dump_streams import (
 from project import needs
 from vcsbench.errors import UserError
 from vcsbench.prepare.loader import load_source
+from vcsbench.processes import Program
 from vcsbench.sources import open_source
 from vcsbench.sources.dump_reader import BYPASS, LARGEST_GAP, DumpReader
 
@@ -311,3 +313,25 @@ def test_reader_holds_little_memory(begin, tmp_path):
             assert tracemalloc.get_traced_memory()[1] < 8 << 20
         finally:
             tracemalloc.stop()
+
+
+CUT = "printf 'SVN-fs-dump-format-version: 2\\n\\nRevision-number: 0\\nProp-content-length: 90\\n'"
+
+
+@pytest.mark.parametrize(
+    ("end", "limit_s", "error"),
+    [
+        ("; echo 'svnadmin: E000005: Input/output error' >&2; exit 1", None, "E000005"),
+        ("; echo", None, r"middle of a record .*Make the dump again"),
+        ("; sleep 60", 2, "no answer within 2 s"),
+    ],
+)
+def test_reader_of_a_program_that_stops_has_its_error_at_once(end, limit_s, error):
+    begin = time.monotonic()
+    with (
+        pytest.raises(UserError, match=error),
+        Program(["sh", "-c", CUT + end], "it failed", limit_s=limit_s) as program,
+    ):
+        DumpReader("x", program.stdout).run_on(program)
+    # The limit counts once.
+    assert time.monotonic() - begin < 4

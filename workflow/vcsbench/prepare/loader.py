@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
@@ -219,16 +219,14 @@ def _delete_dates(repository: Path, revisions: Iterable[int]) -> None:
 
 def _remove_bogus_dates(copy: Path) -> Facts:
     """Delete the dates of a copy that Subversion cannot read. Return its facts, with a note on the dates."""
-
-    def read(output: IO[bytes]) -> DumpReader:
-        reader = DumpReader(str(copy), cast(BinaryIO, output))
-        reader.run()
-        return reader
-
-    reader = fsfs.read_output(read, "dump-revprops", "-q", copy)
+    failure, remedy = f"{copy}: svnadmin dump-revprops failed", "Check it with svnadmin verify."
+    with Program(["svnadmin", "dump-revprops", "-q", str(copy)], failure) as program:
+        reader = DumpReader(str(copy), program.stdout, remedy=remedy)
+        reader.run_on(program)
     facts = reader.facts()
     _delete_dates(copy, facts.bogus_dates)
-    return replace(facts, notes=reader.notes(["dates"]))
+    options = [BYPASS] if reader.oddities["bypass"] else []
+    return replace(facts, notes=reader.notes(["dates"]), load_options=options)
 
 
 class _Tee(io.RawIOBase):

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from vcsbench import words
 from vcsbench.errors import UserError
+from vcsbench.processes import Program
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import DAMAGED, Facts
 from vcsbench.sources.dump_format import (
@@ -65,7 +66,7 @@ class DumpReader:
     """Reads and checks a stream once. svnadmin load checks the checksums of texts.
 
     - `numbers`, `offsets`: the number of each revision from 1, and the byte at which its record begins.
-    - `is_whole`: True after the last record.
+    - `is_at_end`: True after the last byte. `is_whole`: True after the last record.
     - `has_tree`: True if the history ends with a folder at `tree`, None if that depends on the content of a
       copied folder.
     - `odd_paths`: the first IMPOSSIBLE_PATHS and RESERVED_PATHS at its end, but none in copied folders.
@@ -90,6 +91,7 @@ class DumpReader:
         self._remedy = remedy
         self.numbers, self.offsets = array("Q"), array("Q")
         self.offset = 0
+        self.is_at_end = False
         self.is_whole = False
         self.odd_paths: set[bytes] = set()
         self.has_tree: bool | None = not self._tree
@@ -129,6 +131,16 @@ class DumpReader:
         if self.is_whole and not self.numbers:
             raise self.wrong("it has no revision 1")
 
+    def run_on(self, program: Program) -> None:
+        """Read the output of a program. If it failed, raise its error, which explains a cut stream."""
+        try:
+            self.run()
+        except UserError:
+            if self.is_at_end and program.process.wait() != 0:
+                raise program.failed() from None
+            raise
+        program.finish()
+
     def facts(self) -> Facts:
         options = [BYPASS] if self.oddities["bypass"] or self._bogus_dates else []
         return Facts(self.revisions, self.notes(NOTES), options, self._bogus_dates)
@@ -151,12 +163,15 @@ class DumpReader:
         return UserError(f"{self._name}: {what} (at {place}). {remedy or self._remedy}")
 
     def _line(self, limit: int = LONGEST_LINE) -> bytes:
-        return self._keep(self._stream.readline(limit))
+        line = self._stream.readline(limit)
+        self.is_at_end = len(line) < limit and not line.endswith(b"\n")
+        return self._keep(line)
 
     def _content(self, length: int) -> Iterator[bytes]:
         while length > 0:
             chunk = self._stream.read(min(length, CHUNK))
             if not chunk:
+                self.is_at_end = True
                 raise self.wrong(_TRUNCATED)
             length -= len(chunk)
             yield self._keep(chunk)

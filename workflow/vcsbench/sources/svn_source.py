@@ -339,14 +339,7 @@ def _pass_on(
     remedy = "Check it with svnadmin verify."
     with Program(argv, failure, secret=secret, limit_s=limit_s) as program:
         reader = DumpReader(name, program.stdout, out=out, remedy=remedy)
-        try:
-            reader.run()
-        except UserError:
-            is_at_end = not program.stdout.read(1)
-            if is_at_end and program.process.wait() != 0:
-                raise program.failed() from None
-            raise
-        program.finish()
+        reader.run_on(program)
     out.flush()
     return reader.facts()
 
