@@ -115,6 +115,15 @@ def test_pack_file_with_an_odd_name_is_refused(root, name):
     assert str(raised.value).isprintable() and not (root / "bundles/odd.tar.gz").exists()
 
 
+def test_pack_context_of_an_earlier_version_is_refused(root):
+    path = root / "results" / "cells" / STUDY / "old" / "round1.context.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"runs": [{"certificate": {}}]}))
+    with pytest.raises(UserError, match=r"round1\.context\.json: an earlier version .*make report"):
+        bundle.pack("old", [], root)
+    shutil.rmtree(path.parent)
+
+
 @pytest.mark.parametrize("name", ["loaded", "tables", f"tables/{STUDY}"])
 def test_pack_folder_that_cannot_be_read_is_refused(root, name):
     folder = root / "results" / name

@@ -128,6 +128,14 @@ def read_context(path: Path) -> Context:
     return cast("Context", read_json(path))
 
 
+def check_version(path: Path, context: Context) -> None:
+    """Raise UserError for a context of an earlier version of vcsbench, which has other keys."""
+    if not all("evidence" in run for run in context.get("runs", [])):
+        raise UserError(
+            f"{path}: an earlier version of vcsbench measured it. Run `make report` to measure it again."
+        )
+
+
 def context_path(export: str) -> str:
     return f"{export.removesuffix('.json')}.context.json"
 

@@ -31,6 +31,7 @@ from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, read_bytes
 from vcsbench.files import read_json, write_bytes
+from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.sources import archives
@@ -152,7 +153,11 @@ def _files(study: str, root: Path) -> Iterator[Path]:
             found += [path for path in folder.iterdir() if path.name.startswith(f"{study}.")]
             if (folder / study).is_dir():
                 found += [Path(path) for path, _ in entries(folder / study)]
-    yield from (p.relative_to(root) for p in found if p.is_file() and not p.name.startswith("."))
+    for path in found:
+        if path.name.endswith(".context.json"):
+            check_version(path, read_context(path))
+        if path.is_file() and not path.name.startswith("."):
+            yield path.relative_to(root)
     baselines = read_json(root / made_with).get("baselines")
     if not isinstance(baselines, list) or not all(map(_is_safe_name, baselines)):
         raise UserError(f"{made_with}: the file is damaged. `make report` makes it again.")
@@ -290,7 +295,8 @@ def _manifest(first: archives.Member | None, archive: str) -> Manifest:
             layout, packer = (one_line(manifest.get(key), 40) for key in ("layout", "vcsbench"))
             raise UserError(
                 f"{archive}: the bundle has layout {layout}, and this vcsbench ({__version__}) knows "
-                f"{LAYOUT}. Import it with the version that packed it ({packer})."
+                f"{LAYOUT}. Import it with the version that packed it ({packer}; "
+                f"results/provenance in it has the commit)."
             )
         return Manifest.model_validate(manifest)
     except ValidationError as error:

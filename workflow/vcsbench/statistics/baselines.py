@@ -13,7 +13,7 @@ from vcsbench.errors import UserError
 from vcsbench.files import read_sealed
 from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT
-from vcsbench.plan.result_state import read_context
+from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.records import Context, Host
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def _context(path: Path, started_at: str) -> Context:
         raise UserError(
             f"{path}: the file is newer than the measurements. Run `make report` to write them again."
         )
+    check_version(path, context)
     return context
 
 
