@@ -1,15 +1,16 @@
 """The reports of `plan` and `doctor`: forecasts, detectable differences, capabilities, side effects."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from project import DEFAULT, ROOT, open_folder
+from project import DEFAULT, ROOT, open_folder, wait_for
 from unit.study_grid import merge
 from vcsbench import isolation
 from vcsbench.config.validation import read_yaml
 from vcsbench.forecast import plan_report
-from vcsbench.forecast.doctor import LIMITED, MISSING, checks, examine_machine
+from vcsbench.forecast.doctor import LIMITED, MISSING, WARNING, checks, examine_machine
 from vcsbench.forecast.plan_report import detectable_pct, rounds_needed
 from vcsbench.run.project import Project
 
@@ -57,6 +58,14 @@ def test_doctor_with_all_cells_measurable_succeeds():
         is_able, text = run_doctor(open_project(root, grid=grid))
         assert not list((root / "storage").iterdir())
     assert is_able and "Clears no caches." in text and "Opens no port." in text
+
+
+def test_checks_warn_of_another_server_that_runs_here(tmp_path):
+    with subprocess.Popen(["bash", "-c", "exec -a 'exim4: queue' sleep 60"]) as process:
+        wait_for(lambda: b"exim4" in Path(f"/proc/{process.pid}/cmdline").read_bytes())
+        found = [c.text for c in checks(open_project(tmp_path).plan) if c.state == WARNING]
+        process.kill()
+    assert "exim4 runs here, in 1 process" in found
 
 
 def test_doctor_with_missing_storage_fails(tmp_path):

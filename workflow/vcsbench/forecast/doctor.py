@@ -8,11 +8,12 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from vcsbench import kernel, words
+from vcsbench import kernel, processes, words
 from vcsbench.errors import UserError
 from vcsbench.forecast.plan_report import (
     EVICT,
@@ -25,6 +26,7 @@ from vcsbench.forecast.plan_report import (
 from vcsbench.machine import host
 from vcsbench.measure import caches, counters
 from vcsbench.measure.prepared_cell import read_versions
+from vcsbench.measure.server import other_servers
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.comparisons import Limits
@@ -50,6 +52,32 @@ HYPERFINE = 2
 MIN_CORES = 2
 MIN_MEMORY = 1 << 30
 STEADY_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
+
+SERVICES = {
+    *(
+        "svnserve",
+        "httpd",
+        "apache2",
+        "nginx",
+        "lighttpd",
+        "caddy",
+        "postgres",
+        "postmaster",
+        "mysqld",
+    ),
+    *(
+        "mariadbd",
+        "mongod",
+        "redis-server",
+        "oracle",
+        "sqlservr",
+        "slapd",
+        "smbd",
+        "nfsd",
+        "exim4",
+        "named",
+    ),
+}
 
 
 class Check(NamedTuple):
@@ -94,7 +122,19 @@ def checks(plan: Plan) -> list[Check]:
         *_storages(plan),
         *_evidence(),
         *_machine(),
+        *_services(),
     ]
+
+
+def _services() -> Iterator[Check]:
+    """Yield a check for each other server program that runs here: measuring disturbs it, and it the runs."""
+    ours, commands = other_servers(()), map(processes.command_line, processes.all_pids())
+    others = [command[0] for command in commands if command and " ".join(command) not in ours]
+    # Some programs append their state to their name: `postgres: checkpointer`.
+    names = Counter(os.path.basename(name).partition(":")[0] for name in others)
+    for name in sorted(names.keys() & SERVICES):
+        number = words.count_of(names[name], "process", "processes")
+        yield Check(WARNING, f"{name} runs here, in {number}", "measure while it is idle")
 
 
 def _cells(plan: Plan) -> Iterator[Check]:
