@@ -425,7 +425,8 @@ def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_pa
     assert re.findall(r"\d+", " ".join(cells[3:-1])) == ["1", "2", "1", "21"]
     (total,) = re.findall(r"of 5 published[^.]*?measured", tree.text)
     assert re.findall(r"\d+", total) == ["5", "1", "2", "2"]
-    assert "a.html#finding-two" in [link.attributes["href"] for link in tree.all("a")]
+    links = [link.attributes["href"] for link in tree.all("a")]
+    assert "a.html#finding-two" in links and "a.html#finding-four" not in links
     assert "make report STUDY=never-2001" in tree.text
     numbers = [cell.text for cell in tree.all("tbody")[1].all("tr")[0].all("td")[-3:]]
     assert numbers == [">= 2", "3.00", "2.502.10 to 2.90"]
@@ -504,3 +505,16 @@ def test_read_results_with_an_altered_record_names_it(tmp_path, kind):
     path.write_text(path.read_text().replace("1", "2"))
     with pytest.raises(UserError, match=rf"{kind}/{path.name}: the file is damaged"):
         results_of(made)
+
+
+@pytest.mark.parametrize(
+    ("factors", "numbers"),
+    [
+        ([1.0], ["0.8x", "1x", "1.2x"]),
+        ([0.5, 4], ["0.5x", "1x", "2x", "3x"]),
+        ([0.05, 20], ["0.1x", "1x", "10x"]),
+    ],
+)
+def test_axis_of_a_card_has_numbers_on_both_sides_of_1(factors, numbers):
+    drawing = charts.forest_axis(charts.LogAxis.over(factors))
+    assert {*numbers} <= {*re.findall(r">([0-9.]+x)<", drawing)}

@@ -39,6 +39,8 @@ STYLES = {BETTER: "candidate", WORSE: "reference", EQUAL: "equal", SMALL: "small
 WIDTH, HEIGHT, MARGIN = 190, 18, 8
 FINDING_HEIGHT = 48
 MAX_FACTOR = 30.0
+# Of the numbers of an axis, the first have room before the others.
+STEPS = (1, 2, 5, 3, 7, 1.5, 8, 1.2)
 
 # Words in the notes of a card's rows.
 ROW_KEY = {
@@ -246,10 +248,10 @@ def _ticks(axis: LogAxis, y: int, unit: str) -> Iterator[str]:
     """Yield a line with round numbers, 1 among them, without those that would overlap."""
     yield f'<path class="tick" d="M{MARGIN} {y}H{WIDTH - MARGIN}"/>'
     powers = range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)))
-    numbers = [step * 10.0**power for power in powers for step in (1, 1.5, 2, 3, 5, 7)]
+    numbers = [step * 10.0**power for step in STEPS for power in powers]
     taken: list[tuple[float, float]] = []
     # The line at 1 has its number in any case.
-    for tick in sorted(numbers, key=lambda number: (number != 1, number)):
+    for tick in sorted(numbers, key=lambda number: number != 1):
         text, x = f"{tick:g}{unit}", axis.x(tick)
         width = 3 * len(text) + 3
         is_free = all(abs(x - other) > width + half for other, half in taken)

@@ -284,10 +284,8 @@ def open_environment(
     if config.settings.repository is not None:
         definitions = sources.own_repository(config.settings.repository, definitions, tree)
     elif tree:
-        raise UserError(
-            "--tree: this needs --repository (make: TREE= needs REPO=). A repository of the configuration "
-            "has a key `tree`."
-        )
+        text = "this needs `repository` (make: TREE= needs REPO=). Entries of `repositories` have their own."
+        raise config.error(["tree"], text)
     if EMPTY in definitions:
         raise config.error(["repositories", EMPTY], "this name is reserved. Use another name.")
     definitions = {**definitions, EMPTY: {"source": EMPTY}}
