@@ -439,8 +439,8 @@ from vcsbench.run.job import exit_on_signals
 
 exit_on_signals(grace_s=0.2)
 child = subprocess.Popen(["sleep", "60"])
-print(child.pid, flush=True)
 try:
+    print(child.pid, flush=True)
     time.sleep(60)
 finally:
     child.wait()
