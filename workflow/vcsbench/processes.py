@@ -74,7 +74,7 @@ def run_program(
             timeout=limit_s,
         )
     except subprocess.TimeoutExpired:
-        raise UserError(f"{name}: took longer than {limit_s:g} s. Raise `time_limit_s`.") from None
+        raise UserError(f"{name}: took longer than {limit_s:g} s") from None
     if done.returncode:
         lines = " ".join([*done.stdout.splitlines(), *done.stderr.splitlines()][-3:])
         raise UserError(f"{name}: {how_it_ended(done.returncode)}: {lines}")
