@@ -18,7 +18,7 @@ from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 ENDED = ".vcsbench/ended"
 # A load can wait for a program that takes minutes.
 GRACE_S = 4.0
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
 
 
 @contextlib.contextmanager
@@ -65,12 +65,12 @@ def _kill_family() -> None:
     os._exit(1)
 
 
-def end_status(number: int) -> str:
+def _end_status(number: int) -> str:
     return f"ended by {signal.Signals(number).name}"
 
 
 def exit_on_signals(
-    status: Callable[[int], int | str] = end_status, grace_s: float | None = GRACE_S
+    status: Callable[[int], int | str] = _end_status, grace_s: float | None = GRACE_S
 ) -> None:
     """Raise SystemExit for the first SIGTERM, Ctrl-C or closed terminal, so that `finally` blocks run.
 

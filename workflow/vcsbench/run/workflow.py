@@ -27,7 +27,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import write_json
 from vcsbench.plan.result_state import NOTHING, UNFAILED, contexts, is_intact, remove_damaged
-from vcsbench.run.job import ENDED, clear_line
+from vcsbench.run.job import ENDED, SIGNALS, clear_line
 from vcsbench.storages import filesystems
 
 CONFIGURATION = "config/config.yaml"
@@ -41,7 +41,6 @@ LOCKED = f"{FOLDER}/locked"
 WRITTEN = (FOLDER, ".snakemake", "results", "reports")
 # In the environment of all processes of a run: the path of the checkout.
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
-SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report"}
 FORCE = ("-f", "--force", "-F", "--forceall", "-R", "--forcerun")
