@@ -11,7 +11,16 @@ from typing import Literal, get_args
 import pytest
 import yaml
 
-from project import CONFIG, DEFAULT, ODD_FILES, ROOT, WITHOUT_CAPABILITIES, run_python
+from project import (
+    CONFIG,
+    DEFAULT,
+    ODD_FILES,
+    ROOT,
+    WITHOUT_CAPABILITIES,
+    mounted,
+    needs_root,
+    run_python,
+)
 from unit.study_grid import merge
 from vcsbench.config import study as study_file
 from vcsbench.config.definitions import read_definitions
@@ -142,6 +151,17 @@ def test_clean_needs_only_the_folders_of_a_configuration(tmp_path, keys):
     assert clean_checkout(raw, tmp_path, [DEFAULT]) == [f"removed {place.path}"]
     with pytest.raises(UserError, match=r"`storages\.disk`: '3' "):
         clean_checkout({**raw, "storages": {"disk": 3}}, tmp_path, [DEFAULT])
+
+
+@needs_root
+def test_clean_with_a_mount_in_the_results_keeps_its_files(tmp_path):
+    raw = {**read_yaml(DEFAULT), "storages": {"disk": str(tmp_path)}, "scratch": "x"}
+    (tmp_path / "results").mkdir()
+    with mounted(tmp_path / "results/disk") as disk:
+        (disk / "precious").touch()
+        with pytest.raises(UserError, match="results/disk: something is mounted here"):
+            clean_checkout(raw, tmp_path, [DEFAULT])
+        assert (disk / "precious").exists()
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -7,7 +7,8 @@ import shutil
 import stat
 import struct
 import subprocess
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 
 import pytest
 
@@ -29,14 +30,17 @@ from vcsbench.machine import Machine
 from vcsbench.prepare import loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import filesystems, guest
+from vcsbench.storages import workdir as storages
 from vcsbench.storages.filesystems import copy_tree, mount_of, why_never_cold
 from vcsbench.storages.workdir import (
     MARKER,
     STAGING,
+    CellFilesystem,
     WorkDir,
     abandoned_workdirs,
     owner_of,
     remove_abandoned,
+    why_cannot_make,
 )
 from vcsbench.subjects import fsfs
 
@@ -128,15 +132,114 @@ def test_make_on_missing_or_read_only_storage_raises(tmp_path):
     refused(WorkDir("/proc", tmp_path).make, r"cannot be made: .*Use another folder in `storages`")
 
 
+@contextmanager
+def bound(folder, point):
+    """Mount a folder at another place: both have the same device."""
+    point.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "--bind", folder, point], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", point], check=True)
+
+
+def dead_process():
+    with subprocess.Popen(["true"]) as process:
+        return str(process.pid)
+
+
 @needs_root
-def test_remove_with_a_mount_inside_is_refused(workdir):
-    inside = workdir.make("repositories", "disk")
-    with mounted(inside):
-        (inside / "precious").write_text("mine")
-        refused(workdir.remove, f"something is mounted at {inside}. Unmount it")
-        assert (inside / "precious").exists()
+@pytest.mark.parametrize("names", [("disk",), ("copy", "disk"), ()])
+def test_remove_with_a_mount_inside_is_refused(workdir, precious, names):
+    inside = workdir.make("repositories", *names[:-1]).joinpath(*names[-1:])
+    for mount in (mounted, partial(bound, precious.parent)):
+        with mount(inside):
+            (inside / "precious").write_text("mine")
+            for below in ((), ("repositories", *names[:1]), ("repositories", "precious")):
+                refused_or_kept(lambda b=below: workdir.remove(*b), inside / "precious")
+            refused(workdir.remove, f"{inside}: something is mounted here. Unmount it")
     workdir.remove()
     assert not workdir.path.exists()
+
+
+def refused_or_kept(act, file):
+    with suppress(UserError):
+        act()
+    assert file.exists()
+
+
+@needs_root
+def test_remove_abandoned_with_a_mount_inside_keeps_its_files(workdir, precious, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(workdir.storage))
+    number = dead_process()
+    run = workdir.storage / f"{workdir.path.name}-{number}-x"
+    for place in (workdir.make("targets", number), run):
+        with bound(precious.parent, place / "disk"):
+            assert remove_abandoned(workdir.owner, [workdir]) == []
+        assert remove_abandoned(workdir.owner, [workdir]) == [place]
+
+
+@pytest.mark.parametrize("kind", ["", "tmpfs"])
+def test_cell_filesystem_follows_no_link_with_its_number(workdir, precious, monkeypatch, kind):
+    if kind and (why := why_cannot_make(kind)):
+        pytest.skip(why)
+    os.mkdir(workdir.owner)
+    monkeypatch.chdir(workdir.owner)
+    (workdir.make("targets") / str(os.getpid())).symlink_to(precious.parent)
+    folder = CellFilesystem({"root": str(workdir.storage), "make": ""})
+    folder.open(0)
+    (folder.inside / "file").touch()
+    folder.clear()
+    folder.close()
+    assert list((workdir.path / "targets").iterdir()) == []
+
+
+def test_remove_abandoned_over_a_link_keeps_its_files(workdir, precious):
+    workdir.make()
+    (workdir.path / "targets").symlink_to(precious.parent.parent)
+    number = dead_process()
+    precious.parent.rename(precious.parent.with_name(number)).joinpath("precious")
+    assert remove_abandoned(workdir.owner, [workdir]) == []
+    precious.parent.with_name(number).rename(precious.parent)
+
+
+@pytest.mark.parametrize("name", ["workdir", "repositories", "copy"])
+def test_remove_while_a_folder_becomes_a_link_keeps_files(workdir, precious, monkeypatch, name):
+    """The folder is replaced after the work folder is checked."""
+    workdir.make("repositories", "copy")
+    for below in ("", "repositories", "repositories/copy", "copy"):
+        shutil.copytree(precious.parent, workdir.storage / "outside" / below, dirs_exist_ok=True)
+    place = {
+        "workdir": workdir.path,
+        "repositories": workdir.path / "repositories",
+        "copy": workdir.path / "repositories" / "copy",
+    }[name]
+    check_owner = storages._owner
+
+    def owner(folder):
+        found = check_owner(folder)
+        place.rename(workdir.storage / "moved")
+        place.symlink_to(workdir.storage / "outside")
+        return found
+
+    monkeypatch.setattr(storages, "_owner", owner)
+    with suppress(UserError):
+        workdir.remove("repositories", "copy")
+    assert len([*(workdir.storage / "outside").rglob("precious")]) == 4
+
+
+@needs("svnadmin")
+def test_make_dump_over_a_hard_link_keeps_the_file(workdir, precious):
+    fsfs.create(workdir.storage / "one", "f7")
+    (workdir.make("dumps") / "one.dump").hardlink_to(precious)
+    loader.make_dump(workdir.storage / "one", 1, workdir, "one")
+
+
+def test_marker_over_a_hard_link_keeps_the_file(workdir, precious):
+    workdir.path.mkdir()
+    (workdir.path / f".{MARKER}.new").hardlink_to(precious)
+    refused(workdir.make, "cannot be made: File exists")
+    workdir.make()
 
 
 def test_remove_abandoned_keeps_staging_folders_with_a_record(tmp_path):

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import io
 import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, read_bytes
-
-if TYPE_CHECKING:
-    pass
 
 CSV_BYTES = 1 << 30
 SEAL = "seal"
@@ -26,9 +24,12 @@ def write_bytes(path: str | Path, content: bytes) -> None:
     path = Path(path)
     new = path.with_name(f".{path.name}.new")
     try:
-        # Somebody may have put a link or a pipe there.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
+        # Somebody may have put a link, a hard link or a pipe there.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         with open(os.open(new, flags, 0o666), "wb") as file:
+            if os.fstat(file.fileno()).st_nlink > 1:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(new))
+            file.truncate()
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

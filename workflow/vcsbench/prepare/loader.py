@@ -307,12 +307,13 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
     storage is full. No incomplete file is kept.
     """
     path = workdir.make(DUMPS) / f"{name}.dump"
+    workdir.remove(DUMPS, path.name)
     try:
         last = min(revisions, fsfs.youngest(repository))
     except (OSError, ValueError, IndexError) as error:
         raise UserError(f"{repository}: cannot be dumped: {error}. Run again.") from None
     try:
-        with path.open("wb") as file:
+        with path.open("xb") as file:
             fsfs.read_output(
                 lambda output: shutil.copyfileobj(output, file, fsfs.CHUNK),
                 *("dump", "-q", "-r", f"0:{last}", repository),

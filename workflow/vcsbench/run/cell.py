@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,7 +38,7 @@ from vcsbench.measure.runs import read_export
 from vcsbench.processes import how_it_ended
 from vcsbench.run.job import exit_on_signals, stop_workflow
 from vcsbench.storages import filesystems
-from vcsbench.storages.workdir import WorkDir, run_folder
+from vcsbench.storages.workdir import TARGETS, WorkDir, run_folder
 
 if TYPE_CHECKING:
     from vcsbench.records import Context, Recipe, RunRecord
@@ -172,8 +171,9 @@ def _measure_in_guest(
     sides = recipe["build"]["client"], recipe["build"]["server"]
     prefixes = [side["prefix"] for side in sides if side["prefix"]]
     reads = [recipe["storage"]["path"], scratch, *prefixes]
-    images = WorkDir(scratch, root).make("targets") / str(os.getpid())
-    images.mkdir()
+    workdir, place = WorkDir(scratch, root), (TARGETS, str(os.getpid()))
+    workdir.remove(*place)
+    images = workdir.make(*place)
     try:
         image = images / "image"
         image.touch()
@@ -182,7 +182,7 @@ def _measure_in_guest(
             root, folder, command, image, limit_s, recipe.get("delay", ""), reads=reads
         )
     finally:
-        shutil.rmtree(images)
+        workdir.remove(*place)
     result_file = out / "result.json"
     result = json.loads(result_file.read_text()) if result_file.exists() else {}
     if "context" not in result:

@@ -25,6 +25,7 @@ from vcsbench.files import read_json, write_bytes, write_json
 from vcsbench.plan.plan import Block, Plan, shares_of
 from vcsbench.plan.result_state import is_intact, is_up_to_date
 from vcsbench.sources import hide_urls
+from vcsbench.storages.filesystems import remove_path
 
 FOLDER = "results/cluster"
 NODES = "nodes"
@@ -308,7 +309,7 @@ def clean_nodes(root: Path) -> list[str]:
             )
         if done and done.returncode == 0:
             lines += [f"{folder.name}: {line}" for line in done.stdout.splitlines()]
-            shutil.rmtree(folder)
+            remove_path(folder)
         else:
             by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *command[-4:]])
             lines.append(f"{folder.name}: not removed. On the node, run {by_hand}")

@@ -6,7 +6,6 @@ import copy
 import json
 import os
 import shlex
-import shutil
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -45,6 +44,7 @@ from vcsbench.run.workflow import (
 )
 from vcsbench.sources import Source
 from vcsbench.storages import workdir
+from vcsbench.storages.filesystems import remove_path
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 
@@ -261,7 +261,7 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
             lines.append(f"removed the link {results}; {results.resolve()} remains")
             results.unlink()
         elif results.exists():
-            shutil.rmtree(results)
+            remove_path(results)
             lines.append(f"removed {results}")
     return lines or ["there is nothing to remove"]
 

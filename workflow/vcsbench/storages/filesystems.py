@@ -11,6 +11,7 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.errors import FULL, UserError, full_errno, printable
-from vcsbench.kernel import read, unescaped
+from vcsbench.kernel import number_in, read, unescaped
 from vcsbench.processes import run_program
 
 if TYPE_CHECKING:
@@ -327,12 +328,46 @@ def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
         return iter(sorted(scanned, key=lambda entry: os.fsencode(entry.name)))
 
 
-def remove_path(path: Path, ignore_errors: bool = False) -> None:
-    """Remove a folder, a file or a link, if it exists. Links are not followed."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors)
-    else:
-        path.unlink(missing_ok=True)
+@contextlib.contextmanager
+def open_folder(path: str | Path, above: int | None = None) -> Iterator[int]:
+    """Open a folder, and yield its descriptor. No link is followed. `above` is the open folder around it."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def check_mount(folder: int, above: int, path: Path) -> None:
+    """Raise UserError if an open folder, with this path, is on another mount than the one around it."""
+    # The device is the same for a folder that is mounted by `mount --bind`.
+    mounts = {number_in(f"/proc/self/fdinfo/{opened}", "mnt_id:") for opened in (folder, above)}
+    if len(mounts) > 1:
+        raise UserError(f"{path}: something is mounted here. Unmount it, and run again.")
+
+
+def remove_path(path: Path, above: int | None = None) -> None:
+    """Remove a folder, a file or a link, if it exists. No link is followed and no mount is entered.
+
+    `above` is the open folder around it. Raise UserError if something is mounted in the folder.
+    """
+    try:
+        if above is None:
+            with open_folder(os.path.realpath(path.parent)) as opened:
+                remove_path(path, opened)
+        elif not stat.S_ISDIR(os.stat(path.name, dir_fd=above, follow_symlinks=False).st_mode):
+            os.unlink(path.name, dir_fd=above)
+        else:
+            with open_folder(path.name, above) as folder:
+                check_mount(folder, above, path)
+                for name in os.listdir(folder):
+                    remove_path(path / name, folder)
+            os.rmdir(path.name, dir_fd=above)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def copy_tree(source: str | Path, path: Path) -> None:

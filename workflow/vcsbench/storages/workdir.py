@@ -28,10 +28,11 @@ from vcsbench.kernel import libc, read
 from vcsbench.processes import run_program
 from vcsbench.storages.filesystems import (
     IN_MEMORY,
+    check_mount,
     describe_storage,
     free_bytes,
     mount_of,
-    read_mounts,
+    open_folder,
     remove_path,
 )
 
@@ -51,20 +52,37 @@ ENDS_IN_S = 10.0
 
 def owner_of(workdir: Path) -> str:
     """Return the checkout in the marker of this user's work folder; "" without a marker."""
-    is_own = _is_own_folder(workdir)
-    owner = read_json(workdir / MARKER, follow_links=False).get("owner") if is_own else ""
+    try:
+        with open_folder(workdir) as folder:
+            return _owner(folder)
+    except OSError:
+        return ""
+
+
+def _owner(folder: int) -> str:
+    is_own = os.fstat(folder).st_uid == os.geteuid()
+    owner = read_json(_marker(folder), follow_links=False).get("owner") if is_own else ""
     try:
         return owner if isinstance(owner, str) and b"\0" not in os.fsencode(owner) else ""
     except UnicodeEncodeError:
         return ""
 
 
-def _is_own_folder(path: Path) -> bool:
-    try:
-        status = os.lstat(path)
-    except OSError:
+def _marker(folder: int) -> Path:
+    # By its path, the folder may be another one a moment later.
+    return Path(f"/proc/self/fd/{folder}", MARKER)
+
+
+def _is_incomplete(folder: int) -> bool:
+    """Return True if a run was killed before it wrote the marker of an open folder."""
+    is_own = os.fstat(folder).st_uid == os.geteuid()
+    if not is_own or not set(os.listdir(folder)) <= _INCOMPLETE:
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    try:
+        marker = read_bytes(_marker(folder), SMALL_FILE, follow_links=False)
+    except (OSError, UserError) as error:
+        return isinstance(error, FileNotFoundError)
+    return not marker.strip(b"\0")
 
 
 def resolve(folder: str | Path, root: str | Path) -> Path:
@@ -90,38 +108,30 @@ class WorkDir:
         try:
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
-            if self._is_incomplete():
-                write_json(self.path / MARKER, {"owner": self.owner})
-            self._check(below)
-            self._protect()
-            folder = self.path
-            for name in below:
-                folder /= name
-                try:
-                    folder.mkdir(mode=0o700)
-                    folder.chmod(0o755)
-                except FileExistsError:
-                    if not folder.is_dir():
-                        raise
+            with self._open() as folder:
+                if _is_incomplete(folder):
+                    write_json(_marker(folder), {"owner": self.owner})
+                self._protect(folder)
+            with self._open(below, make=True):
+                return self.path.joinpath(*below)
         except OSError as error:
             raise UserError(
                 f"{self.path}: cannot be made: {error.strerror}. Use another folder in `storages` or "
                 f"`scratch`."
             ) from None
-        return folder
 
-    def _protect(self) -> None:
+    def _protect(self, folder: int) -> None:
         """Give access to the owner only and, if that is root, to the servers' group.
 
         A file system without owners and modes ignores that: see check_protected().
         """
         ids = processes.server_ids()
-        status = os.stat(self.path, follow_symlinks=False)
+        status = os.fstat(folder)
         has_group = not ids or status.st_gid == ids[1]
         has_mode = stat.S_IMODE(status.st_mode) == (MODE if ids else MODE & 0o700)
         if not (has_group and has_mode) or processes.has_access_list(self.path):
             with contextlib.suppress(PermissionError):
-                processes.grant(self.path, MODE)
+                processes.grant(folder, MODE)
 
     def check_protected(self) -> None:
         """Raise UserError if other users could read a private repository in the work folder."""
@@ -148,60 +158,66 @@ class WorkDir:
         """
         if not os.path.lexists(self.path):
             return
-        self._check(below[:-1])
-        for names in [below] if below else [(name,) for name in SUBFOLDERS]:
-            target = self.path.joinpath(*names)
-            mounted = [m.point for m in read_mounts() if Path(m.point).is_relative_to(target)]
-            if mounted:
-                raise UserError(
-                    f"{target}: something is mounted at {mounted[0]}. Unmount it, and run again."
-                )
-            _remove_while_written(target)
-        if not below:
+        with contextlib.suppress(FileNotFoundError), self._open(below[:-1]) as folder:
+            for name in below[-1:] or SUBFOLDERS:
+                _remove_while_written(self.path.joinpath(*below[:-1], name), folder)
             try:
-                if set(os.listdir(self.path)) <= _INCOMPLETE:
+                if not below and set(os.listdir(folder)) <= _INCOMPLETE:
                     for file in _INCOMPLETE:
-                        (self.path / file).unlink(missing_ok=True)
+                        remove_path(self.path / file, folder)
                     self.path.rmdir()
             except OSError as error:
                 raise _not_removed(self.path, error) from None
 
-    def _is_incomplete(self) -> bool:
-        """Return True if a run was killed before it wrote the marker. Links and others' folders are False."""
-        if not _is_own_folder(self.path) or not set(os.listdir(self.path)) <= _INCOMPLETE:
-            return False
-        try:
-            marker = read_bytes(self.path / MARKER, SMALL_FILE, follow_links=False)
-        except (OSError, UserError) as error:
-            return isinstance(error, FileNotFoundError)
-        return not marker.strip(b"\0")
+    @contextlib.contextmanager
+    def _open(self, below: Sequence[str] = (), make: bool = False) -> Iterator[int]:
+        """Open a folder in the work folder, or make it, and yield its descriptor.
 
-    def _check(self, below: Sequence[str] = ()) -> None:
-        """Raise UserError if the work folder is not this checkout's, or if `below` leads over a link."""
-        if owner_of(self.path) != self.owner and not self._is_incomplete():
-            raise UserError(f"{self.path}: vcsbench did not make this. Move it elsewhere.")
-        folder = self.path
-        for name in below:
-            folder /= name
-            if folder.is_symlink():
-                raise UserError(f"{folder}: this is a link, not a folder. Move it elsewhere.")
+        Raise UserError if the work folder is not this checkout's, or if `below` leads over a link or a mount.
+        """
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = stack.enter_context(open_folder(self.path))
+                is_own = _owner(folder) == self.owner or _is_incomplete(folder)
+            except (NotADirectoryError, PermissionError):
+                is_own = False
+            if not is_own:
+                raise UserError(f"{self.path}: vcsbench did not make this. Move it elsewhere.")
+            path = self.path
+            for name in below:
+                path, above, is_new = path / name, folder, False
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, 0o700, dir_fd=above)
+                        is_new = True
+                try:
+                    folder = stack.enter_context(open_folder(name, above))
+                except NotADirectoryError:
+                    text = f"{path}: this is a link or a file, not a folder. Move it elsewhere."
+                    raise UserError(text) from None
+                check_mount(folder, above, path)
+                if is_new:
+                    os.fchmod(folder, 0o755)
+            yield folder
 
 
 def _not_removed(path: Path, error: OSError) -> UserError:
     return UserError(f"{path}: cannot be removed: {error.strerror}. Remove it, and run again.")
 
 
-def _remove_while_written(path: Path) -> None:
-    """Remove a path in which a process that a killed job started may still make or remove files."""
+def _remove_while_written(path: Path, above: int) -> None:
+    """Remove a path in which a process that a killed job started may still make or remove files.
+
+    `above` is the open folder around it.
+    """
     deadline = time.monotonic() + ENDS_IN_S
-    while os.path.lexists(path):
+    while True:
         try:
-            remove_path(path)
+            return remove_path(path, above)
         except OSError as error:
             if error.errno == errno.EROFS:
                 raise
-            is_busy = error.errno in (errno.ENOTEMPTY, errno.ENOENT)
-            if not is_busy or time.monotonic() > deadline:
+            if error.errno != errno.ENOTEMPTY or time.monotonic() > deadline:
                 raise _not_removed(path, error) from None
             time.sleep(0.05)
 
@@ -232,24 +248,29 @@ def run_folder(root: str | Path) -> Iterator[Path]:
 def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path]:
     """Remove what killed jobs left, and return the paths: run folders, written targets, and staging folders
     of loads that have no record."""
-    prefix = _prefix(root)
-    paths = [*Path(tempfile.gettempdir()).glob(f"{prefix}*")]
-    paths += [path for workdir in workdirs for path in _entries(workdir.path / TARGETS)]
-    removed = []
-    for path in paths:
-        pid = path.name.removeprefix(prefix).split("-")[0]
-        is_measuring = pid.isdigit() and "vcsbench" in " ".join(processes.command_line(int(pid)))
-        if pid.isdigit() and not is_measuring and _is_own_folder(path):
-            shutil.rmtree(path, ignore_errors=True)
-            removed.append(path)
+    prefix, removed = _prefix(root), []
+    refusals = contextlib.suppress(UserError, OSError)
+    for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with refusals:
+            status = os.lstat(path)
+            is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            if is_own and _is_abandoned(path.name.removeprefix(prefix).split("-")[0]):
+                remove_path(path)
+                removed.append(path)
     for workdir in workdirs:
+        written = [p for p in _entries(workdir.path / TARGETS) if _is_abandoned(p.name)]
         for path in _entries(workdir.path / STAGING):
             record = read_json(Path(root, "results", "loaded", f"{path.name}.json"))
-            if record.get("path") != str(path):
-                with contextlib.suppress(UserError, OSError):
-                    workdir.remove(STAGING, path.name)
-                    removed.append(path)
+            written += [path] if record.get("path") != str(path) else []
+        for path in written:
+            with refusals:
+                workdir.remove(path.parent.name, path.name)
+                removed.append(path)
     return removed
+
+
+def _is_abandoned(pid: str) -> bool:
+    return pid.isdigit() and "vcsbench" not in " ".join(processes.command_line(int(pid)))
 
 
 def _prefix(root: str | Path) -> str:
@@ -320,8 +341,9 @@ class CellFilesystem:
 
     def open(self, content_bytes: int) -> None:
         self.check()
-        self.workdir.make(TARGETS)
-        self.folder.mkdir(exist_ok=True)
+        # A job with the same number may have been killed.
+        self.workdir.remove(TARGETS, self.folder.name)
+        self.workdir.make(TARGETS, self.folder.name)
         self.size = self.size_for(content_bytes)
         self.clear()
 
@@ -383,12 +405,11 @@ class CellFilesystem:
             os.close(self._loop)
             self._loop = None
         if self.folder.exists():
-            self._empty_folder()
-            self.folder.rmdir()
+            remove_path(self.folder)
 
     def _empty_folder(self) -> None:
         for path in self.folder.iterdir():
-            remove_path(path, ignore_errors=True)
+            remove_path(path)
 
     def used_bytes(self) -> int:
         return self._allocated() - self._empty_bytes

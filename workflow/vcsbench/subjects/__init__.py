@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -165,7 +166,8 @@ class Target(Subject):
             self.path.mkdir()
 
     def discard(self) -> None:
-        remove_path(self.path, ignore_errors=True)
+        with suppress(UserError, OSError):
+            remove_path(self.path)
 
 
 def run_sources(*arguments: str) -> list[str]:

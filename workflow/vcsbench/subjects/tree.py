@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import stat
 import urllib.parse
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -157,13 +157,13 @@ class BuiltTree(Subject):
         return self.words()
 
     def restore(self) -> None:
-        if self.path.parent.exists():
-            shutil.rmtree(self.path.parent)
+        remove_path(self.path.parent)
         next_directory(self.tree.filesystem.inside, BUILD_FOLDER)
         self.tree.clean()
 
     def discard(self) -> None:
-        shutil.rmtree(self.path.parent, ignore_errors=True)
+        with suppress(UserError, OSError):
+            remove_path(self.path.parent)
 
     @cached_property
     def _lost(self) -> dict[str, int]:
