@@ -14,6 +14,7 @@ from project import needs, write_program
 from shards import small_shards
 from vcsbench import sources
 from vcsbench.errors import UserError
+from vcsbench.files import write_record
 from vcsbench.prepare import verify
 from vcsbench.prepare.copies import (
     CopyJob,
@@ -22,8 +23,9 @@ from vcsbench.prepare.copies import (
     make_copies,
 )
 from vcsbench.prepare.loader import load_source
-from vcsbench.prepare.repositories import missing_copies
+from vcsbench.prepare.repositories import PreparedRepositories, missing_copies
 from vcsbench.sources.generated import GeneratedSource
+from vcsbench.storages.filesystems import mounted_at
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import (
@@ -365,3 +367,30 @@ def test_load_damaged_revision_is_refused(fmt, packings, tmp_path, monkeypatch):
 
     with pytest.raises(UserError, match=rf"{fmt}\..*pack: svnadmin (verify|pack) failed"):
         load_and_verify()
+
+
+# The mount of a storage
+
+
+def recorded(tmp_path, **changes):
+    """Return the prepared repositories of a storage without copies, but with a record of them."""
+    workdir = WorkDir(tmp_path, tmp_path)
+    mounted = mounted_at(tmp_path)
+    record = {"storage": "disk", "place": str(workdir.path), "mounted": mounted, **changes}
+    (tmp_path / "results" / "repositories").mkdir(parents=True)
+    write_record(tmp_path / "results" / "repositories" / "disk.json", record)
+    return PreparedRepositories({"disk": VARIANTS[:1]}, {"disk": str(tmp_path)}, 1, tmp_path)
+
+
+def test_missing_copies_on_a_storage_that_was_unmounted_are_not_made(tmp_path):
+    error = (
+        r"is on .*, and was on xfs, mounted at /data, when its copies were made\. Mount it again"
+    )
+    for act in ("missing", "copies_token"):
+        with pytest.raises(UserError, match=error):
+            getattr(recorded(tmp_path / act, mounted=["xfs", "/data"]), act)("disk")
+
+
+@pytest.mark.parametrize("changes", [{}, {"mounted": []}, {"place": "/x", "mounted": ["xfs", "/"]}])
+def test_missing_copies_on_the_same_mount_or_another_folder_are_made(tmp_path, changes):
+    assert len(recorded(tmp_path, **changes).missing("disk")) == 1

@@ -13,6 +13,7 @@ from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import make_copies, prove_interleaving
 from vcsbench.records import CopiesRecord, LoadRecord
 from vcsbench.run.job import job_log
+from vcsbench.storages.filesystems import mounted_at
 from vcsbench.storages.workdir import STAGING, WorkDir
 from vcsbench.subjects.repository import Variant, copy_path
 
@@ -47,6 +48,7 @@ def main() -> None:
     record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
         "place": str(workdir.path),
+        "mounted": mounted_at(workdir.path),
         "copies": params.copies,
         "made": params.rebuild_token,
         "layout": layout,

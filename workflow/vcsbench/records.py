@@ -438,6 +438,7 @@ class CopiesRecord(TypedDict):
 
     storage: str
     place: str
+    mounted: list[str]
     copies: int
     made: str
     layout: CopyLayout

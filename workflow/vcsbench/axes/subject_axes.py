@@ -21,7 +21,7 @@ from vcsbench.formats import (
 )
 from vcsbench.records import Recipe, RecipeFilesystem, RecipeRepository
 from vcsbench.storages import guest
-from vcsbench.storages.filesystems import lacks_journal, mount_of, why_not_on_disk
+from vcsbench.storages.filesystems import lacks_journal, mounted_at, why_not_on_disk
 from vcsbench.storages.workdir import MAKEABLE, REFLINK_KINDS, resolve, why_cannot_make
 
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
@@ -264,10 +264,7 @@ def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
     return "" if os.path.isdir(filesystem["root"]) else f"{filesystem['root']} is no folder"
 
 
-@cache
-def _mounted(folder: str) -> list[str]:
-    mount = mount_of(folder)
-    return [mount.filesystem, mount.point]
+_mounted = cache(mounted_at)
 
 
 AXES = (

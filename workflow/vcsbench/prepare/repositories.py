@@ -12,11 +12,12 @@ from typing import cast
 
 from vcsbench import words
 from vcsbench.files import read_sealed
-from vcsbench.records import LoadRecord, LoadRequest
+from vcsbench.records import CopiesRecord, LoadRecord, LoadRequest
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.repository import (
     Variant,
+    check_copies_mounted,
     copy_path,
     empty_copy_ok,
     file_state,
@@ -149,7 +150,11 @@ class PreparedRepositories:
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
         workdir = self.workdir(storage).path
-        return missing_copies(workdir, self.needed[storage], self.copies, SAMPLED_FILES)
+        missing = missing_copies(workdir, self.needed[storage], self.copies, SAMPLED_FILES)
+        record = cast("CopiesRecord", read_sealed(self.copies_record(storage)))
+        if missing and record.get("place") == str(workdir):
+            check_copies_mounted(record)
+        return missing
 
     def copies_record(self, storage: str) -> Path:
         return self.root / "results" / "repositories" / f"{storage}.json"

@@ -14,7 +14,7 @@ import shutil
 import stat
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -64,6 +64,21 @@ def mount_of(path: str | os.PathLike[str]) -> Mount:
     ]
     # Of two at one point, the later one hides the other.
     return max(reversed(holding), key=lambda m: len(m.point), default=Mount("", "/", ""))
+
+
+def mounted_at(folder: str | Path) -> list[str]:
+    mount = mount_of(folder)
+    return [mount.filesystem, mount.point]
+
+
+def check_mounted(folder: Path, expected: Sequence[str], since: str, remedy: str = "") -> None:
+    """Raise UserError if a folder is on another mount than `expected`: its mounted_at() when `since`."""
+    if expected and mounted_at(folder) != [*expected]:
+        (kind, point), (kind_before, point_before) = mounted_at(folder), expected
+        raise UserError(
+            f"{folder}: is on {kind}, mounted at {point}, and was on {kind_before}, mounted at "
+            f"{point_before}, when {since}. Mount it again, and run again.{remedy}"
+        )
 
 
 def describe_storage(name: str, path: Path) -> StorageFacts:

@@ -29,6 +29,7 @@ from vcsbench.processes import run_program
 from vcsbench.storages.filesystems import (
     IN_MEMORY,
     check_mount,
+    check_mounted,
     describe_storage,
     free_bytes,
     mount_of,
@@ -348,13 +349,7 @@ class CellFilesystem:
         self.clear()
 
     def check(self) -> None:
-        mount = mount_of(self.workdir.storage)
-        if self.mounted and [mount.filesystem, mount.point] != self.mounted:
-            kind, point = self.mounted
-            raise UserError(
-                f"{self.workdir.storage}: is on {mount.filesystem}, mounted at {mount.point}, and was on "
-                f"{kind}, mounted at {point}, when the workflow run began. Mount it again, and run again."
-            )
+        check_mounted(self.workdir.storage, self.mounted, "the workflow run began")
 
     def clear(self) -> None:
         if self.kind:

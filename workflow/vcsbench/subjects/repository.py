@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
 from vcsbench.files import SEAL, read_record, read_sealed, write_record
-from vcsbench.storages.filesystems import OddPaths, why_not_on_disk
+from vcsbench.storages.filesystems import OddPaths, check_mounted, why_not_on_disk
 from vcsbench.subjects import Subject, Target, Words, fsfs, require_axes
 
 if TYPE_CHECKING:
@@ -110,6 +110,20 @@ def problem_with(
     return f"something changed in {'its folder' if folder == '.' else folder}" if folder else ""
 
 
+def check_copies_mounted(record: CopiesRecord) -> None:
+    """Raise UserError if the storage is on another file system than when its copies were made.
+
+    Otherwise copies would be made on the disk below an unmounted storage, and measured as this storage.
+    """
+    check_mounted(
+        Path(record["place"]).parent,
+        record.get("mounted", []),
+        "its copies were made",
+        f" If it stays there, remove results/repositories/{record['storage']}.json: all of its cells "
+        f"are measured again.",
+    )
+
+
 def empty_copy_ok(workdir: Path) -> bool:
     empty = workdir / REPOSITORIES / EMPTY
     metadata = read_metadata(empty)
@@ -137,7 +151,7 @@ class Repository(Subject):
         super().__init__(recipe, number, run)
         (file,) = self.records(recipe)
         record = cast("CopiesRecord", read_record(file))
-        self.workdir = Path(record["place"])
+        self.record, self.workdir = record, Path(record["place"])
         self.layout = record["layout"]
         self.copy = (number - 1) % record["copies"] + 1
         self.variant = variant_of(recipe["repository"])
@@ -159,11 +173,10 @@ class Repository(Subject):
 
         In a guest, files have other times: there the host's check counts.
         """
-        self.metadata = (
-            read_metadata(self.path)
-            if self.recipe.get("is_in_guest")
-            else check_copy(self.workdir, self.variant, self.copy)
-        )
+        if self.recipe.get("is_in_guest"):
+            self.metadata = read_metadata(self.path)
+        else:
+            self.metadata = self._check_copy(SAMPLED_SHARDS)
         named = OddPaths(self.metadata.get("long_names", 0), self.metadata.get("reserved_names", 0))
         if reason := why_not_on_disk(self.recipe, lambda: named):
             raise UserError(f"{reason}. Leave such cells out of the grid.")
@@ -171,7 +184,11 @@ class Repository(Subject):
 
     def check_unchanged(self, closely: bool = False) -> None:
         if not self.recipe.get("is_in_guest"):
-            check_copy(self.workdir, self.variant, self.copy, None if closely else 0)
+            self._check_copy(None if closely else 0)
+
+    def _check_copy(self, shards: int | None) -> CopyMetadata:
+        check_copies_mounted(self.record)
+        return check_copy(self.workdir, self.variant, self.copy, shards)
 
     @property
     def tree(self) -> str:
