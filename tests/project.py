@@ -41,6 +41,26 @@ def ruby(scale: float, name: str = "ruby", profile: str = "ruby") -> dict[str, A
     return {name: {"source": "generated", "profile": profile, "scale": scale, "seed": 1}}
 
 
+def path_of_tool() -> str:
+    """Return a PATH on which `vcsbench` finds the Python of the tests."""
+    return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+
+def run_merged(
+    command: Sequence[str | Path], folder: Path, timeout: float, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder. `stdout` has both streams."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+    )
+
+
 class Project:
     """A copy of the workflow, with its own configuration, that the user of the servers can enter."""
 
@@ -72,25 +92,14 @@ class Project:
         self.config.write_text(yaml.safe_dump({**base, **keys}, sort_keys=False))
 
     def command(self, *arguments: str) -> list[str]:
-        return [
-            *(sys.executable, "-m", "snakemake", "--cores", "2"),
-            *arguments,
-            *("--configfile", str(self.config)),
-        ]
+        start = (sys.executable, "-m", "snakemake", "--cores", "2")
+        return [*start, *arguments, "--configfile", str(self.config)]
 
     def snakemake(
         self, *arguments: str, timeout: float = 900, environment: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run Snakemake. `stdout` has both streams."""
-        return subprocess.run(
-            self.command(*arguments),
-            cwd=self.path,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout,
-            env={**os.environ, **(environment or {})},
-        )
+        return run_merged(self.command(*arguments), self.path, timeout, **(environment or {}))
 
     def succeed(self, *arguments: str, timeout: float = 900) -> str:
         """Run Snakemake, which must succeed. Return the output."""
@@ -110,16 +119,8 @@ class Project:
 
     def tool(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run the command-line tool with the configuration of the project. `stdout` has both streams."""
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        return subprocess.run(
-            ["./vcsbench", *arguments, "--configfile", str(self.config)],
-            cwd=self.path,
-            env={**os.environ, "PATH": path, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=600,
-        )
+        command = ["./vcsbench", *arguments, "--configfile", str(self.config)]
+        return run_merged(command, self.path, 600, **{"PATH": path_of_tool(), **environment})
 
     def exports(self) -> dict[str, int]:
         """Return the time of writing of each export, without fixed-cost cells."""

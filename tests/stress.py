@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "workflow")]
 
-from project import HOT, STUDY, Project, Run, fill, make_project, mounted, servers_of  # noqa: E402
+from project import HOT, STUDY, Project, Run, fill, make_project, mounted, path_of_tool, servers_of  # noqa: E402
 from vcsbench import processes  # noqa: E402
 from vcsbench.plan.result_state import is_intact  # noqa: E402
 from vcsbench.run.workflow import end_processes, run_processes  # noqa: E402
@@ -84,8 +84,7 @@ class HitRun(Run):
 
     def __init__(self, project: Project, *targets: str) -> None:
         self.began = time.monotonic()
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        own = {"PATH": path, "TMPDIR": str(project.path / "tmp")}
+        own = {"PATH": path_of_tool(), "TMPDIR": str(project.path / "tmp")}
         super().__init__(project, *targets, environment={**os.environ, **own})
 
     def finish(self, who: str) -> int:

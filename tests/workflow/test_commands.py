@@ -1,12 +1,8 @@
 """Commands outside of a run: plan, doctor, show, measure, clean."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
-from project import HOT, STUDY, needs
+from project import HOT, STUDY, needs, path_of_tool, run_merged
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
@@ -49,14 +45,9 @@ def test_show_measure_and_clean_use_prepared_copies_only(project):
     assert shown.returncode == 0, shown.stdout
     assert "svn --non-interactive" in shown.stdout and "--limit 50000" in shown.stdout
     # As in `vcsbench show ... | head`, which ends first.
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    closed = subprocess.run(
-        ["bash", "-c", f"./vcsbench show {CELL} --configfile {project.config} | true"],
-        cwd=project.path,
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-    )
-    assert closed.stderr == b""
+    line = f"./vcsbench show {CELL} --configfile {project.config} | true"
+    closed = run_merged(["bash", "-c", line], project.path, 60, PATH=path_of_tool())
+    assert closed.stdout == ""
     assert "--threads" in shown.stdout and re.search(r"^warm-up +2 runs$", shown.stdout, re.M)
 
     measured = project.tool("measure", f"{STUDY}/{CELL}")

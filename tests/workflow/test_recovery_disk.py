@@ -5,11 +5,10 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from project import STUDY, fill, measurements_of, mounted, needs, ruby
+from project import STUDY, fill, measurements_of, mounted, needs, path_of_tool, ruby, run_merged
 from vcsbench.plan.result_state import is_intact
 
 pytestmark = [
@@ -62,10 +61,7 @@ def test_results_on_full_disk_keep_whole_results_only(project, disk, leave):
     (disk / "results").mkdir()
     (project.path / "results").symlink_to(disk / "results")
     project.configure(PART, rounds=2)
-    first = project.snakemake(
-        f"results/cells/{STUDY}/log/svn/ruby/f7/nopack/slow/hot-os/round1.json"
-    )
-    assert first.returncode == 0, first.stdout
+    project.succeed(f"results/cells/{STUDY}/log/svn/ruby/f7/nopack/slow/hot-os/round1.json")
     before = project.exports()
     assert len(before) == 1
     hog = fill(disk, leave)
@@ -90,18 +86,10 @@ AS_NOBODY = ["setpriv", "--reuid", "nobody", "--clear-groups", "--"]
 
 def report(project, *before):
     """Return the output of `make report`, which fails."""
-    done = subprocess.run(
-        [*before, project.path / "vcsbench", "run", "--cores", "2"],
-        cwd=project.path,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=60,
-    )
-    if re.match(
-        r"env: .?python.?: (Permission denied|No such file)|.*python: not found", done.stdout
-    ):
+    command = [*before, project.path / "vcsbench", "run", "--cores", "2"]
+    done = run_merged(command, project.path, 60, PATH=path_of_tool())
+    no_python = r"env: .?python.?: (Permission denied|No such file)|.*python: not found"
+    if re.match(no_python, done.stdout):
         pytest.skip("nobody cannot run this Python")
     assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
     return done.stdout

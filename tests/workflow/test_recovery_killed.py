@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from project import (
     make_project,
     measurements_of,
     needs,
+    path_of_tool,
     serve_with_password,
     servers_of,
     wait_for,
@@ -49,9 +49,8 @@ class Recovery(Run):
 
 def environment(project):
     """Return an environment with the stand-ins of a project first on the PATH."""
-    path = f"{project.path / 'fakes'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     clean = {name: value for name, value in os.environ.items() if name != workflow.RUN_ROOT}
-    return {**clean, "PATH": path}
+    return {**clean, "PATH": f"{project.path / 'fakes'}:{path_of_tool()}"}
 
 
 def working(project):
