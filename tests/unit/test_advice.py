@@ -146,33 +146,28 @@ def on_builds(*rows, mean=lambda *_: NO_ESTIMATE):
     return with_candidates(card(*flagged, question=question), mean)
 
 
+CACHES = ["SVNInMemoryCacheSize 1048576", "SVNCacheRevProps on"]
+READS = ["SVNBlockRead on", "SVNCompressionLevel 0"]
+SVNSERVE = ["svnserve -d -r ROOT -M 512", "--block-read yes", "--compression 0"]
+
+
 @pytest.mark.parametrize(
-    ("server", "text", "commands", "memory"),
+    ("text", "commands", "memory"),
     [
         (
-            "httpd",
-            "SVNBlockRead on\nSVNCacheRevProps on\nSVNCompressionLevel 0\nSVNInMemoryCacheSize 1048576",
-            [
-                *("SVNInMemoryCacheSize 1048576", "SVNCacheRevProps on"),
-                *("SVNBlockRead on", "SVNCompressionLevel 0"),
-            ],
+            "\n".join(sorted(CACHES + READS)),
+            CACHES + READS,
             "1 GiB of memory for each httpd process",
         ),
+        (READS[0], READS[:1], "16 MiB of memory for each httpd process"),
         (
-            "httpd",
-            "SVNBlockRead on",
-            ["SVNBlockRead on"],
-            "16 MiB of memory for each httpd process",
-        ),
-        (
-            "svnserve",
             "svnserve -d --compression 0 -r ROOT --block-read yes -M 512",
-            ["svnserve -d -r ROOT -M 512", "--block-read yes", "--compression 0"],
-            "512 MiB of memory for ",
+            *(SVNSERVE, "512 MiB of memory for "),
         ),
     ],
 )
-def test_action_of_settings_has_optional_ones_apart(server, text, commands, memory):
+def test_action_of_settings_has_optional_ones_apart(text, commands, memory):
+    server = "svnserve" if commands == SVNSERVE else "httpd"
     asked = {"config": {"question": "Which?"}}
     action = questions_of(asked, {"config": {"fast": {server: text}}})[0].actions["fast"]
     reload = ["apachectl configtest && apachectl graceful"] * (server == "httpd")
@@ -182,12 +177,15 @@ def test_action_of_settings_has_optional_ones_apart(server, text, commands, memo
     assert action.cost.startswith(f"Up to {memory}")
 
 
+SURE = "(sure but small)"
+
+
 @pytest.mark.parametrize(
     ("ratios", "wins", "losses"),
     [
-        ([2.0, 1.05], "cold log 2.0x, warm log 5.0 % faster (sure but small)", "nowhere"),
-        ([1.06, 1.05], "cold log 6.0 %, warm log 5.0 % faster (sure but small)", "nowhere"),
-        ([2.0, 0.95], "cold log 2.0x faster", "warm log 5.3 % slower (sure but small)"),
+        ([2.0, 1.05], f"cold log 2.0x, warm log 5.0 % faster {SURE}", "nowhere"),
+        ([1.06, 1.05], f"cold log 6.0 %, warm log 5.0 % faster {SURE}", "nowhere"),
+        ([2.0, 0.95], "cold log 2.0x faster", f"warm log 5.3 % slower {SURE}"),
         ([2.0, 0.87], "cold log 2.0x faster", "warm log 1.15x slower"),
     ],
 )
@@ -197,17 +195,17 @@ def test_effect_below_the_smallest_is_sure_but_small(ratios, wins, losses):
     assert (effect.wins, effect.losses if effect.regrets else "nowhere") == (wins, losses)
     for ratio, case in zip(ratios, found, strict=True):
         text = pair_text("format", case.pairs[0], 10)
-        assert text.endswith(" (sure but small)") == (0.91 < ratio < 1.1)
+        assert text.endswith(f" {SURE}") == (0.91 < ratio < 1.1)
 
 
 @pytest.mark.parametrize("seed", [18, 21, 30])
 def test_answer_sentence_has_at_most_25_words(seed):
     values = ("log", "export"), ("http", "svn", "file"), ("cold", "hot-os", "hot-svn")
-    grid = [
-        dict(zip(("command", "ra", "cache"), of, strict=True)) for of in itertools.product(*values)
-    ]
-    ratios = [1 + ((seed * 37 + n * 17) % 50 - 20) / 25 for n in range(len(grid))]
-    answer = card(*(row(r, **axes) for r, axes in zip(ratios, grid, strict=True))).answer
+    rows = []
+    for n, (command, ra, cache) in enumerate(itertools.product(*values)):
+        ratio = 1 + ((seed * 37 + n * 17) % 50 - 20) / 25
+        rows.append(row(ratio, command=command, ra=ra, cache=cache))
+    answer = card(*rows).answer
     assert len(answer.sentence.split()) <= 25, answer.sentence
 
 
@@ -237,23 +235,16 @@ def test_factors_below_10_percent_are_percentages(ratios, text):
     ("ratios", "short", "kind"),
     [
         ([0.8, 0.9, 0.98, 0.97], "f7: 1.11x to 1.25x slower in 2 of 4", rule.DEPENDS),
-        (
-            [1.5, 0.946, 1.0],
-            "f7: 5.7 % slower (sure but small) in 1, 1.5x faster in 1 of 3",
-            rule.DEPENDS,
-        ),
+        ([1.5, 0.946, 1.0], f"f7: 5.7 % slower {SURE} in 1, 1.5x faster in 1 of 3", rule.DEPENDS),
         ([1.5, 1.01], "f7: 1.5x faster in 1 of 2", rule.VALUE),
         ([1.01, 0.98], "f7: equal within 10 % in 2 of 2", rule.EQUAL),
         ([], "f7: undecided (too noisy in 1 of 1)", rule.UNDECIDED),
     ],
 )
 def test_answer_on_a_build_has_size_direction_and_number(ratios, short, kind):
-    accesses = [f"{n}" for n in range(len(ratios))]
-    rows = [
-        row(r, "no difference shown" if 0.96 < r < 1.04 else "", ra=ra)
-        for r, ra in zip(ratios, accesses, strict=True)
-    ] or [row(1.0, "too noisy to say")]
-    answer = on_builds(*rows).answer
+    calls = ["no difference shown" if 0.96 < ratio < 1.04 else "" for ratio in ratios]
+    rows = [row(*of, ra=f"{n}") for n, of in enumerate(zip(ratios, calls, strict=True))]
+    answer = on_builds(*(rows or [row(1.0, NOISE)])).answer
     assert (answer.short, answer.kind) == (short, kind)
 
 

@@ -103,8 +103,7 @@ def error_of(archive, root):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["a b.csv", "x\ny.json", os.fsdecode(b"\xff.csv"), "-x.csv", "y" * 201, "\x1b[2J"],
+    "name", ["a b.csv", "x\ny.json", os.fsdecode(b"\xff.csv"), "-x.csv", "y" * 201, "\x1b[2J"]
 )
 def test_pack_file_with_an_odd_name_is_refused(root, name):
     odd = root / "results" / "tables" / STUDY / name

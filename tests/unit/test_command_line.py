@@ -347,11 +347,7 @@ def test_vcsbench_with_a_limit_on_files_leaves_no_cut_bytecode(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "kinds"),
-    [
-        (LOCK, ("folder", "loop")),
-        *((name, ("dangling",)) for name in WRITTEN),
-    ],
+    ("name", "kinds"), [(LOCK, ("folder", "loop")), *((name, ("dangling",)) for name in WRITTEN)]
 )
 def test_run_odd_entry_in_place_of_a_file_or_folder_is_refused(checkout, name, kinds):
     path = checkout.folder / name

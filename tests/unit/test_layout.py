@@ -116,15 +116,8 @@ PACKED = [(copy, r) for r in range(20) for copy in "pq"]
         ([], "unknown", []),
     ],
     ids=[
-        *(
-            "side by side",
-            "packed and others",
-            "in turn",
-            "at random",
-            "two batches",
-            "packed in turn",
-        ),
-        *("one shard", "one copy", "one revision", "no shared revision", "none"),
+        *("side by side", "packed and others", "in turn", "at random", "two batches"),
+        *("packed in turn", "one shard", "one copy", "one revision", "no shared revision", "none"),
     ],
 )
 def test_judge_layout_follows_positions(order, verdict, apart):

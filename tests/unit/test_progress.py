@@ -172,6 +172,9 @@ def test_console_shows_messages_that_matter(level, message, is_shown):
     assert (message.splitlines()[-1] in shown(event(level, message))) is is_shown
 
 
+AT_Y = 'Traceback (most recent call last):\n\n  File "/x/y.py", line 3, in b\n\n'
+
+
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
@@ -192,12 +195,11 @@ def test_console_shows_messages_that_matter(level, message, is_shown):
             r"\.snakemake: .*: ValueError: bad\. Remove .* metadata, .*",
         ),
         (
-            'Traceback (most recent call last):\n\n  File "/x/y.py", line 3, in b\n\nValueError: bad\n',
+            f"{AT_Y}ValueError: bad\n",
             r"Snakemake failed: ValueError: bad\. .*\.snakemake has more\.",
         ),
         (
-            'Traceback (most recent call last):\n\n  File "/x/y.py", line 3, in b\n\n'
-            "OSError: [Errno 28] No space left on device: '/c/m'",
+            f"{AT_Y}OSError: [Errno 28] No space left on device: '/c/m'",
             r"Snakemake failed: OSError: \[Errno 28\] .*: '/c/m'\. Free some space, and run again\.",
         ),
     ],

@@ -31,12 +31,7 @@ from vcsbench.files import write_record
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import charts
 from vcsbench.report.answers import card_views, estimate_of
-from vcsbench.report.page import (
-    build_index,
-    build_page,
-    page_of,
-    read_entries,
-)
+from vcsbench.report.page import build_index, build_page, page_of, read_entries
 from vcsbench.report.quality_section import details, noise_verdict, quality_of
 from vcsbench.report.results import CSV_FILES, MEASURED, Results, read_records
 from vcsbench.statistics import comparisons

@@ -16,12 +16,7 @@ from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.files import write_record
 from vcsbench.prepare import verify
-from vcsbench.prepare.copies import (
-    CopyJob,
-    copy_and_compare,
-    interleave,
-    make_copies,
-)
+from vcsbench.prepare.copies import CopyJob, copy_and_compare, interleave, make_copies
 from vcsbench.prepare.loader import load_source
 from vcsbench.prepare.repositories import PreparedRepositories, missing_copies
 from vcsbench.sources.generated import GeneratedSource

@@ -42,14 +42,8 @@ def computed(folder):
     frame = read_measurements(io.StringIO(text))
     params = StudyParams(STUDY, here)
     block = params.definition.block
-    tables = make_tables(
-        frame,
-        params.tables,
-        params.order,
-        block,
-        Limits.of(here.config),
-        run_scatter(frame, block),
-    )
+    limits, scatter = Limits.of(here.config), run_scatter(frame, block)
+    tables = make_tables(frame, params.tables, params.order, block, limits, scatter)
     found = {name: table.to_csv(index=False) for name, table in tables.items() if len(table)}
     return {"measurements": text, **found}
 

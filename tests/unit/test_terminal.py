@@ -32,17 +32,16 @@ def summary(*cards, **changes):
     return Results(study("fsfs"), {}, **{**made, **changes})
 
 
+PACK = CardQuestion("format", "Pack?", yes_value="f7")
+
+
 def packing():
-    return card(
-        row(2.4), row(6.9, ra="svn"), question=CardQuestion("format", "Pack?", yes_value="f7")
-    )
+    return card(row(2.4), row(6.9, ra="svn"), question=PACK)
 
 
 def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command():
-    found = lines(
-        [summary(packing(), findings=findings("reproduced", "differs", "differs", "not measured"))]
-    )
-    found = found[len(HEADER) :]
+    verdicts = findings("reproduced", "differs", "differs", "not measured")
+    found = lines([summary(packing(), findings=verdicts)])[len(HEADER) :]
     text = "cold log 2.4x to 6.9x faster (of 2 cases 2 faster, 0"
     assert found[:2] == [f"Format?     yes       {text}", f"{' ' * 22}slower)"]
     assert found[2].startswith(
@@ -57,32 +56,22 @@ def test_lines_have_question_answer_and_effect_then_counts_and_the_next_command(
 def test_next_command_can_be_pasted_into_a_shell(tmp_path):
     account = {**ACCOUNT, "tables": {"t": {"too small to compare": 1}}, "outlook": []}
     config = {"repositories": {"ruby": {"scale": 0.12}}}
-    given = {
-        "REPO": "/srv/a repository with a name of some length",
-        "ARGS": "--configfile 'b b.yaml'",
-    }
+    given = {"REPO": "/srv/a repository with a long name", "ARGS": "--configfile 'b b.yaml'"}
     of = summary(account=account, provenance={"config": config}, grid=[{"repo": "ruby"}])
     printed = lines([of], given)
     start = next(n for n, line in enumerate(printed) if line.lstrip().startswith("echo "))
     assert len(printed) - start > 2 and max(map(len, printed)) <= COLUMNS
     shell = "\n".join(['make() { printf "%s\\n" "$@"; }', *printed[start:]])
     pasted = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
-    arguments = f"{given['ARGS']} --configfile larger.yaml"
-    assert pasted.stdout.splitlines() == [
-        *(
-            "report",
-            "REPO=/srv/a repository with a name of some length",
-            "STUDY=fsfs",
-            f"ARGS={arguments}",
-        )
-    ]
+    arguments = f"ARGS={given['ARGS']} --configfile larger.yaml"
+    expected = ["report", f"REPO={given['REPO']}", "STUDY=fsfs", arguments]
+    assert pasted.stdout.splitlines() == expected
     assert (tmp_path / "larger.yaml").read_text() == "repositories: {ruby: {scale: 0.48}}\n"
 
 
 @pytest.mark.parametrize(("flags", "command"), [("cpu-busy", "--forcerun cell"), ("apart", "")])
 def test_disturbed_answers_are_counted_and_measured_again_first(flags, command):
-    of = card(row(2.4, flags=flags), question=CardQuestion("format", "Pack?", yes_value="f7"))
-    printed = lines([summary(of)])
+    printed = lines([summary(card(row(2.4, flags=flags), question=PACK))])
     counts = [line for line in printed if line.startswith("Disturbed")]
     assert [line.split()[1:4] for line in counts] == [["1", "of", "1"]] * bool(command)
     start = next(n for n, line in enumerate(printed) if line.startswith("Next"))

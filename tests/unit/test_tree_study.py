@@ -106,9 +106,7 @@ def templates(tree, store, storage):
 def build(name, stored, target, private):
     command = STUDY.commands[name]
     words = {
-        "source": str(stored),
-        "store": str(stored),
-        "store_url": str(stored),
+        **dict.fromkeys(("source", "store", "store_url"), str(stored)),
         "target": str(target),
         "svn": ["svn", "--non-interactive", "--config-dir", str(private)],
         "built": str(programs.BUILT),
@@ -138,21 +136,13 @@ def test_strategy_builds_the_tree(name, tree, tmp_path):
     assert lost == LOSES.get(name, {"hard-links"})
 
 
-# Features of a tree that a strategy loses. The others lose hard links only.
-LIKE_GIT = {"modes", "hard-links", "empty-folders"}
+# Features of a tree that strategies lose. The others lose hard links only.
+LIKE_SVN = ("svn checkout", "svn export", "transform", "checkout")
+LIKE_GIT = ("git clone", "git clone workers", "git worktree", "jj clone", "hg clone", "fossil open")
 LOSES = {
-    "tar": set[str](),
-    "fewest calls": set[str](),
-    "git clone": LIKE_GIT,
-    "git clone workers": LIKE_GIT,
-    "git worktree": LIKE_GIT,
-    "jj clone": LIKE_GIT,
-    "hg clone": LIKE_GIT,
-    "fossil open": LIKE_GIT,
-    "svn checkout": {"modes", "hard-links"},
-    "svn export": {"modes", "hard-links"},
-    "transform": {"modes", "hard-links"},
-    "checkout": {"modes", "hard-links"},
+    **dict.fromkeys(("tar", "fewest calls"), frozenset()),
+    **dict.fromkeys(LIKE_SVN, frozenset({"modes", "hard-links"})),
+    **dict.fromkeys(LIKE_GIT, frozenset({"modes", "hard-links", "empty-folders"})),
 }
 
 
@@ -175,11 +165,9 @@ def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):
     (tree / "folder" / ".hgsub").write_text("only at the top it names repositories\n")
     (tree / ".hgsub").write_text("sub = /nowhere\n")
     # The escaped name in the tree has a backslash, which Breezy refuses.
-    counts = {
-        store: templates(tree, store, tmp_path / "storage").store_record["left_out"]
-        for store in ("svn", "git", "hg", "brz")
-    }
-    assert counts == {"svn": 0, "git": 0, "hg": 2, "brz": 1}
+    for store, count in {"svn": 0, "git": 0, "hg": 2, "brz": 1}.items():
+        record = templates(tree, store, tmp_path / "storage").store_record
+        assert record["left_out"] == count, store
 
 
 @needs("git", "svn", "svnadmin")

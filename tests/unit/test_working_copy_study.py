@@ -128,15 +128,9 @@ def copies(tmp_path, monkeypatch):
 
 
 def templates_of(path, tree=""):
-    recipe = {
-        "storage": {"path": str(path.parent)},
-        "repository": {"name": path.name, "identity": "x"},
-        "binaries": {},
-        "input": "repository",
-        "output": "working_copy",
-        "argv": "",
-        "revisions_behind": 1000,
-    }
+    recipe = {"input": "repository", "output": "working_copy", "argv": "", "binaries": {}}
+    recipe |= {"storage": {"path": str(path.parent)}, "revisions_behind": 1000}
+    recipe |= {"repository": {"name": path.name, "identity": "x"}}
     repository = SimpleNamespace(path=path, tree=tree)
     return WorkingCopyTemplates(recipe, repository, shutil.which("svn") or "")
 

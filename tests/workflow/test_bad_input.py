@@ -49,10 +49,7 @@ def test_repository_empty_is_refused(shared_project):
 @as_root
 @pytest.mark.parametrize(
     ("options", "expected"),
-    [
-        ("size=3m,mode=755", "repositories and copies need about"),
-        ("ro", "cannot be written"),
-    ],
+    [("size=3m,mode=755", "repositories and copies need about"), ("ro", "cannot be written")],
 )
 def test_storage_too_small_or_read_only_is_refused_before_loading(project, options, expected):
     with mounted(project.path / "storage", options) as storage:
