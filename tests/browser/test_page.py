@@ -82,10 +82,8 @@ def test_picks_change_cards_cases_tables_and_address(page, tmp_path):
     assert {*seen["rows"]} == {*seen["cells"]} == {*seen["candidates"]} == {"svn"}
     assert seen["hash"] == "#ra=svn"
     assert re.findall(r"\d+", before["summary"] + seen["summary"]) == ["36", "36", "12", "36"]
-    assert (before["situations"], seen["situations"]) == (
-        "18 of 18 situations",
-        "6 of 18 situations",
-    )
+    counts = [of["situations"] for of in (before, seen)]
+    assert counts == ["18 of 18 situations", "6 of 18 situations"]
     assert drive(page, tmp_path, CARD, anchor="#ra=svn") == seen
     assert drive(page, tmp_path, CARD, anchor="#ra=svn") == {**seen, "hash": "#ra=svn"}
     assert drive(page, tmp_path, f"mine.reset(); {CARD}", anchor="#ra=svn") == before
@@ -284,14 +282,11 @@ def test_workload_decides_by_the_weighted_mean(page, tmp_path):
     set("packing", { command: "export" }, "candidate", 1.5);
     set("packing", { command: "log" }, "reference", 1.3);
     answers.workload = ["log", "export"].map((command, n) => ({ weight: weights[n], where: { command } }));
-    const seen = seenSteps().map((line) => line.split(":")[0] + line.includes("export"));
-    return seen;
+    return seenSteps().map((line) => line.split(":")[0] + line.includes("export"));
     """
-    seen = [
-        drive(page, tmp_path, f"const weights = {weights};{SET}{steps}", anchor=MINE)
-        for weights in ([10, 90], [90, 10])
-    ]
-    assert "Do firsttrue" in seen[0] and "Depends on what you runtrue" in seen[1]
+    for weights, group in (([10, 90], "Do first"), ([90, 10], "Depends on what you run")):
+        seen = drive(page, tmp_path, f"const weights = {weights};{SET}{steps}", anchor=MINE)
+        assert f"{group}true" in seen
 
 
 def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
@@ -306,41 +301,34 @@ def test_command_for_cells_that_lack_adds_them_to_the_grid(page, tmp_path):
     command = drive(page, tmp_path, steps, anchor=MINE)
     made, _, run = command.partition(" && ")
     subprocess.run(["sh", "-c", made], cwd=tmp_path, check=True)
-    assert shlex.split(run) == [
-        *("make", "report", f"STUDY={study}"),
-        "ARGS=--configfile 'a b.yaml' --configfile more.yaml",
-    ]
+    arguments = "ARGS=--configfile 'a b.yaml' --configfile more.yaml"
+    assert shlex.split(run) == ["make", "report", f"STUDY={study}", arguments]
     more = read_yaml(tmp_path / "more.yaml")["grid"][study]["include"]
     before, after = ({c.path for c in study_grid(study, *of)[1]} for of in (include, more))
     lacking = {path for path in after - before if path.endswith("/hot-svn")}
     assert before < after and lacking == after - before
     mine = {f"{c}/http/ruby/f6/nopack/slow/hot-svn" for c in ("log", "export")}
     assert mine - before <= lacking and len(lacking) == 7, sorted(lacking)
-    without = drive(
-        page, tmp_path, "return document.querySelector('#first pre');", anchor="#ra=http"
-    )
-    assert without is None
+    command = "return document.querySelector('#first pre');"
+    assert drive(page, tmp_path, command, anchor="#ra=http") is None
 
 
 def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
-    seen = drive(
-        page,
-        tmp_path,
-        f"""
-        const cell = document.querySelector("#{PACKING} .measured td.behind");
-        cell.click();
-        const opened = {{ text: detail.innerText, hash: location.hash, name: cell.dataset.name,
-                          dots: detail.querySelectorAll("svg.runs circle.side0").length,
-                          triangles: detail.querySelectorAll("svg.runs path.side1").length,
-                          focus: detail.contains(document.activeElement) }};
-        detail.close();
-        await until(() => !detail.open && !location.hash.includes("number"));
-        const closed = document.activeElement === cell;
-        history.back();
-        await until(() => detail.open);
-        return {{ opened, closed }};
-        """,
-    )
+    steps = f"""
+    const cell = document.querySelector("#{PACKING} .measured td.behind");
+    cell.click();
+    const opened = {{ text: detail.innerText, hash: location.hash, name: cell.dataset.name,
+                      dots: detail.querySelectorAll("svg.runs circle.side0").length,
+                      triangles: detail.querySelectorAll("svg.runs path.side1").length,
+                      focus: detail.contains(document.activeElement) }};
+    detail.close();
+    await until(() => !detail.open && !location.hash.includes("number"));
+    const closed = document.activeElement === cell;
+    history.back();
+    await until(() => detail.open);
+    return {{ opened, closed }};
+    """
+    seen = drive(page, tmp_path, steps)
     opened = seen["opened"]
     assert opened["focus"] and f"number={opened['name']}" in opened["hash"] and seen["closed"]
     assert drive(page, tmp_path, "return detail.open;", anchor=f"#number={opened['name']}")
@@ -357,23 +345,20 @@ def test_details_of_a_number_have_its_runs_and_commands(page, tmp_path):
 
 
 def test_keys_move_in_a_grid_and_open_a_number(page, tmp_path):
-    seen = drive(
-        page,
-        tmp_path,
-        f"""
-        const table = document.querySelector("#{PACKING} .measured table");
-        const stop = table.querySelectorAll('[tabindex="0"]');
-        const grid = grids.find((one) => one.table === table);
-        stop[0].focus();
-        press("ArrowDown");
-        const below = document.activeElement === grid.rows[1].cells[0].cell;
-        press("End");
-        const end = document.activeElement === grid.rows[1].cells.at(-1).cell;
-        press("Home"); press("Enter");
-        return {{ stops: stop.length, role: table.getAttribute("role"), below, end, open: detail.open }};
-        """,
-    )
-    assert seen == {"stops": 1, "role": "grid", "below": True, "end": True, "open": True}
+    steps = f"""
+    const table = document.querySelector("#{PACKING} .measured table");
+    const stop = table.querySelectorAll('[tabindex="0"]');
+    const grid = grids.find((one) => one.table === table);
+    stop[0].focus();
+    press("ArrowDown");
+    const below = document.activeElement === grid.rows[1].cells[0].cell;
+    press("End");
+    const end = document.activeElement === grid.rows[1].cells.at(-1).cell;
+    press("Home"); press("Enter");
+    return {{ stops: stop.length, role: table.getAttribute("role"), below, end, open: detail.open }};
+    """
+    expected = {"stops": 1, "role": "grid", "below": True, "end": True, "open": True}
+    assert drive(page, tmp_path, steps) == expected
 
 
 FILTER = """
@@ -415,9 +400,7 @@ DARK = "--blink-settings=preferredColorScheme=0"
 LOOK = """
 document.querySelectorAll("details").forEach((details) => { details.open = true; });
 OPEN
-const found = await axe.run(
-  document,
-  { resultTypes: ["violations"], iframes: false });
+const found = await axe.run(document, { resultTypes: ["violations"], iframes: false });
 return {
   dark: matchMedia("(prefers-color-scheme: dark)").matches,
   passed: found.passes.length,
@@ -470,9 +453,7 @@ def test_disturbed_comparisons_are_marked_and_named_for_the_picks(page, tmp_path
     made, place = tmp_path / "disturbed.html", '<div id="cards">'
     made.write_text(page.read_text().replace(place, f'<p id="disturbed" hidden></p>{place}'))
     of = ('keysOf(row).command === "log" && keysOf(row).cache === "cold"', "true")
-    some, every = (
-        drive(made, tmp_path, steps.replace("DISTURBED", one), anchor=MINE) for one in of
-    )
+    some, every = (drive(made, tmp_path, steps.replace("DISTURBED", s), anchor=MINE) for s in of)
     assert some["marks"] == ["!"] and len(every["marks"]) == 4
     assert 0 < some["listed"][0] < every["listed"][0] < every["listed"][1]
     assert re.findall(r"(\d+) of (\d+)", some["line"]) == [("1", "12")]

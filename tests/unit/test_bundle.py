@@ -226,6 +226,7 @@ LAUGHS = b"a: &a [x, x]\n" + b"".join(
     b"%c: &%c [*%c, *%c]\n" % (n + 1, n + 1, n, n) for n in range(97, 122)
 )
 OUTER_BASELINE = b'{"order": {}, "baselines": ["../../x"]}'
+RUNS = f"results/measurements/{STUDY}.csv"
 MERGES = b"a: &a {x: 1}\n" + b"".join(
     b"%c: &%c {<<: [*%c, *%c]}\n" % (n + 1, n + 1, n, n) for n in range(97, 122)
 )
@@ -236,10 +237,7 @@ HOSTILE = {
     "large yaml": ({"config/published/findings.yaml": b"# " + bytes(2**20)}, {}),
     "wide csv": ({"results/grid/x.csv": b"," * 50_000 + b"\n" * 50_000}, {}),
     "cell with a command": ({"results/grid/x.csv": b"cell\nlog/svn/x$(touch RAN)/f7\n"}, {}),
-    "cell that leaves, second line": (
-        {f"results/measurements/{STUDY}.csv": b'"a\n",cell,round\n1,../../x,1\n'},
-        {},
-    ),
+    "cell that leaves, second line": ({RUNS: b'"a\n",cell,round\n1,../../x,1\n'}, {}),
     "deep yaml": ({f"config/studies/{STUDY}.yaml": b"[" * 1000}, {}),
     "yaml tag": ({f"config/studies/{STUDY}.yaml": b"!!python/object/apply:os.mkdir [x]\n"}, {}),
     "alias of itself": ({"config/words.yaml": b"axes: &a {b: *a}\n"}, {}),
@@ -251,7 +249,7 @@ HOSTILE = {
     "half of a character": ({}, {"vcsbench": "\ud800"}),
     "folder and file": ({"results/x.csv": b"", "results/x.csv/y.csv": b""}, {}),
     "folder of another page": ({f"results/page/{STUDY}.json": b'{"order": {}, "folder": "/"}'}, {}),
-    "cell that leaves": ({f"results/measurements/{STUDY}.csv": b"cell,round\n../../x,1\n"}, {}),
+    "cell that leaves": ({RUNS: b"cell,round\n../../x,1\n"}, {}),
     "baseline that leaves": ({f"results/page/{STUDY}.json": OUTER_BASELINE}, {}),
     "file that leaves": ({"../../outside": b"x"}, {}),
     "no studies": ({}, {"studies": []}),

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 import yaml
 
+from git_histories import git
 from project import ODD_FILES, ROOT, needs
 from vcsbench import __version__
 from vcsbench.programs import joined_digest
@@ -15,21 +16,17 @@ from vcsbench.run.provenance import COMMAND, how_built, provenance, store_comman
 
 @needs("git")
 def test_provenance_has_the_commit_and_the_changed_files(tmp_path):
-    def git(*arguments):
-        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        command = ["git", "-C", str(tmp_path), *who, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
     assert provenance(tmp_path, {})["commit"] == "", "no work tree"
-    git("init", "-q")
+    git(tmp_path, "init", "-q")
     for name in ("Snakefile", "workflow/a b.py", "README.md"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("1\n")
-    git("add", "-A")
-    git("commit", "-qm", "first")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "first")
     record = provenance(tmp_path, {})
-    assert (record["commit"], record["changed"]) == (git("rev-parse", "HEAD"), [])
+    commit = git(tmp_path, "rev-parse", "HEAD").decode().strip()
+    assert (record["commit"], record["changed"]) == (commit, [])
     assert record["vcsbench"] == __version__
     for name in ("workflow/a b.py", "workflow/new.py", "README.md"):
         (tmp_path / name).write_text("2\n")

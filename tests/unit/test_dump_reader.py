@@ -111,23 +111,15 @@ LOADED = {
     },
 }  # fmt: skip
 # Properties that svnadmin load refuses without the option, of any record and of files.
-BYPASSED = [
-    {b"svn:log": b"a\r\nb"},
-    {b"svn:log": b"caf\xe9"},
-    {b"svn:author": b"Andr\xe9"},
-    {b"svn:author": b"a\r\n"},
-]
+BYPASSED = [{b"svn:log": text} for text in (b"a\r\nb", b"caf\xe9")]
+BYPASSED += [{b"svn:author": text} for text in (b"Andr\xe9", b"a\r\n")]
 BAD_MERGEINFO = (
     b"garbage|/a:0-1|/a:5-2|/a:1-1|/a:|\n|/a:1\n\n|/a:1,|/a:1 ,2|/a:00000000001|/a:2147483648|/a:1-3*,2"
     b"|/a:3,1-4*|/a:1\r\n/b:1\n|/a:1\r/b:1\n|/a:1\r\r|\xff:1"
 )
-BYPASSED_OF_FILES = [
-    {b"svn:ignore": b"a\r\nb"},
-    {b"svn:ignore": b"a\xe9"},
-    *({b"svn:mergeinfo": text} for text in BAD_MERGEINFO.split(b"|")),
-    {b"svn:wc:ra_dav:version-url": b"x"},
-    {b"svn:entry:committed-rev": b"5"},
-]
+BYPASSED_OF_FILES = [{b"svn:ignore": text} for text in (b"a\r\nb", b"a\xe9")]
+BYPASSED_OF_FILES += [{b"svn:mergeinfo": text} for text in BAD_MERGEINFO.split(b"|")]
+BYPASSED_OF_FILES += [{b"svn:wc:ra_dav:version-url": b"x"}, {b"svn:entry:committed-rev": b"5"}]
 BOGUS_DATES = [b"", b"first monday", b"1969-12-31T00:00:00.000000Z", b" " + DATE, b"\xff"]
 BOGUS_DATES += [b"2005-05-05T05:05:05Z", b"2005-13-05T05:05:05.000000Z"]
 BOGUS_DATES += [b"4294967296-05-05T05:05:05.000000Z", b"Tue 3 Oct 2000 09:00:00.000 (GMT)"]

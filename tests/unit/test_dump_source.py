@@ -174,11 +174,8 @@ def test_dump_estimate_of_a_small_file_counts_revisions_but_not_in_texts(tmp_pat
 def test_dump_check_unusable_path_is_refused(tmp_path, monkeypatch):
     (tmp_path / "zstd").write_bytes(b"\x28\xb5\x2f\xfd")
     monkeypatch.setenv("PATH", "/nonexistent")
-    for name, why in {
-        "none": "does not",
-        "": "is no file",
-        "zstd": "only the program zstd",
-    }.items():
+    reasons = {"none": "does not", "": "is no file", "zstd": "only the program zstd"}
+    for name, why in reasons.items():
         with pytest.raises(UserError, match=f"mine.path: {tmp_path / name} {why}"):
             dump_source(tmp_path / name).check()
 

@@ -30,12 +30,8 @@ def open_project(root, **over):
         (root / name).symlink_to(ROOT / name)
     for name in ("storage", "scratch"):
         (root / name).mkdir()
-    keys = {
-        "repositories": {"ruby": SMALL},
-        "storages": {"disk": str(root / "storage")},
-        "scratch": str(root / "scratch"),
-        "rounds": ROUNDS,
-    }
+    keys = {"repositories": {"ruby": SMALL}, "rounds": ROUNDS, "scratch": str(root / "scratch")}
+    keys |= {"storages": {"disk": str(root / "storage")}}
     return Project(merge(merge(read_yaml(DEFAULT), keys), over), root, [DEFAULT])
 
 

@@ -628,14 +628,6 @@ def test_git_source_partial_clone_is_refused_and_fetches_nothing(merged, tmp_pat
     assert listing(tmp_path / "partial") == before
 
 
-def test_git_include_of_a_pipe_is_not_read(work, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with (work / ".git/config").open("a") as config:
-        for section in ("include", 'includeIf "gitdir:/"'):
-            config.write(f"[{section}]\n\tpath = {tmp_path}/pipe\n")
-    check_read(work, tmp_path)
-
-
 @pytest.mark.parametrize("options", [{}, {"history": "whole"}, {"branch": "main"}])
 def test_git_damaged_packed_refs_give_gits_reason(work, options):
     git(work, "pack-refs", "--all")

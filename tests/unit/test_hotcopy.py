@@ -143,10 +143,8 @@ def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(make, tmp_
         fsfs.run_svnadmin("pack", original)
     before = states(original)
     copy, facts = hotcopy(original, tmp_path)
-    assert (
-        len(facts.notes) == 1
-        and "3 revisions, first revision 0: 'first monday of <the" in facts.notes[0]
-    )
+    (note,) = facts.notes
+    assert "3 revisions, first revision 0: 'first monday of <the" in note
     assert (facts.revisions, facts.load_options) == (6, [])
     assert states(original) == before
     assert run("svn", "log", "-q", copy.as_uri()).count("(no date)") == 2
@@ -160,9 +158,8 @@ def test_hotcopy_has_no_hooks_passwords_and_transactions(make, tmp_path):
     hook = original / "hooks" / "pre-commit"
     hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
     hook.chmod(0o755)
-    subprocess.run(
-        ["svn", "mkdir", "-q", "-m", "", f"{original.as_uri()}/lost"], capture_output=True
-    )
+    argv = ["svn", "mkdir", "-q", "-m", "", f"{original.as_uri()}/lost"]
+    subprocess.run(argv, capture_output=True)
     assert run("svnadmin", "lstxns", original).strip()
     for name in ("start-commit", "pre-lock", "post-commit", "pre-revprop-change"):
         (original / "hooks" / name).write_text(f"#!/bin/sh\ntouch {canary}\n")

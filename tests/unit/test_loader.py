@@ -49,12 +49,8 @@ def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
     dump = subprocess.check_output(["svnadmin", "dump", "-q", copy])
     subprocess.run(["svnadmin", "create", fresh], check=True)
     study = yaml.safe_load((STUDIES / "fsfs-ssd-2014.yaml").read_text())
-    words = {
-        "svnadmin": ["svnadmin"],
-        "load_options": facts["load_options"],
-        "load_args": [],
-        "fresh": str(fresh),
-    }
+    words = {"svnadmin": ["svnadmin"], "load_options": facts["load_options"]}
+    words |= {"load_args": [], "fresh": str(fresh)}
     argv = fill_template(study["commands"]["load"]["argv"], words)
     subprocess.run(argv, input=dump, check=True)
 
@@ -65,9 +61,8 @@ def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
         if tmp_path.stat().st_dev == memory.stat().st_dev or large < 3 * small:
             pytest.skip("/dev/shm has as much space as the tests' folder")
         (tmp_path / "other").mkdir()
-        scratch, first, second = (
-            WorkDir(path, "/checkout") for path in (memory, tmp_path, tmp_path / "other")
-        )
+        places = memory, tmp_path, tmp_path / "other"
+        scratch, first, second = (WorkDir(path, "/checkout") for path in places)
 
         def choose(size, repositories, copies):
             return choose_staging(SizeEstimate(0, size), repositories, scratch, copies)

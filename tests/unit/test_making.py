@@ -79,9 +79,8 @@ def test_remove_keeps_other_loop_devices(kind, folder):
     image = folder.with_name(f"{folder.name}-other")
     with image.open("wb") as file:
         file.truncate(MIB)
-    device = subprocess.run(
-        ["losetup", "--find", "--show", image], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    argv = ["losetup", "--find", "--show", image]
+    device = subprocess.check_output(argv, text=True).strip()
     try:
         run(folder, kind, "made.clear(); made.close()")
         backing = Path("/sys/block", os.path.basename(device), "loop/backing_file")
@@ -94,12 +93,8 @@ def test_remove_keeps_other_loop_devices(kind, folder):
 def test_make_on_storage_without_room_raises(folder):
     if why := why_cannot_make("ext4"):
         pytest.skip(why)
-    body = (
-        "made.close(); made.kind = 'ext4'\n"
-        "try: made.open(1 << 60)\n"
-        "except Exception as error: print(error)"
-    )
-    assert "no room" in run(folder, "tmpfs", body)
+    body = "made.close(); made.kind = 'ext4'\ntry: made.open(1 << 60)\n"
+    assert "no room" in run(folder, "tmpfs", f"{body}except Exception as error: print(error)")
     assert not loops(folder)
 
 

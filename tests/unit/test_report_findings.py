@@ -127,12 +127,8 @@ def test_reasons_of_a_finding_have_commands_with_the_arguments_of_the_run(result
 
 def test_reason_lines_join_tests_that_differ_in_their_cells(results):
     other = replace(VERSION, test=replace(BUILD, cells="{ra: http}"))
-    findings = [
-        (view.verdict, view.steps)
-        for reason in (VERSION, other)
-        for view in [view_of(views_of(results, [reason]))]
-    ]
-    (line,) = reason_lines(findings)
+    views = [view_of(views_of(results, [reason])) for reason in (VERSION, other)]
+    (line,) = reason_lines([(view.verdict, view.steps) for view in views])
     ((action, command),) = line.tests
     assert action.startswith("install it") and line.findings == "2 differ"
     assert command == f"echo '[{{ra: svn}}, {{ra: http}}]' >old.yaml && {RUN.format(BUILD)}"
@@ -188,7 +184,7 @@ def test_each_reason_of_a_verdict_has_something_to_do():
     assert codes == WITH_COMMAND.keys() | WITHOUT_COMMAND.keys() - {NO_REASON}
 
 
-COLD_LOG = {"command": "log", "cache": "cold"}
+COLD_LOG, PACKED = {"command": "log", "cache": "cold"}, {"packing": "pack"}
 SLOWER = {"ratio": 0.8, "call": "slower"}
 
 
@@ -196,15 +192,9 @@ SLOWER = {"ratio": 0.8, "call": "slower"}
     ("sides", "slower", "text"),
     [
         (("f6", "f7"), {}, "6 pairs, 2.0x"),
-        (
-            *(("f6", "f7"), {"packing": "pack"}),
-            "6 pairs, 0.80x to 2.0x, mixed: f7 faster in 3, slower in 3",
-        ),
+        (("f6", "f7"), PACKED, "6 pairs, 0.80x to 2.0x, mixed: f7 faster in 3, slower in 3"),
         # The table has the sides exchanged.
-        (
-            *(("f7", "f6"), {"packing": "pack"}),
-            "6 pairs, 0.50x to 1.25x, mixed: f6 slower in 3, faster in 3",
-        ),
+        (("f7", "f6"), PACKED, "6 pairs, 0.50x to 1.25x, mixed: f6 slower in 3, faster in 3"),
     ],
 )
 def test_median_of_pairs_that_disagree_is_mixed(results, sides, slower, text):
@@ -242,15 +232,12 @@ def test_comparisons_with_less_work_are_marked_in_card_and_finding(results):
 
 
 def test_comparison_that_was_published_as_slower_is_in_the_table_of_reversals(results):
-    published = [
-        {**row, "value": -50.0, "ratio": 0.5, "low": None, "high": None}
-        for row in results.tables["f6-vs-f7"][:2]
-    ]
+    slower = {"value": -50.0, "ratio": 0.5, "low": None, "high": None}
+    published = [row | slower for row in results.tables["f6-vs-f7"][:2]]
     changed = replace(results, published={**results.published, "f6-vs-f7": published})
     sections = table_sections(changed)
     table = reversed_table(replace(changed, definitions={}), sections)
-    assert [row[1:3] for row in table.rows if "f7 against f6" in row[0]] == [
-        ["2.0x slower", "2.0x faster"]
-    ] * 2
+    found = [row[1:3] for row in table.rows if "f7 against f6" in row[0]]
+    assert found == [["2.0x slower", "2.0x faster"]] * 2
     without = replace(results, published={})
     assert reversed_table(without, table_sections(without)) is None

@@ -215,10 +215,8 @@ def test_packed_actions_have_cost_way_back_and_condition(page):
     actions = unpacked(page["packed_answers"])["actions"]
     assert {*actions} == {"format", "packing", "config", "ra"}
     assert {*actions["packing"]["pack"]} == {"cost", "undo"}
-    interrupting = [
-        (axis, v) for axis, of in actions.items() for v, a in of.items() if "condition" in a
-    ]
-    assert {*interrupting} >= {("format", "f7"), ("packing", "nopack"), ("ra", "svn")}
+    for axis, value in (("format", "f7"), ("packing", "nopack"), ("ra", "svn")):
+        assert "condition" in actions[axis][value]
     assert "`" not in str(actions)
 
 
@@ -289,11 +287,8 @@ def test_page_has_the_time_of_each_step(results):
 def test_quality_has_the_median_detectable_difference_of_each_kind_of_cells(results):
     kinds = [("log", "svn", 1.04), ("log", "svn", 1.08), ("log", "svn", 1.5), ("dump", "", 1.2)]
     rows = [{"command": c, "ra": ra, "cache": "cold", "detectable": d} for c, ra, d in kinds]
-    (table,) = (
-        table
-        for table in quality_of(replace(results, tables={"f6-vs-f7": rows}))[0]
-        if table.title == "Smallest detectable differences"
-    )
+    found, _ = quality_of(replace(results, tables={"f6-vs-f7": rows}))
+    (table,) = (table for table in found if table.title == "Smallest detectable differences")
     assert table.rows == [("log, cold, svn", "3", "8 %"), ("dump, cold", "1", "20 %")]
 
 

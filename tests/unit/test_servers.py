@@ -187,9 +187,8 @@ def test_server_runs_in_a_separate_group(server):
     status = Path(f"/proc/{server.pid}/status").read_text()
     assert f"Gid:\t{SERVER_GROUP}\t" in status and "Groups:\t \n" in status
     for what in ("environ", "fd/2", "mem"):
-        done = subprocess.run(
-            [*NOBODY, "head", "-c1", f"/proc/{server.pid}/{what}"], capture_output=True
-        )
+        argv = [*NOBODY, "head", "-c1", f"/proc/{server.pid}/{what}"]
+        done = subprocess.run(argv, capture_output=True)
         assert done.returncode != 0 and done.stdout == b"", what
 
 

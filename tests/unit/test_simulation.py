@@ -19,19 +19,20 @@ def simulation():
         yield importlib.import_module("simulation")
 
 
+FEW_ROUNDS = {"rounds": 5, "blocks": 1, "experiments": 60}
+NOISY = {"blocks": 2, "scatter": "5 times"}
+
+
 @pytest.mark.parametrize(
     ("case", "coverage", "false_calls", "power"),
     [
         ({"scatter": "equal"}, (0.92, 0.985), 0.015, 0.9),
         ({"scatter": "unequal"}, (0.92, 0.985), 0.015, 0.9),
         ({"twins": "differ"}, (0.91, 0.99), 0.015, 0),
+        *((FEW_ROUNDS | {"duplicates": n}, (0.9, 1), 0.01, 0.6) for n in (1, 2, 4)),
         *(
-            ({"rounds": 5, "blocks": 1, "duplicates": n, "experiments": 60}, (0.9, 1), 0.01, 0.6)
-            for n in (1, 2, 4)
-        ),
-        *(
-            ({"rounds": rule, "blocks": 2, "scatter": "5 times"}, (0.91, 0.99), 0.02, 0)
-            for rule in ("by width", "by minutes")
+            (NOISY | {"rounds": f"by {rule}"}, (0.91, 0.99), 0.02, 0)
+            for rule in ("width", "minutes")
         ),
     ],
 )

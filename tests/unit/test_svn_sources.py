@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -165,16 +166,11 @@ def test_svn_tree_is_trunk_if_there_is_one(repository, tmp_path):
 
 
 def test_svn_long_names_are_counted(tmp_path):
-    stream = (
-        BASE + folder(b"trunk/d") + file(b"trunk/d/" + b"b" * 255) + file(b"trunk/" + b"c" * 256)
-    )
-    stream += folder(b"a@5") + file(b"a@5/" + b"e" * 254)
+    stream = BASE + folder(b"trunk/d") + file(b"trunk/d/" + b"b" * 255)
+    stream += file(b"trunk/" + b"c" * 256) + folder(b"a@5") + file(b"a@5/" + b"e" * 254)
     path = create(tmp_path / "it", stream + folder(b"trunk/" + "é".encode() * 128))
-    expected = {None: 2, "trunk/d": 0, "a@5": 0, "/": 2}
-    assert {
-        tree: svn_source(path, tree=tree).odd_paths().impossible for tree in expected
-    } == expected
-    for tree, number in expected.items():
+    for tree, number in {None: 2, "trunk/d": 0, "a@5": 0, "/": 2}.items():
+        assert svn_source(path, tree=tree).odd_paths().impossible == number, tree
         url = f"file://{path}/{tree or 'trunk'}@"
         done = subprocess.run(["svn", "export", "-q", "--force", url, tmp_path / "tree"])
         assert bool(done.returncode) is bool(number), tree
@@ -401,14 +397,9 @@ MALFORMED = (
 def test_malformed_url_is_refused_without_its_password(url, password, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given = url.format(f"bob:{password}")
-    for refuse in (
-        lambda: url_source(given),
-        *(
-            lambda kind=kind: sources.open_source("it", {"source": kind, "path": given})
-            for kind in ("git", "svn", "dump", "directory", "archive")
-        ),
-        lambda: sources.detect(given),
-    ):
+    kinds = ("git", "svn", "dump", "directory", "archive")
+    at_path = (partial(sources.open_source, "it", {"source": k, "path": given}) for k in kinds)
+    for refuse in (partial(url_source, given), *at_path, partial(sources.detect, given)):
         with pytest.raises(UserError) as caught:
             refuse()
         assert "s3" not in str(caught.value) and "host" in str(caught.value)

@@ -154,18 +154,15 @@ def test_make_table_sides_not_in_turns_have_welch_interval(moved, is_flagged):
     """Rounds of f7 that were measured on another day share no drift with those of f6."""
     f6, f7 = [2.0, 2.2, 2.4, 2.6, 2.8], [1.0, 1.1, 1.2, 1.3, 1.4]
     frame = frame_with(f6, f7)
-    days = [
-        12 if f == "f7" and n in moved else 11 for f, n in frame[["format", "round"]].to_numpy()
-    ]
+    days = 11 + ((frame["format"] == "f7") & frame["round"].isin(moved))
     hours = zip(days, frame["round"], frame["format"], strict=True)
     frame["started_at"] = [f"2026-11-{day}T0{number}:0{f[1]}Z" for day, number, f in hours]
     row = row_of(frame)
     assert ("not-in-turns" in row["flags"].split()) is is_flagged
     if is_flagged:
         welch = stats.ttest_ind(np.log(f6), np.log(f7), equal_var=False).confidence_interval()
-        assert (row["low"], row["high"]) == pytest.approx(
-            (math.exp(welch.low), math.exp(welch.high))
-        )
+        expected = (math.exp(welch.low), math.exp(welch.high))
+        assert (row["low"], row["high"]) == pytest.approx(expected)
     else:
         assert row["low"] == pytest.approx(2) == pytest.approx(row["high"])
 

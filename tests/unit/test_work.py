@@ -47,9 +47,8 @@ def repositories(tmp_path_factory):
     (trunk / "link").symlink_to("plain")
     (trunk / "empty").mkdir()
     (trunk / "large").write_bytes(LARGE)
-    (trunk / "keywords").write_text(
-        "$HeadURL$ $Header$\n$HeadURL::" + " " * 60 + "$\n$HeadURL::" + " " * 20 + "$\n"
-    )
+    fixed = "".join(f"$HeadURL::{' ' * width}$\n" for width in (60, 20))
+    (trunk / "keywords").write_text(f"$HeadURL$ $Header$\n{fixed}")
     sh("svn", "add", "-q", trunk)
     sh("svn", "propset", "-q", "svn:keywords", "HeadURL Header", trunk / "keywords")
     commit(working, "The first")
@@ -92,13 +91,10 @@ def test_log_work_counts_revisions_and_paths(repositories):
 
 
 def test_printed_counts_are_those_of_svnbench(repositories):
-    exported = work_of(
-        "printed_counts", "svnbench", "null-export", url_of(repositories[0]) + "/trunk"
-    )
-    size = sum(
-        len(sh("svnlook", "cat", repositories[0], f"trunk/{name}"))
-        for name in ("plain", "script", "large", "keywords", "link")
-    )
+    url = url_of(repositories[0]) + "/trunk"
+    exported = work_of("printed_counts", "svnbench", "null-export", url)
+    names = ("plain", "script", "large", "keywords", "link")
+    size = sum(len(sh("svnlook", "cat", repositories[0], f"trunk/{name}")) for name in names)
     assert exported == {"directories": 2, "files": 5, "bytes_in_files": size}
     logged = work_of("printed_counts", "svnbench", "null-log", "-v", url_of(repositories[0]))
     assert (logged["revisions"], logged["changes"]) == (3, 9)

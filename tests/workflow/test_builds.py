@@ -76,9 +76,7 @@ def test_build_cells_run_its_binaries(measured):
         "wrapped": (f"{wrapped}svn", f"{wrapped}svnserve"),
         "mixed": (f"{wrapped}svn", system["svnserve"]),
     }
-    version = subprocess.run(
-        ["svn", "--version", "--quiet"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    version = subprocess.check_output(["svn", "--version", "--quiet"], text=True).strip()
     for row in measured.rows(f"measurements/{STUDY}.csv"):
         assert row["client_version"] == version
         assert row["server_version"] == (version if row["ra"] == "svn" else "")

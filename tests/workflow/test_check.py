@@ -17,9 +17,7 @@ PART = {**HOT, "ra": "file"}
 
 def readme_expectations():
     blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    text = next(block for block in blocks if block.startswith(f"{STUDY}:"))
-    expectations = yaml.safe_load(text)
-    return expectations
+    return yaml.safe_load(next(block for block in blocks if block.startswith(f"{STUDY}:")))
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +39,14 @@ def expect(project, *more):
     """Write the expectations of the README, and more of the same study."""
     content = readme_expectations()
     content[STUDY] += more
-    (project.path / "config" / "expectations.yaml").write_text(
-        yaml.safe_dump(content, sort_keys=False)
-    )
+    path = project.path / "config" / "expectations.yaml"
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
 def level(name, at_most, **where):
-    return {
-        "id": name,
-        "statement": f"It takes {at_most} s at most.",
-        "where": {"command": "log", **where},
-        "level": "elapsed_s",
-        "expect": {"over": "max", "at_most": at_most},
-    }
+    check = {"id": name, "statement": f"It takes {at_most} s at most.", "level": "elapsed_s"}
+    check |= {"where": {"command": "log", **where}, "expect": {"over": "max", "at_most": at_most}}
+    return check
 
 
 def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
@@ -66,11 +59,9 @@ def test_check_example_of_readme_holds_and_a_failed_expectation_has_code_3(
     done = check(project, repository)
     assert done.returncode == 0, done.stdout
     *_, line, files, summary = done.stdout.splitlines()
-    assert re.fullmatch(
-        # On a busy machine the interval is wide, and may contain 0.
-        rf"holds: {STUDY} hot-log: 0\.\d+ \(.+ to .+\) s, expected at most 2\.0{UNKNOWN}",
-        line,
-    )
+    # On a busy machine the interval is wide, and may contain 0.
+    holds = rf"holds: {STUDY} hot-log: 0\.\d+ \(.+ to .+\) s, expected at most 2\.0{UNKNOWN}"
+    assert re.fullmatch(holds, line)
     assert summary.startswith("1 of 1 ")
     assert re.findall(r"results/\S+", files) == ["results/check.junit.xml", "results/check.md"]
     measured = project.exports()

@@ -57,10 +57,9 @@ def assert_many_clients_do_the_same_work(runs):
     one, three = (next(r for r in runs if r["clients"] == n) for n in ("1", "3"))
     assert one["work"] == three["work"]
     assert float(three["tree_bytes"]) == 3 * float(one["tree_bytes"]) > 0
-    assert float(three["fastest_client_s"]) <= float(three["slowest_client_s"])
-    assert (
-        float(three["slowest_client_s"]) <= float(three["carried_s"]) <= float(three["elapsed_s"])
-    )
+    names = ("fastest_client_s", "slowest_client_s", "carried_s", "elapsed_s")
+    seconds = [float(three[name]) for name in names]
+    assert seconds == sorted(seconds)
     assert float(three["server_cpu_s"]) > 0 and float(three["user_s"]) > 0
 
 
@@ -76,10 +75,8 @@ def assert_calls_are_counted(project):
     assert io["export", "", "opens_read_write"] >= exported["files"]
     assert io["export", "", "bytes_written"] >= exported["bytes"]
     assert io["log -v", "hot", "opens_read_only"] >= io["log -q", "hot", "opens_read_only"] > 0
-    counted = [
-        str(p.relative_to(project.path)) for p in project.path.glob("results/calls/**/*.json")
-    ]
-    assert len([path for path in counted if "/exports/" in path]) == 1  # of one client
+    counted = project.path.glob("results/calls/**/*.json")
+    assert len([path for path in counted if "exports" in path.parts]) == 1  # of one client
     server = project.json(f"calls/{STUDY}/export/svn/tsvn/trunk/-/off/-.json")["server"]
     assert server["opens_read_only"] > 0  # files of the repository
 

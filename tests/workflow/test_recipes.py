@@ -72,9 +72,8 @@ def add_command(project):
     """Add the command of docs/extending.md."""
     path = study_file(project)
     text = (ROOT / "docs" / "extending.md").read_text()
-    axes, commands = re.findall(
-        r"```yaml\naxes:\n(  command: .*)\n(commands:\n.*?)```", text, re.S
-    )[0]
+    example = r"```yaml\naxes:\n(  command: .*)\n(commands:\n.*?)```"
+    axes, commands = re.findall(example, text, re.S)[0]
     edit(path, "commands:\n", commands)
     path.write_text(re.sub("^  command: .*", axes, path.read_text(), count=1, flags=re.M))
 
@@ -161,12 +160,8 @@ def test_axes_added_are_measured(project):
         table["rows"] = [*table["rows"], "depth", "reader"]
     text = yaml.safe_dump({**study, "title": "Readers"}, sort_keys=False)
     (study_file(project).parent / "readers.yaml").write_text(text)
-    cells = project.run(
-        measurements_of("readers"),
-        repositories=SMALL,
-        studies=["readers"],
-        grid={"readers": {"include": [PART]}},
-    )
+    keys = {"studies": ["readers"], "grid": {"readers": {"include": [PART]}}}
+    cells = project.run(measurements_of("readers"), repositories=SMALL, **keys)
     path = "readers/log/svn/ruby/f7/nopack/slow/hot-os"
     assert sorted(cells) == [f"{path}/5/man", f"{path}/7/man"]
     skips = {row["cell"]: row["skip"] for row in project.project.rows("grid/readers.csv")}
@@ -176,20 +171,16 @@ def test_axes_added_are_measured(project):
 
 
 def test_metric_and_tables_added_are_written(project):
-    edit(
-        project.path / "workflow" / "vcsbench" / "metrics.py",
-        "_LOADS = (\n",
-        "_LOADS = (\n"
-        '    Metric("server_cpu", "Server CPU", "s", "CPU", "Seconds.", needs=("server_cpu_s",)),\n',
+    metric = (
+        'Metric("server_cpu", "Server CPU", "s", "CPU", "Seconds.", needs=("server_cpu_s",)),\n'
     )
+    metrics = project.path / "workflow" / "vcsbench" / "metrics.py"
+    edit(metrics, "_LOADS = (\n", f"_LOADS = (\n    {metric}")
     table = "rows: [ra, repo, packing, format], columns: [cache, config], published: false"
     compare = "{axis: format, baseline: f6, candidates: [f7], metric: server_cpu}"
-    edit(
-        study_file(project),
-        "tables:\n",
-        f"tables:\n  server-cpu: {{metric: server_cpu, {table}}}\n"
-        f"  server-cpu-by-format: {{compare: {compare}, {table}}}\n",
-    )
+    added = f"  server-cpu: {{metric: server_cpu, {table}}}\n"
+    added += f"  server-cpu-by-format: {{compare: {compare}, {table}}}\n"
+    edit(study_file(project), "tables:\n", f"tables:\n{added}")
     tables = f"results/tables/{STUDY}"
     project.measure({"format": ["f6", "f7"]}, target=tables)
     seconds, compared = (

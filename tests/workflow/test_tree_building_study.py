@@ -79,15 +79,10 @@ def assert_tables_and_page(project):
     assert all(row["value"] and not row["withheld"] for row in shares)
     best = project.rows(f"tables/{STUDY}/best.csv")
     assert len(best) == 9
-    on_device = {
-        row["strategy"]: float(row["value"])
-        for row in project.rows(f"tables/{STUDY}/on-device.csv")
-    }
-    assert all(
-        on_device[row["strategy"]] >= float(row["value"])
-        for row in best
-        if row["cache"] == "hot-os"
-    )
+    rows = project.rows(f"tables/{STUDY}/on-device.csv")
+    on_device = {row["strategy"]: float(row["value"]) for row in rows}
+    hot = [row for row in best if row["cache"] == "hot-os"]
+    assert all(on_device[row["strategy"]] >= float(row["value"]) for row in hot)
     verdicts = {row["id"]: row for row in project.rows(f"findings/{STUDY}.csv")}
     assert verdicts["rename-vs-naive"]["measured"]
     assert verdicts["transform-vs-cp"]["verdict"] == "not measured"
