@@ -219,14 +219,26 @@ def test_jobs_after_a_run_on_fewer_nodes_keep_its_assignment(tmp_path):
     assigned = []
     for nodes in (2, 1, 2):
         run = make_cluster(tmp_path, cluster={"nodes": nodes, "class": "bench", "cores": 4})
-        write_works(run)
+        run.store_jobs()
         assigned.append({*run.jobs.values()})
     assert assigned == [{1, 2}, {1}, {1}]
 
 
+def test_blocks_that_a_run_lacks_keep_their_jobs(tmp_path):
+    # Alone, the last block would go to job 1.
+    run = make_cluster(tmp_path)
+    run.store_jobs()
+    name = max(block for block, job in run.jobs.items() if job == 2)
+    part = {**PART, "command": name[1].split("/")[0]}
+    for grid in ({**PART, "command": "null-log"}, part):
+        run2 = make_cluster(tmp_path, grid={STUDY: {"include": [grid]}})
+        run2.store_jobs()
+    assert run2.jobs[name] == 2
+
+
 def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):
     run = make_cluster(tmp_path)
-    write_works(run)
+    run.store_jobs()
     before = [run.digest(number) for number in (1, 2)]
     blocks = {block for _, block in run.jobs}
     more = {**PART, "command": "null-export", "cache": "hot-os"}

@@ -21,13 +21,15 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from vcsbench.files import read_json, write_bytes, write_json
+from vcsbench.files import read_json, read_sealed, write_bytes, write_json, write_record
 from vcsbench.plan.plan import Block, Plan, shares_of
 from vcsbench.plan.result_state import is_intact, is_up_to_date
 from vcsbench.sources import hide_urls
 from vcsbench.storages.filesystems import remove_path
 
 FOLDER = "results/cluster"
+# The job of each block, by study/block. A block stays on its node from run to run.
+BLOCKS = f"{FOLDER}/blocks.json"
 NODES = "nodes"
 UNSHARED = ("results", "reports", ".snakemake", ".vcsbench", NODES)
 # Beginnings of the states of nodes that Slurm has lost. An ending * means lost, too.
@@ -210,15 +212,17 @@ class Cluster:
 
     @cached_property
     def jobs(self) -> dict[Block, int]:
-        before: dict[Block, int] = {}
-        paths = {job: job_file(self.root, job, "work") for job in range(1, self.count + 1)}
-        written = {job: path.stat().st_mtime_ns for job, path in paths.items() if path.exists()}
-        # The file of a job that has no blocks any more stays: the newest ones count.
-        for job in sorted(written, key=lambda job: written[job]):
-            for name in NodeWork.read(self.root, job).blocks:
-                study, _, block = name.partition("/")
-                before[study, block] = job
-        return shares_of(Counter(self._blocks.values()), self.count, before)
+        stored = read_sealed(self.root / BLOCKS)
+        sizes = Counter(self._blocks.values())
+        before = {block: job for block in sizes if (job := stored.get("/".join(block)))}
+        return shares_of(sizes, self.count, before)
+
+    def store_jobs(self) -> None:
+        """Store the job of each block for later runs. Blocks that this run lacks keep theirs."""
+        path = self.root / BLOCKS
+        path.parent.mkdir(parents=True, exist_ok=True)
+        jobs = {"/".join(block): job for block, job in self.jobs.items()}
+        write_record(path, {**read_sealed(path), **jobs})
 
     def records(self) -> list[str]:
         return [f"{FOLDER}/job{job}.json" for job in sorted(set(self.jobs.values()))]

@@ -184,6 +184,8 @@ class Project:
         workdir.remove_abandoned(self.root, work_dirs(self.config.settings, self.root))
         if self.config.settings.measure == ALL:
             store_command(self.root, sys.argv[1:])
+        if self.cluster:
+            self.cluster.store_jobs()
 
     def end(self, failed: bool = False) -> None:
         """Store the digests of files, and record that jobs failed."""
