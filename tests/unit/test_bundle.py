@@ -114,12 +114,16 @@ def test_pack_file_with_an_odd_name_is_refused(root, name):
     assert str(raised.value).isprintable() and not (root / "bundles/odd.tar.gz").exists()
 
 
-def test_pack_context_of_an_earlier_version_is_refused(root):
+def test_pack_context_of_an_earlier_version_or_damaged_is_refused(root):
     path = root / "results" / "cells" / STUDY / "old" / "round1.context.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"runs": [{"certificate": {}}]}))
-    with pytest.raises(UserError, match=r"round1\.context\.json: an earlier version .*make report"):
-        bundle.pack("old", [], root)
+    for content, reason in (
+        ('{"runs": [{"certificate": {}}]}', "an earlier"),
+        ("[", "the file is dam"),
+    ):
+        path.write_text(content)
+        with pytest.raises(UserError, match=rf"round1\.context\.json: {reason}.*make report"):
+            bundle.pack("old", [], root)
     shutil.rmtree(path.parent)
 
 
@@ -183,6 +187,7 @@ def test_pack_is_reproducible_and_overwrites_nothing(packed, copy):
     [
         ("../a", [], "--name: '../a'"),
         ("a", ["toy"], "--study: 'toy'"),
+        ("", [".."], r"--study: '\.\.'"),
         ("b", [], rf"{STUDY}\.yaml: no such file"),
     ],
 )
@@ -247,6 +252,7 @@ HOSTILE = {
     "bytes of a file": ({f"results/grid/{STUDY}.csv": b"cell,skip\nx\0,y\n"}, {}),
     "long field": ({f"results/grid/{STUDY}.csv": b"cell,skip\nx," + b"y" * 300_000}, {}),
     "half of a character": ({}, {"vcsbench": "\ud800"}),
+    "folder and file that is not stored": ({"results/x.csv": b"", "results/x.csv/y": b""}, {}),
     "folder and file": ({"results/x.csv": b"", "results/x.csv/y.csv": b""}, {}),
     "folder of another page": ({f"results/page/{STUDY}.json": b'{"order": {}, "folder": "/"}'}, {}),
     "cell that leaves": ({RUNS: b"cell,round\n../../x,1\n"}, {}),

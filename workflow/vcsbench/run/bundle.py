@@ -19,7 +19,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Self, TypeGuard
+from typing import Annotated, Self, TypeGuard, cast
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 from pydantic_core import from_json
@@ -31,7 +31,8 @@ from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular, read_bytes
 from vcsbench.files import read_json, write_bytes
-from vcsbench.plan.result_state import check_version, read_context
+from vcsbench.plan.result_state import check_version
+from vcsbench.records import Context
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.sources import archives
@@ -100,6 +101,9 @@ class Manifest(BaseModel):
         for study in self.studies:
             if f"results/page/{study}.json" not in self.files:
                 raise ValueError(f"it has no page of {study}")
+        for name in self.files:
+            if self.files.keys() & {str(folder) for folder in PurePosixPath(name).parents}:
+                raise ValueError(f"{name!r} is below another file")
         return self
 
 
@@ -112,11 +116,10 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     studies = list(studies) or sorted(p.stem for p in (root / "results/page").glob("*.json"))
     if not studies:
         raise UserError("results: no report to pack. Make one with `make report`.")
-    name = name or "-".join(studies)
-    if not NAME.fullmatch(name):
+    if name and not NAME.fullmatch(name):
         raise UserError(
-            f"--name: {name!r} is no name of a bundle. Use letters, digits, `.`, `_` and `-`, and begin with "
-            f"a letter or digit."
+            f"--name: {name!r} is no name of a bundle. Use up to 200 letters, digits, `.`, `_` and `-`, and "
+            f"begin with a letter or digit."
         )
     files = sorted({file for study in studies for file in _files(study, root)})
     if odd := next((str(file) for file in files if not _is_in_bundle(str(file))), None):
@@ -126,7 +129,7 @@ def pack(name: str, studies: Sequence[str], root: Path) -> Path:
     if missing := next((file for file in files if not (root / file).is_file()), None):
         raise UserError(f"{missing}: the file is missing. `make report` makes it again.")
     content = _archive(root, files, studies)
-    path = root / PACKED / f"{name}.tar.gz"
+    path = root / PACKED / f"{name or '-'.join(studies)}.tar.gz"
     if path.exists() and path.read_bytes() != content:
         raise UserError(f"{path}: there is another bundle of this name. Choose another --name.")
     path.parent.mkdir(exist_ok=True)
@@ -154,8 +157,6 @@ def _files(study: str, root: Path) -> Iterator[Path]:
             if (folder / study).is_dir():
                 found += [Path(path) for path, _ in entries(folder / study)]
     for path in found:
-        if path.name.endswith(".context.json"):
-            check_version(path, read_context(path))
         if path.is_file() and not path.name.startswith("."):
             yield path.relative_to(root)
     baselines = read_json(root / made_with).get("baselines")
@@ -168,6 +169,9 @@ def _files(study: str, root: Path) -> Iterator[Path]:
 def _archive(root: Path, files: Sequence[Path], studies: Sequence[str]) -> bytes:
     """Return the archive: the manifest, then the files by name, without owner or time."""
     contents = {file.as_posix(): (root / file).read_bytes() for file in files}
+    for name, content in contents.items():
+        if name.endswith(".context.json"):
+            _check_context(root / name, content)
     packed_files = {
         name: PackedFile(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
         for name, content in contents.items()
@@ -184,6 +188,16 @@ def _archive(root: Path, files: Sequence[Path], studies: Sequence[str]) -> bytes
         for name, content in contents.items():
             _add(archive, f"{INSIDE}/{name}", content)
     return packed.getvalue()
+
+
+def _check_context(path: Path, content: bytes) -> None:
+    try:
+        context = from_json(content)
+    except ValueError:
+        context = None
+    if not isinstance(context, dict):
+        raise UserError(f"{path}: the file is damaged. `make report` makes it again.")
+    check_version(path, cast("Context", context))
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
