@@ -35,7 +35,7 @@ run := @envs/run.sh
 vcsbench := @exec ./vcsbench
 # An empty variable is no flag.
 flags := $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"}
-timed := $(flags) $${MINUTES:+--minutes="$$MINUTES"} --cores $(CORES)
+timed := $(flags) $${MINUTES:+--minutes="$$MINUTES"} --cores="$(CORES)"
 pytest := $(run) python -m pytest
 
 .PHONY: help
@@ -84,7 +84,7 @@ import: ## Check a bundle and make its reports again, in a folder of its own; BU
 .PHONY: published-tables
 published-tables: ## Compute the published studies' tables from their published numbers
 	$(setup)
-	$(vcsbench) published-tables --cores $(CORES) $(ARGS)
+	$(vcsbench) published-tables --cores="$(CORES)" $(ARGS)
 
 .PHONY: show
 show: ## Print what a cell does; CELL=log/http/..., REPO= as above

@@ -204,10 +204,19 @@ MINUTES = ["-3", "0.0", "08", "5m", "1e3", "nan"]
     ("arguments", "error"),
     [
         *((("run", f"--minutes={minutes}"), f"--minutes: {minutes!r}") for minutes in MINUTES),
+        *(
+            (("check", f"--cores={cores}"), f"--cores: {cores!r}")
+            for cores in ("0", "-1", "1.5", "")
+        ),
+        (("import", ""), "BUNDLE: no bundle"),
         (("plan", "--minuts=3"), "--minuts=3"),
         (("run", "--config", "rounds=3", "measured"), "--config: 'measured' has no value"),
         *((("run", "--config", f"{key}=3"), f"'{key}=3' has no key") for key in ("", "a.b", "a b")),
         *((("show", "x", f"--round={n}"), f"--round: {n} is") for n in (-1, 0, 10_001)),
+        *(
+            (("baseline", f"--name={n}"), f"NAME={n}: a name")
+            for n in ("", "..", "-x", "ü", "a" * 201)
+        ),
         (("baseline", "--name=a\n"), "NAME=a\\n: a name"),
     ],
 )

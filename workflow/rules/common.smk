@@ -55,7 +55,6 @@ def one_of(names):
 
 wildcard_constraints:
     study=one_of(PLAN.config.studies),
-    baseline="[A-Za-z0-9][A-Za-z0-9._-]*",
     storage=one_of(PROJECT.repositories.storages),
     repo=one_of(PROJECT.environment.repositories),
     cell="[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*(~2)?",

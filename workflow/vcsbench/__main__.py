@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent.parent
 FAILED, MISCONFIGURED = 1, 2
 MOST_ROUNDS = 10_000
+CORES = re.compile("all|0*[1-9][0-9]{0,4}")
 MINUTES = re.compile(r"([1-9][0-9]*|0)?(\.[0-9]+)?")
 Keys = dict[str, Any]
 
@@ -51,6 +52,10 @@ def main(arguments: list[str]) -> int:
         keys = {**configuration(options), **_config_keys(options.config)}
         options.configfiles = [os.path.abspath(file) for file in options.configfile]
         if options.action == "import":
+            if not options.bundle:
+                raise UserError(
+                    "BUNDLE: no bundle is named. Give its file, such as january.tar.gz."
+                )
             options.bundle = os.path.abspath(options.bundle)
         os.chdir(ROOT)
         act: Callable[[argparse.Namespace, Keys], int] = options.act
@@ -96,6 +101,11 @@ def configuration(options: argparse.Namespace) -> Keys:
                 f"--minutes: {minutes!r} is no number of minutes above 0. Give one, such as --minutes=15."
             )
         keys |= {"minutes": float(minutes), "rounds": None}
+    # Snakemake waits for ever with no core.
+    if not CORES.fullmatch(cores := getattr(options, "cores", "all")):
+        raise UserError(
+            f"--cores: {cores!r} is no number of cores above 0. Give one, such as --cores=2, or all."
+        )
     if not 1 <= getattr(options, "round", 1) <= MOST_ROUNDS:
         raise UserError(f"--round: {options.round} is no round. Give one from 1 to {MOST_ROUNDS}.")
     if getattr(options, "report_only", False):
@@ -289,7 +299,10 @@ def _prepared_recipe(project: Project, name: str) -> Recipe:
 def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
     """Return the study and the path of a cell. Raise a UserError with similar names if there is none."""
     known = {f"{study}/{path}": (study, path) for study, path in plan.by_path}
-    name = name.removeprefix("results/cells/").strip("/")
+    if not (name := name.removeprefix("results/cells/").strip("/")):
+        raise UserError(
+            f"CELL: no cell is named. Give one, such as {next(iter(known), 'log/svn')}."
+        )
     if cell := known.get(name) or next((p for p in known.values() if p[1] == name), None):
         return cell
     cells = (cell for grid in plan.grids.values() for cell in grid)
