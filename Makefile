@@ -128,7 +128,7 @@ lint: ## Check formatting, types, rules and shell scripts
 	@if type -P shellcheck >/dev/null; then shellcheck -x .ci/run vcsbench $$(find envs workflow -name '*.sh'); fi
 
 .PHONY: lock
-lock: ## Write envs/*.lock anew after a change of pyproject.toml
+lock: ## Write envs/*.lock again after a change of pyproject.toml
 	$(setup)
 	@uv=$$(type -P uv || echo .tools/uv/bin/uv); lock() { \
 		"$$uv" pip compile --quiet --universal --generate-hashes --no-annotate \

@@ -121,6 +121,16 @@ def test_console_in_log_file_has_a_line_a_minute(monkeypatch):
     assert "\r" not in stream.getvalue() and "\x1b" not in stream.getvalue()
 
 
+def test_console_lock_of_a_killed_run_is_marked_and_not_printed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".vcsbench").mkdir()
+    locked = event(logging.ERROR, "LockException:\nError: ...", exception="LockException")
+    monkeypatch.delenv(console.RUN_ROOT, raising=False)
+    assert "LockException" in shown(locked) and not (tmp_path / console.LOCKED).exists()
+    monkeypatch.setenv(console.RUN_ROOT, str(tmp_path))
+    assert shown(locked) == "" and (tmp_path / console.LOCKED).exists()
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True

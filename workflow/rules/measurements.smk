@@ -70,6 +70,7 @@ rule account:
         studies=len(PLAN.config.studies),
         decisions=lambda wildcards: SAMPLING.decisions(wildcards.study),
         comparison=of_study("comparison"),
+        # Files, as `decisions`. As inputs they would start the rules that prepare and decide.
         prepared=lambda wildcards: PROJECT.preparation_records(wildcards.study),
     script:
         "../scripts/allocate_rounds.py"

@@ -186,9 +186,11 @@ class Console:
     def handle(self, record: LogRecord) -> None:
         fields, now = vars(record), time.monotonic()
         event = str(fields.get("event") or "")
-        if fields.get("exception") == LockException.__name__:
+        if fields.get("exception") == LockException.__name__ and RUN_ROOT in os.environ:
+            # `vcsbench run` removes this lock and calls Snakemake again.
             with suppress(OSError):
                 Path(LOCKED).touch()
+            return
         with self._lock:
             if event == "run_info":
                 more = " more" if self.progress.total[MEASURING] else ""

@@ -172,7 +172,8 @@ class Snakemake:
         locked.unlink(missing_ok=True)
         status = self._run(command)
         if status and locked.exists() and self.lock:
-            # With the checkout's lock no other Snakemake works here: a killed run left its lock.
+            # With the checkout's lock no other Snakemake works here.
+            print_message("a killed workflow run left Snakemake's lock. It is removed.")
             self._tidy(files, "--unlock")
             if results := last_result(self.root):
                 # The killed Snakemake may not have recorded this cell-round.

@@ -76,8 +76,8 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
     """
     if not baselines.NAME.fullmatch(name):
         raise UserError(
-            f"NAME={one_line(name)}: a name has only letters, digits, `.`, `_` and `-`, at most 200, and begins "
-            f"with a letter or a digit. Use another name, such as before-upgrade."
+            f"NAME={one_line(name)}: a name has only letters, digits, `.`, `_` and `-`, at most 200, and "
+            f"begins with a letter or a digit. Use another name, such as before-upgrade."
         )
     folder = results / "measurements"
     studies = list(studies) or sorted(path.stem for path in folder.glob("*.csv"))
