@@ -187,6 +187,7 @@ SURE = "(sure but small)"
         ([1.06, 1.05], f"cold log 6.0 %, warm log 5.0 % faster {SURE}", "nowhere"),
         ([2.0, 0.95], "cold log 2.0x faster", f"warm log 5.3 % slower {SURE}"),
         ([2.0, 0.87], "cold log 2.0x faster", "warm log 1.15x slower"),
+        ([2.0, 2.01], "2.0x faster", "nowhere"),
     ],
 )
 def test_effect_below_the_smallest_is_sure_but_small(ratios, wins, losses):
@@ -196,6 +197,14 @@ def test_effect_below_the_smallest_is_sure_but_small(ratios, wins, losses):
     for ratio, case in zip(ratios, found, strict=True):
         text = pair_text("format", case.pairs[0], 10)
         assert text.endswith(f" {SURE}") == (0.91 < ratio < 1.1)
+
+
+def test_case_that_lacks_the_present_value_is_undecided_for_it():
+    to_f8 = row(1.0, NOISE, candidate="f8")
+    made = card(row(2.0), to_f8, row(2.0, cache="hot-os"), row(1.5, cache="hot-os", candidate="f8"))
+    assert made.answer_for({"format": "f8"}).effect.endswith(
+        "of 2 cases 1 faster, 0 slower, 1 undecided)"
+    )
 
 
 @pytest.mark.parametrize("seed", [18, 21, 30])

@@ -349,6 +349,19 @@ def test_page_with_nothing_measured_has_all_sections(results):
     assert "details" not in ids
 
 
+def test_page_with_invalid_runs_only_names_them_at_the_head(results):
+    cell = results.measurements[0]["cell"]
+    runs = [
+        {**run, "flags": "cache-not-cold" if run["cell"] == cell else ""}
+        for run in results.measurements
+    ]
+    assert (
+        "all runs of 1 cell are invalid"
+        in page_of(replace(results, measurements=runs))["incomplete"]
+    )
+    assert "invalid" not in page_of(results)["incomplete"]
+
+
 def test_page_escapes_texts_of_results(results):
     evil = "<script>alert(1)</script>"
     failures = [{**results.failures[0], "reason": evil}]
@@ -405,7 +418,9 @@ def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_pa
         (tmp_path / f"other{number}.html").write_text(other)
     entries = read_entries(tmp_path)
     days = {"b.html": "2026-11-21T07:00Z", "a.html": "2026-11-20T07:00Z", "c.html": ""}
-    assert [(file, facts.date) for file, facts in entries.items()] == [*days.items()]
+    assert [(file, facts.date) for file, facts in entries.items() if facts] == [*days.items()]
+    others = {f"other{number}.html" for number in range(7)}
+    assert {file for file, facts in entries.items() if not facts} == others
 
     known = [{"id": name, "statement": f"{name}."} for name in (*verdicts, "four")]
     other = ("never-2001", "Never", [{"id": "x", "statement": "It was not."}])
@@ -416,7 +431,9 @@ def test_index_lists_reports_newest_first_and_the_verdicts_of_all_studies(tmp_pa
     (total,) = re.findall(r"of 5 published[^.]*?measured", tree.text)
     assert re.findall(r"\d+", total) == ["5", "1", "2", "2"]
     links = [link.attributes["href"] for link in tree.all("a")]
-    assert "a.html#finding-two" in links and "a.html#finding-four" not in links
+    assert (
+        others < {*links} and "a.html#finding-two" in links and "a.html#finding-four" not in links
+    )
     assert "make report STUDY=never-2001" in tree.text
     numbers = [cell.text for cell in tree.all("tbody")[1].all("tr")[0].all("td")[-3:]]
     assert numbers == [">= 2", "3.00", "2.502.10 to 2.90"]

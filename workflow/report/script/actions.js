@@ -265,7 +265,7 @@ function applyFirst(values, overview, actions) {
   const has = Object.entries(values).map(([axis, value]) => labelOf(axis, value));
   const open = [...mine?.elements ?? []].filter(({ name, value }) => name && !value).map(({ name }) => labelOf(name, ""));
   const text = !has.length ? " For your own numbers, pick what you have above." : open.length ? ` Pick ${open.join(", ")} as well for your times.` : "";
-  const head = made("p", "", made("b", has.length ? `You have: ${has.join(", ")}.` : "All cases measured."), mine ? text : "");
+  const head = made("p", "", made("b", has.length ? `You have: ${has.join(", ")}.` : "Answers over all cases measured."), mine ? text : "");
   first.replaceChildren(head, ...actionLines(actions, values, has.length && !open.length), ...coverageLines(overview, has.length));
   makeCommandsCopyable(first);
   const uncertain = document.getElementById("uncertain");

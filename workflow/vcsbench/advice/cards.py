@@ -188,7 +188,7 @@ def card_of(
 def _answer(card: Card, kind: str, value: str, cases: Sequence[Case], current: str) -> Answer:
     axis = card.question.axis
     if kind == NOT_MEASURED:
-        return Answer(kind, "", kind, "No case of this question was measured.", kind)
+        return Answer(kind, "", kind, "No case of this question has a result.", kind)
     if kind == UNDECIDED:
         reasons = [pair.outcome for case in cases for pair in case.pairs[:1]]
         most = max(dict.fromkeys(reasons), key=reasons.count)
@@ -226,21 +226,23 @@ class Effect:
     """The factors by which a value is faster (`gains`), and the losses (`regrets`), by group of cases.
 
     A gain is against the reference, or against the slowest value if this is the reference. A regret is
-    against the best value. Of the cases without a gain, `slower` have a regret, `equal` have none. The group
-    with the largest factor comes first, of commands that people run if there are any.
+    against the best value. Of the cases without a gain, `slower` have a regret, `undecided` lack the other
+    value, `equal` are the rest. The group with the largest factor comes first, of commands that people run if
+    there are any.
     """
 
     gains: Mapping[str, Sequence[float]]
     regrets: Mapping[str, Sequence[float]]
     slower: int
     equal: int
+    undecided: int
     min_effect_pct: float
 
     @classmethod
     def of(cls, value: str, cases: Sequence[Case], against: str, min_effect_pct: float) -> Effect:
         gains: dict[str, list[float]] = {}
         regrets: dict[str, list[float]] = {}
-        slower = equal = 0
+        slower = equal = undecided = 0
         for case in cases:
             costs, group = case.costs, group_label(case.where)
             if value not in costs:
@@ -253,14 +255,16 @@ class Effect:
                 gains.setdefault(group, []).append(other / costs[value])
             elif costs[value] > 1 + SAME:
                 slower += 1
-            else:
+            elif other:
                 equal += 1
+            else:
+                undecided += 1
 
         def rank(group: tuple[str, list[float]]) -> tuple[bool, float]:
             return BENCHMARK_ONLY in group[0], -max(group[1])
 
         first, second = (dict(sorted(of.items(), key=rank)) for of in (gains, regrets))
-        return cls(first, second, slower, equal, min_effect_pct)
+        return cls(first, second, slower, equal, undecided, min_effect_pct)
 
     @property
     def most(self) -> float:
@@ -273,11 +277,11 @@ class Effect:
             return ""
         (group, gains), *rest = self.gains.items()
         others = [gain for _, of in rest for gain in of]
-        text, all_ = f"{group} {factors(gains)}".strip(), factors([*gains, *others])
-        if rest and all_ != factor(gains[0]):
-            text += f", {rest[0][0] if len(rest) == 1 else 'others'} {factors(others)}"
+        text = f"{group} {factors(gains)}".strip()
+        if rest and factors(others) == factors(gains):
+            text = factors(gains)
         elif rest:
-            text = all_
+            text += f", {rest[0][0] if len(rest) == 1 else 'others'} {factors(others)}"
         return f"{text} faster{slight(others or gains, self.min_effect_pct)}"
 
     @property
@@ -295,7 +299,7 @@ class Effect:
         """Return `of 24 cases 17 faster, 0 slower, 3 undecided`. Cases in no count lack the value."""
         faster, small = sum(map(len, self.gains.values())), sum(case.is_small for case in cases)
         counts = {"faster": faster, "slower": self.slower, EQUAL: self.equal, SMALL: small}
-        counts[UNDECIDED] = sum(not case.is_decided for case in cases) - small
+        counts[UNDECIDED] = self.undecided + sum(not case.is_decided for case in cases) - small
         counts["without it"] = len(cases) - sum(counts.values())
         shown = [f"{n} {name}" for name, n in counts.items() if n or name in ("faster", "slower")]
         return f"of {len(cases)} cases {', '.join(shown)}"

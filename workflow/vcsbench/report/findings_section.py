@@ -33,7 +33,7 @@ MEANINGS = {
     "delayed acknowledgements (see Fixed cost)",
     verdicts.INCONCLUSIVE: "the interval crosses an end of the range",
     verdicts.REPRODUCED: "the interval is inside the range",
-    verdicts.NOT_MEASURED: "the grid has no such cell, or it was skipped or failed",
+    verdicts.NOT_MEASURED: "the grid has no such cell, or it was skipped, failed or invalid",
 }
 _STYLES = {comparisons.TOO_SMALL: "small", verdicts.INCONCLUSIVE: "undecided"}
 DIFFERENT = (verdicts.REVERSED, verdicts.DIFFERS)

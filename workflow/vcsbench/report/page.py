@@ -23,6 +23,7 @@ from vcsbench import words
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import PICTOGRAMS, SLIGHT, case_label, factor, seconds, value_label
 from vcsbench.axes import axis_of
+from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
@@ -260,6 +261,9 @@ def _incomplete(results: Results, facts: PageFacts, command: str) -> str:
         phrases.append(f"{cells}, `{command}` measures them again")
     if failed := len(reasons) - old:
         phrases.append(f"{words.count_of(failed, 'cell-round')} failed")
+    runs = grouped_by(originals(results.measurements), lambda run: run["cell"]).values()
+    if invalid := sum(all(is_invalid(run["flags"]) for run in of) for of in runs):
+        phrases.append(f"all runs of {words.count_of(invalid, 'cell')} are invalid")
     if facts.skipped:
         phrases.append(f"{words.count_of(facts.skipped, 'cell')} cannot be measured here")
     return words.enumeration(phrases)
@@ -358,28 +362,31 @@ def history_table(history: Row) -> PlainTable | None:
     return PlainTable("Saved baselines", heads, rows) if len(rows) > 1 else None
 
 
-def read_entries(folder: Path) -> dict[str, PageFacts]:
-    """Return the facts of each page in a folder by its file, the newest one first."""
-    entries = {}
+def read_entries(folder: Path) -> dict[str, PageFacts | None]:
+    """Return the facts of each page in a folder by its file, the newest one first, None if they have another form.
+
+    A file that vcsbench did not write is no page.
+    """
+    entries: dict[str, PageFacts | None] = {}
     for path in sorted(folder.glob("*.html")):
         with open(open_regular(path), encoding="utf-8", errors="replace") as file:
             match = FACTS.search(file.read(HEAD_CHARACTERS))
-        # A file that vcsbench did not write is no page.
-        with suppress(ValidationError):
-            if match and path.name != "index.html":
+        if match and path.name != "index.html":
+            entries[path.name] = None
+            with suppress(ValidationError):
                 entries[path.name] = PAGE_FACTS.validate_json(unescape(match[1]))
-    return dict(sorted(entries.items(), key=lambda entry: entry[1].date, reverse=True))
+    return dict(sorted(entries.items(), key=lambda of: of[1].date if of[1] else "", reverse=True))
 
 
 def build_index(
-    entries: dict[str, PageFacts], studies: Iterable[tuple[str, str, Sequence[Row]]] = ()
+    entries: dict[str, PageFacts | None], studies: Iterable[tuple[str, str, Sequence[Row]]] = ()
 ) -> str:
     """Return the index. `studies` are the name, the title and the findings of each study."""
-    files = {facts.study: file for file, facts in reversed(entries.items())}
+    pages = {facts.study: (file, facts) for file, facts in reversed(entries.items()) if facts}
     views: list[dict[str, Any]] = []
     for name, title, findings in studies:
-        file = files.get(name, "")
-        known = {finding.id: finding for finding in entries[file].findings} if file else {}
+        file, facts = pages.get(name, ("", None))
+        known = {finding.id: finding for finding in facts.findings} if facts else {}
         rows = [known.get(f["id"]) or FindingFacts(f["id"], f["statement"]) for f in findings]
         views.append({"name": name, "title": title, "file": file, "findings": rows})
     return render("index.html.jinja", {"entries": entries, "studies": views})
