@@ -64,6 +64,9 @@ def test_decide_that_depends_returns_the_simplest_rule():
     assert re.findall(r"[\d.]+x", answer.sentence) == ["1.3x", "1.9x"]
     for_each = re.findall(r"(f\d) (?:for|if) (\w+)", answer.effect)
     assert for_each == [("f7", "export"), ("f6", "log"), ("f7", "you")]
+    assert "Decided" not in answer.sentence
+    answer = card(row(1.9, command="export"), row(0.77), NOISY).answer
+    assert answer.kind == rule.DEPENDS and answer.effect.endswith("Decided: 2 of 3 cases")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from unit.synthetic import AXES
 from vcsbench.advice.cards import Advice
 from vcsbench.advice.decision import Case, Pair
 from vcsbench.advice.labels import factor
-from vcsbench.config.definitions import read_expectations
+from vcsbench.config.definitions import Glossary, read_expectations
 from vcsbench.errors import UserError
 from vcsbench.files import write_record
 from vcsbench.plan.result_state import OUTDATED
@@ -360,6 +360,14 @@ def test_page_with_invalid_runs_only_names_them_at_the_head(results):
         in page_of(replace(results, measurements=runs))["incomplete"]
     )
     assert "invalid" not in page_of(results)["incomplete"]
+
+
+def test_words_of_the_page_are_those_that_it_uses(results):
+    others = {"card": "A", "quark, gluon": "B", "boson, grid": "C", "in 8": "D", "<e>": "E"}
+    changed = replace(results, glossary=Glossary(axes={}, others=others))
+    tree = parse(build_page(changed))
+    (section,) = (one for one in tree.all("section") if one.attributes.get("id") == "words")
+    assert [dt.text for dt in section.all("dt")][-3:] == ["card", "boson, grid", "in 8"]
 
 
 def test_page_escapes_texts_of_results(results):

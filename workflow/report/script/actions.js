@@ -169,7 +169,7 @@ function effortOf({ axis, value }, values) {
   const { load, pack } = workOf(count);
   const [time, disk] = axis === "format" ? [load, size(value, count)]
     : axis === "packing" && value === "pack" ? [pack, size(values.format, Math.min(count, answers.shard))] : [];
-  return time ? ` For ${written(count, "revisions")}: ${time}${disk ? `, ${disk} of free disk` : ""}.` : "";
+  return time ? ` For ${written(count, "revisions")}: ${time}${disk ? `, at least ${disk} of free disk` : ""}.` : "";
 }
 
 // The part of the table for a change: its name, cost and way back, then its evidence.

@@ -140,7 +140,7 @@ function workOf(count) {
            pack: packing && `${durationOf(packing * scale)}${isInMemory ? " in memory, not measured on a disk" : ""}` };
 }
 
-// The times of a load and of packing, and the disk space, for the reader's number of revisions.
+// The times of a load and of packing, and the length of all files, for the reader's number of revisions.
 function applyEstimate(given) {
   const input = document.getElementById("revisions");
   if (!input) return;
@@ -153,11 +153,11 @@ function applyEstimate(given) {
   const sizes = Object.entries(bytes).filter(([format]) => [undefined, format].includes(picked().format) || !bytes[picked().format])
     .map(([format, of]) => `${labelOf("format", format)} ${Object.entries(of).sort().map(([name, size]) => `${sizeOf(size * scale)} ${names[name] ?? name}`).join(" or ")}`);
   const parts = [`load ${load}`, pack && `pack ${pack}`,
-                 sizes.length && `disk space ${sizes.join(", ")}`].filter(Boolean);
+                 sizes.length && `length of all files (on disk more, if not packed) ${sizes.join(", ")}`].filter(Boolean);
   const basis = `scaled from the ${written(revisions, "revisions")} of this run, all formats loaded at the same time; larger revisions need more`;
   input.closest("p").querySelector("output").textContent = count
     ? `Estimate for ${written(count, "revisions")}: ${parts.join("; ")} (${basis}).`
-    : "Estimates the time of svnadmin load and pack, and the disk space.";
+    : "Estimates the time of svnadmin load and pack, and the length of all files.";
 }
 
 // The command that adds cells to the grid of this run.

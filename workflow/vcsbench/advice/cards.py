@@ -207,6 +207,9 @@ def _answer(card: Card, kind: str, value: str, cases: Sequence[Case], current: s
         single = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
         rule = _rule_text(axis, value, find_rule(cases, card), single)
         effect_ = f"{rule}; {single}" if rule else single
+        decided = sum(case.is_decided for case in cases)
+        if decided < len(cases):
+            effect_ += f". Decided: {decided} of {len(cases)} cases"
         return Answer(kind, value, kind, f"Choose {effect_}.", effect_)
     short = label
     if card.question.yes_value:

@@ -110,7 +110,7 @@ def is_in_memory(load: Row) -> bool:
 
 def estimate_of(results: Results) -> Row:
     """Return the basis of estimates for a reader's number of revisions, {} if no load is known: the load
-    with the most revisions, its seconds, and the bytes on disk by format and packing.
+    with the most revisions, its seconds, and the bytes of all files by format and packing.
     """
     loads = [load for load in loads_of(results) if load.get("seconds")]
     if not loads:
@@ -125,13 +125,20 @@ def estimate_of(results: Results) -> Row:
 
 
 def _costs(results: Results, axis: str) -> list[str]:
-    """Return the known costs of a change: size on disk, time of a load or of packing."""
+    """Return the known costs of a change: length of its files, time of a load or of packing."""
     by_format = estimate_of(results).get("bytes", {})
-    sizes = {name: of["nopack"] for name, of in by_format.items() if "nopack" in of}
+    sizes, of_format = {name: of["nopack"] for name, of in by_format.items() if "nopack" in of}, ""
     if axis == "packing":
-        sizes = next((of for of in by_format.values() if len(of) > 1), {})
+        both = ((name, of) for name, of in by_format.items() if len(of) > 1)
+        of_format, sizes = next(both, ("", {}))
+        of_format = f" of {of_format}" if of_format else ""
     texts = [f"{value_label(axis, v)} {words.size(n)}" for v, n in sorted(sizes.items())]
-    costs = [f"Disk here: {', '.join(texts)}."] if axis in WORK and len(texts) > 1 else []
+    costs = []
+    if axis in WORK and len(texts) > 1:
+        # Files take whole blocks, so that a disk loses most with many small ones.
+        costs = [
+            f"Length of all files{of_format} here (on disk more, if not packed): {', '.join(texts)}."
+        ]
     what, key = WORK.get(axis, ("", ""))
     for load in loads_of(results):
         if load.get(key):

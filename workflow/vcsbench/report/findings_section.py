@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -96,6 +97,7 @@ class Step(NamedTuple):
         if not self.run:
             return WITHOUT_COMMAND.get(self.code, IN_ITS_ROW)
         what = ": ".join(filter(None, [WITH_COMMAND.get(self.code), self.before])) or "test it"
+        what = ", ".join([what, *re.findall(r"\d+ in all", self.text)])
         return f"{what}; takes {self.takes}" if self.takes else what
 
 

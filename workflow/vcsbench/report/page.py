@@ -75,6 +75,8 @@ ENDED = {
 }
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
+# Data in base64.
+PACKED = re.compile(r"[\w+/=]{100,}")
 FACTS = re.compile(r'<meta name="vcsbench:facts" content="([^"]*)">')
 
 
@@ -97,7 +99,22 @@ PAGE_FACTS = TypeAdapter(PageFacts)
 
 
 def build_page(results: Results) -> str:
-    return render("report.html.jinja", {"page": page_of(results)})
+    """Return the page. Its glossary has the words that the rest of the page uses."""
+    page = render("report.html.jinja", {"page": page_of(results)})
+    before, start, rest = page.partition('<dl class="words">')
+    glossary, end, after = rest.partition("</dl>")
+    text = unescape(PACKED.sub("", before + after))
+    terms = re.findall(r"<dt>(.*?)</dt><dd>.*?</dd>", glossary, re.S)
+    for term in (term for term in terms if not is_used(unescape(term), text)):
+        glossary = re.sub(rf"<dt>{re.escape(term)}</dt><dd>.*?</dd>", "", glossary, flags=re.S)
+    return before + start + glossary + end + after
+
+
+def is_used(word: str, text: str) -> bool:
+    """Return True if a text has a word of the glossary, or one of several: `round, cell-round`, `in 3`."""
+    others = (re.escape(one.removesuffix(" ...")) for one in word.split(", "))
+    patterns = (re.sub(r"\d+", r"\\d+", one) for one in others)
+    return any(re.search(rf"(?<!\w){one}s?(?!\w)", text, re.I) for one in patterns)
 
 
 def render(template: str, model: Mapping[str, object]) -> str:
@@ -363,9 +380,9 @@ def history_table(history: Row) -> PlainTable | None:
 
 
 def read_entries(folder: Path) -> dict[str, PageFacts | None]:
-    """Return the facts of each page in a folder by its file, the newest one first, None if they have another form.
+    """Return the facts of each page in a folder by its file, the newest one first.
 
-    A file that vcsbench did not write is no page.
+    They are None if another version wrote them in another form. A file without facts is no page.
     """
     entries: dict[str, PageFacts | None] = {}
     for path in sorted(folder.glob("*.html")):

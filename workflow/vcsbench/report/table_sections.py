@@ -13,6 +13,7 @@ from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row, compares_times
 from vcsbench.advice.labels import (
+    PICTOGRAMS,
     at_least_1,
     case_label,
     change,
@@ -51,8 +52,6 @@ BAR = ("▁", "its length is the number's share of the largest one in the table"
 GREY = ("grey", "equal or undecided; colours: the scale above, for differences")
 NOTHING = ("·", "not in the grid, or not published")
 DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown by the switch above)")
-CACHES = {"cold": ("□", "cold"), "hot-os": ("◧", "OS cache warm")}
-CACHES |= dict.fromkeys(("hot", "hot-svn"), ("■", "OS cache and server cache warm"))
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
 
 
@@ -326,7 +325,7 @@ def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple
     marks = {mark for point in points for mark in point.mark}
     kinds = {point.kind for point in points}
     caches = {point.keys.get("cache", "") for point in points}
-    key = unique_values(text for cache, text in CACHES.items() if cache in caches)
+    key = [(s, value_label("cache", cache)) for cache, s in PICTOGRAMS.items() if cache in caches]
     key += [(mark, meaning) for mark, meaning in KEY.items() if mark in marks]
     is_large = any(abs(point.value or 0.0) >= LARGE_PCT for point in points)
     key += [PER_CENT] if has_cards and is_large else []
