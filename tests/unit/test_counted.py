@@ -8,7 +8,8 @@ import pytest
 from unit.synthetic import make_study
 from vcsbench.advice.advise import less_work
 from vcsbench.evidence import run_columns
-from vcsbench.metrics import HIDDEN, UNTRACED
+from vcsbench.measure.runs import Run
+from vcsbench.metrics import HIDDEN, METRICS, UNTRACED
 from vcsbench.plan.recipe import TracedCell, traced_cells
 from vcsbench.statistics.comparisons import NOT_SHOWN, Limits
 from vcsbench.statistics.findings import evaluate_findings
@@ -80,6 +81,22 @@ def test_count_columns_have_number_or_none(more, filesystem, expected):
     columns = run_columns.count_columns({**EVIDENCE, **more}, context)
     assert tuple(columns[name] for name in run_columns.OF_SIDES) == expected
     assert (columns["written_bytes"], columns["flushes"]) == (4096, 3)
+
+
+@pytest.mark.parametrize("clients", [1, 2])
+def test_client_columns_have_cpu_time_of_clients_without_launcher(clients):
+    times = {"went_s": 0.1, "ended_s": 0.5, "user_s": 0.2, "system_s": 0.1}
+    launched = {"forking_s": 0.01, "all_s": 0.5, "clients": [times] * clients}
+    context = {"host": {"cores": 2}}
+    timed = Run(elapsed_s=0.6, user_s=0.9, system_s=0.5, exit_code=0)
+    columns = run_columns.client_columns(timed, {"launched": launched}, context)
+    assert columns["clients_cpu_s"] == pytest.approx(0.3 * clients)
+    assert columns["slowest_client_s"] == pytest.approx(0.4)
+    load = METRICS["client_load_pct"].value(columns)
+    assert load == pytest.approx(100 * 0.3 * clients / 0.5 / 2)
+    assert run_columns.client_columns(timed, {}, context)["clients_cpu_s"] == pytest.approx(1.4)
+    unknown = run_columns.client_columns(timed._replace(user_s=None), {}, context)
+    assert unknown["clients_cpu_s"] is None
 
 
 # Traced system calls

@@ -245,7 +245,7 @@ def _columns_of_run(
             "timed" if timed is not None else "untimed" if untimed is not None else ""
         ),
         **run_columns.count_columns(evidence, context),
-        **run_columns.client_columns(run.elapsed_s, of_run, context),
+        **run_columns.client_columns(run, of_run, context),
         **run_columns.space_columns(context),
         "work": _COMPACT.encode(work) if work else "",
         "flags": words,

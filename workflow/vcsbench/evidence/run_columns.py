@@ -15,6 +15,7 @@ from vcsbench.storages.filesystems import IN_MEMORY, storage_kind
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vcsbench.measure.runs import Run
     from vcsbench.plan.recipe import TracedCell
 
 # A hypervisor hides what is below: the kernel's rotational flag says nothing about it.
@@ -35,7 +36,7 @@ RPCS = "rpcs"
 COUNT_COLUMNS = (*OF_SIDES, *OF_DEVICE, RPCS)
 
 CLIENT_COLUMNS = (
-    *("tree_bytes", "carried_s", "slowest_client_s", "fastest_client_s"),
+    *("tree_bytes", "carried_s", "clients_cpu_s", "slowest_client_s", "fastest_client_s"),
     *("launching_s", "went_apart_s", "cores"),
 )
 # Of a working copy: by df, and by the extents of its files.
@@ -73,24 +74,29 @@ def count_columns(evidence: Evidence, context: Context) -> Columns:
     return {**counts, **{name: evidence.get(count) for name, count in OF_DEVICE.items()}}
 
 
-def client_columns(elapsed_s: float, run: RunRecord, context: Context) -> Columns:
+def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
     """Return CLIENT_COLUMNS.
 
-    `tree_bytes` is the sum over all clients. `carried_s` lasts from the common start of the clients to the
-    end of the last one. `launching_s` is the rest of the elapsed time, `went_apart_s` the spread of starts.
+    `tree_bytes` and `clients_cpu_s` are sums over all clients, without their launcher. `carried_s` lasts from
+    the common start of the clients to the end of the last one. `launching_s` is the rest of the elapsed
+    time, `went_apart_s` the spread of starts.
     """
     launched, work = run.get("launched"), run.get("work") or {}
     clients = launched["clients"] if launched else []
+    cpu_s = [timed.user_s, timed.system_s]
+    if clients:
+        cpu_s = [client[name] for client in clients for name in ("user_s", "system_s")]
     durations = [client["ended_s"] - client["went_s"] for client in clients]
     starts = [client["went_s"] for client in clients]
-    carried_s = launched["all_s"] if launched else elapsed_s
+    carried_s = launched["all_s"] if launched else timed.elapsed_s
     wrote_tree = {"files", "bytes"} <= work.keys()
     return {
         "tree_bytes": int(work["bytes"]) * (len(clients) or 1) if wrote_tree else None,
         "carried_s": carried_s,
+        "clients_cpu_s": None if None in cpu_s else sum(filter(None, cpu_s)),
         "slowest_client_s": max(durations, default=None),
         "fastest_client_s": min(durations, default=None),
-        "launching_s": round(elapsed_s - carried_s, 6) if clients else None,
+        "launching_s": round(timed.elapsed_s - carried_s, 6) if clients else None,
         "went_apart_s": round(max(starts) - min(starts), 6) if clients else None,
         "cores": context["host"]["cores"],
     }
