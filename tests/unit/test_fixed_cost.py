@@ -70,6 +70,16 @@ def test_with_fixed_cost_relates_the_median_to_the_same_command_on_an_empty_repo
     assert measured(*rows[:2], on_another_host)["fixed_share"].isna().all()
 
 
+def test_with_fixed_cost_leaves_out_invalid_runs():
+    """Three of five runs are invalid, and would be the medians."""
+    rows = [runs("ruby", 0.1), runs("empty", 0.02)]
+    for row in (row for part in rows for row in part[:3]):
+        row |= {"elapsed_s": 10 * row["elapsed_s"], "flags": ["clock"], "delayed_acks": 1}
+    frame = measured(*rows)
+    assert frame["fixed_cost_s"].unique() == pytest.approx([0.02])
+    assert frame["fixed_share"].unique() == pytest.approx([0.2])
+
+
 @pytest.mark.parametrize(
     ("elapsed", "columns", "empty", "share"),
     [

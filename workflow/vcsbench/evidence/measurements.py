@@ -287,8 +287,7 @@ def _why_missing(logs: Path, cell: str, number: int) -> str:
 def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
     """Return the flags of each run, some by the median of its cell's valid runs, or by the work of most
     runs of its command on its subject."""
-    is_valid = frame["flags"].map(flags.INVALID.isdisjoint)
-    elapsed = frame["elapsed_s"].where(is_valid)
+    elapsed = frame["elapsed_s"].where(_is_valid(frame))
     median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
     deviation = (elapsed / median - 1).abs()
     groups = group_rows(frame, same_work.work_axes(axes))
@@ -308,6 +307,11 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
     ]
 
 
+def _is_valid(frame: pd.DataFrame) -> pd.Series:
+    """Return which runs are valid, by their lists of flags."""
+    return frame["flags"].map(flags.INVALID.isdisjoint).astype(bool)
+
+
 def split_fixed_cost(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     if REPOSITORY_AXIS not in frame:
         return frame, frame.iloc[:0]
@@ -318,16 +322,19 @@ def split_fixed_cost(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def with_fixed_cost(runs: pd.DataFrame, fixed: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
     """Add `fixed_cost_s` (seconds: median of the command's fixed-cost runs on the host, plus waits for late
-    acknowledgements) and `fixed_share` (of the cell's median time). Unknown values are empty."""
+    acknowledgements) and `fixed_share` (of the cell's median time), both of valid runs. Unknown values are
+    empty."""
     keys = [axis for axis in axes if axis not in NOT_FIXED]
+    fixed = fixed[_is_valid(fixed)]
     fixed = fixed.assign(fixed_cost_s=fixed["elapsed_s"] - _acknowledgement_s(fixed))
     known = fixed.groupby([*keys, "host"], as_index=False)["fixed_cost_s"].median()
     known["fixed_cost_s"] = known["fixed_cost_s"].astype(float)
     merged = runs.merge(known, on=[*keys, "host"], how="left")
     cell = [merged["cell"], merged["host"]]
-    waits = _acknowledgement_s(merged).groupby(cell).transform("median")
+    is_valid = _is_valid(merged)
+    waits = _acknowledgement_s(merged).where(is_valid).groupby(cell).transform("median")
     cost = (merged["fixed_cost_s"] + waits).astype(float)
-    median = merged["elapsed_s"].groupby(cell).transform("median")
+    median = merged["elapsed_s"].where(is_valid).groupby(cell).transform("median")
     merged = merged.assign(fixed_cost_s=cost, fixed_share=(cost / median).clip(upper=1.0))
     return merged[[*(name for name in merged if name != "flags"), "flags"]]
 
