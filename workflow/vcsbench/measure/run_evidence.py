@@ -84,7 +84,8 @@ class EvidenceCollector:
                 "memory_available_bytes": kernel.memory().available,
                 "other_servers": other_servers(sides.get("server", [])),
             }
-        self.before = self._snapshot(hyperfine)
+        # The shell of this hook ends within the run, and does not belong to it.
+        self.before = self._snapshot(processes.family(hyperfine) if is_timed else [hyperfine])
         if is_timed:
             self.instructions = counters.count_instructions(sides)
 
@@ -97,7 +98,7 @@ class EvidenceCollector:
         before, self.before, self.instructions = self.before, None, {}
         if not before:
             return None
-        after = self._snapshot(hyperfine)
+        after = self._snapshot([hyperfine])
         synced = {}
         if self.measures_sync and self.output:
             synced["sync_s"] = counters.sync_seconds(self.output.folders[0])
@@ -130,10 +131,10 @@ class EvidenceCollector:
         evidence |= {"warming": list(self.warming), **(served if self.server else {})}
         return cast("Evidence", evidence)
 
-    def _snapshot(self, hyperfine: int) -> Snapshot:
+    def _snapshot(self, clients: list[int]) -> Snapshot:
         subjects = [subject for subject in (self.input, self.output) if subject]
         folders = [folder for subject in subjects for folder in subject.folders]
-        client = processes.usage([hyperfine, *[os.getpid()] * (not self.is_timed)])
+        client = processes.usage([*clients, *[os.getpid()] * (not self.is_timed)])
         counts = {
             **counters.read_counters(*(f if f.exists() else f.parent for f in folders)),
             **{f"client_{name}": number for name, number in client._asdict().items()},
