@@ -45,6 +45,26 @@ sys.stdin.read()
 """
 
 
+INTERFACES = """
+import sys
+sys.path.insert(0, {workflow!r})
+from vcsbench import isolation
+isolation.unshare_network()
+from vcsbench.measure.counters import NFS_CLIENT
+for path in ("/proc/net/dev", NFS_CLIENT.replace("rpc/nfs", "dev")):
+    print(*(line.split()[0] for line in open(path) if ":" in line))
+"""
+
+
+@needs_namespaces
+def test_nfs_client_is_counted_in_the_network_of_the_parent():
+    argv = [sys.executable, "-c", INTERFACES.format(workflow=str(WORKFLOW))]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
+    lines = Path("/proc/net/dev").read_text().splitlines()
+    interfaces = [line.split()[0] for line in lines if ":" in line]
+    assert done.stdout.splitlines() == ["lo:", " ".join(interfaces)]
+
+
 @needs_namespaces
 def test_own_network_is_reached_from_within_only():
     argv, pipe = [sys.executable, "-c", INSIDE.format(workflow=str(WORKFLOW))], subprocess.PIPE

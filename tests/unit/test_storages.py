@@ -1,6 +1,7 @@
 """Storages: their descriptions, the folder of vcsbench on each, and the boots of a guest."""
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import struct
 import subprocess
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -27,11 +29,13 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.files import write_json
 from vcsbench.machine import Machine
+from vcsbench.measure import counters
+from vcsbench.measure.counters import device_use
 from vcsbench.prepare import loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import filesystems, guest
 from vcsbench.storages import workdir as storages
-from vcsbench.storages.filesystems import copy_tree, mount_of, why_never_cold
+from vcsbench.storages.filesystems import copy_tree, disk_usage, mount_of, why_never_cold
 from vcsbench.storages.workdir import (
     MARKER,
     STAGING,
@@ -405,6 +409,65 @@ def test_error_of_a_full_disk_names_its_place(tmp_path, monkeypatch, copies, nam
     with mounted(tmp_path / "full", "size=64k") as full, no_space as caught, naming(full):
         copies(tmp_path / "tree", full / "copy")
     assert caught.value.filename.startswith(str(full))
+
+
+MIB, FICLONERANGE = 1 << 20, 0x4020940D
+
+
+@pytest.fixture
+def raid0(tmp_path):
+    """A btrfs on two loop devices."""
+    devices, point = [], tmp_path / "raid0"
+    point.mkdir()
+    try:
+        for name in ("one", "two"):
+            (tmp_path / name).touch()
+            os.truncate(tmp_path / name, 128 * MIB)
+            argv = ["losetup", "--find", "--show", tmp_path / name]
+            devices.append(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout.strip())
+        subprocess.run(["mkfs.btrfs", "-q", "-draid0", "-mraid1", *devices], check=True)
+        subprocess.run(["mount", devices[0], point], check=True)
+        yield point
+        subprocess.run(["umount", point], check=True)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"no btrfs can be made here: {error}")
+    finally:
+        for device in devices:
+            subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@needs_root
+@needs("mkfs.btrfs")
+def test_btrfs_on_two_devices_counts_both_and_shared_blocks_once(raid0):
+    before = device_use(raid0)
+    (raid0 / "file").write_bytes(os.urandom(16 * MIB))
+    os.sync()
+    written = device_use(raid0)["device_write_bytes"] - before["device_write_bytes"]
+    assert 16 * MIB <= written < 24 * MIB
+    with open(raid0 / "file", "rb") as source, open(raid0 / "part", "wb") as part:
+        fcntl.ioctl(part, FICLONERANGE, struct.pack("qQQQ", source.fileno(), 0, MIB, 0))
+    (raid0 / "in its inode").write_bytes(b"x")
+    (raid0 / "alone").write_bytes(os.urandom(MIB))
+    usage = disk_usage(str(path) for path in raid0.iterdir())
+    assert usage.exclusive == MIB and MIB <= usage.shared <= 16 * MIB
+    assert usage == disk_usage([str(raid0 / name) for name in ("file", "alone")])
+
+
+def test_device_use_flushes_are_those_of_disks_below_a_stack(tmp_path, monkeypatch):
+    """A volume lies on an encrypted partition of one disk, and on another disk."""
+    for name, flushes in {"dm-0": 0, "dm-1": 0, "sda": 5, "sda/sda1": 0, "sdb": 7}.items():
+        (tmp_path / name / "slaves").mkdir(parents=True)
+        (tmp_path / name / "stat").write_text(f"3 0 2 0 9 0 4 0 0 0 0 0 0 0 0 {flushes} 0")
+    (tmp_path / "sda/sda1/partition").write_text("1")
+    for above, below in (("dm-0", "dm-1"), ("dm-0", "sdb"), ("dm-1", "sda/sda1")):
+        (tmp_path / above / "slaves" / below.replace("/", "!")).symlink_to(tmp_path / below)
+    monkeypatch.setattr(counters, "block_folders", lambda path: {str(tmp_path / path)})
+    use = counters.device_use(Path("dm-0"))
+    assert use == {
+        **{"device_read_bytes": 1024, "device_write_bytes": 2048},
+        **{"device_reads": 3, "device_flushes": 12},
+    }
+    assert counters.device_use(Path("sda/sda1"))["device_flushes"] == 5
 
 
 # Boots of a guest, with a script in place of its kernel

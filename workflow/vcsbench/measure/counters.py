@@ -17,14 +17,15 @@ from typing import Any, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.kernel import check_result, libc, number_in, read, unescaped
-from vcsbench.storages.filesystems import Mount, block_folder, mount_of
+from vcsbench.storages.filesystems import Mount, block_folders, mount_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Columns of /proc/stat: user, nice, system, irq, softirq. Time of guests is in user and nice.
 BUSY = (0, 1, 2, 5, 6)
 STEAL = 7
 FLUSHES = 15
-NFS_CLIENT = "/proc/net/rpc/nfs"
+# Of the parent's network: this process has another one (isolation.py), with no NFS client.
+NFS_CLIENT = f"/proc/{os.getppid()}/net/rpc/nfs"
 TCP = "/proc/net/netstat"
 PRESSURES = ("cpu", "memory", "io")
 THROTTLING = "/sys/devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"
@@ -91,7 +92,7 @@ def counters_between(before: Counts, after: Counts) -> Counts:
 def device_use(*paths: Path) -> Counts:
     """Return bytes, reads (after merging) and flushes of the devices that hold paths, each counted once."""
     names = ("device_read_bytes", "device_write_bytes", "device_reads", "device_flushes")
-    folders = {block_folder(path) for path in paths}
+    folders = set[str]().union(*map(block_folders, paths))
 
     def rows(folders: Iterable[str]) -> list[list[int]]:
         fields = (read(f"{folder}/stat").split() for folder in folders)
@@ -100,17 +101,20 @@ def device_use(*paths: Path) -> Counts:
     if not (stats := rows(folders)):
         return dict.fromkeys(names)
     reads, sectors_read, sectors_written = (sum(row[i] for row in stats) for i in (0, 2, 6))
-    # Flushes are counted for whole disks only.
-    disks = rows({_whole_disk(folder) for folder in folders})
+    # Flushes are counted for whole disks only, not for partitions and devices that lie on others.
+    disks = rows(set().union(*map(_disks, folders)))
     flushes = [row[FLUSHES] for row in disks if len(row) > FLUSHES]
     counts = (sectors_read * 512, sectors_written * 512, reads, sum(flushes) if flushes else None)
     return dict(zip(names, counts, strict=True))
 
 
 @cache
-def _whole_disk(folder: str) -> str:
+def _disks(folder: str) -> frozenset[str]:
+    """Return the disks of a partition, or below a device of LVM, LUKS or RAID."""
     path = os.path.realpath(folder)
-    return os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
+    disk = os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
+    below = glob.glob(f"{disk}/slaves/*")
+    return frozenset().union(*map(_disks, below)) if below else frozenset([disk])
 
 
 def sync_seconds(path: Path) -> float:

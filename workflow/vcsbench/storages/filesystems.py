@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # Their files are only in memory: they cannot be cold.
 IN_MEMORY = ("tmpfs", "ramfs")
 MOUNTS = Path("/proc/self/mounts")
+BTRFS = Path("/sys/fs/btrfs")
 # Memory that Snakemake and the loading programs take.
 LOADING_BYTES = 256 << 20
 LEAST_BYTES = 256 * 1024
@@ -151,6 +152,14 @@ def block_folder(path: str | Path) -> str:
     return f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
 
 
+def block_folders(path: str | Path) -> set[str]:
+    """Return the folders of all block devices of a path: a btrfs may have several."""
+    folder = block_folder(path)
+    name = os.path.basename(os.path.realpath(folder))
+    devices = next(BTRFS.glob(f"*/devices/{name}"), None)
+    return {*map(os.path.realpath, devices.parent.iterdir())} if devices else {folder}
+
+
 def _queue(path: Path, name: str) -> str:
     block = block_folder(path)
     return read(f"{block}/queue/{name}") or read(f"{block}/../queue/{name}")
@@ -211,7 +220,8 @@ _HEAD = struct.Struct("=QQIIII")
 _EXTENT = struct.Struct("=QQQQQIIII")
 # UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: `physical` is no position of the file alone.
 _NO_POSITION = 0x2 | 0x4 | 0x8 | 0x200 | 0x400
-_LAST, _SHARED = 0x1, 0x2000
+# The length of an encoded (compressed) extent is that of its content.
+_LAST, _ENCODED, _INLINE, _SHARED = 0x1, 0x8, 0x200, 0x2000
 _SYNC = 0x1
 _BATCH = 128
 _UNSUPPORTED = (
@@ -256,8 +266,11 @@ def first_extent(path: str | Path) -> Extent | None:
 
 
 def disk_usage(paths: Iterable[str]) -> DiskUsage:
-    """Return the usage of regular files. Raise ExtentsUnsupportedError without FIEMAP."""
-    exclusive, shared = 0, set[tuple[int, int]]()
+    """Return the usage of regular files. Raise ExtentsUnsupportedError without FIEMAP.
+
+    Data inside of inodes takes no blocks.
+    """
+    exclusive, shared, encoded = 0, list[tuple[int, int]](), dict[int, int]()
     for path in paths:
         with open(path, "rb") as file:
             extents: list[Extent] = []
@@ -267,11 +280,24 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
                     break
                 extents += more
         for extent in extents:
-            if extent.flags & _SHARED:
-                shared.add((extent.start, extent.length))
-            else:
+            if extent.flags & _INLINE:
+                continue
+            if not extent.flags & _SHARED:
                 exclusive += extent.length
-    return DiskUsage(exclusive, sum(length for _, length in shared))
+            elif extent.flags & _ENCODED:
+                encoded[extent.start] = max(extent.length, encoded.get(extent.start, 0))
+            else:
+                shared.append((extent.start, extent.start + extent.length))
+    return DiskUsage(exclusive, _covered(shared) + sum(encoded.values()))
+
+
+def _covered(ranges: Iterable[tuple[int, int]]) -> int:
+    """Return the length of the union of ranges: clones of parts of a file overlap."""
+    total = reached = 0
+    for start, end in sorted(ranges):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
 
 
 def _extents(descriptor: int, start: int, flags: int, limit: int) -> list[Extent]:
