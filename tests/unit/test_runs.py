@@ -27,6 +27,7 @@ from vcsbench.measure.runs import (
     client_libraries,
     read_export,
 )
+from vcsbench.measure.server import Svnserve
 from vcsbench.measure.syscalls import trace_command
 from vcsbench.measure.work import UrlNormaliser, read_stdout
 from vcsbench.subjects import Subject
@@ -125,6 +126,39 @@ def test_evidence_counts_bytes_and_calls_exactly_in_each_run(tmp_path):
     assert many_bytes - few_bytes == 500 * BLOCK
     assert many_calls - few_calls == 500
     assert few_bytes - 100 * BLOCK < 64 * 1024 and few_calls - 100 < 100
+
+
+# For each line, it computes for so many seconds, in a child if there is a second word.
+SERVES = """
+import os, sys, time
+for line in sys.stdin:
+    seconds, *forks = line.split()
+    pid = os.fork() if forks else 0
+    if not pid:
+        end = time.process_time() + float(seconds)
+        while time.process_time() < end: pass
+    if forks:
+        os.wait() if pid else os._exit(0)
+    print(flush=True)
+"""
+
+
+def test_evidence_has_cpu_time_of_ended_children_unless_ticks_distort_it():
+    argv, pipe = [sys.executable, "-c", SERVES], subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True, bufsize=1) as process:
+        server = Svnserve(Path(), Path(), Path())
+        server.process = process
+        collector = EvidenceCollector(None, None, server, "")
+        seen = []
+        for line in ("0.03", "0.03 fork", "0.4 fork"):
+            collector.begin(os.getpid(), is_timed=True)
+            process.stdin.write(f"{line}\n")
+            process.stdout.readline()
+            seen.append(collector.end(os.getpid())["server_cpu_s"])
+        process.stdin.close()
+    own, of_short_child, of_long_child = seen
+    assert own == pytest.approx(0.03, abs=0.02) and of_short_child is None
+    assert of_long_child == pytest.approx(0.4, rel=0.1)
 
 
 def run_capture(folder, *argv, limit_s=20):

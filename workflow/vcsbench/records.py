@@ -174,7 +174,7 @@ class Evidence(TypedDict, total=False):
     server_age_s: float
     server_argv: list[str]
     server_build: str
-    server_cpu_s: float
+    server_cpu_s: float | None
     server_peak_memory_bytes: int | None
     server_read_bytes: int | None
     server_write_bytes: int | None

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from vcsbench.records import Evidence, WarmUpReads
 
 
+# The kernel has the CPU time of ended children, as those of a forking svnserve, in whole ticks. Below this
+# time, a tick of user and one of system time would be more than a tenth.
+COARSE_S = 20 * counters.TICK_S
 WARM_UP_KEYS = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")
 
 
@@ -109,6 +112,9 @@ class EvidenceCollector:
         # Of processes other than client, server and vcsbench. The kernel counts busy time in ticks.
         known_s = client_s + own_s + (counts.get("server_cpu_s") or 0.0)
         others_s = max(0.0, counts["busy_s"] - known_s)
+        have_ended = before.server_processes[-1:] != after.server_processes[-1:]
+        if have_ended and counts.get("server_cpu_s", 0.0) < COARSE_S:
+            counts["server_cpu_s"] = None
         others_pct = 100 * others_s / ((os.cpu_count() or 1) * counts["window_s"])
         seen = {
             **counts,
