@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -76,8 +77,9 @@ def parse_yaml(text: str, path: str | Path) -> object:
             raise too_large
         content: object = loader.construct_document(node) if node else None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        reason = printable(" ".join(str(error).split()))
-        raise UserError(f"{path}: is not valid YAML: {reason}. Correct it.") from None
+        reason = printable(" ".join(str(error).split())).replace('in "<unicode string>",', "at")
+        remedy = "Use spaces, not tabs" if "\t" in reason or "any token" in reason else "Correct it"
+        raise UserError(f"{path}: is not valid YAML: {reason}. {remedy}.") from None
     return content
 
 
@@ -125,7 +127,7 @@ def _sentence(
     errors: Sequence[ErrorDetails], content: object, model: type, where: Callable[[Keys], str]
 ) -> str:
     """Return the sentence for the error that is deepest, and not only another type of a union."""
-    found = [(_keys_in(content, error["loc"]), error) for error in errors]
+    found = [(_keys_in(content, error), error) for error in errors]
     found.sort(key=lambda one: (-len(one[0]), _is_type(one[1]), one[1]["type"] != UNKNOWN))
     keys, error = found[0]
     if error["type"] == UNKNOWN:
@@ -137,7 +139,10 @@ def _sentence(
     name = f"`{dotted(keys)}`" if keys else "the file"
     if faults.endswith("."):
         return f"{where(keys)}: {name}: {faults}"
-    return f"{where(keys)}: {name}: '{one_line(error['input'], SHOWN)}' {faults}. {_advice(keys, model)}"
+    given = error["input"]
+    # As in YAML: true and null, not True and None.
+    shown = json.dumps(given) if given is None or isinstance(given, bool) else given
+    return f"{where(keys)}: {name}: '{one_line(shown, SHOWN)}' {faults}. {_advice(keys, model)}"
 
 
 def _is_type(error: ErrorDetails) -> bool:
@@ -145,21 +150,24 @@ def _is_type(error: ErrorDetails) -> bool:
 
 
 def _fault(error: ErrorDetails) -> str:
-    hint = " (numbers and words like `on` need quotation marks)" * (error["type"] == "string_type")
+    hint, given = "", error["input"]
+    if error["type"] == "string_type":
+        hint = " (numbers and words like `on` need quotation marks)"
+    elif error["type"] in ("int_type", "float_type") and isinstance(given, str):
+        hint = " (without quotation marks, unit or exponent)" * given[:1].isdigit()
     text = re.sub("^(Value error, |(Input|String|List|Dictionary) (?=should))", "", error["msg"])
-    return text + hint
+    text = re.sub("valid dictionary( or instance of .*)?", "mapping", text)
+    return text.partition(" after validation")[0] + hint
 
 
-def _keys_in(content: object, location: Keys) -> list[str | int]:
+def _keys_in(content: object, error: ErrorDetails) -> list[str | int]:
     """Return the keys without the names that pydantic adds for the members of a union."""
     keys: list[str | int] = []
-    for number, part in enumerate(location):
+    for number, part in enumerate(error["loc"], 1):
         try:
             content = value_at(content, part)
         except LookupError:
-            is_last = number + 1 == len(location)
-            is_added = part == "[key]" or str(part).startswith(("dict[", "list["))
-            if not is_last or is_added or not isinstance(content, Mapping):
+            if number < len(error["loc"]) or error["type"] != "missing":
                 continue
         keys.append(part)
     return keys
