@@ -547,13 +547,15 @@ def test_git_source_wrong_definitions_name_the_key(merged, tmp_path):
     def error(path, **options):
         with pytest.raises(UserError) as caught:
             git_source(path, **options).check()
-        return str(caught.value).removeprefix("config/config.yaml: repositories.mine.")
+        return str(caught.value).removeprefix("config/config.yaml: `repositories.mine.")
 
     for path in (tmp_path / "empty", tmp_path / "none", tmp_path, merged / "side"):
-        assert error(path).startswith(f"path: {path} ")
+        assert error(path).startswith(f"path`: {path} ")
     for branch in ("nowhere", "--help", "-q", "HEAD^{tree}"):
-        assert error(merged, branch=branch) == f"branch: {merged} has no commit {branch!r}"
-    assert error(merged, tree="trunk").startswith("tree: ")
+        assert error(merged, branch=branch).startswith(
+            f"branch`: {merged} has no commit {branch!r}. "
+        )
+    assert error(merged, tree="trunk").startswith("tree`: ")
 
 
 def make_loose(path, history):

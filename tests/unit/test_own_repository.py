@@ -110,7 +110,7 @@ def test_format_of_a_dump_and_of_fsx_is_that_of_svnadmin(make, tmp_path, kind, w
 def test_source_in_berkeley_db_is_refused(make):
     path = make("f6")
     (path / "db" / "fs-type").write_text("bdb\n")
-    with pytest.raises(UserError, match=r"repositories\.mine\.path: .*Berkeley DB"):
+    with pytest.raises(UserError, match=r"repositories\.mine\.path`: .*Berkeley DB"):
         here_of(path).sources["mine"].check()
 
 

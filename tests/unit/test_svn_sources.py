@@ -75,7 +75,7 @@ def identity(path, **options):
 def refusal(path, **options):
     with pytest.raises(UserError) as caught:
         svn_source(path, **options).check()
-    return str(caught.value).removeprefix("config/config.yaml: repositories.mine.")
+    return str(caught.value).removeprefix("config/config.yaml: `repositories.mine.")
 
 
 def dumped(path):
@@ -189,12 +189,12 @@ def test_svn_source_wrong_definitions_name_the_key(repository, tmp_path):
     assert refusal(tmp_path / "none").startswith(f"path: {tmp_path}/none ")
     assert refusal(tmp_path / "empty").startswith(f"path: {tmp_path}/empty is empty")
     for path in (tmp_path, tmp_path / "file", repository / "db"):
-        assert refusal(path).startswith(f"path: {path} ")
+        assert refusal(path).startswith(f"path`: {path} ")
     for tree in ("branches", "trunk/one"):
         assert re.match(f"tree: .*'{tree}'", refusal(repository, tree=tree))
     for tree in ("a\0b", "a\ud800b", "-x", "x" * 200_000, 3):
-        assert refusal(repository, tree=tree).startswith("tree: ")
-    assert refusal(repository, branch="main").startswith("branch: ")
+        assert refusal(repository, tree=tree).startswith("tree`: ")
+    assert refusal(repository, branch="main").startswith("branch`: ")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_path_that_is_not_utf8_is_refused_with_the_remedy(tmp_path, template, ki
         assert definition["source"] == kind
     with pytest.raises(UserError) as caught:
         sources.open_source("mine", definition)
-    assert f"mine.path: {tmp_path}/caf\\xe9 " in str(caught.value)
+    assert f"mine.path`: {tmp_path}/caf\\xe9 " in str(caught.value)
 
 
 def test_svn_source_damaged_repository_is_refused(tmp_path):

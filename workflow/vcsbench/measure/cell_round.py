@@ -231,7 +231,8 @@ class CellRound:
         for run in self.runs:
             if run["work"] != expected:
                 raise UserError(
-                    f"run {run['run']} wrote another tree than an export: {run['work']} and not {expected}"
+                    f"run {run['run']} wrote another tree than an export: {run['work']} and not {expected}. "
+                    f"Check the command's `argv`."
                 )
 
     def _rerun(self) -> str:

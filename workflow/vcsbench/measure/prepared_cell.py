@@ -97,7 +97,7 @@ class PreparedCell:
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy / name)
         if files_digest(copy, names) != self.recipe["server_files_digest"]:
-            raise UserError(f"{folder}: was changed after this workflow run began; run it again")
+            raise UserError(f"{folder}: was changed after this workflow run began. Run again.")
         return copy
 
     def _server(self) -> Server | None:
@@ -124,8 +124,7 @@ class PreparedCell:
         check_unchanged(self.recipe["binaries"], self.client, server)
         if cell_code(self.recipe) != self.recipe["code"]:
             raise UserError(
-                f"{PACKAGE}: the code that measures changed after this workflow run began; "
-                f"run it again"
+                f"{PACKAGE}: the code that measures changed after this workflow run began. Run again."
             )
         self.fill_in()
         name = os.path.basename(self.argv[0])
@@ -275,9 +274,7 @@ def fill_template(template: str, words: Words) -> list[str]:
 
 def _value(word: str, words: Words) -> str | Sequence[str]:
     if word not in words:
-        raise UserError(
-            f"`argv` has {{{word}}}, which stands for nothing; there are {', '.join(words)}"
-        )
+        raise UserError(f"`argv`: {{{word}}} stands for nothing. Use one of {', '.join(words)}.")
     value = words[word]
     return value() if callable(value) else value
 

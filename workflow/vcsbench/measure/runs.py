@@ -49,8 +49,8 @@ CHILD_LIMIT_S = 1.0
 
 def _time_limit_error(limit_s: float) -> UserError:
     return UserError(
-        f"a run took longer than {limit_s:g} s and was ended; raise `time_limit_s` in config/config.yaml "
-        f"if that is what it takes"
+        f"a run took longer than {limit_s:g} s and was ended. If that is what it takes, raise `time_limit_s` "
+        f"in config/config.yaml."
     )
 
 

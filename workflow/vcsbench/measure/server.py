@@ -114,7 +114,10 @@ class Server:
         if not self._answers():
             output = " ".join(self.last_output()) or "it printed nothing"
             self.stop()
-            raise UserError(f"{self.kind} did not start from {self.files}: {output}")
+            raise UserError(
+                f"{self.kind} did not start from {self.files}: {output}. "
+                f"Correct the server configuration or the installation."
+            )
         self._check_options()
 
     def _spawn(self) -> None:
@@ -177,14 +180,15 @@ class Server:
         reported = processes.command_line(self.pid)
         if self.pid not in self.listeners:
             raise UserError(
-                f"{self.argv[0]}: is a wrapper that starts {self.kind} and stays before it; it has to end "
-                f'with `exec ... "$@"`, so that the server is this process'
+                f"{self.argv[0]}: is a wrapper that starts {self.kind} and stays before it. End it with "
+                f'`exec ... "$@"`, so that the server is this process.'
             )
         # A wrapper may run another program, with options of its own before these.
         given = self.argv[1:] if self.programs.prefix else self.argv
         if reported[len(reported) - len(given) :] != given:
             raise UserError(
-                f"{self.kind} reports other options than it was given: {' '.join(reported)}"
+                f"{self.kind} reports other options than it was given: {' '.join(reported)}. If "
+                f'{self.argv[0]} is a wrapper, end it with `exec ... "$@"`.'
             )
 
 

@@ -105,7 +105,10 @@ class Strace:
         while any("TracerPid:\t0\n" in read(f"{task}/status") for task in _tasks(pids)):
             if strace.process.poll() is not None or time.monotonic() > deadline:
                 strace.process.kill()
-                raise UserError(f"strace cannot trace the server: {strace.wait()}")
+                raise UserError(
+                    f"strace cannot trace the server: {strace.wait()}. Allow ptrace, or remove "
+                    f"`trace_syscalls`."
+                )
             time.sleep(0.01)
         return strace
 
@@ -128,7 +131,7 @@ class Strace:
 def strace_path() -> str:
     path = shutil.which("strace")
     if not path:
-        raise UserError("strace is not installed (Debian: strace)")
+        raise UserError("strace: not on the PATH. Install it (Debian: strace).")
     return path
 
 
@@ -142,8 +145,9 @@ def trace_command(command: Invocation) -> Counter[str]:
     except subprocess.TimeoutExpired:
         processes.kill_group(strace.process.pid)
         strace.process.wait()
-        reason = f"a run under strace took longer than {command.limit_s:g} s and was ended"
-        raise UserError(reason) from None
+        raise UserError(
+            f"a run under strace took longer than {command.limit_s:g} s and was ended. Raise `time_limit_s`."
+        ) from None
     if strace.process.returncode != 0:
         raise UserError(f"under strace, {Path(argv[0]).name} failed: {errors[-300:]}")
     return strace.counts
@@ -200,6 +204,6 @@ def count_locks(cell: PreparedCell) -> int | None:
     if (locking == "exclusive") != (locks <= MAX_EXCLUSIVE_LOCKS):
         raise UserError(
             f"the client does not lock the working copy's database as {locking}: an update "
-            f"without changes makes {locks} calls of fcntl"
+            f"without changes makes {locks} calls of fcntl. Use another client."
         )
     return locks

@@ -33,6 +33,9 @@ _METADATA = re.compile(r"\* Verifying metadata at revision (\d+)")
 METADATA_ONLY = "--metadata-only"
 
 
+AGAIN = "Run again to make it again."
+
+
 class DamagedError(UserError):
     """A loaded repository is damaged. `staging` is the folder that it was loaded into."""
 
@@ -120,7 +123,9 @@ def _compare(plain: Path, packed: Path, stop: _Stop) -> None:
         _compare_bytes(plain, packed, shape.packed, stop)
     # No checksum covers revision properties.
     if _digest_of_properties(plain) != _digest_of_properties(packed):
-        raise UserError(f"{packed}: differs from {plain.name} in the properties of a revision")
+        raise UserError(
+            f"{packed}: differs from {plain.name} in the properties of a revision. {AGAIN}"
+        )
 
 
 def _digest_of_properties(path: Path) -> bytes:
@@ -154,6 +159,8 @@ def _check_concatenation(parts: Sequence[Path], whole: Path) -> None:
         for part in parts:
             for chunk in fsfs.read_chunks(str(part), part.stat().st_size):
                 if file.read(len(chunk)) != chunk:
-                    raise UserError(f"{part}: has other bytes than {whole}, which was made from it")
+                    raise UserError(
+                        f"{part}: has other bytes than {whole}, which was made from it. {AGAIN}"
+                    )
         if file.read(1):
-            raise UserError(f"{whole}: has more revisions than its source")
+            raise UserError(f"{whole}: has more revisions than its source. {AGAIN}")

@@ -28,7 +28,7 @@ from vcsbench import __version__, words
 from vcsbench.config.definitions import GLOSSARY
 from vcsbench.config.models import Name
 from vcsbench.config.study import Study, load_study
-from vcsbench.errors import UserError
+from vcsbench.errors import UserError, sentence_of
 from vcsbench.external import one_line, open_regular, read_bytes
 from vcsbench.files import read_json, write_bytes
 from vcsbench.plan.result_state import check_version
@@ -45,6 +45,7 @@ INSIDE = "vcsbench-bundle"
 MANIFEST = f"{INSIDE}/manifest.json"
 # 2: contexts have other keys.
 LAYOUT = 2
+ASK = "Ask for the bundle again."
 FINDINGS = Path("config/published/findings.yaml")
 SHARED = ("repositories", "loaded")
 EXCLUDED = ("logs", *SHARED)
@@ -248,16 +249,16 @@ def _read(archive: Path, target: Path) -> Manifest:
         try:
             _rebuild_pages(target, manifest)
         except OSError as error:  # of this machine, such as a full disk
-            raise UserError(f"{error.filename or target}: {error.strerror}") from None
+            raise UserError(sentence_of(error, target)) from None
     except ArchiveError as error:
-        message = f"cannot be read as a bundle: {error}"
+        message = f"cannot be read as a bundle: {error}. {ASK}"
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or one_line(error)
-        message = f"cannot be read as a bundle: {reason}"
+        message = f"cannot be read as a bundle: {reason}. {ASK}"
     except UserError as error:
         message = str(error).removeprefix(f"{shown}: ").replace(f"{target}/", "")
     except Exception as error:  # a stranger's data may raise anything in the code of the page
-        message = f"this vcsbench cannot show it: {one_line(repr(error))}"
+        message = f"this vcsbench cannot show it: {one_line(repr(error))}. {ASK}"
     else:
         return manifest
     raise UserError(one_line(f"{shown}: {message}", 1000))
@@ -285,9 +286,9 @@ def _extract(
             else:
                 deque(content, maxlen=0)
         if digest.hexdigest() != packed.sha256:
-            raise UserError(f"{archive}: {name} is damaged. Ask for the bundle again.")
+            raise UserError(f"{archive}: {name} is damaged. {ASK}")
     if missing:
-        raise UserError(f"{archive}: {min(missing)} is missing. Ask for the bundle again.")
+        raise UserError(f"{archive}: {min(missing)} is missing. {ASK}")
     return manifest
 
 
@@ -322,9 +323,7 @@ def _manifest(first: archives.Member | None, archive: str) -> Manifest:
         reason = f"`{place}`: {reason}" if place else reason
     except ValueError as error:
         reason = str(error)
-    raise UserError(
-        f"{archive}: its manifest is damaged: {one_line(reason)}. Ask for the bundle again."
-    )
+    raise UserError(f"{archive}: its manifest is damaged: {one_line(reason)}. {ASK}")
 
 
 def _check_files(folder: Path, names: Iterable[str]) -> None:
@@ -340,7 +339,7 @@ def _check_files(folder: Path, names: Iterable[str]) -> None:
 
 def _check_json(content: bytes, name: str) -> None:
     if content.count(b",") + content.count(b"[") + content.count(b"{") > VALUES:
-        raise UserError(f"{name}: the file has more than {VALUES} values.")
+        raise UserError(f"{name}: the file has more than {VALUES} values. {ASK}")
 
 
 def _check_csv(content: bytes, name: str) -> None:
@@ -349,20 +348,20 @@ def _check_csv(content: bytes, name: str) -> None:
         columns = rows.fieldnames or []
         # csv.DictReader fills each short row.
         if len(columns) * (content.count(b"\n") + content.count(b"\r") + 1) > VALUES:
-            raise UserError(f"{name}: the file has more than {VALUES} values.")
+            raise UserError(f"{name}: the file has more than {VALUES} values. {ASK}")
         for row in rows if "cell" in columns else ():
             cell = row["cell"]
             if cell and not _is_safe_name(cell):
-                raise UserError(f"{name}: '{one_line(cell)}' is not the name of a cell.")
+                raise UserError(f"{name}: '{one_line(cell)}' is not the name of a cell. {ASK}")
     except (csv.Error, UnicodeDecodeError) as error:
-        raise UserError(f"{name}: the file is not CSV: {one_line(error)}.") from None
+        raise UserError(f"{name}: the file is not CSV: {one_line(error)}. {ASK}") from None
 
 
 def _check_study(study: Study, baselines: Iterable[object], where: str) -> None:
     """Raise a UserError for a name that is part of a path."""
     for name in [*study.tables, *study.numbers, *study.findings, *baselines]:
         if not _is_safe_name(name) or "/" in name:
-            raise UserError(f"{where}: '{one_line(name)}' is not a name of vcsbench.")
+            raise UserError(f"{where}: '{one_line(name)}' is not a name of vcsbench. {ASK}")
 
 
 def _rebuild_pages(folder: Path, manifest: Manifest) -> None:

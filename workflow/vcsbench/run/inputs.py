@@ -69,7 +69,9 @@ class StudyParams:
         if self.published_files:
             return self.published_files
         name = self.definition.name
-        raise UserError(f"config/studies/{name}.yaml: `published`: the key is missing.")
+        raise UserError(
+            f"config/studies/{name}.yaml: `published`: the key is missing. Add it, or remove the study."
+        )
 
     @property
     def published_options(self) -> dict[str, object]:

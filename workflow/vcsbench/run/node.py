@@ -48,7 +48,7 @@ def main(number: str, attempt: str, record: str) -> int:
     work, assignment = NodeWork.read(root, job), NodeAssignment.read(root, job)
     try:
         if attempt != "1" and assignment.reason:
-            raise UserError(f"{assignment.reason} (it is not tried again in this workflow run)")
+            raise UserError(f"{assignment.reason} It is not tried again in this workflow run.")
         assignment.fail("")
         folder = _enter(root, node, work, assignment)
         _run(folder, _missing(folder, work, collect_jobs(root, job, work), node))
@@ -79,7 +79,8 @@ def clean_node(folder: Path) -> int:
 def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
     if node == work.head:
         raise UserError(
-            f"{node}: the workflow run was started on this node, so nothing is measured here"
+            f"{node}: the workflow run was started on this node, so nothing is measured here. Start it on "
+            f"another one."
         )
     usable, total = len(os.sched_getaffinity(0)), os.cpu_count()
     if usable != total:
@@ -94,7 +95,10 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
     project = Project(work.config, folder, [folder / "config" / "config.yaml", folder / CONFIG])
     if reason := _difference(root, node, work, project):
         assignment.reject(node, reason)
-        raise UserError(f"{node}: the node is rejected: {reason}")
+        raise UserError(
+            f"{node}: the node is rejected: {reason.removesuffix('.')}. Name equal nodes in `cluster.nodes`, "
+            f"or a class in `cluster.class`."
+        )
     found = collect_jobs(root, assignment.job, work)
     assignment.move(node, [block for block in work.blocks if block not in found])
     return folder

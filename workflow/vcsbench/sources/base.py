@@ -206,20 +206,25 @@ class Options:
 
     def __init__(self, name: str, definition: Definition, where: str, *keys: str) -> None:
         """Raise UserError for a key other than `source` and `keys`."""
-        self.where = f"{where}: repositories.{name}"
+        self._keys = f"{where}: `repositories.{name}"
         self._definition = definition
         for key in definition:
             if key != "source" and key not in keys:
-                raise self.error(key, f"is no key of this source. Use one of: {', '.join(keys)}.")
+                raise self.error(
+                    key, f"this is no key of its source. Use one of {', '.join(keys)}."
+                )
+
+    def place_of(self, key: str) -> str:
+        return f"{self._keys}.{key}`"
 
     def error(self, key: str, message: str) -> UserError:
-        return UserError(f"{self.where}.{key}: {message}")
+        return UserError(f"{self.place_of(key)}: {message}")
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a string. Without a default, the key must exist."""
         value = self._definition.get(key, default)
         if value is None:
-            raise self.error(key, "is missing. Add it.")
+            raise self.error(key, "the key is missing. Add it.")
         if not isinstance(value, str):
             raise self.error(
                 key, f"must be a text, not of type {type(value).__name__}. Put it in quotes."

@@ -112,7 +112,10 @@ class GeneratedSource(Source):
         options = Options(name, definition, where, "profile", "scale", "seed")
         profile = PROFILES.get(options.text("profile"))
         if not profile:
-            raise options.error("profile", f"must be one of {', '.join(PROFILES)}")
+            given = definition["profile"]
+            raise options.error(
+                "profile", f"{given!r} is no profile. Use one of {', '.join(PROFILES)}."
+            )
         scale = self._scale = definition.get("scale", 1.0)
         self._seed = definition.get("seed", 1)
         self._youngest = max(2, round(profile.revisions * scale))

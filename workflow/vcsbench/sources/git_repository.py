@@ -231,7 +231,7 @@ def open_repository(path: Path) -> Iterator[Git]:
     """
     layout = find_layout(path)
     if layout is None:
-        raise UserError(f"{one_line(path)} is not a git repository")
+        raise UserError(f"{one_line(path)}: is not a git repository. Give one.")
     with tempfile.TemporaryDirectory(prefix="vcsbench-git-") as folder:
         yield Git(one_line(path), layout, Path(folder))
 

@@ -93,12 +93,12 @@ class GitSource(LocalSource):
     @contextmanager
     def _open(self) -> Iterator[Git]:
         if not self._path.exists():
-            raise self._options.error("path", f"{self._path} does not exist")
+            raise self._options.error("path", f"{self._path} does not exist. Check the path.")
         if not shutil.which("git"):
-            why = f"the program git is needed to read {self._path}: install the package git"
+            why = f"only the program git can read {self._path}. Install the package git."
             raise self._options.error("path", why)
         if find_layout(self._path) is None:
-            raise self._options.error("path", f"{self._path} is not a git repository")
+            raise self._options.error("path", f"{self._path} is not a git repository. Give one.")
         with open_repository(self._path) as git:
             yield git
 
@@ -123,12 +123,12 @@ class GitSource(LocalSource):
         # Raises git's own reason if it cannot read the refs.
         git.output("for-each-ref", "--count=1")
         if self._branch != "HEAD":
-            why = f"{self._path} has no commit {self._branch[:200]!r}"
+            why = f"{self._path} has no commit {self._branch[:200]!r}. Give a branch of it."
             return self._options.error("branch", why)
         why = f"{self._path} has no commit on its current branch, "
         why += printable(git.head.removeprefix(b"ref: "))
-        remedy = "`git symbolic-ref HEAD refs/heads/NAME` in it chooses another one"
-        return self._options.error("path", f"{why}; {remedy}")
+        remedy = "`git symbolic-ref HEAD refs/heads/NAME` in it chooses another one."
+        return self._options.error("path", f"{why}. {remedy}")
 
     def identity(self) -> str:
         """Return a digest of the commit, a shallow clone's start, and with `whole` of branches and tags."""

@@ -388,7 +388,7 @@ class SvnUrlSource(Source):
         return SizeEstimate(revisions, revisions * REVISION_BYTES)
 
     def _youngest(self) -> int:
-        failure = f"{self._options.where}.url: {self._url} cannot be read"
+        failure = f"{self._options.place_of('url')}: {self._url} cannot be read"
         printed = self._info(failure, "revision", pegged(self._url))
         number = parse_number(printed, LARGEST_REVISION)
         if number is None:
@@ -427,7 +427,7 @@ class SvnUrlSource(Source):
                     return TRUNK
             return ""
         failure = (
-            f"{self._options.where}.tree: {self._url} has no folder {self._tree!r} at revision "
+            f"{self._options.place_of('tree')}: {self._url} has no folder {self._tree!r} at revision "
             f"{revision}. Name another, or '' for the root."
         )
         if self._kind_of(self._tree, revision, failure) != b"dir":
