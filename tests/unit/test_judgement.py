@@ -48,10 +48,8 @@ COLD = {
 FEW_READS = {**dict.fromkeys(READS, 20 * MIB), "warming": []}
 
 # The discarded run of a client in Python has read its modules, besides the input.
-SMALL_INPUT = dict.fromkeys(READS, 0) | {
-    "subject_bytes": 340 << 10,
-    "discarded_read_bytes": 1503 << 10,
-}
+SMALL_INPUT = dict.fromkeys(READS, 0)
+SMALL_INPUT |= {"subject_bytes": 340 << 10, "discarded_read_bytes": 1503 << 10}
 
 
 def judged(cache, thresholds=None, **seen):

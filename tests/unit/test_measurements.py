@@ -177,10 +177,7 @@ def test_flags_median_is_by_host(tmp_path):
 def test_hosts_of_one_name_differ_by_identity(tmp_path):
     made = make_study(tmp_path, axes=ONE_CELL, rounds=2, host=lambda number: "localhost")
     for number, identity in ((1, "aaaa"), (2, "bbbb")):
-        edit(
-            made.context(CELL, number),
-            lambda context, identity=identity: context["host"].update(id=identity),
-        )
+        edit(made.context(CELL, number), lambda c, name=identity: c["host"].update(id=name))
     assert made.collected().measurements["host"].tolist() == ["localhost#aaaa", "localhost#bbbb"]
 
 

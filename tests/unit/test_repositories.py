@@ -64,16 +64,6 @@ def flip_bits(file, *places):
     file.write_bytes(content)
 
 
-def test_load_upgraded_variant_keeps_its_layout(loaded):
-    upgraded = loaded / "f6-to-f8.nopack"
-    lines = (upgraded / "db" / "format").read_text().splitlines()
-    assert lines == ["8", "layout sharded 10", "addressing physical"]
-    for number in range(24):
-        revision = f"db/revs/{number // 10}/{number}"
-        assert (upgraded / revision).read_bytes() == (loaded / "f6.nopack" / revision).read_bytes()
-    assert "addressed physically" in fsfs.mismatch(upgraded, "f8", "nopack")
-
-
 def test_load_with_another_result_raises(tmp_path, monkeypatch):
     class Shorter(GeneratedSource):
         def write(self, out):
