@@ -20,7 +20,7 @@ rule load:
         scratch=lambda wildcards: PLAN.config.settings.scratch,
         root=lambda wildcards: str(PROJECT.root),
     script:
-        "../scripts/load_repository.py"
+        "../scripts/prepare_repositories.py"
 
 
 rule copies:
@@ -47,4 +47,4 @@ rule copies:
         storage=lambda wildcards: PLAN.config.settings.storages[wildcards.storage],
         root=lambda wildcards: str(PROJECT.root),
     script:
-        "../scripts/make_copies.py"
+        "../scripts/prepare_repositories.py"

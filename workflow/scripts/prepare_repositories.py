@@ -1,4 +1,4 @@
-"""Make the missing copies on a storage. Write a record with all copies and their layout."""
+"""Load a source in each format, and make the missing copies on a storage. Write a record of each."""
 
 import os
 import sys
@@ -6,22 +6,74 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
-from vcsbench import progress
+from vcsbench import progress, sources
 from vcsbench.errors import UserError
 from vcsbench.files import read_record, write_record
 from vcsbench.prepare import loader, verify
 from vcsbench.prepare.copies import make_copies, prove_interleaving
-from vcsbench.records import CopiesRecord, LoadRecord
+from vcsbench.prepare.repositories import missing_copies
+from vcsbench.records import CopiesRecord, LoadRecord, LoadRequest
 from vcsbench.run.job import job_log
-from vcsbench.storages.filesystems import mounted_at
+from vcsbench.storages.filesystems import mounted_at, naming
 from vcsbench.storages.workdir import STAGING, WorkDir
 from vcsbench.subjects.repository import Variant, copy_path
 
 snakemake: Any
 
 
-def main() -> None:
-    """Copy, write the record, and remove loaded repositories that no storage needs any more."""
+def load() -> None:
+    """Load, pack, and write a record with the path. Nothing of a failed load is kept."""
+    params, repo = snakemake.params, snakemake.wildcards.repo
+    request: LoadRequest = params.request
+    definitions = {repo: params.definition}
+    sources.restore_urls(definitions)
+    source = sources.open_source(repo, definitions[repo])
+    source.check()
+    scratch = WorkDir(params.scratch, params.root)
+    storages = {
+        WorkDir(folder, params.root): [
+            Variant(repo, fmt, packing, params.identity) for fmt, packing in pairs
+        ]
+        for folder, pairs in request["storages"].items()
+    }
+    for workdir in (scratch, *storages):
+        workdir.remove(STAGING, repo)
+    copies = {
+        workdir: len(missing_copies(workdir.path, variants, request["copies"], files=0))
+        for workdir, variants in storages.items()
+    }
+    private = sources.is_private(params.definition)
+    repositories = loader.simultaneous_repositories(request["variants"])
+    workdir = loader.choose_staging(source.estimate(), repositories, scratch, copies)
+    if private:
+        for folder in (workdir, scratch):
+            folder.make()
+            folder.check_protected()
+    with loader.staging_dir(workdir, repo) as staging:
+        with naming(workdir.path):
+            facts = loader.load_source(source, request["variants"], staging)
+            if request["dump"] is not None:
+                # Verified before the dump. Without a dump, it is verified while it is copied.
+                verify.verify_all(staging)
+        record = {
+            "repo": repo,
+            "identity": params.identity,
+            "path": str(staging),
+            "made": params.rebuild_token,
+            "request": request,
+            "private": private,
+        }
+        if request["dump"] is not None:
+            first = staging / ".".join(request["variants"][0])
+            with naming(scratch.path):
+                facts["dump"] = loader.make_dump(first, request["dump"], scratch, repo)
+        write_record(snakemake.output[0], {**record, **facts})
+    if not storages:
+        workdir.remove(STAGING, repo)
+
+
+def copy() -> None:
+    """Copy, and write a record with the layout. Remove loaded repositories that no storage needs any more."""
     began, params = time.monotonic(), snakemake.params
     records = [cast(LoadRecord, read_record(file)) for file in snakemake.input.loaded]
     loaded = {record["repo"]: record for record in records}
@@ -70,4 +122,4 @@ def is_needed(repo: str) -> bool:
 
 os.umask(0o022)  # the servers run as another user
 with job_log(snakemake.log[0]), progress.report_progress(snakemake.log[0]):
-    main()
+    {"load": load, "copies": copy}[snakemake.rule]()
