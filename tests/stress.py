@@ -58,6 +58,7 @@ class Fault(NamedTuple):
     signal: int = signal.SIGKILL
 
 
+REPORT_SCRIPTS = (".collect_measurements.py", ".compute_statistics.py", ".write_report.py")
 # "all" results are removed with the repositories, or some "cells", or the "reports", or "any" of these.
 FAULTS = {
     "kill Snakemake": Fault("any", runs("/snakemake")),
@@ -65,8 +66,8 @@ FAULTS = {
     "kill hyperfine": Fault("cells", runs("hyperfine")),
     "kill a server": Fault("cells", runs("svnserve", "apache2", "httpd")),
     "kill the client": Fault("cells", runs("svn")),
-    "kill a preparation job": Fault("all", runs("svnadmin", ".load.py", ".copies.py")),
-    "kill a report job": Fault("reports", runs(".tables.py", ".report.py", ".measurements.py")),
+    "kill a preparation job": Fault("all", runs("svnadmin", ".prepare_repositories.py")),
+    "kill a report job": Fault("reports", runs(*REPORT_SCRIPTS)),
     "kill the run": Fault("any", lambda words: words[1:4] == ["-m", "vcsbench", "run"]),
     "kill everything": Fault("any"),
     "SIGINT": Fault("any", signal=signal.SIGINT),
