@@ -2,12 +2,13 @@
 
 import errno
 import os
+import re
 import subprocess
 
 import pytest
 
 from fuzz import limits
-from vcsbench.errors import UserError, sentence_of, without_password
+from vcsbench.errors import UserError, describe_fault, sentence_of, without_password
 from vcsbench.external import (
     file_url,
     hide_password,
@@ -123,6 +124,20 @@ def test_write_bytes_follows_no_pipe_or_link_at_its_temporary_name(tmp_path, mak
 def test_sentence_of_an_error_without_a_name_has_the_place(name):
     error = OSError(errno.EPERM, "Operation not permitted", name)
     assert sentence_of(error, "the run").startswith("the run: Operation not permitted. Check ")
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (MemoryError(), r"^Cannot allocate memory\. Free some memory, and run again\.$"),
+        (RuntimeError("can't start new thread"), r"^Resource .*\. End some processes, .*ulimit -u"),
+        (RuntimeError("other"), "fault of vcsbench"),
+    ],
+)
+def test_describe_fault_of_a_limit_is_no_fault_of_vcsbench(error, remedy):
+    with pytest.raises(type(error)) as caught:
+        raise error
+    assert re.search(remedy, describe_fault(caught.value))
 
 
 @pytest.mark.parametrize(

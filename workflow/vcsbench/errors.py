@@ -24,11 +24,13 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _PERMISSIONS = "Check the permissions and whether the file system is read-only"
 _IN_THE_WAY = (errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENOTDIR)
 REMEDIES = {
-    errno.ENOSPC: "Free some space",
+    errno.ENOSPC: "Free some space, or inodes (df -i)",
     errno.EDQUOT: "Free some space, or raise the quota",
     errno.EFBIG: "Raise the limit on the size of files (ulimit -f)",
     errno.EMFILE: "Raise the limit on open files (ulimit -n)",
     errno.ENOMEM: "Free some memory",
+    errno.EAGAIN: "End some processes, or raise their limit (ulimit -u)",
+    errno.EIO: "Check the disk: dmesg names its errors",
     **dict.fromkeys(_IN_THE_WAY, "Move the file elsewhere that is in the way"),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _PERMISSIONS),
 }
@@ -72,6 +74,9 @@ def sentence_of(error: OSError, place: object = "") -> str:
 
 def describe_fault(error: Exception) -> str:
     """Return a sentence about an error that the code does not expect, with its place."""
+    is_limit = isinstance(error, RuntimeError) and "start new thread" in str(error)
+    if number := errno.EAGAIN * is_limit or errno.ENOMEM * isinstance(error, MemoryError):
+        return sentence_of(OSError(number, os.strerror(number)))
     (*_, last) = traceback.extract_tb(error.__traceback__)
     what = f"{type(error).__name__}: {' '.join(str(error).split())}"[:LONGEST_FAULT]
     return f"{what} ({last.filename}:{last.lineno}). This is a fault of vcsbench: please report it."

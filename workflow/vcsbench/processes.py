@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-from vcsbench.errors import UserError
+from vcsbench.errors import REMEDIES, UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.kernel import number_in, read
 
@@ -131,6 +131,8 @@ class Program:
         except (OSError, ValueError) as error:
             self._errors.close()
             reason = getattr(error, "strerror", None) or error
+            if remedy := REMEDIES.get(getattr(error, "errno", 0)):
+                reason = f"{reason}. {remedy}, and run again."
             raise UserError(f"{failure}: {argv[0]} cannot be run: {reason}") from error
         self._pipe = self.stdout = cast(io.BufferedReader, self.process.stdout)
         if limit_s:

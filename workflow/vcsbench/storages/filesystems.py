@@ -174,15 +174,20 @@ def is_full(folder: str | Path) -> bool:
 
 @contextlib.contextmanager
 def naming(folder: Path) -> Iterator[None]:
-    """Name the folder in an OSError without a path, as that of a write to a full disk is."""
+    """Name the folder in an OSError without a path, as that of a write to a full disk is.
+
+    Raise UserError if its file system was unmounted: errors are a consequence of that.
+    """
+    mounted = mounted_at(folder)
     try:
         yield
-    except shutil.Error as error:
-        _, target, reason = error.args[0][0]
-        raise_write_error(reason, target)
-        raise
-    except OSError as error:
-        error.filename = error.filename or str(folder)
+    except (OSError, UserError) as error:
+        check_mounted(folder, mounted, "the preparation began")
+        if isinstance(error, shutil.Error):
+            _, target, reason = error.args[0][0]
+            raise_write_error(reason, target)
+        elif isinstance(error, OSError):
+            error.filename = error.filename or str(folder)
         raise
 
 
