@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from project import NOBODY, needs_root, run_python
-from vcsbench.storages.workdir import MAKEABLE, why_cannot_make
+from vcsbench.storages.cell_filesystem import MAKEABLE, why_cannot_make
 
 MIB = 1 << 20
 
@@ -27,7 +27,7 @@ def run(folder, kind, body):
     """Run code with a made file system `made` in a new process, and return its output."""
     head = (
         "import os, sys, time; from pathlib import Path\n"
-        "from vcsbench.storages.workdir import CellFilesystem\n"
+        "from vcsbench.storages.cell_filesystem import CellFilesystem\n"
         f"made = CellFilesystem({{'root': {str(folder)!r}, 'make': {kind!r}}}); made.open(0)\n"
     )
     done = run_python(head + body)
@@ -100,6 +100,8 @@ def test_make_on_storage_without_room_raises(folder):
 
 @needs_root
 def test_why_cannot_make_without_right_to_mount():
-    program = "from vcsbench.storages.workdir import why_cannot_make as why; print(why('tmpfs'))"
+    program = (
+        "from vcsbench.storages.cell_filesystem import why_cannot_make as why; print(why('tmpfs'))"
+    )
     done = run_python(program, start=[*NOBODY[:-1], "--bounding-set=-all", "--"])
     assert "not permitted" in done.stdout, done.stderr

@@ -6,7 +6,7 @@ import pytest
 
 from project import ROOT, needs, run_python
 from vcsbench.axes.client_server import REFLINK_LIBRARY
-from vcsbench.storages.workdir import why_cannot_make
+from vcsbench.storages.cell_filesystem import why_cannot_make
 
 BUILT = ROOT / REFLINK_LIBRARY
 pytestmark = [
@@ -17,7 +17,7 @@ pytestmark = [
 INSIDE = """
 import json, subprocess, sys
 from pathlib import Path
-from vcsbench.storages.workdir import CellFilesystem
+from vcsbench.storages.cell_filesystem import CellFilesystem
 kind, folder, script = sys.argv[1:]
 made = CellFilesystem({"root": folder, "make": kind}); made.open(0)
 done = subprocess.run(["sh", "-eu", "-c", script], cwd=made.inside, capture_output=True, text=True)

@@ -35,16 +35,15 @@ from vcsbench.prepare import loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import filesystems, guest
 from vcsbench.storages import workdir as storages
+from vcsbench.storages.cell_filesystem import CellFilesystem, why_cannot_make
 from vcsbench.storages.filesystems import copy_tree, disk_usage, mount_of, why_never_cold
 from vcsbench.storages.workdir import (
     MARKER,
     STAGING,
-    CellFilesystem,
     WorkDir,
     abandoned_workdirs,
     owner_of,
     remove_abandoned,
-    why_cannot_make,
 )
 from vcsbench.subjects import fsfs
 
@@ -468,6 +467,18 @@ def test_device_use_flushes_are_those_of_disks_below_a_stack(tmp_path, monkeypat
         **{"device_reads": 3, "device_flushes": 12},
     }
     assert counters.device_use(Path("sda/sda1"))["device_flushes"] == 5
+
+
+@needs_root
+@pytest.mark.parametrize("error", [OSError(errno.ENOENT, "none"), UserError("svnadmin failed")])
+def test_error_after_an_unmount_names_the_mount(tmp_path, error):
+    with mounted(tmp_path / "disk") as disk:
+        context = filesystems.naming(disk / "x")
+        context.__enter__()
+    with pytest.raises(
+        UserError, match=rf"was on tmpfs, mounted at {disk}, when .* Mount it again"
+    ):
+        context.__exit__(type(error), error, None)
 
 
 # Boots of a guest, with a script in place of its kernel

@@ -8,7 +8,7 @@ import pytest
 
 from project import ROOT, free_port, invalid_flags, mounted, needs, ruby, wait_for
 from vcsbench.axes.client_server import REFLINK_LIBRARY
-from vcsbench.storages.workdir import why_cannot_make
+from vcsbench.storages.cell_filesystem import why_cannot_make
 
 STUDY = "working-copy-2012"
 MAKEABLE = ("btrfs", "ext4", "xfs", "tmpfs")

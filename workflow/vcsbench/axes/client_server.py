@@ -26,7 +26,7 @@ from vcsbench.processes import closed_folder
 from vcsbench.programs import MODULE, PROGRAMS, SUBVERSION, Programs, binaries, path_of, programs_in
 from vcsbench.records import Access, Recipe
 from vcsbench.storages import guest
-from vcsbench.storages.workdir import REFLINK_KINDS
+from vcsbench.storages.cell_filesystem import REFLINK_KINDS
 
 CONDA = ("micromamba", "mamba", "conda", "pixi")
 BUILD_AXIS = "build"

@@ -21,8 +21,9 @@ from vcsbench.formats import (
 )
 from vcsbench.records import Recipe, RecipeFilesystem, RecipeRepository
 from vcsbench.storages import guest
+from vcsbench.storages.cell_filesystem import MAKEABLE, REFLINK_KINDS, why_cannot_make
 from vcsbench.storages.filesystems import lacks_journal, mounted_at, why_not_on_disk
-from vcsbench.storages.workdir import MAKEABLE, REFLINK_KINDS, resolve, why_cannot_make
+from vcsbench.storages.workdir import resolve
 
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
 OFFERED_FORMATS = ("f6", "f7", "f8", "f6-today")

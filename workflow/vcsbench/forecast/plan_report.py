@@ -26,8 +26,9 @@ from vcsbench.plan.recipe import OWN, SHARED, USER, is_private_cell
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.estimates import detectable_effect
+from vcsbench.storages.cell_filesystem import SMALLEST
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
-from vcsbench.storages.workdir import SMALLEST, resolve
+from vcsbench.storages.workdir import resolve
 
 # Rates of a machine with two cores, until this one has results: seconds to load and verify a revision in one
 # format, to copy it once, to measure a cell-round, and to trace a command.

@@ -1,0 +1,179 @@
+"""Make the file system of one measurement, or use a folder of the user's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from typing import TYPE_CHECKING
+
+from vcsbench.errors import UserError
+from vcsbench.isolation import is_allowed, unshare_mounts
+from vcsbench.kernel import libc, read
+from vcsbench.processes import run_program
+from vcsbench.storages.filesystems import (
+    IN_MEMORY,
+    check_mounted,
+    describe_storage,
+    free_bytes,
+    mount_of,
+    remove_path,
+)
+from vcsbench.storages.workdir import TARGETS, WorkDir
+
+if TYPE_CHECKING:
+    from vcsbench.records import RecipeFilesystem, StorageFacts
+
+# The mkfs command of each kind and its Debian package. Neither mkfs nor the mounted file system discards
+# blocks: that would give back allocated space. ext4 would otherwise write its tables and journal during the
+# measurement.
+MKFS = {
+    "btrfs": ("mkfs.btrfs", "-q", "-f", "-K"),
+    "ext4": ("mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
+    "xfs": ("mkfs.xfs", "-q", "-f", "-K"),
+}
+PACKAGES = {"btrfs": "btrfs-progs", "ext4": "e2fsprogs", "xfs": "xfsprogs"}
+MAKEABLE = (*MKFS, "tmpfs")
+REFLINK_KINDS = ("btrfs", "xfs")
+LOOP_CONTROL = "/dev/loop-control"
+MIB = 1 << 20
+# btrfs and xfs behave differently below this size.
+SMALLEST = 1024 * MIB
+SIZE_FACTOR, SPARE_BYTES = 3, 512 * MIB
+MNT_DETACH = 2
+
+
+@cache
+def why_cannot_make(kind: str) -> str:
+    if kind not in MAKEABLE:
+        return f"vcsbench cannot make one of the kind {kind} here; it makes {', '.join(MAKEABLE)}"
+    if not is_allowed(unshare_mounts):
+        return "mounting is not permitted here (root may, outside of most containers)"
+    if kind in IN_MEMORY:
+        return ""
+    if not shutil.which(MKFS[kind][0]):
+        return f"{MKFS[kind][0]} is not installed (Debian: {PACKAGES[kind]})"
+    modprobe = shutil.which("modprobe") or "false"
+    is_known = kind in read("/proc/filesystems").split()
+    if not is_known and subprocess.run([modprobe, "-q", "-n", kind]).returncode:
+        return f"this kernel has no {kind}"
+    return "" if os.access(LOOP_CONTROL, os.R_OK | os.W_OK) else "this kernel has no loop devices"
+
+
+class CellFilesystem:
+    """The file system of a cell's working copy or tree: a folder of the user's, or made for it.
+
+    `part` is the value of the axis `filesystem` in a recipe. open() makes it. `inside` is the folder for
+    the cell's files.
+
+    A made file system is a tmpfs, or an image on the storage behind a loop device, mounted in a mount
+    namespace of this process. The image is unlinked, and the loop device detaches with its last user: the
+    kernel removes everything even after a SIGKILL.
+    """
+
+    def __init__(self, part: RecipeFilesystem) -> None:
+        self.workdir = WorkDir(part["root"], os.getcwd())
+        self.folder = self.workdir.path / TARGETS / str(os.getpid())
+        self.kind = part["make"]
+        self.mounted = part.get("mounted", [])
+        self.inside = self.folder / "mounted" if self.kind else self.folder
+        self.size = 0
+        self.device = ""
+        self._loop: int | None = None
+        self._empty_bytes = 0
+
+    @staticmethod
+    def size_for(content_bytes: int) -> int:
+        return max(SMALLEST, SIZE_FACTOR * content_bytes + SPARE_BYTES) // MIB * MIB
+
+    def open(self, content_bytes: int) -> None:
+        self.check()
+        # A job with the same number may have been killed.
+        self.workdir.remove(TARGETS, self.folder.name)
+        self.workdir.make(TARGETS, self.folder.name)
+        self.size = self.size_for(content_bytes)
+        self.clear()
+
+    def check(self) -> None:
+        check_mounted(self.workdir.storage, self.mounted, "the workflow run began")
+
+    def clear(self) -> None:
+        if self.kind:
+            self._make()
+        else:
+            self._empty_folder()
+        self._empty_bytes = self._allocated()
+
+    def _make(self) -> None:
+        self._unmount()
+        unshare_mounts()
+        self.inside.mkdir(exist_ok=True)
+        device, options = "none", f"size={self.size}"
+        if self.kind not in IN_MEMORY:
+            if self._loop is None:
+                self._attach()
+            device, options = self.device, "nodiscard"
+            run_program([*MKFS[self.kind], device])
+        run_program(["mount", "-t", self.kind, "-o", options, device, self.inside])
+
+    def _attach(self) -> None:
+        image = self.folder / "image"
+        if free_bytes(self.folder) < self.size:
+            raise UserError(
+                f"{self.folder}: has no room for a file system of {self.size >> 20} MiB. Free some space, "
+                f"or use another folder in `storages`."
+            )
+        with image.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, self.size)
+        attach = ["losetup", "--find", "--show", str(image)]
+        try:
+            self.device = run_program([*attach, "--direct-io=on"])
+        except UserError:
+            self.device = run_program(attach)
+        image.unlink()
+        self._loop = os.open(self.device, os.O_RDONLY)
+        # It takes effect when the last user closes the device.
+        run_program(["losetup", "--detach", self.device])
+
+    def _unmount(self) -> None:
+        if self.kind and os.path.ismount(self.inside):
+            # Only this process sees the mount, so a detached mount ends with its last user.
+            libc.umount2(os.fsencode(self.inside), MNT_DETACH)
+
+    def close(self) -> None:
+        self._unmount()
+        if self._loop is not None:
+            os.close(self._loop)
+            self._loop = None
+        if self.folder.exists():
+            remove_path(self.folder)
+
+    def _empty_folder(self) -> None:
+        for path in self.folder.iterdir():
+            remove_path(path)
+
+    def used_bytes(self) -> int:
+        return self._allocated() - self._empty_bytes
+
+    def _allocated(self) -> int:
+        os.sync()
+        status = os.statvfs(self.inside)
+        return (status.f_blocks - status.f_bfree) * status.f_frsize
+
+    @property
+    def direct_io(self) -> bool | None:
+        """Return True if I/O of the image bypasses the page cache; None without an image."""
+        if not self.device:
+            return None
+        return read(f"/sys/block/{os.path.basename(self.device)}/loop/dio") == "1"
+
+    def flags(self) -> list[str]:
+        return ["host-cached"] if self.direct_io is False else []
+
+    def describe(self) -> StorageFacts:
+        facts = describe_storage(mount_of(self.inside).filesystem, self.inside)
+        facts["made"] = bool(self.kind)
+        if self.kind:
+            facts |= {"bytes": self.size, "direct_io": self.direct_io}
+        return facts
