@@ -3,12 +3,13 @@
 Each is made in a new process, because private mounts belong to a process."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from project import NOBODY, needs_root, run_python
+from project import NOBODY, needs_root, run_python, wait_for
 from vcsbench.storages.cell_filesystem import MAKEABLE, why_cannot_make
 
 MIB = 1 << 20
@@ -72,6 +73,25 @@ def test_made_filesystem_full_and_made_again_is_empty(kind, folder):
         "print((made.inside / 'file').exists(), before[2:5] == os.statvfs(made.inside)[2:5])",
     )
     assert output == "ENOSPC\nFalse True"
+
+
+@pytest.mark.parametrize("kind", IMAGES)
+@pytest.mark.parametrize("number", [1, 2])
+def test_process_killed_after_a_program_leaves_no_loop_device(kind, number, folder):
+    program = (
+        "import os, signal, sys\n"
+        "from vcsbench.storages import cell_filesystem\n"
+        "real, calls = cell_filesystem.run_program, []\n"
+        "def run(*arguments):\n"
+        "    real(*arguments)\n"
+        "    calls.append(arguments)\n"
+        f"    if len(calls) == {number}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "cell_filesystem.run_program = run\n"
+        f"part = {{'root': {str(folder)!r}, 'make': {kind!r}}}\n"
+        "cell_filesystem.CellFilesystem(part).open(0)\n"
+    )
+    assert run_python(program).returncode == -signal.SIGKILL
+    wait_for(lambda: not loops(folder))
 
 
 @pytest.mark.parametrize("kind", IMAGES)

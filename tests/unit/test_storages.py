@@ -295,6 +295,12 @@ def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(storage, u
     assert processes.closed_folder(repositories) is None
 
 
+def test_make_after_a_kill_opens_the_folder_to_the_servers(storage):
+    place = WorkDir(storage, storage / "checkout")
+    place.make("repositories").chmod(0o700)
+    assert stat.S_IMODE(place.make("repositories").stat().st_mode) == 0o755
+
+
 def test_workdir_open_to_others_is_closed(storage):
     place = WorkDir(storage, storage / "checkout")
     place.make("repositories")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import shutil
+import struct
 import subprocess
 from functools import cache
 from typing import TYPE_CHECKING
@@ -37,6 +40,8 @@ PACKAGES = {"btrfs": "btrfs-progs", "ext4": "e2fsprogs", "xfs": "xfsprogs"}
 MAKEABLE = (*MKFS, "tmpfs")
 REFLINK_KINDS = ("btrfs", "xfs")
 LOOP_CONTROL = "/dev/loop-control"
+LOOP_CTL_GET_FREE, LOOP_CONFIGURE = 0x4C82, 0x4C0A
+LO_FLAGS_AUTOCLEAR, LO_FLAGS_DIRECT_IO = 4, 16
 MIB = 1 << 20
 # btrfs and xfs behave differently below this size.
 SMALLEST = 1024 * MIB
@@ -59,6 +64,27 @@ def why_cannot_make(kind: str) -> str:
     if not is_known and subprocess.run([modprobe, "-q", "-n", kind]).returncode:
         return f"this kernel has no {kind}"
     return "" if os.access(LOOP_CONTROL, os.R_OK | os.W_OK) else "this kernel has no loop devices"
+
+
+def attach_loop(image: int) -> tuple[str, int]:
+    """Attach an open image to a free loop device. Return the device and its descriptor.
+
+    The kernel detaches the device when its last user closes it, even after a SIGKILL. losetup cannot ask for
+    that. Direct I/O is used if the storage has it.
+    """
+    configuration = struct.pack("=II52xI240x", image, 0, LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO)
+    with open(LOOP_CONTROL, "rb") as control:
+        while True:
+            device = f"/dev/loop{fcntl.ioctl(control, LOOP_CTL_GET_FREE)}"
+            loop = os.open(device, os.O_RDWR)
+            try:
+                fcntl.ioctl(loop, LOOP_CONFIGURE, configuration)
+                return device, loop
+            except OSError as error:
+                os.close(loop)
+                # Another process was faster.
+                if error.errno != errno.EBUSY:
+                    raise OSError(error.errno, os.strerror(error.errno or 0), device) from None
 
 
 class CellFilesystem:
@@ -124,17 +150,10 @@ class CellFilesystem:
                 f"{self.folder}: has no room for a file system of {self.size >> 20} MiB. Free some space, "
                 f"or use another folder in `storages`."
             )
-        with image.open("wb") as file:
+        with image.open("w+b") as file:
             os.posix_fallocate(file.fileno(), 0, self.size)
-        attach = ["losetup", "--find", "--show", str(image)]
-        try:
-            self.device = run_program([*attach, "--direct-io=on"])
-        except UserError:
-            self.device = run_program(attach)
-        image.unlink()
-        self._loop = os.open(self.device, os.O_RDONLY)
-        # It takes effect when the last user closes the device.
-        run_program(["losetup", "--detach", self.device])
+            image.unlink()
+            self.device, self._loop = attach_loop(file.fileno())
 
     def _unmount(self) -> None:
         if self.kind and os.path.ismount(self.inside):

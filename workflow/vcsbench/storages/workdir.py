@@ -172,18 +172,18 @@ class WorkDir:
                 raise UserError(f"{self.path}: vcsbench did not make this. Move it elsewhere.")
             path = self.path
             for name in below:
-                path, above, is_new = path / name, folder, False
+                path, above = path / name, folder
                 if make:
                     with contextlib.suppress(FileExistsError):
                         os.mkdir(name, 0o700, dir_fd=above)
-                        is_new = True
                 try:
                     folder = stack.enter_context(open_folder(name, above))
                 except NotADirectoryError:
                     text = f"{path}: this is a link or a file, not a folder. Move it elsewhere."
                     raise UserError(text) from None
                 check_mount(folder, above, path)
-                if is_new:
+                # A run may have been killed before it set the mode.
+                if make and stat.S_IMODE(os.fstat(folder).st_mode) == 0o700:
                     os.fchmod(folder, 0o755)
             yield folder
 
