@@ -5,69 +5,26 @@ import shutil
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
 from project import (
     STUDY,
     Project,
-    Run,
     make_project,
-    measurements_of,
     needs,
-    path_of_tool,
     serve_with_password,
     servers_of,
     wait_for,
-    write_program,
 )
+from recovery import CELLS, PART, Recovery, environment, run_folders, slow_program, working
 from vcsbench import processes
 from vcsbench.run import workflow
-from vcsbench.storages.workdir import _prefix
 
 pytestmark = needs("svn", "svnserve", "svnadmin", "hyperfine", "make")
 
-PART = {"command": "log", "ra": "svn", "format": "f7", "packing": "nopack", "config": "slow"}
-CELLS = measurements_of(STUDY)
 # From a signal to the end of all processes, servers included.
 LIMIT_S = 5.0
-
-
-class Recovery(Run):
-    def __init__(self, project, *targets, plain=False):
-        super().__init__(project, *targets, plain=plain, environment=environment(project))
-
-    def interrupt(self, number):
-        """Send a signal to the process group, as a terminal does. Return the seconds to the end of all."""
-        begun = time.monotonic()
-        os.killpg(self.pid, number)
-        self.wait(60)
-        wait_for(lambda: not working(self.project), 60)
-        return time.monotonic() - begun
-
-
-def environment(project):
-    """Return an environment with the stand-ins of a project first on the PATH."""
-    clean = {name: value for name, value in os.environ.items() if name != workflow.RUN_ROOT}
-    return {**clean, "PATH": f"{project.path / 'fakes'}:{path_of_tool()}"}
-
-
-def working(project):
-    return workflow.run_processes(project.path)
-
-
-def slow_program(project, name, when="", wait="sleep 100"):
-    """Put a slow program before the real one, for the first command line with the word `when`.
-
-    Return the file that it writes at its start."""
-    fakes, real = project.path / "fakes", shutil.which(name)
-    begun = fakes / f"{name}.begun"
-    test = f'case " $* " in *" {when} "*) ;; *) exec {real} "$@";; esac\n' if when else ""
-    script = f'#!/bin/bash\n{test}[ ! -e {begun} ] || exec {real} "$@"\n'
-    script += f'echo $$ >{begun}\n{wait}\nexec {real} "$@"\n'
-    write_program(fakes / name, script)
-    return begun
 
 
 @pytest.fixture
@@ -88,10 +45,6 @@ def assert_next_run_finishes(project, *targets):
     assert not working(project) and servers_of(project) == []
     assert not list((project.path / ".snakemake/locks").glob("*"))
     assert run_folders(project) == []
-
-
-def run_folders(project):
-    return list(Path("/tmp").glob(f"{_prefix(project.path)}*"))
 
 
 # A program that takes long and a word of its command line.

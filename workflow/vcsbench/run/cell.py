@@ -6,6 +6,7 @@ User Mode Linux guest: there, `--guest FOLDER` measures.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -229,6 +230,8 @@ def fail(sentence: str, full: int = 0, is_alone: bool = False) -> int:
     ends_run = full != 0 and not is_alone
     if ends_run:
         sentence += f"; the workflow run ends here. {REMEDIES[full]}, and run again."
+    elif full == errno.EDQUOT:
+        sentence += f". {REMEDIES[full]}, and run again."
     # The log may be on the full disk.
     for file in (sys.stderr, *[sys.stdout] * ends_run):
         with suppress(OSError):
