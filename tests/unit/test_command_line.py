@@ -209,6 +209,7 @@ MINUTES = ["-3", "0.0", "08", "5m", "1e3", "nan"]
             for cores in ("0", "-1", "1.5", "")
         ),
         (("import", ""), "BUNDLE: no bundle"),
+        (("run", "results/\udcff"), "results/\\xff: the argument is not UTF-8"),
         (("plan", "--minuts=3"), "--minuts=3"),
         (("run", "--config", "rounds=3", "measured"), "--config: 'measured' has no value"),
         *((("run", "--config", f"{key}=3"), f"'{key}=3' has no key") for key in ("", "a.b", "a b")),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcsbench import words
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
-from vcsbench.external import is_url
+from vcsbench.external import is_url, one_line
 from vcsbench.records import Recipe
 from vcsbench.run.job import exit_on_signals
 
@@ -48,6 +48,9 @@ def main(arguments: list[str]) -> int:
     options.others = others[end + 1 :] + others[:end]
     os.environ["VCSBENCH_COMMAND"] = shlex.join(["vcsbench", *arguments])
     try:
+        # U+DC80 to U+DCFF stand for other bytes. Snakemake cannot write them to its log.
+        if odd := next((word for word in options.others if re.search("[\udc80-\udcff]", word)), ""):
+            raise UserError(f"{one_line(odd)}: the argument is not UTF-8. Correct it.")
         # Paths of the command line are relative to the user's folder, all others to the checkout.
         keys = {**configuration(options), **_config_keys(options.config)}
         options.configfiles = [os.path.abspath(file) for file in options.configfile]
@@ -310,7 +313,7 @@ def _find_cell(plan: Plan, name: str) -> tuple[str, str]:
         raise UserError(f"{name}: the cell is skipped on this machine: {skipped.skip}")
     near = difflib.get_close_matches(name, [*known, *(path for _, path in plan.by_path)], 3, 0.3)
     hint = f"Similar cells: {', '.join(near)}." if near else "See results/grid for all cells."
-    raise UserError(f"{name}: no such cell in the grid. {hint}")
+    raise UserError(f"{one_line(name)}: no such cell in the grid. {hint}")
 
 
 def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[Path]]:
