@@ -203,9 +203,9 @@ def digest(source: Source) -> str:
 
 
 def listing(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Return mode, size and time of each path at or below a folder."""
+    """Return mode, size and ctime of each path at or below a folder: any write changes them."""
     states = {str(path): path.lstat() for path in [folder, *folder.rglob("*")]}
-    return {path: (s.st_mode, s.st_size, s.st_mtime_ns) for path, s in states.items()}
+    return {path: (s.st_mode, s.st_size, s.st_ctime_ns) for path, s in states.items()}
 
 
 def git_source(path: Path, **options: str) -> Source:

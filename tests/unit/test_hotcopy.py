@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from dump_streams import DATE, HEAD, revision
+from git_histories import listing
 from project import ROOT, needs
 from shards import set_shard_size
 from vcsbench import sources
@@ -75,16 +76,11 @@ def svn_source(path):
     return sources.open_source("mine", {"source": "svn", "path": str(path)}, "my.yaml")
 
 
-def states(path):
-    """Return mode and ctime of every file: any write changes them."""
-    return {str(f): (s.st_mode, s.st_ctime_ns) for f in path.rglob("*") if (s := os.lstat(f))}
-
-
 def copied(original, into):
     """Copy a repository. It is unchanged, and its revisions and layout are equal in the sound copy."""
-    before = states(original)
+    before = listing(original)
     copy, facts = hotcopy(original, into)
-    assert states(original) == before
+    assert listing(original) == before
     assert content(copy) == content(original) and fsfs.list_files(copy)
     run("svnadmin", "verify", "-q", copy)
     return copy, facts.notes
@@ -141,12 +137,12 @@ def test_hotcopy_of_a_date_that_subversion_cannot_read_has_none_there(make, tmp_
     subprocess.run(load, input=dump, check=True)
     if packed:
         fsfs.run_svnadmin("pack", original)
-    before = states(original)
+    before = listing(original)
     copy, facts = hotcopy(original, tmp_path)
     (note,) = facts.notes
     assert "3 revisions, first revision 0: 'first monday of <the" in note
     assert (facts.revisions, facts.load_options) == (6, [])
-    assert states(original) == before
+    assert listing(original) == before
     assert run("svn", "log", "-q", copy.as_uri()).count("(no date)") == 2
     run("svnadmin", "verify", "-q", copy)
 
@@ -273,9 +269,9 @@ AS_IS = ("as-is.nopack", "as-is.pack", "as-is-to-f8.nopack", "as-is-to-f8.pack")
 def test_load_source_makes_all_variants_and_no_others(make, tmp_path, pack_at, names):
     original, into = make("f6", pack_at), tmp_path / "into"
     into.mkdir()
-    before = states(original)
+    before = listing(original)
     facts = load_source(svn_source(original), [name.split(".") for name in names], into)
-    assert states(original) == before
+    assert listing(original) == before
     assert {path.name for path in into.iterdir()} == {*names}
     assert (facts["revisions"], facts["long_names"]) == (6, 0)
     assert content(into / names[0]) == content(original)

@@ -1,12 +1,11 @@
 """Users' histories through the real workflow: own formats, losses, passwords, odd dates, names and damage."""
 
-import os
 import subprocess
 
 import pytest
 
 from dump_streams import DATE, HEAD, copied, deleted, file, folder, revision
-from git_histories import FILE, SUBMODULE, Commit, make_git
+from git_histories import FILE, SUBMODULE, Commit, listing, make_git
 from project import HOT, STUDY, needs
 from vcsbench.config.validation import read_yaml
 from vcsbench.formats import read_shape
@@ -63,17 +62,13 @@ def test_report_lists_losses_of_a_git_conversion(project):
         assert note in page, note
 
 
-def times(path):
-    return {str(file): os.stat(file).st_ctime_ns for file in path.rglob("*")}
-
-
 def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project):
     study, own = "own-repository", project.path / "mine"
     subprocess.run(["svnadmin", "create", "--compatible-version", "1.8", own], check=True)
     for name in ("trunk", "trunk/a"):
         url = f"{own.as_uri()}/{name}"
         subprocess.run(["svn", "mkdir", "-q", "-m", name, url], check=True)
-    before = times(own)
+    before = listing(own)
     studies = read_yaml(project.path / "config" / "config.yaml")["studies"]
     part = {"command": "log", "ra": "file", "config": "default", "cache": "hot-os"}
     part |= {"format": ["current", "upgraded", "f6"], "packing": "current"}
@@ -90,4 +85,4 @@ def test_own_repository_is_the_baseline_and_is_upgraded_in_a_copy(project):
     (copies,) = (project.path / "storage").glob("*/repositories")
     for fmt, number in (("as-is", 6), ("as-is-to-f8", 8)):
         assert read_shape(copies / f"mine.{fmt}.nopack.1")[:3] == (number, 1000, False)
-    assert times(own) == before
+    assert listing(own) == before
