@@ -407,7 +407,7 @@ with job_log(sys.argv[1]):
     [
         (errno.EMFILE, [], "Raise the limit on open files (ulimit -n)"),
         (errno.EACCES, ["/a\x1bb"], REMEDIES[errno.EROFS]),
-        (errno.ENOSPC, ["/full"], "Free some space"),
+        (errno.ENOSPC, ["/full"], "Free some space, or inodes (df -i)"),
         (errno.EDQUOT, ["/full"], "Free some space, or raise the quota"),
         (errno.EFBIG, [], "Raise the limit on the size of files (ulimit -f)"),
     ],
