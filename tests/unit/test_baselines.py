@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ AXES = {
     **{"command": ["log"], "ra": ["svn", "file"], "repo": ["ruby"], "format": ["f7"]},
     **{"packing": ["nopack", "pack"], "config": ["slow"], "cache": ["cold", "hot-os"]},
 }
+BLOCK = ["command", "repo", "cache"]
 CELL = "log/svn/ruby/f7/pack/slow/cold"
 NUMBERS = ["value", "ratio", "low", "high"]
 QUIET = {"noise": 0.003, "drift": 0.0}
@@ -72,7 +74,7 @@ def sides_of(before, now):
 def compare(before, now):
     """Return the table and the notes of `now` against `before`."""
     sides = sides_of(before, now)
-    pairs = baseline_comparison.pair_cells(*sides, list(AXES))
+    pairs = baseline_comparison.pair_cells(*sides, list(AXES), BLOCK)
     table = baseline_comparison.baseline_table("old", pairs, AXES)
     return table, baseline_comparison.baseline_notes(*sides, pairs)
 
@@ -140,6 +142,20 @@ def test_baseline_table_uses_larger_noise_of_days(here):
     quieter, _ = compare(before, with_twins("c", 1.0, ["hot-os"], factors=slower, seed=2))
     assert quieter["twin_sd"].to_numpy() == pytest.approx(math.log(1.02), abs=0.004)
     assert set(quieter["call"]) == {"slower"}
+
+
+def test_pair_cells_noise_of_duplicates_excludes_drift_of_blocks(here):
+    """Duplicates differ by 5 %, and the rounds of each block by 50 %."""
+    made = (measure(here, name, seed=seed, twins=2, **QUIET) for seed, name in enumerate("ab"))
+    rng, sides = np.random.default_rng(1), []
+    for side in sides_of(*made):
+        frame = side.frame.copy()
+        frame.loc[frame["cell"].str.endswith("~2"), "elapsed_s"] *= 1.05
+        for _, rows in frame.groupby([*BLOCK, "round"]):
+            frame.loc[rows.index, "elapsed_s"] *= math.exp(rng.normal(0, 0.5))
+        sides.append(replace(side, frame=frame))
+    pairs = baseline_comparison.pair_cells(*sides, list(AXES), BLOCK)
+    assert pairs["twin_sd"].to_numpy() == pytest.approx(math.log(1.05), rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +275,7 @@ def expectation(over, **bounds):
 
 def verdict(before, now, over="min"):
     sides = sides_of(before, now)
-    pairs = baseline_comparison.pair_cells(*sides, list(AXES))
+    pairs = baseline_comparison.pair_cells(*sides, list(AXES), BLOCK)
     context = EvaluationContext(baselines={"old": pairs.assign(twin_sd=0.0)})
     check = expectation(over, at_least=0.952)
     return evaluate_expectations([check], list(AXES), sides[1].frame, context).iloc[0]

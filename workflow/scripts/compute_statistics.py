@@ -41,7 +41,7 @@ def compare_measured() -> None:
     now = baseline_comparison.load_current(study, RESULTS)
     for baseline in params.baselines:
         before = baseline_comparison.load_baseline(baseline, study)
-        pairs = baseline_comparison.pair_cells(before, now, list(params.order))
+        pairs = baseline_comparison.pair_cells(before, now, list(params.order), params.block)
         table = baseline_comparison.baseline_table(baseline, pairs, params.order, limits)
         name = baselines.table_name(baseline)
         write_json(folder / f"{name}.json", baseline_comparison.baseline_notes(before, now, pairs))
@@ -88,7 +88,7 @@ def judge_expectations() -> None:
         now = baseline_comparison.load_current(study, RESULTS)
         before = {name: baseline_comparison.load_baseline(name, study) for name in params.baselines}
         pair = baseline_comparison.pair_cells
-        saved = {name: pair(then, now, params.axes) for name, then in before.items()}
+        saved = {name: pair(then, now, params.axes, params.block) for name, then in before.items()}
         context = replace(context, baselines=saved)
     verdicts = findings.evaluate_expectations(params.expectations, params.axes, measured, context)
     write_frame(verdicts, snakemake.output[0])

@@ -112,7 +112,9 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
     return sentences
 
 
-def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str]) -> pd.DataFrame:
+def pair_cells(
+    before: MeasurementSet, now: MeasurementSet, axes: Sequence[str], block: Sequence[str]
+) -> pd.DataFrame:
     """Return a row per current cell with the ratio saved / now of unpaired rounds.
 
     Columns: those of a table without calls, `hosts`, and `refused`, the flags for which the cells are not
@@ -120,7 +122,7 @@ def pair_cells(before: MeasurementSet, now: MeasurementSet, axes: Sequence[str])
     """
     frames = before.frame, runs_since(before.frame, now.frame), now.frame
     saved, since, current = (_cells(frame, axes) for frame in frames)
-    days = [noise_by_metric(side.frame, axes, [])(DEFAULT).duplicates for side in (before, now)]
+    days = [noise_by_metric(side.frame, axes, block)(DEFAULT).duplicates for side in (before, now)]
     noise = Noise(duplicates=max(days, key=lambda day: np.nan_to_num(day.variance, nan=-1.0)))
     rows, ratios = [], []
     for key, cell in current.items():
@@ -253,7 +255,7 @@ def history(
         before = next((s for s in earlier if hosts & s.description["hosts"].keys()), None)
         calls: Counter[str] = Counter()
         if before:
-            pairs = pair_cells(before, snapshot, axes)
+            pairs = pair_cells(before, snapshot, axes, block)
             here = limits.on_machine(run_scatter(snapshot.frame, block))
             calls.update(baseline_table(before.name, pairs, order, here)["call"])
             is_changed = [bool({*refused} - {SAME_RUNS}) for refused in pairs["refused"]]
