@@ -28,6 +28,7 @@ from vcsbench.statistics.estimates import (
     duplicate_variance,
     moderated,
     ratio_interval,
+    residual_squares,
 )
 from vcsbench.statistics.noise import noise_by_metric, run_scatter
 
@@ -259,6 +260,19 @@ def runs_frame(within, between, shared, runs, rounds=200):
 def test_run_scatter_equals_known_scatter_without_drift(within, between, runs):
     found = run_scatter(runs_frame(within, between, 0.2, runs), ["command"])
     assert found == pytest.approx(math.hypot(within, between), rel=0.05)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_scatter_of_missing_rounds_excludes_drift(missing):
+    rng = np.random.default_rng(4)
+    drift = rng.normal(0, 0.5, 30) - 0.1 * np.arange(30)
+    logs = rng.normal(0, 0.03, (24, 30)) + np.repeat([drift, -drift], 12, axis=0)
+    logs[rng.random(logs.shape) < missing] = np.nan
+    squares, degrees = residual_squares(logs, np.repeat([0, 1], 12))
+    assert math.sqrt(squares.sum() / degrees.sum()) == pytest.approx(0.03, rel=0.05)
+    frame = runs_frame(0.0, 0.03, 0.5, 1)
+    some = frame[rng.random(len(frame)) >= missing]
+    assert run_scatter(some, ["command"]) == pytest.approx(0.03, rel=0.05)
 
 
 def test_run_scatter_excludes_invalid_runs_and_one_round_is_unknown():
