@@ -9,7 +9,7 @@ from unit.synthetic import make_study
 from vcsbench.advice.advise import less_work
 from vcsbench.evidence import run_columns
 from vcsbench.measure.runs import Run
-from vcsbench.metrics import HIDDEN, METRICS, UNTRACED
+from vcsbench.metrics import HIDDEN, METRICS, NO_RATIO, UNTRACED
 from vcsbench.plan.recipe import TracedCell, traced_cells
 from vcsbench.statistics.comparisons import NOT_SHOWN, Limits
 from vcsbench.statistics.findings import evaluate_findings
@@ -170,6 +170,26 @@ def test_table_counts_within_1_pct_are_equal(tmp_path, much, call):
         return {"client_read_bytes": int(MIB * (1 if axes["packing"] == "pack" else much))}
 
     assert set(table(frame(tmp_path, counts), DEVICE)["call"]) == {call}
+
+
+@pytest.mark.parametrize("counts", [(0, 5), (5, 0), (0, 0)])
+@pytest.mark.parametrize("rounds", [1, 5])
+def test_count_of_0_has_no_ratio_and_the_reason(tmp_path, counts, rounds):
+    """In all or in one of five rounds, a side has no calls."""
+
+    def calls(axes, number):
+        count = counts[axes["packing"] == "pack"] if number <= rounds else 7
+        return {**read(axes), "client_syscr": count}
+
+    measured = frame(tmp_path, calls)
+    made = table(measured, CALLS)
+    assert set(made["withheld"]) == {NO_RATIO} and set(made["n"]) == {5}
+    assert made[["value", "ratio", "low", "high"]].isna().all(axis=None)
+    assert set(made["call"]) == {""}
+    compare = {"axis": "packing", "baseline": "nopack", "candidate": "pack", "metric": "read_calls"}
+    finding = {**FINDING, "id": "x", "where": COLD, "compare": compare}
+    (verdict,) = evaluate_findings([finding], list(ORDER), None, measured).to_dict("records")
+    assert (verdict["verdict"], verdict["why"]) == ("not measured", NO_RATIO)
 
 
 FINDING = {"statement": "Packed, less is read.", "expect": {"over": "min", "at_least": 1.9}}

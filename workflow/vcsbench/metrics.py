@@ -26,6 +26,7 @@ KERNEL_COUNTS = {
     ),
     "instructions": "not counted: the machine has no free counter of instructions for this user",
 }
+NO_RATIO = "no ratio: a value is 0"
 UNTRACED = "not counted: strace is missing, or the study does not trace the cell's system calls"
 
 

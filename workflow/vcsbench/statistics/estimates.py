@@ -418,7 +418,8 @@ def _holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:
 
 def constant_ratio(metric: Metric, pairs: pd.DataFrame) -> Estimate | None:
     sides = pairs[[f"{metric.name}_baseline", f"{metric.name}_candidate"]]
-    if len(pairs) < MIN_COUNT_ROUNDS or (sides != sides.iloc[0]).to_numpy().any():
+    is_constant = (sides == sides.iloc[0]).to_numpy().all() and (sides.iloc[0] > 0).all()
+    if len(pairs) < MIN_COUNT_ROUNDS or not is_constant:
         return None
     quotient = float(pairs["quotient"].iloc[0])
     return Estimate(quotient, quotient, quotient, len(pairs), 0.0, len(pairs) - 1)

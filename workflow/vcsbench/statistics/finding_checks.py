@@ -17,7 +17,7 @@ from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import metric_of, name_in, names
+from vcsbench.metrics import NO_RATIO, metric_of, name_in, names
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows, rows_where
 from vcsbench.statistics.baseline_comparison import HOSTS
@@ -101,7 +101,8 @@ class CellCheck:
         return rows_where(frame, {a: of for a, of in self.where.items() if a in frame})
 
     def values(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return a row per cell or pair, host and round: `value`, `fixed_share`, and `works` by side."""
+        """Return a row per cell or pair, host and round: `value` (infinite for a ratio with a 0),
+        `fixed_share`, and `works` by side."""
         works = pd.Series([{"": work} for work in rows["work"]], rows.index, dtype=object)
         return rows.assign(value=rows[self.metric], works=works).dropna(subset="value")
 
@@ -220,8 +221,12 @@ class CellCheck:
             refusal = same_work.refusal(same_work.name_of(first, self.keys), first["works"])
             if refusal and refusal.flag in self.refused_work:
                 reason = Reason(refusal.flag, {"reason": refusal.reason})
-                refused.setdefault(reason.text, reason)
-                values = values.drop(of_key.index)
+            elif np.isinf(of_key["value"]).any():
+                reason = Reason("not-counted", {"reason": NO_RATIO})
+            else:
+                continue
+            refused.setdefault(reason.text, reason)
+            values = values.drop(of_key.index)
         return values, list(refused.values())
 
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
@@ -274,7 +279,8 @@ class PairCheck(CellCheck):
         both = zip(pairs["work_baseline"], pairs["work_candidate"], strict=True)
         works = pd.Series([dict(zip(self.sides, of, strict=True)) for of in both], dtype=object)
         shares = pairs[[f"{FIXED_SHARE}_baseline", f"{FIXED_SHARE}_candidate"]].max(axis=1)
-        value = pairs[f"{self.metric}_baseline"] / pairs[f"{self.metric}_candidate"]
+        sides = pairs[[f"{self.metric}_{side}" for side in comparisons.SIDES]]
+        value = (sides.iloc[:, 0] / sides.iloc[:, 1]).mask((sides <= 0).any(axis=1), math.inf)
         return pairs.assign(value=value, works=works, fixed_share=shares).dropna(subset="value")
 
     def pairs(self, values: pd.DataFrame) -> list[CellPair]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import pandas as pd
 
 from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.measurements import group_rows, in_order
-from vcsbench.metrics import COUNT, Metric, metric_in
+from vcsbench.metrics import COUNT, NO_RATIO, Metric, metric_in
 from vcsbench.statistics import aggregation as rows
 from vcsbench.statistics import comparisons
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows
@@ -204,6 +205,8 @@ def _comparisons(
                 for side in SIDES
             ]
             row_flags, withheld = _withheld(sides, metric, missing)
+            if estimate.n and math.isnan(estimate.value):
+                withheld = withheld or NO_RATIO
             row_flags += [*own_flags(side["flags"] for side in sides), *low_n(estimate.n, limits)]
             row_flags += [] if noise.are_in_turns(end) else ["not-in-turns"]
             works = dict(zip(names, (side["work"] for side in sides), strict=True))
@@ -232,6 +235,11 @@ def _estimates(
         for name, pair in pairs:
             if constant := constant_ratio(metric, pair):
                 estimates[name if shared else ()] = constant
+    is_zero = (logs[[f"{metric.name}_{side}" for side in SIDES]] <= 0).any(axis=1)
+    for name, pair in group_rows(logs[is_zero], shared):
+        # Without these rounds, the others would show too small a difference.
+        key = name if shared else ()
+        estimates[key] = replace(NO_ESTIMATE, n=estimates[key].n + len(pair))
     return estimates
 
 
@@ -241,7 +249,7 @@ def _without_empty(table: pd.DataFrame) -> pd.DataFrame:
 
 def _quotients(pairs: pd.DataFrame, name: str) -> pd.Series:
     quotient = pairs[f"{name}_baseline"] / pairs[f"{name}_candidate"]
-    return quotient.where(np.isfinite(quotient))
+    return quotient.where(np.isfinite(quotient) & (quotient > 0))
 
 
 def ratio_columns(estimate: Estimate) -> dict[str, float]:
