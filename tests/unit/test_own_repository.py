@@ -74,7 +74,8 @@ def test_own_repository_as_it_is_is_detected_and_first(
     assert (stored.number, stored.full, stored.packed) == (number, full, packed)
     assert (current_format(here), current_packing(here)) == ("as-is", packing)
     up = [] if number == 8 else ["as-is-to-f8"]
-    assert axis_of("format").words(here)["formats"] == ["as-is", *up, "f6", "f7", "f8", "f6-today"]
+    formats = axis_of("format").values_by_word(here)["formats"]
+    assert formats == ["as-is", *up, "f6", "f7", "f8", "f6-today"]
     assert axis_of("format").select(["upgraded"], [], here) == up
     is_physical = made["fmt"] == "f2" and number == 8
     assert f"format {number}{LAYOUT * is_physical}: " in findings(here)
@@ -147,7 +148,7 @@ def test_packing_partly_stays_and_can_be_packed(make):
     (path / "db" / "min-unpacked-rev").write_text("2\n")
     here, axis = here_of(path), axis_of("packing")
     assert current_packing(here) == "partly"
-    assert axis.words(here)["packings"][0] == "partly"
+    assert axis.values_by_word(here)["packings"][0] == "partly"
     parts = {"repository": {"name": "mine", "format": "as-is"}}
     assert axis.why_not("partly", parts, here) == axis.why_not("pack", parts, here) == ""
     assert axis.why_not("nopack", parts, here).endswith("svnadmin cannot unpack")

@@ -125,13 +125,13 @@ def values_of(study: Study, env: Environment) -> dict[str, list[str]]:
         if not isinstance(given, str):
             values[name] = list(given)
             continue
-        words = {"commands": list(study.commands), **axis_of(name).words(env)}
-        if given not in words:
+        by_word = {"commands": list(study.commands), **axis_of(name).values_by_word(env)}
+        if given not in by_word:
             raise UserError(
                 f"config/studies/{study.name}.yaml: `axes.{name}`: {given!r} stands for no values of this "
                 f"axis. List them."
             )
-        values[name] = words[given]
+        values[name] = by_word[given]
     if "repo" in values:
         studies = {repo: d.get("studies", [study.name]) for repo, d in env.repositories.items()}
         values["repo"] = [r for r in values["repo"] if study.name in studies.get(r, [study.name])]

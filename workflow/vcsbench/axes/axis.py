@@ -86,7 +86,7 @@ class Axis:
     An axis outside the table (axes.AXES) has the defaults: the study lists its values, and they replace the
     word `{<name>}` in commands.
 
-    `words`: the values by the words that a study may give instead of a list; `source`: where they are
+    `values_by_word`: a study may give a word instead of a list of values; `source`: where they are
     defined, for messages. `needs_server`: the axis needs a server that vcsbench starts. `changes_work`: its
     values may change the work of a command. `why_invalid`: a clause on why a value can be measured nowhere.
     `select`: the values for the names in an entry of the grid. `recipe_keys`: the keys of the recipe that a
@@ -95,7 +95,7 @@ class Axis:
     """
 
     name: str
-    words: Callable[[Environment], dict[str, list[str]]] = lambda env: {}
+    values_by_word: Callable[[Environment], dict[str, list[str]]] = lambda env: {}
     source: str = ""
     needs_server: bool = False
     changes_work: bool = False

@@ -206,7 +206,7 @@ def server_settings(root: Path, name: str) -> dict[str, str]:
     def lines_of(file: str) -> list[str]:
         path = server_file(root / SERVERS / name, file)
         lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-        return [words for line in lines if (words := line.partition("#")[0].strip())]
+        return [used for line in lines if (used := line.partition("#")[0].strip())]
 
     svnserve = " ".join(["svnserve -d -r ROOT", *lines_of("svnserve.args")])
     return {"svnserve": svnserve, "httpd": "\n".join(lines_of("httpd.conf"))}
@@ -312,7 +312,7 @@ def _why_no_reflink(value: str, draft: Recipe, env: Environment) -> str:
 AXES = (
     Axis(
         BUILD_AXIS,
-        words=lambda env: {"builds": list(env.builds)},
+        values_by_word=lambda env: {"builds": list(env.builds)},
         source="`builds`",
         needs_server=True,
         recipe_keys=_build_keys,
@@ -320,7 +320,7 @@ AXES = (
     ),
     Axis(
         SERVER_AXIS,
-        words=lambda env: {"servers": env.servers},
+        values_by_word=lambda env: {"servers": env.servers},
         source=str(SERVERS),
         needs_server=True,
         recipe_keys=_server_keys,

@@ -80,7 +80,7 @@ def _upgraded_formats(env: Environment) -> list[str]:
     return [f"{AS_IS}-to-{newest}"]
 
 
-def _format_words(env: Environment) -> dict[str, list[str]]:
+def _format_values(env: Environment) -> dict[str, list[str]]:
     newest = format_number(env.machine.newest_format)
     offered = [f for f in OFFERED_FORMATS if format_number(parse_format(f).format) <= newest]
     return {
@@ -271,7 +271,7 @@ _mounted = cache(mounted_at)
 AXES = (
     Axis(
         "repo",
-        words=lambda env: {"repositories": env.named_repositories},
+        values_by_word=lambda env: {"repositories": env.named_repositories},
         source="`repositories`",
         changes_work=True,
         select=lambda named, values, env: (
@@ -282,7 +282,7 @@ AXES = (
     ),
     Axis(
         "format",
-        words=_format_words,
+        values_by_word=_format_values,
         needs_server=True,
         why_invalid=_why_no_format,
         select=_select_formats,
@@ -295,7 +295,7 @@ AXES = (
     ),
     Axis(
         "packing",
-        words=lambda env: {
+        values_by_word=lambda env: {
             "packings": [*dict.fromkeys([current_packing(env), NOT_PACKED, PACKED])]
         },
         needs_server=True,
@@ -308,13 +308,13 @@ AXES = (
     ),
     Axis(
         "storage",
-        words=lambda env: {"storages": list(env.config.settings.storages)},
+        values_by_word=lambda env: {"storages": list(env.config.settings.storages)},
         source="`storages`",
         recipe_keys=_storage_keys,
     ),
     Axis(
         "filesystem",
-        words=lambda env: {
+        values_by_word=lambda env: {
             "filesystems": list(env.config.settings.filesystems),
             "storage and filesystems": [STORAGE, *env.config.settings.filesystems],
         },
