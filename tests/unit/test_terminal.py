@@ -12,7 +12,7 @@ from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.report.next_steps import command_of, variables_of
 from vcsbench.report.results import Results
-from vcsbench.report.terminal import COLUMNS, HEADER, lines, read_summaries
+from vcsbench.report.terminal import COLUMNS, HEADER, lines, read_summaries, verdict_counts
 
 COUNTS = {"different": 40, "equal": 30, "too small to compare": 2, "undecided": 10}
 OUTLOOK = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 10), (720, 2), (3600, 0))]
@@ -170,3 +170,8 @@ def test_read_summaries_with_advice_of_another_version_names_the_file(tmp_path):
     path.write_text('{"cards": [{"answer": "yes"}]}')
     with pytest.raises(UserError, match=str(path)):
         read_summaries(tmp_path, [study("own-repository")])
+
+
+def test_verdict_counts_are_words_in_the_order_of_verdicts():
+    verdicts = ["not measured", "differs", "holds", "holds"]
+    assert verdict_counts(verdicts) == "2 hold, 1 differs, 1 not measured"

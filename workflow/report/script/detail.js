@@ -60,7 +60,8 @@ function written(value, unit) {
   if (value === null || value === undefined) return "unknown";
   const text = Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en").replaceAll(",", "\u202f")
     : String(Number(value.toPrecision(3)));
-  return `${text} ${unit}`.trim();
+  // 1 cell, 2 cells.
+  return `${text} ${value === 1 ? unit.replace(/(?<=\w{3})s$/, "") : unit}`.trim();
 }
 
 function pointOf(side, x, y) {
@@ -119,7 +120,7 @@ function timeAndCounts(sides) {
 
 function evidenceOf({ name, cell }) {
   const { evidence, rounds, runs, words } = known.cells[cell];
-  return [made("h3", `${name}: evidence`), made("p", `${words}: ${rounds} rounds, ${runs[1]} runs. In commands: `, made("code", cell)),
+  return [made("h3", `${name}: evidence`), made("p", `${words}: ${written(rounds, "rounds")}, ${written(runs[1], "runs")}. In commands: `, made("code", cell)),
           made("ul", "", ...evidence.map((sentence) => made("li", sentence)))];
 }
 

@@ -28,8 +28,8 @@ HEADER = (
 _QUESTION, _ANSWER, _LONGEST = 12, 10, 20
 _INDENT = " " * _QUESTION
 _VERDICTS = (
-    *(verdicts.REPRODUCED, verdicts.DIFFERS, verdicts.REVERSED, verdicts.INCONCLUSIVE),
-    *(comparisons.TOO_SMALL, verdicts.NOT_MEASURED),
+    *(verdicts.REPRODUCED, verdicts.HOLDS, verdicts.DIFFERS, verdicts.REVERSED),
+    *(verdicts.INCONCLUSIVE, comparisons.TOO_SMALL, verdicts.NOT_MEASURED),
 )
 
 
@@ -46,7 +46,7 @@ def results_text(account: Row) -> str:
 
 def verdict_counts(of_findings: Iterable[str]) -> str:
     """Return `6 reproduced, 5 differ, 1 reversed`."""
-    counts, plural = Counter(of_findings), {verdicts.DIFFERS: "differ"}
+    counts, plural = Counter(of_findings), {verdicts.DIFFERS: "differ", verdicts.HOLDS: "hold"}
     known = [(counts[v], v) for v in unique_values([*_VERDICTS, *counts]) if counts[v]]
     return ", ".join(
         f"{n} {verdict if n == 1 else plural.get(verdict, verdict)}" for n, verdict in known

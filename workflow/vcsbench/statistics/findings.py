@@ -24,8 +24,6 @@ from vcsbench.statistics.verdicts import Conditions, Reason
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
 
-HOLDS = "holds"
-
 
 def context_of(
     measured: pd.DataFrame,
@@ -132,7 +130,9 @@ def evaluate_expectations(
     context: EvaluationContext,
 ) -> pd.DataFrame:
     rows = evaluate_findings(expectations, axes, None, measured, context)
-    return _with_passes(expectations, rows.replace({"verdict": {verdicts.REPRODUCED: HOLDS}}))
+    return _with_passes(
+        expectations, rows.replace({"verdict": {verdicts.REPRODUCED: verdicts.HOLDS}})
+    )
 
 
 def unmeasured_expectations(study: str, expectations: Sequence[FindingDefinition]) -> pd.DataFrame:
@@ -146,7 +146,9 @@ def _with_passes(expectations: Sequence[FindingDefinition], rows: pd.DataFrame) 
         verdicts.NOT_MEASURED: "allow_not_measured",
     }
     pairs = zip(expectations, rows["verdict"], strict=True)
-    passes = [verdict == HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs]
+    passes = [
+        verdict == verdicts.HOLDS or e.get(allowing.get(verdict, ""), False) for e, verdict in pairs
+    ]
     columns = verdicts.OF_EXPECTATIONS
     return rows.assign(passes=["yes" if passed else "no" for passed in passes])[columns]
 

@@ -32,6 +32,8 @@ OF_EXPECTATIONS = [*OF_FINDINGS, "passes"]
 
 REPRODUCED, DIFFERS = "reproduced", "differs"
 INCONCLUSIVE, NOT_MEASURED = "inconclusive", "not measured"
+# Of an expectation that is reproduced.
+HOLDS = "holds"
 REVERSED = "reversed"
 WEAKER, STRONGER = "weaker", "stronger"
 SLOWNESS = {"RAM": 0, "SSD": 1, "spinning disk": 2}
