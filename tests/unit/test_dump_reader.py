@@ -142,6 +142,10 @@ REFUSED = {
     "a path that is not UTF-8": BASE + folder(b"trunk/a\xe9"),
     "a path with two dots": BASE + folder(b"trunk/../a"),
     "no action": BASE + b"Node-path: a\nNode-kind: dir\n\n\n",
+    "an incremental dump": HEAD + revision(5) + file(b"trunk/f"),
+    "a dump that begins with a change": (
+        HEAD + revision(1) + file(b"f").replace(b": add", b": change")
+    ),
     "junk at the end": BASE + b"junk\n",
     "a truncated text": (BASE + file(b"trunk/f"))[:-4],
     "a copy of a later revision": BASE + revision(2) + copied(b"b", b"trunk", 7),

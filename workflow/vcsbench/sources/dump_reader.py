@@ -58,6 +58,7 @@ NOTES = {
 }
 _NAME = re.compile(rb"([KD]) \s*\+?([0-9]{1,18})\n")
 _VALUE = re.compile(rb"V \s*\+?([0-9]{1,18})\n")
+WHOLE = "Make the dump again from revision 0, without --incremental, with the folders above its paths."
 _TRUNCATED = "it ends in the middle of a record"
 _WRONG_LENGTH = "a record's properties are not as long as they say"
 
@@ -102,6 +103,7 @@ class DumpReader:
         self._newest = 0
         self._gaps = 0
         self._has_restarted = False
+        self._has_nodes = False
         self.oddities: Counter[str] = Counter()
         self._first: dict[str, str] = {}
         self._bogus_dates: list[int] = []
@@ -293,7 +295,12 @@ class DumpReader:
         if number_of(headers, COPY_REVISION) >= max(self._revision, self._newest + 1):
             raise self.wrong(f"{path} is copied from a revision that is not older")
         parts = (part for part in headers[NODE].split(b"/") if part not in (b"", b"."))
-        self._follow(b"/".join(parts), headers)
+        plain = b"/".join(parts)
+        if plain and not self._has_nodes:
+            if b"/" in plain or headers[ACTION] != b"add":
+                raise self.wrong(f"its first node, {path}, needs older revisions or folders", WHOLE)
+            self._has_nodes = True
+        self._follow(plain, headers)
 
     def _follow(self, path: bytes, headers: Mapping[bytes, bytes]) -> None:
         action, below = headers[ACTION], path + b"/"
