@@ -84,7 +84,7 @@ def test_conversion_messages_of_any_encoding_and_dates_in_order(tmp_path):
 
 
 def test_conversion_damaged_commits_are_loaded(tmp_path):
-    path = make_git(tmp_path / "git", [Commit({b"a": F}, encoding="UTF-16")])
+    path = make_git(tmp_path / "git", [Commit({b"a": F}, seconds=0, encoding="UTF-16")])
     tree = git(path, "rev-parse", "main^{tree}")
     dates = (b"", b" 99999999999999999999999 +9999", b" -5 +0", b" x", b" 18446744073709551615 +0")
     for date in dates:
@@ -94,9 +94,11 @@ def test_conversion_damaged_commits_are_loaded(tmp_path):
         )  # fmt: skip
         words = ("hash-object", "-t", "commit", "--literally", "-w", "--stdin")
         git(path, "update-ref", "refs/heads/main", git(path, *words, stdin=data).decode().strip())
-    assert convert(path, tmp_path / "svn").revisions == 7
+    facts = convert(path, tmp_path / "svn")
+    assert (facts.revisions, counts(facts)) == (7, [len(dates)])
     assert log(tmp_path / "svn")[2]["msg"] == "a"
-    convert_whole(path, tmp_path / "whole")
+    git(path, "update-ref", "refs/tags/late", "main")
+    assert counts(convert_whole(path, tmp_path / "whole")) == [len(dates)]
 
 
 def test_conversion_submodules_are_left_out_and_counted(tmp_path):

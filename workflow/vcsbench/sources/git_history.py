@@ -39,8 +39,8 @@ PROPERTIES = {SYMLINK: dump_format.SPECIAL, EXECUTABLE: dump_format.EXECUTABLE}
 SUBMODULES = "Submodules left out"
 MOVED = "Branches and tags renamed, because one would lie in another"
 LATE = (
-    "Commits that got the date of the one before them, because they are dated before it and Subversion looks "
-    "revisions up by date"
+    "Commits that got the date of the one before them (the first one: 1970), because they are dated before it, "
+    "before 1970 or after 9999, and Subversion looks revisions up by date"
 )
 
 
@@ -257,7 +257,6 @@ class RevisionWriter:
             self._out.write(dump_format.deletion(line.path))
 
     def _begin(self, revision: Revision, commit: Commit, properties: dict[bytes, bytes]) -> None:
-        self._late += commit.seconds < self._seconds
         self._seconds = max(self._seconds, commit.seconds)
         date = {b"svn:date": dump_format.date(datetime.fromtimestamp(self._seconds, UTC))}
         if self._number == 0:
@@ -277,6 +276,7 @@ class RevisionWriter:
         if len(commit.parents) > 1:
             parents = (self._plan.commits[parent].name for parent in commit.parents)
             properties[b"git:parents"] = b" ".join(parents)
+        self._late += commit.seconds < self._seconds
         self._begin(revision, commit, properties)
         origin = Origin(line.path, self._number - 1)
         if i == line.first and line.path != TRUNK:

@@ -98,7 +98,7 @@ def open_objects(git: Git) -> Iterator[Objects]:
 
 
 class Commit(NamedTuple):
-    """A commit: its name, its date (seconds since 1970), and the indices of its parents."""
+    """A commit: its name, its date (seconds since 1970, -1 if unreadable), and the indices of its parents."""
 
     name: bytes
     seconds: int
@@ -113,11 +113,12 @@ def read_commits(lines: Iterable[bytes]) -> list[Commit]:
     index: dict[bytes, int] = {}
     commits: list[Commit] = []
     for line in lines:
-        # The date of a damaged commit is empty.
-        name, seconds, *parents = line.rstrip(b"\n").split(b" ")
+        # git prints nothing for a date before 1970, and any number for a damaged one.
+        name, date, *parents = line.rstrip(b"\n").split(b" ")
         listed = tuple(index[parent] for parent in parents if parent in index)
         index[name] = len(commits)
-        commits.append(Commit(name, parse_number(seconds, LAST_SECOND) or 0, listed))
+        seconds = parse_number(date, LAST_SECOND)
+        commits.append(Commit(name, -1 if seconds is None else seconds, listed))
     return commits
 
 
