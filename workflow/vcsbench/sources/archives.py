@@ -135,6 +135,8 @@ class ContainedFolder:
             return
         with self._parent(first) as (source, old), self._parent(parts) as (folder, new):
             self.count_member(os.lstat(old, dir_fd=source).st_size)
+            if first == parts:  # GNU tar writes a file that it packs again as a link to itself
+                return
             self._remove_file(folder, new)
             os.link(old, new, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
 
