@@ -58,7 +58,7 @@ NOTES = {
 }
 _NAME = re.compile(rb"([KD]) \s*\+?([0-9]{1,18})\n")
 _VALUE = re.compile(rb"V \s*\+?([0-9]{1,18})\n")
-WHOLE = "Make the dump again from revision 0, without --incremental, with the folders above its paths."
+WHOLE = "Make it again from revision 0, without --incremental, with the folders above its paths."
 _TRUNCATED = "it ends in the middle of a record"
 _WRONG_LENGTH = "a record's properties are not as long as they say"
 

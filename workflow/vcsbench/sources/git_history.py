@@ -39,8 +39,8 @@ PROPERTIES = {SYMLINK: dump_format.SPECIAL, EXECUTABLE: dump_format.EXECUTABLE}
 SUBMODULES = "Submodules left out"
 MOVED = "Branches and tags renamed, because one would lie in another"
 LATE = (
-    "Commits that got the date of the one before them (the first one: 1970), because they are dated before it, "
-    "before 1970 or after 9999, and Subversion looks revisions up by date"
+    "Commits that got the date of the one before them (the first one: 1970), because they are dated before "
+    "it, before 1970 or after 9999, and Subversion looks revisions up by date"
 )
 
 

@@ -306,7 +306,7 @@ def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path
             f"{one_line(path)}: cannot be unpacked: {text}. Pack the tree again as a plain .tar."
         ) from error
     if not _has_files(folder):
-        raise UserError(f"{one_line(path)}: cannot be unpacked: it {NO_FILES}. Give another archive.")
+        raise UserError(f"{one_line(path)}: cannot be unpacked: it {NO_FILES}. Give another one.")
     (first, *others) = folder.iterdir()
     if others or first.is_symlink() or not first.is_dir():
         return folder
