@@ -30,7 +30,7 @@ Definition = Mapping[str, Any]
 UNREACHABLE = (OSError, ValueError, RuntimeError)
 CHUNK = 1 << 20
 MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-DAMAGED = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
+DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 @dataclass(frozen=True)

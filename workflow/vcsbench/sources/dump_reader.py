@@ -128,7 +128,7 @@ class DumpReader:
                 self._record(headers)
         except BrokenPipeError:
             raise
-        except (OSError, *DAMAGED) as error:
+        except DAMAGED as error:
             raise self.wrong(f"it cannot be read on: {error}") from error
         if self.is_whole and not self.numbers:
             raise self.wrong("it has no revision 1")

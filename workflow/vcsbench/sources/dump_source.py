@@ -60,7 +60,7 @@ _TAR_AT, _TAR = 257, b"ustar"
 def is_dump(path: Path) -> bool:
     try:
         return _begin(path, len(FORMAT)) == FORMAT
-    except (OSError, UserError, *DAMAGED):
+    except (UserError, *DAMAGED):
         return False
 
 
@@ -70,7 +70,7 @@ def why_no_dump(path: Path) -> str:
         begin = _begin(path, 1024)
     except UserError as error:
         return str(error).removeprefix(f"{path}: ")
-    except (OSError, *DAMAGED) as error:
+    except DAMAGED as error:
         return f"cannot be decompressed: {error}. Get the file again."
     for magic, (what, remedy) in OTHER_FORMS.items():
         if begin.startswith(magic):
@@ -112,7 +112,7 @@ class DumpSource(LocalSource):
     @cached_property
     def _sample(self) -> DumpReader | None:
         reader = None
-        with suppress(OSError, UserError, *DAMAGED), opened(self._path) as file:
+        with suppress(UserError, *DAMAGED), opened(self._path) as file:
             reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK, skips_texts=True)
             reader.run(SAMPLE_RECORDS, self._size() or SAMPLE_BYTES)
         return reader

@@ -21,6 +21,7 @@ from vcsbench.external import one_line, open_regular, printable
 from vcsbench.sources import archives, dump_format
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
 from vcsbench.sources.base import (
+    CHUNK,
     DAMAGED,
     Facts,
     Head,
@@ -42,7 +43,6 @@ REVISIONS = 1
 # A constant, because the same tree must give the same bytes.
 DATE = b"2000-01-01T00:00:00.000000Z"
 REPOSITORY_FACTOR = 0.5
-CHUNK = 2**20
 # Not set-uid: a copy belongs to the user who runs vcsbench, and a stranger's program would run as that
 # user.
 MODE_BITS = 0o777
@@ -282,7 +282,7 @@ def is_archive(path: Path) -> bool:
     try:
         with opened(path) as file:
             return archives.is_tar(file.read(archives.BLOCK))
-    except (EOFError, OSError, *DAMAGED):
+    except DAMAGED:
         return False
 
 
@@ -298,7 +298,7 @@ def unpack(path: Path, folder: Path, counts: Counter[str] | None = None) -> Path
             (_unzip if _is_zip(path) else _untar)(path, contained, counts)
             contained.close()
             counts[REPLACED] += contained.replaced
-    except (ArchiveError, OSError, *_DAMAGED) as error:
+    except (ArchiveError, *_DAMAGED) as error:
         text = one_line(str(error)).rstrip(".")[:200] or type(error).__name__
         if isinstance(error, OSError) and error.errno:
             text = f"{shown(error.filename2 or error.filename or path.name)}: {os.strerror(error.errno)}"
