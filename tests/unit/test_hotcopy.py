@@ -242,7 +242,7 @@ def test_hotcopy_adds_nothing_to_its_source(make, tmp_path, missing):
     ("damaged", "reason"),
     [
         ("db/rep-cache.db", "is not a database.*Move its db/rep-cache.db away"),
-        ("db/revs/2/5", "svnadmin dump failed: .*r5"),
+        ("db/revs/2/5", "svnadmin dump failed .*r5"),
         ("db/revprops/2/5", "terminator"),
     ],
 )

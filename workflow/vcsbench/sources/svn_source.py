@@ -143,6 +143,10 @@ def _state(name: str, state: os.stat_result) -> bytes:
     return os.fsencode(name) + f"\0{facts}\n".encode()
 
 
+def _failure(repository: str | Path, program: str) -> str:
+    return f"{repository}: {program} failed (try `svnadmin verify`, or a newer Subversion)"
+
+
 def summarize_tree(repository: Path, tree: str, revision: str = "") -> tuple[str, OddPaths]:
     """Return the folder for `log`, and the numbers of odd paths below `tree` at a revision.
 
@@ -153,7 +157,7 @@ def summarize_tree(repository: Path, tree: str, revision: str = "") -> tuple[str
     impossible = reserved = 0
     at = ["-r", revision] if revision else []
     argv = ["svnlook", "tree", "--full-paths", *at, "--", os.path.abspath(repository), tree]
-    with Program(argv, f"{repository}: svnlook tree failed") as program:
+    with Program(argv, _failure(repository, "svnlook tree")) as program:
         for number, line in enumerate(program.stdout):
             if number == MAX_ENTRIES:
                 raise UserError(
@@ -180,7 +184,7 @@ def exported_tree(options: Options, path: Path, tree: str | None, repository: Pa
     """
     argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
     if tree is None:
-        listed = output(argv, f"{repository}: svnlook tree failed").split(b"\n")
+        listed = output(argv, _failure(repository, "svnlook tree")).split(b"\n")
         return TRUNK if b"trunk/" in listed else ""
     if tree:
         try:
@@ -300,7 +304,7 @@ class SvnSource(LocalSource):
         youngest = self._youngest()
         # A larger cache than svnadmin's default halves the time that full texts take.
         argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", f"0:{youngest}", str(self._path)]
-        return _pass_on(argv, out, self._name, f"{self._name}: svnadmin dump failed")
+        return _pass_on(argv, out, self._name, _failure(self._name, "svnadmin dump"))
 
     def tree(self, loaded: Path | None = None) -> str:
         return exported_tree(self._options, self._path, self._tree, self._path)
