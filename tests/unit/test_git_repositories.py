@@ -551,7 +551,7 @@ def test_git_source_wrong_definitions_name_the_key(merged, tmp_path):
 
     for path in (tmp_path / "empty", tmp_path / "none", tmp_path, merged / "side"):
         assert error(path).startswith(f"path`: {path} ")
-    for branch in ("nowhere", "--help", "-q", "HEAD^{tree}"):
+    for branch in ("nowhere", "--help", "-q", "HEAD^{tree}", "^main"):
         assert error(merged, branch=branch).startswith(
             f"branch`: {merged} has no commit {branch!r}. "
         )

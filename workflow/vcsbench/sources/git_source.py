@@ -110,6 +110,8 @@ class GitSource(LocalSource):
             name = parse("-q", "--end-of-options", self._branch)
         except UserError:
             raise self._missing(git) from None
+        if name.startswith("^"):  # git's word for all commits but these
+            raise self._missing(git)
         try:
             git.output("cat-file", "-e", name)
         except UserError:
