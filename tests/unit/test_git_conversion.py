@@ -258,7 +258,10 @@ def test_whole_history_merges_branches_and_tags_are_copies(merged):
 def test_whole_history_of_a_clone_has_its_remote_branches(merged, tmp_path):
     path = merged[0] / "git"
     git(tmp_path, "clone", "-q", str(path), "clone")
-    convert_whole(tmp_path / "clone", tmp_path / "cloned")
+    assert convert_whole(tmp_path / "clone", tmp_path / "made").notes == []
+    for name, target in (("tags/blob", "HEAD:a"), ("notes/x", "HEAD"), ("remotes/other/x", "HEAD")):
+        git(tmp_path / "clone", "update-ref", f"refs/{name}", target)
+    assert counts(convert_whole(tmp_path / "clone", tmp_path / "cloned")) == [3]
     assert children(tmp_path / "cloned", "branches") == {"stable", "same"}
     assert children(tmp_path / "cloned", "tags") == {"v1", "v2"}
 

@@ -360,6 +360,12 @@ class Git:
     def tags(self) -> list[Ref]:
         return self._refs(TAGS)
 
+    def count_other_refs(self) -> int:
+        """Return the number of refs that are neither branches nor tags of commits."""
+        names = self.output("for-each-ref", "--format=%(refname)").splitlines()
+        others = [name for name in names if not name.startswith((HEADS, REMOTES))]
+        return len(others) - len(self.tags())
+
     def _refs(self, prefix: bytes) -> list[Ref]:
         """Return the refs below a prefix that lead to commits. Raise UserError if an object is missing."""
         lines = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())

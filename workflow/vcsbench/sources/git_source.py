@@ -62,6 +62,7 @@ from vcsbench.sources.git_repository import (
 
 FIRST_PARENT = "first-parent"
 WHOLE = "whole"
+OTHER_REFS = "Refs left out: other remotes, stashes, notes, tags of files or folders"
 # Bytes of repository per byte of git's packs: 0.5 to 1.2 on four histories of 1,000 to 35,000 commits.
 REPOSITORY_FACTOR = 1.2
 
@@ -198,7 +199,9 @@ class GitSource(LocalSource):
                     writer.write(commit, read_revision(log, git))
                 log.finish()
             out.flush()
-        facts = writer.facts()
+            facts = writer.facts()
+            if self._history == WHOLE:
+                facts.notes += notes_of({OTHER_REFS: git.count_other_refs()})
         if git.shallow:
             facts.notes.append("The clone is shallow: its history begins in the middle.")
         return facts
