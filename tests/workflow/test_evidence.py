@@ -137,7 +137,8 @@ def test_runs_undisturbed_have_no_invalid_flag(bench):
     cells = [f"{access}/{cache}" for access in accesses for cache in warm_ups]
     forking, other = (f"svn/ruby/f7/nopack/forking/{cache}" for cache in ("hot-svn", "hot-os"))
     measured = bench.measure_all([*cells, forking, other])
-    assert "server-reforked" in measured[forking][0] and measured[forking][1]["server_cpu_s"] > 0
+    cpu_s = measured[forking][1]["server_cpu_s"]
+    assert "server-reforked" in measured[forking][0] and (cpu_s is None or cpu_s > 0)
     assert not flags.INVALID & {*measured[other][0]}
     warming, discarded = {}, set()
     for cell, (found, seen) in ((cell, measured[cell]) for cell in cells):
