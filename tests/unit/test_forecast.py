@@ -112,6 +112,18 @@ def test_plan_report_names_who_can_read_a_private_repository(
     assert all(where in line for line in found)
 
 
+def test_plan_report_counts_cells_of_fixed_cost_apart(tmp_path):
+    part = {"command": "log", "ra": ["svn", "file"], "cache": "hot-os", "packing": "nopack"}
+    part |= {"format": "f7", "config": "slow", "repo": "ruby"}
+    project = open_project(
+        tmp_path, grid={STUDY: {"include": [part]}}, studies=[STUDY], rounds=3, duplicates=0
+    )
+    lines = list(plan_report.plan_report(project.plan, project.repositories))
+    assert f"  {STUDY}: 2 cells in 3 rounds, 0 skipped" in lines
+    assert "    2 cells of fixed cost, each measured once" in lines
+    assert "  8 cell-rounds to measure" in lines
+
+
 def test_rounds_needed_is_the_least_number_that_detects():
     needed = rounds_needed(0.11, 10)
     assert 35 <= needed <= 50

@@ -158,3 +158,15 @@ def test_httpd_accepts_the_directives_of_an_answer_where_it_puts_them(tmp_path, 
     assert check_httpd(tmp_path, server, location)
     for directive in server.splitlines():
         assert not check_httpd(tmp_path, "", directive)
+
+
+@pytest.mark.parametrize("name", ["httpd.conf", "client"])
+def test_plan_without_a_server_file_names_it(tmp_path, name):
+    shutil.copytree(CONFIG, tmp_path / "config")
+    file = tmp_path / "config" / "servers" / "default" / name
+    shutil.rmtree(file) if file.is_dir() else file.unlink()
+    path = tmp_path / "config" / "config.yaml"
+    keys = {**read_yaml(path), "repository": None}
+    keys["studies"] = ["fsfs-san-2014"]
+    with pytest.raises(UserError, match=f"servers/default/{name}: no such file"):
+        Project(keys, tmp_path, [path])

@@ -259,7 +259,8 @@ def bundle(options: argparse.Namespace, keys: Keys) -> int:
 
     path = pack(options.name, options.studies, ROOT)
     size = path.stat().st_size / 2**20
-    print(f"packed {path} ({size:.1f} MiB). To import it: make import BUNDLE={path.name}")
+    shown = path.relative_to(ROOT)
+    print(f"packed {path} ({size:.1f} MiB). To import it: make import BUNDLE={shown}")
     return 0
 
 

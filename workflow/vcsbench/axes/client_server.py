@@ -15,6 +15,8 @@ from typing import Any
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.configuration import ON_PATH, Build
 from vcsbench.config.server_files import (
+    DEFAULTS,
+    missing_server_file,
     read_arguments,
     server_file,
     server_files,
@@ -223,7 +225,11 @@ def _check_files(folder: Path) -> None:
     """Raise UserError for a file of a server configuration that cannot be used."""
     names = [name for access in ACCESS.values() for name in access["files"]]
     server_files_digest(folder, names)
-    for path in server_files(folder, names).values():
+    existing = server_files(folder, names)
+    for name in names:
+        if not any(file == name or file.startswith(f"{name}/") for file in existing):
+            raise missing_server_file(folder.parent / DEFAULTS / name)
+    for path in existing.values():
         if path.suffix == ".args":
             read_arguments(path)
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings for pydantic
 
 from vcsbench.config.models import Metric, Model, Name, Text, definition, exactly_one
-from vcsbench.config.validation import read_mapping, read_yaml, validate
+from vcsbench.config.validation import read_mapping, validate
 from vcsbench.errors import UserError
 
 GLOSSARY = Path("config", "words.yaml")
@@ -170,4 +170,4 @@ class Glossary(Model):
 
 def load_glossary(root: Path) -> Glossary:
     path = root / GLOSSARY
-    return validate(read_yaml(path), Glossary, lambda _keys: str(path))
+    return validate(read_mapping(path), Glossary, lambda _keys: str(path))

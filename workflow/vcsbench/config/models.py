@@ -92,7 +92,7 @@ def exactly_one(*names: str) -> AfterValidator:
 
     def check(content: dict[str, object]) -> dict[str, object]:
         if sum(name in content for name in names) != 1:
-            raise ValueError(f"needs either `{'` or `'.join(names)}`. Add one of them.")
+            raise ValueError(f"needs either `{'` or `'.join(names)}`. Use exactly one of them.")
         return content
 
     return AfterValidator(check)

@@ -22,7 +22,7 @@ from vcsbench.config.models import (
     key,
     unique,
 )
-from vcsbench.config.validation import read_yaml, validate
+from vcsbench.config.validation import read_mapping, validate
 from vcsbench.errors import UserError
 
 AxisName = Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$", max_length=100)]
@@ -335,7 +335,7 @@ def matches_cell(
 def load_study(path: str | Path) -> Study:
     """Read and check a study's file. Raise UserError with the file and the key."""
     path = Path(path)
-    file = validate(read_yaml(path), StudyFile, lambda _keys: str(path))
+    file = validate(read_mapping(path), StudyFile, lambda _keys: str(path))
     for axis, question in file.questions.items():
         known = list(file.commands) if file.axes[axis] == "commands" else file.axes[axis]
         named = [("values", value) for value in question.get("values", ())]

@@ -138,9 +138,12 @@ def _cells(plan: Plan) -> Iterator[str]:
     for study, grid in plan.grids.items():
         cells = [cell for cell in grid if not cell.skip]
         duplicates = sum(grids.is_duplicate(cell.path) for cell in cells)
+        measured = [cell for cell in cells if not is_fixed_cost(cell.axes)]
         twice = f" ({duplicates} of them duplicates)" if duplicates else ""
-        number, skipped = words.count_of(len(cells), "cell"), len(grid) - len(cells)
+        number, skipped = words.count_of(len(measured), "cell"), len(grid) - len(cells)
         yield f"  {study}: {number}{twice} in {words.count_of(_rounds(plan), 'round')}, {skipped} skipped"
+        if once := len(cells) - len(measured):
+            yield f"    {words.count_of(once, 'cell')} of fixed cost, each measured once"
         yield from (f"    {fact}" for fact in findings_of(plan.config.studies[study], plan.env))
         yield from (f"    skipped, {n}: {reason}" for reason, n in skip_reasons(grid))
     total = sum(len(plan.exports_of(cell)) for cell in plan.cells)

@@ -253,8 +253,9 @@ def _read(archive: Path, target: Path) -> Manifest:
     except ArchiveError as error:
         message = f"cannot be read as a bundle: {error}. {ASK}"
     except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or one_line(error)
-        message = f"cannot be read as a bundle: {reason}. {ASK}"
+        reason = getattr(error, "strerror", None)
+        remedy = "Check the path." if reason else ASK
+        message = f"cannot be read as a bundle: {reason or one_line(error)}. {remedy}"
     except UserError as error:
         message = str(error).removeprefix(f"{shown}: ").replace(f"{target}/", "")
     except Exception as error:  # a stranger's data may raise anything in the code of the page
