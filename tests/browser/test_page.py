@@ -158,7 +158,7 @@ MINE = "#ra=http&format=f6&packing=nopack&config=slow"
 def test_overview_counts_the_results_of_all_cases(page, tmp_path):
     seen = drive(page, tmp_path, OVERVIEW)
     (head,) = seen["first"]
-    assert head.startswith("All cases ")
+    assert head.startswith("Answers over all cases measured")
     # A step without a condition comes first, then the larger gain.
     packed, f7, svn = seen["steps"]
     assert packed.startswith("Do first: packed, after step 2 if you take that. alone: ")

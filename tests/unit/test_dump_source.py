@@ -156,7 +156,7 @@ def test_dump_write_corrupt_compressed_file_is_refused(dumps, tmp_path, how):
 def test_dump_check_and_detect_other_content_is_refused_with_the_remedy(tmp_path, content, what):
     path = tmp_path / "file"
     path.write_bytes(content)
-    with pytest.raises(UserError, match=rf"repositories\.mine\.path: {path} {what}"):
+    with pytest.raises(UserError, match=rf"repositories\.mine\.path`: {path} {what}"):
         dump_source(path).check()
     with pytest.raises(UserError, match=rf"^{path}: {what}"):
         sources.detect(str(path))
@@ -176,7 +176,7 @@ def test_dump_check_unusable_path_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     reasons = {"none": "does not", "": "is no file", "zstd": "only the program zstd"}
     for name, why in reasons.items():
-        with pytest.raises(UserError, match=f"mine.path: {tmp_path / name} {why}"):
+        with pytest.raises(UserError, match=f"mine.path`: {tmp_path / name} {why}"):
             dump_source(tmp_path / name).check()
 
 
@@ -220,7 +220,7 @@ def test_dump_tree_that_is_gone_is_refused_before_loading_if_known(
 ):
     (tmp_path / "it.dump").write_bytes(stream)
     source = dump_source(tmp_path / "it.dump", tree=tree)
-    with pytest.raises(UserError, match=r"\.tree: .*TREE="):
+    with pytest.raises(UserError, match=r"\.tree`: .*TREE="):
         load_source(source, [("f8", "nopack")], tmp_path)
     youngest = run("svnlook", "youngest", tmp_path / "f8.nopack")
     assert int(youngest) == (2 if is_loaded else 0)

@@ -186,12 +186,12 @@ def test_svn_tree_with_too_many_entries_is_refused(repository, monkeypatch):
 def test_svn_source_wrong_definitions_name_the_key(repository, tmp_path):
     run("svnadmin", "create", tmp_path / "empty")
     (tmp_path / "file").write_text("format")
-    assert refusal(tmp_path / "none").startswith(f"path: {tmp_path}/none ")
-    assert refusal(tmp_path / "empty").startswith(f"path: {tmp_path}/empty is empty")
+    assert refusal(tmp_path / "none").startswith(f"path`: {tmp_path}/none ")
+    assert refusal(tmp_path / "empty").startswith(f"path`: {tmp_path}/empty is empty")
     for path in (tmp_path, tmp_path / "file", repository / "db"):
         assert refusal(path).startswith(f"path`: {path} ")
     for tree in ("branches", "trunk/one"):
-        assert re.match(f"tree: .*'{tree}'", refusal(repository, tree=tree))
+        assert re.match(f"tree`: .*'{tree}'", refusal(repository, tree=tree))
     for tree in ("a\0b", "a\ud800b", "-x", "x" * 200_000, 3):
         assert refusal(repository, tree=tree).startswith("tree`: ")
     assert refusal(repository, branch="main").startswith("branch`: ")
@@ -318,7 +318,7 @@ def test_detect_impossible_path_is_refused(path, why, kind):
     with pytest.raises(UserError, match=f": .*{why}") as caught:
         sources.detect(path)
     assert len(str(caught.value)) < 200
-    with pytest.raises(UserError, match=rf"repositories\.mine\.path: .*{why}"):
+    with pytest.raises(UserError, match=rf"repositories\.mine\.path`: .*{why}"):
         sources.open_source("mine", {"source": kind, "path": path})
 
 
@@ -409,7 +409,7 @@ def test_svn_url_without_a_server_only_write_fails(server):
     source = url_source(f"svn://{server}/nothing")
     source.check()
     assert source.estimate().revisions > 0
-    expected = r"repositories\.far\.url: .*/nothing cannot be read: svn: "
+    expected = r"repositories\.far\.url`: .*/nothing cannot be read: svn: "
     with pytest.raises(UserError, match=expected):
         source.write(io.BytesIO())
 
@@ -421,9 +421,9 @@ def test_svn_url_root_as_tree_is_written_and_other_paths_are_refused(repository,
     assert (tmp_path / "head" / "one").read_bytes() == bytes(range(256))
     run("svnadmin", "create", tmp_path / "empty")
     for path, tree, why in (
-        (repository, "nowhere", r"tree: .* has no folder"),
-        (repository, "trunk/one", r"tree: .* has no folder"),
-        (tmp_path / "empty", "", r"url: .* is empty: it has no revision 1"),
+        (repository, "nowhere", r"tree`: .* has no folder"),
+        (repository, "trunk/one", r"tree`: .* has no folder"),
+        (tmp_path / "empty", "", r"url`: .* is empty: it has no revision 1"),
     ):
         out, source = io.BytesIO(), url_source(f"file://{path}", tree=tree)
         with pytest.raises(UserError, match=rf"repositories\.far\.{why}"):
@@ -437,7 +437,7 @@ def test_svn_url_root_as_tree_is_written_and_other_paths_are_refused(repository,
 )
 def test_svn_url_wrong_definitions_name_the_key(wrong):
     (key,) = wrong
-    with pytest.raises(UserError, match=rf"config/config\.yaml: repositories\.far\.{key}: "):
+    with pytest.raises(UserError, match=rf"config/config\.yaml: `repositories\.far\.{key}`: "):
         sources.open_source("far", {"source": "svn", "url": "https://example.org/x", **wrong})
 
 
@@ -456,7 +456,7 @@ def test_svn_url_of_a_server_that_stalls_is_refused(server, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("read", "error", "limit"),
     [
-        (lambda url, _: url_source(url).write(io.BytesIO()), ".url: {} cannot be read", "ANSWER_S"),
+        (lambda url, _: url_source(url).write(io.BytesIO()), ".url`: {} cannot be read", "ANSWER_S"),
         (lambda *to: export_head(*to, "svn", "0"), "{}: svn export failed", "ANSWER_S"),
         (lambda *to: export_head(*to, "svn", "3", "trunk"), "{}: svn export failed", "PAUSE_S"),
     ],

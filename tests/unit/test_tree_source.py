@@ -453,7 +453,7 @@ SEVEN_ZIP = b"7z\xbc\xaf\x27\x1c"
 def test_tree_source_wrong_path_names_the_key(source, make, message, tmp_path):
     path = tmp_path / "it"
     make(path)
-    with pytest.raises(UserError, match=rf"repositories\.it\.path: {path} {message}"):
+    with pytest.raises(UserError, match=rf"repositories\.it\.path`: {path} {message}"):
         open_source("it", {"source": source, "path": str(path)}).check()
 
 

@@ -58,7 +58,7 @@ def test_report_lists_losses_of_a_git_conversion(project):
     project.configure(PART, repository=str(path))
     project.succeed()
     page = project.page(STUDY)
-    for note in (f"{SUBMODULES}: 1", f"{RENAMED}: 1", "before it and Subversion"):
+    for note in (f"{SUBMODULES}: 1", f"{RENAMED}: 1", "the date of the one before them"):
         assert note in page, note
 
 

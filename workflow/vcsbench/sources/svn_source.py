@@ -432,10 +432,10 @@ class SvnUrlSource(Source):
             return ""
         failure = (
             f"{self._options.place_of('tree')}: {self._url} has no folder {self._tree!r} at revision "
-            f"{revision}. Name another, or '' for the root."
+            f"{revision}. Name another, or '' for the root"
         )
         if self._kind_of(self._tree, revision, failure) != b"dir":
-            raise UserError(failure)
+            raise UserError(f"{failure}.")
         return self._tree
 
     def _kind_of(self, tree: str, revision: int, failure: str) -> bytes:
