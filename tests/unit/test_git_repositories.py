@@ -640,5 +640,7 @@ def test_git_damaged_packed_refs_give_gits_reason(work, options):
 
 def test_git_source_without_git_names_the_package(merged, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(UserError, match="only the program git can read .* Install the package git"):
+    with pytest.raises(
+        UserError, match=r"only the program git can read .* Install the package git"
+    ):
         git_source(merged).check()

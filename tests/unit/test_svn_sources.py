@@ -456,7 +456,11 @@ def test_svn_url_of_a_server_that_stalls_is_refused(server, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("read", "error", "limit"),
     [
-        (lambda url, _: url_source(url).write(io.BytesIO()), ".url`: {} cannot be read", "ANSWER_S"),
+        (
+            lambda url, _: url_source(url).write(io.BytesIO()),
+            ".url`: {} cannot be read",
+            "ANSWER_S",
+        ),
         (lambda *to: export_head(*to, "svn", "0"), "{}: svn export failed", "ANSWER_S"),
         (lambda *to: export_head(*to, "svn", "3", "trunk"), "{}: svn export failed", "PAUSE_S"),
     ],
