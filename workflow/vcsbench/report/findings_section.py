@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -74,7 +73,8 @@ LONGER = "longer than this run (make plan estimates it)"
 class Step(NamedTuple):
     """A reason of a verdict, and what to do about it.
 
-    `run` is the command of a run, which a `test` prepares; `takes` is its duration in words.
+    `run` is the command of a run, which a `test` prepares; `takes` is its duration, `rounds` its number of
+    rounds, both in words.
     """
 
     code: str
@@ -82,6 +82,7 @@ class Step(NamedTuple):
     text: str
     run: str = ""
     takes: str = ""
+    rounds: str = ""
     test: verdicts.ReasonTest | None = None
 
     @property
@@ -97,7 +98,7 @@ class Step(NamedTuple):
         if not self.run:
             return WITHOUT_COMMAND.get(self.code, IN_ITS_ROW)
         what = ": ".join(filter(None, [WITH_COMMAND.get(self.code), self.before])) or "test it"
-        what = ", ".join([what, *re.findall(r"\d+ in all", self.text)])
+        what = ", ".join(filter(None, [what, self.rounds]))
         return f"{what}; takes {self.takes}" if self.takes else what
 
 
@@ -129,7 +130,7 @@ class FindingView(FindingFacts):
     `is_ours` is True if vcsbench chose the expected range, because the statement has no number.
     `steps` are its reasons (of a finding that differs, the possible ones), `notes` other remarks. `note` has
     the flags of its runs in the words of cards, `flags` their names. `published_all` is the published value
-    of more pairs or cells than those measured. `news` is what changed since it was published, `picture` SVG,
+    of more pairs or cells than measured. `news` is what changed since it was published, `picture` SVG,
     `ratio` the value in words, `of` its pairs or cells, and `anchor` the row of its table.
     """
 
@@ -222,8 +223,10 @@ def reason_steps(
         if reason.code in NEEDS_ROUNDS:
             number = f"{reason.values['needed']:.0f}"
             seconds = seconds_of_rounds(results.account, int(number))
+            rounds = f"{number} in all"
             step = step._replace(
-                text=text.replace(f"`rounds: {number}`", f"{number} in all"),
+                text=text.replace(f"`rounds: {number}`", rounds),
+                rounds=rounds,
                 run=command_with(given, f"--config rounds={number}"),
                 takes=f"{words.duration(seconds)} more" if seconds else "",
             )
