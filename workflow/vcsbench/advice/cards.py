@@ -322,7 +322,7 @@ def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
     """Return the groups of cases in which to choose each value: `{"f7": ["cold log"], "f6": ["export"]}`.
 
     The simplest grouping wins whose groups each have a value that loses at most the smallest effect
-    worth noting; otherwise the one with the smallest worst regret.
+    worth noting; otherwise the grouping with the smallest worst regret.
     """
     decided, limit = [case for case in cases if case.is_decided], 1 + card.min_effect_pct / 100
     axes = dict.fromkeys(axis for case in decided for axis in case.where)

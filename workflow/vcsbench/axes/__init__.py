@@ -32,7 +32,7 @@ _KEPT: Promises = {"os": "hot", "server": "kept"}
 # is a server. `discard`: one more run does not count if no cold run has read the copy lately
 # (measure/cell_round.py). `runs`: the timed ones if the configuration has `auto`. `promises`: `os` is cold or
 # hot; `server` is new (it has served nothing) or kept (it has served the runs before). `later_promises`:
-# those of later runs, if they differ.
+# the promises of later runs, if they differ.
 # Written pages of an earlier run are flushed before each run (sync), because they would disturb it.
 # fmt: off
 STATES: dict[str, State] = {

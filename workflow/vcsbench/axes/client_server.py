@@ -37,7 +37,7 @@ SERVERS = Path("config", "servers")
 SERVER_AXIS = "config"
 PUBLISHED = {"slow": 0, "medium": 1, "fast": 2}
 
-# `scheme` begins URLs, `files` are those of config/servers/<config>, `server` is a key of SERVER_KINDS, "" if
+# `scheme` begins URLs, `files` are in config/servers/<config>, `server` is a key of SERVER_KINDS, "" if
 # the client reads the repository itself.
 ACCESS: dict[str, Access] = {
     "http": {"scheme": "http", "files": ["httpd.conf", "client"], "server": "httpd"},

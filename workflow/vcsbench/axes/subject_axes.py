@@ -29,7 +29,7 @@ CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
 OFFERED_FORMATS = ("f6", "f7", "f8", "f6-today")
 UPGRADE = """Formats: a repository of f7, for example, is loaded in that format. f6-to-f8 was loaded in
 f6, upgraded in place, and then packed, if at all: `svnadmin upgrade` rewrites no revision, so old revisions
-keep the layout of f6. Only `svnadmin dump` and `svnadmin load` give them that of f8."""
+keep the layout of f6. Only `svnadmin dump` and `svnadmin load` give them the layout of f8."""
 SETTINGS = """Settings: db/fsfs.conf of a loaded repository has the defaults of the release that introduced
 its format. f6-today has those that today's svnadmin uses for f6. Today's svnadmin loads all of them:
 improvements that are no settings are in each."""

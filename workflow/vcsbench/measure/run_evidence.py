@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vcsbench.records import Evidence, WarmUpReads
 
 
-# The kernel has the CPU time of ended children, as those of a forking svnserve, in whole ticks. Below this
+# The kernel has the CPU time of ended children, as of a forking svnserve, in whole ticks. Below this
 # time, a tick of user and one of system time would be more than a tenth.
 COARSE_S = 20 * counters.TICK_S
 WARM_UP_KEYS = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")

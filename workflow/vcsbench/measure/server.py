@@ -22,7 +22,7 @@ HOST = "127.0.0.1"
 ON_PATH = Programs()
 START_LIMIT_S = 20.0
 MARKER = "VCSBENCH_SERVER"
-# Places of programs and libraries, settings of the C library, and the mark of the run, by which a later run
+# Places of programs and libraries, settings of the C library, and the mark of the run. With it a later run
 # detects a server that was left.
 INHERITED = re.compile(
     r"PATH|TZ|LD_LIBRARY_PATH|LD_PRELOAD|LD_BIND_NOW|GLIBC_TUNABLES|MALLOC_\w+|VCSBENCH_RUN_ROOT"

@@ -223,7 +223,7 @@ def open_project(
         sources.restore_urls(raw["repositories"])
     is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(copy.deepcopy(raw), root, paths, deployed, is_cluster)
-    # Once here, not in each job. The storages of a cluster are those of its nodes.
+    # Once here, not in each job. The storages of a cluster are on its nodes.
     if not is_cluster and project.config.settings.measure != NOTHING:
         project.check_folders()
     os.environ[sources.URLS] = json.dumps(sources.hide_urls(raw))

@@ -1,6 +1,6 @@
 """Read tar archives, and write members of archives into a folder that they cannot leave.
 
-Each folder is opened by its single name with O_NOFOLLOW, relative to the one above it. A name has no slash
+Each folder is opened by its single name with O_NOFOLLOW, relative to the folder above it. A name has no slash
 and is not `..`. Unlike openat2(RESOLVE_BENEATH), this works on each kernel and with paths longer than
 PATH_MAX.
 

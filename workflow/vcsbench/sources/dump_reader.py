@@ -34,7 +34,7 @@ from vcsbench.storages.filesystems import IMPOSSIBLE_PATHS, PATH_BYTES, RESERVED
 
 KNOWN_FORMATS = (1, 2, 3)
 CHUNK = 1 << 18
-# Limits where svnadmin has none, for a header, those of a record, and the name of a property.
+# Limits where svnadmin has none, for a header, the headers of a record, and the name of a property.
 LONGEST_LINE = 1 << 20
 LONGEST_HEADERS = 4 << 20
 LONGEST_LENGTH = 32

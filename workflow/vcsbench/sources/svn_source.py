@@ -62,7 +62,7 @@ YOUNGEST_SHARDS = 3
 YOUNGEST_FILES = 5000
 # Only a tree that was copied into itself many times has more.
 MAX_ENTRIES = 10_000_000
-# 200,000 files take 0.6 s, and 2 s from a device. Subversion gives a file the mode of the one before.
+# 200,000 files take 0.6 s, and 2 s from a device. Subversion gives a file the mode of the last file.
 LISTED_FILES = 10_000
 
 
@@ -150,7 +150,7 @@ def _failure(repository: str | Path, program: str) -> str:
 def summarize_tree(repository: Path, tree: str, revision: str = "") -> tuple[str, OddPaths]:
     """Return the folder for `log`, and the numbers of odd paths below `tree` at a revision.
 
-    The folder is the one right below `tree` with the most entries, the first one by name; `tree` without any.
+    The folder lies right below `tree` and has the most entries, the first by name; `tree` without any.
     """
     above = f"{tree}/".lstrip("/").encode(errors="surrogateescape")
     entries: Counter[bytes] = Counter()

@@ -117,7 +117,7 @@ def pair_cells(
 ) -> pd.DataFrame:
     """Return a row per current cell with the ratio saved / now of unpaired rounds.
 
-    Columns: those of a table without calls, `hosts`, and `refused`, the flags for which the cells are not
+    Columns: as in a table without calls, `hosts`, and `refused`, the flags because of which the cells are not
     compared. Runs that the baseline contains are left out: they would be compared with themselves.
     """
     frames = before.frame, runs_since(before.frame, now.frame), now.frame

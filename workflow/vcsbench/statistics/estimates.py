@@ -204,7 +204,7 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
                 break
         squares[rows] = np.where(measured, rest**2, 0.0).sum(axis=1)
         cells = measured.sum(axis=0)
-        # A round of a single cell shows nothing but drift.
+        # A round of a single cell shows only drift.
         shared = measured & (cells > 1)
         free = np.where(shared, 1 - 1 / np.maximum(cells, 1), 0.0).sum(axis=1)
         degrees[rows] = free * (1 - 1 / np.maximum(shared.sum(axis=1), 1))

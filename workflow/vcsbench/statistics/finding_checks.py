@@ -76,12 +76,12 @@ def check_of(finding: FindingDefinition, axes: Sequence[str]) -> CellCheck:
 class CellCheck:
     """A check of a finding on the values of cells, in frames of by_round, whose cells `axes` identify.
 
-    `statistic` is the one of the runs (default: mean), `where` selects the cells. `keys` identify what has
+    `statistic` summarizes the runs (default: mean), `where` selects the cells. `keys` identify what has
     a value: a cell, or in PairCheck a pair of cells with the values `sides` of an axis, the baseline first.
     """
 
     noun = "cell"
-    # Work for which there is no value.
+    # Work that has no value.
     refused_work: tuple[str, ...] = (same_work.OTHER,)
 
     def __init__(self, finding: FindingDefinition, axes: Sequence[str]) -> None:

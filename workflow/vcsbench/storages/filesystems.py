@@ -225,7 +225,7 @@ _HEAD = struct.Struct("=QQIIII")
 _EXTENT = struct.Struct("=QQQQQIIII")
 # UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: `physical` is no position of the file alone.
 _NO_POSITION = 0x2 | 0x4 | 0x8 | 0x200 | 0x400
-# The length of an encoded (compressed) extent is that of its content.
+# The length of an encoded (compressed) extent is the length of its content.
 _LAST, _ENCODED, _INLINE, _SHARED = 0x1, 0x8, 0x200, 0x2000
 _SYNC = 0x1
 _BATCH = 128
