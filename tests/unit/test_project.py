@@ -26,11 +26,13 @@ from vcsbench.config import study as study_file
 from vcsbench.config.definitions import read_definitions
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
+from vcsbench.forecast.doctor import MISSING, checks
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
 from vcsbench.run.project import Project, clean_checkout, open_project
 from vcsbench.run.workflow import WRITTEN
 from vcsbench.sources import URLS
+from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.strategies import STRATEGIES
 from vcsbench.subjects.tree_stores import STORES
@@ -190,6 +192,25 @@ def test_project_folder_that_holds_no_files_is_refused():
     reason = "holds no files" if os.geteuid() == 0 else "cannot be written"
     with pytest.raises(UserError, match=f"`scratch`: /proc: {reason}"):
         project.check_folders()
+
+
+@pytest.mark.parametrize("key", ["scratch", "storages.disk"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_project_folder_that_is_not_mounted_is_refused(tmp_path, monkeypatch, key, exists):
+    disk, folder = tmp_path / "disk", tmp_path / "disk/below"
+    if exists:
+        folder.mkdir(parents=True)
+    (tmp_path / "fstab").write_text(f"/dev/none {disk} ext4 defaults 0 2\n")
+    monkeypatch.setattr(filesystems, "FSTAB", tmp_path / "fstab")
+    folders = dict.fromkeys(["scratch", "storages.disk"], str(tmp_path)) | {key: str(folder)}
+    keys = {"scratch": folders["scratch"], "storages": {"disk": folders["storages.disk"]}}
+    project = Project(merge(read_yaml(DEFAULT), keys), ROOT, [DEFAULT])
+    with pytest.raises(UserError, match=f"`{key}`: {folder}: {disk} is a mount point .* Mount it,"):
+        project.check_folders()
+    refused = [
+        check for check in checks(project.plan) if f"`{key}`: {folder}: {disk} " in check.text
+    ]
+    assert [check.state for check in refused] == [MISSING]
 
 
 def test_project_storage_that_no_cell_uses_may_be_missing(tmp_path):

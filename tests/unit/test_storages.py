@@ -36,7 +36,13 @@ from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import filesystems, guest
 from vcsbench.storages import workdir as storages
 from vcsbench.storages.cell_filesystem import CellFilesystem, why_cannot_make
-from vcsbench.storages.filesystems import copy_tree, disk_usage, mount_of, why_never_cold
+from vcsbench.storages.filesystems import (
+    copy_tree,
+    disk_usage,
+    mount_of,
+    why_never_cold,
+    why_unmounted,
+)
 from vcsbench.storages.workdir import (
     MARKER,
     STAGING,
@@ -395,6 +401,24 @@ def test_why_never_cold_in_memory_or_without_rights(monkeypatch, path, setting, 
 def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path, name):
     with mounted_ext4(tmp_path / "image", tmp_path / name, 8), mounted(tmp_path / name) as point:
         assert mount_of(point / "below")[:3] == ("tmpfs", str(point), "tmpfs"), "the last mount"
+
+
+@needs_root
+@pytest.mark.parametrize("name", ["disk", "sp ace"])
+def test_why_unmounted_reads_fstab(tmp_path, monkeypatch, name):
+    (tmp_path / "link").symlink_to(tmp_path)
+    lines = ["# /dev/x / ext4", "", "/dev/a / ext4", "/dev/b none swap sw 0 0", "short"]
+    lines.append(f"/dev/c\t{tmp_path}/link/{name.replace(' ', chr(92) + '040')}\text4 noauto 0 2")
+    (tmp_path / "fstab").write_text("\n".join(lines))
+    monkeypatch.setattr(filesystems, "FSTAB", tmp_path / "fstab")
+    inside = tmp_path / name / "below"
+    for missing in (inside, inside.parent, tmp_path / "link" / name):
+        assert why_unmounted(missing).startswith(f"{tmp_path}/{name} is a mount point in ")
+    with mounted(tmp_path / name) as point:
+        assert why_unmounted(point) == why_unmounted(inside) == ""
+    assert why_unmounted(tmp_path) == why_unmounted(f"{tmp_path}/{name}s") == ""
+    monkeypatch.setattr(filesystems, "FSTAB", tmp_path / "none")
+    assert why_unmounted(inside) == ""
 
 
 @needs_root

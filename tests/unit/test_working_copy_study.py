@@ -19,6 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import draft_recipe, why_not
+from vcsbench.storages import filesystems
 from vcsbench.storages.filesystems import RESERVED_PATHS
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
@@ -65,6 +66,16 @@ def test_filesystem_folder_of_another_kind_is_refused():
     assert axis_of("filesystem").recipe_keys("elsewhere", here)["filesystem"]["make"] == ""
     with pytest.raises(UserError, match="/dev/shm is tmpfs"):
         axis_of("filesystem").recipe_keys("btrfs", here)
+
+
+def test_filesystem_folder_that_is_not_mounted_is_skipped(tmp_path, monkeypatch):
+    (tmp_path / "fstab").write_text(f"/dev/none {tmp_path} none bind\n")
+    monkeypatch.setattr(filesystems, "FSTAB", tmp_path / "fstab")
+    axes = {"command": "checkout", "repo": "large", "filesystem": "btrfs", "reflink": "off"}
+    here, _ = made(filesystems={"btrfs": str(tmp_path)}, grid={STUDY: {"include": [axes]}})
+    axes |= {"sqlite_locking": "default", "pristines": "stored"}
+    draft = draft_recipe(here.config.studies[STUDY], axes, here)
+    assert "nothing is mounted there" in why_not(axes, draft, here)
 
 
 @needs("svn", "svnadmin")

@@ -22,7 +22,7 @@ from vcsbench.formats import (
 from vcsbench.records import Recipe, RecipeFilesystem, RecipeRepository
 from vcsbench.storages import guest
 from vcsbench.storages.cell_filesystem import MAKEABLE, REFLINK_KINDS, why_cannot_make
-from vcsbench.storages.filesystems import lacks_journal, mounted_at, why_not_on_disk
+from vcsbench.storages.filesystems import lacks_journal, mounted_at, why_not_on_disk, why_unmounted
 from vcsbench.storages.workdir import resolve
 
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"
@@ -242,7 +242,8 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
     else:
         root = str(resolve(folder, env.root))
         kind, _ = _mounted(root)
-        if os.path.isdir(root) and kind not in KINDS.get(value, (kind,)):
+        is_usable = os.path.isdir(root) and not why_unmounted(root)
+        if is_usable and kind not in KINDS.get(value, (kind,)):
             raise UserError(
                 f"{where}: {root} is {kind}, not {value}. Call it {kind}, or use a folder on {value}."
             )
@@ -262,7 +263,8 @@ def _why_not_filesystem(value: str, draft: Recipe, env: Environment) -> str:
         return f"{kind} has no reflinks"
     if filesystem["make"]:
         return why_cannot_make(kind)
-    return "" if os.path.isdir(filesystem["root"]) else f"{filesystem['root']} is no folder"
+    root = filesystem["root"]
+    return why_unmounted(root) or ("" if os.path.isdir(root) else f"{root} is no folder")
 
 
 _mounted = cache(mounted_at)

@@ -306,7 +306,9 @@ class Settings(Model):
     with the first. A build without a place (`system: {}`) has the programs on the PATH."""
     storages: dict[Name, Text] = key(min_length=1)
     """Folders on the storages under test, by name. vcsbench makes one folder in each and touches nothing else
-    there. The servers' user (nobody, if you are root) must be able to enter it."""
+    there. The servers' user (nobody, if you are root) must be able to enter it. If `/etc/fstab` lists a
+    mount for it, it is used only while that is mounted. Of another mount, vcsbench knows only from its first
+    copies on."""
     storage: Annotated[Text, defined_in("storages", "there is no storage")]
     """The one of `storages` that studies without an axis `storage` use for repositories."""
     filesystems: dict[Name, Text] = key({})

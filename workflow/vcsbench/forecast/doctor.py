@@ -178,9 +178,8 @@ def _storages(plan: Plan) -> Iterator[Check]:
     used = {plan.draft(cell)["storage"]["name"] for cell in plan.cells} | {settings.storage}
     for name in sorted(used):
         folder = resolve(settings.storages[name], root)
-        if not folder.is_dir():
-            text = f"`storages.{name}`: {folder} is no folder"
-            yield Check(MISSING, text, "make it, or name another one")
+        if missing := _check_folder(f"storages.{name}", folder):
+            yield missing
             continue
         facts = filesystems.describe_storage(name, folder)
         kind = {True: "rotational", False: "not rotational", None: ""}[facts["rotational"]]
@@ -197,11 +196,19 @@ def _storages(plan: Plan) -> Iterator[Check]:
             yield Check(LIMITED, text, "use a storage with a journal")
         yield from _try_file(name, folder)
     scratch = resolve(settings.scratch, root)
-    if not scratch.is_dir():
-        yield Check(MISSING, f"`scratch`: {scratch} is no folder", "make it, or name another one")
+    if missing := _check_folder("scratch", scratch):
+        yield missing
     elif mount_of(scratch).filesystem not in IN_MEMORY:
         text = f"`scratch` ({scratch}) is not in RAM: loading takes several times as long"
         yield Check(LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
+
+
+def _check_folder(key: str, folder: Path) -> Check | None:
+    if reason := filesystems.why_unmounted(folder):
+        return Check(MISSING, f"`{key}`: {folder}: {reason}", "mount it, or name another one")
+    if not folder.is_dir():
+        return Check(MISSING, f"`{key}`: {folder} is no folder", "make it, or name another one")
+    return None
 
 
 def _try_file(name: str, folder: Path) -> Iterator[Check]:

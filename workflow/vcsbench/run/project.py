@@ -43,8 +43,7 @@ from vcsbench.run.workflow import (
     print_message,
 )
 from vcsbench.sources import Source
-from vcsbench.storages import workdir
-from vcsbench.storages.filesystems import remove_path
+from vcsbench.storages import filesystems, workdir
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 
@@ -109,6 +108,10 @@ class Project:
             if keys[1:] and keys[1] not in used:
                 continue
             folder = workdir.resolve(configured, self.root)
+            if reason := filesystems.why_unmounted(folder):
+                raise self.config.error(
+                    keys, f"{folder}: {reason}. Mount it, or use another folder."
+                )
             if not os.path.isdir(folder):  # is_dir() raises for long names
                 raise self.config.error(keys, f"{folder}: no such folder. Make it, or use another.")
             if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
@@ -263,7 +266,7 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
             lines.append(f"removed the link {results}; {results.resolve()} remains")
             results.unlink()
         elif results.exists():
-            remove_path(results)
+            filesystems.remove_path(results)
             lines.append(f"removed {results}")
     return lines or ["there is nothing to remove"]
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # Their files are only in memory: they cannot be cold.
 IN_MEMORY = ("tmpfs", "ramfs")
 MOUNTS = Path("/proc/self/mounts")
+FSTAB = Path("/etc/fstab")
 BTRFS = Path("/sys/fs/btrfs")
 # Memory that Snakemake and the loading programs take.
 LOADING_BYTES = 256 << 20
@@ -59,12 +60,27 @@ def read_mounts() -> list[Mount]:
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount:
-    real = os.path.realpath(path)
-    holding = [
-        m for m in read_mounts() if real == m.point or real.startswith(m.point.rstrip("/") + "/")
-    ]
+    real = Path(os.path.realpath(path))
+    holding = [mount for mount in read_mounts() if real.is_relative_to(mount.point)]
     # Of two at one point, the later one hides the other.
     return max(reversed(holding), key=lambda m: len(m.point), default=Mount("", "/", ""))
+
+
+def why_unmounted(path: str | os.PathLike[str]) -> str:
+    """Return in a clause which mount of /etc/fstab is missing at a path; "" if none.
+
+    Files would go to the disk below, with the label of the storage.
+    """
+    try:
+        lines = os.fsdecode(FSTAB.read_bytes()).split("\n")
+    except OSError:
+        return ""
+    real, mounted = Path(os.path.realpath(path)), len(mount_of(path).point)
+    for _, name, *_ in (line.split() for line in lines if len(line.split()) > 1):
+        point = os.path.realpath(unescaped(name)) if name.startswith("/") else ""
+        if len(point) > mounted and real.is_relative_to(point):
+            return f"{point} is a mount point in {FSTAB}, and nothing is mounted there"
+    return ""
 
 
 def mounted_at(folder: str | Path) -> list[str]:
