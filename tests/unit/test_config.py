@@ -9,6 +9,8 @@ import itertools
 import math
 import shutil
 import subprocess
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -21,7 +23,7 @@ from vcsbench.config import validation
 from vcsbench.config.configuration import load_config
 from vcsbench.config.definitions import load_glossary, read_expectations, read_findings
 from vcsbench.config.models import Settings
-from vcsbench.config.study import StudyFile, load_study
+from vcsbench.config.study import SUBJECT_WORDS, WORDS, StudyFile, load_study
 from vcsbench.config.validation import (
     item_schemas,
     members_of,
@@ -33,6 +35,7 @@ from vcsbench.config.validation import (
 from vcsbench.errors import LONGEST, UserError
 from vcsbench.external import printable
 from vcsbench.formats import RELEASES
+from vcsbench.measure.prepared_cell import SUBJECTS, PreparedCell
 from vcsbench.run.project import Project
 from vcsbench.sources import own_repository
 
@@ -108,6 +111,10 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
         ({"storage": "tape"}, ["`storage`: there is no storage tape"]),
         ({"storages": {"disk": "/srv/a\nb"}}, ["`storages.disk`", "control character"]),
         ({"scratch": "/srv/a\tb"}, ["`scratch`", "control character"]),
+        (
+            {"server": {"host": "other", "url": "svn://other/{rep}"}},
+            ["`server.url`: {rep} stands for nothing. Use one of {repo}."],
+        ),
         ({"workload": {"log": 90}}, ["`workload`: the sum of the weights is 90"]),
         ({"workload": {"jump": 100}}, ["`workload`: no study measures the command jump"]),
     ],
@@ -145,6 +152,59 @@ def test_load_config_unusable_names_of_folders_are_errors(tmp_path, monkeypatch)
     assert "is not UTF-8" in error_of(tmp_path, scratch=str(tmp_path / "link"))
     monkeypatch.setattr("tempfile.tempdir", "/srv/a\nb")
     assert error_of(tmp_path).startswith("TMPDIR: ")
+
+
+# Words in braces
+
+
+def test_words_of_commands_are_those_of_cells_and_subjects():
+    # A cell, and a subject of each kind.
+    fake = SimpleNamespace(
+        path=Path("/x"), tree="", load_options=[], metadata={"folder": "", "youngest": 1},
+        recipe={"axes": {}, "program": "start"}, files=Path("/x"), input=None, subjects=(), _program=str,
+    )  # fmt: skip
+    words = {kind: {*subject.words(fake)} for kind, subject in SUBJECTS.items()}
+    words["repository"].add("url")  # of the cell's server
+    assert words == {kind: {*of_kind} for kind, of_kind in SUBJECT_WORDS.items()}
+    assert {*PreparedCell._words(fake)} == {*WORDS, "program"}
+
+
+COPY = "{svn} export {url}/{tree} {target}"
+TREE = {"input": "tree", "output": "built_tree", "work": "tree"}
+
+
+@pytest.mark.parametrize(
+    ("command", "key", "expected"),
+    [
+        ({"argv": "{svn} log {urrl}"}, "argv", "{urrl} stands for nothing. Use one of {command}, "),
+        ({"argv": "{svn} log {url} {target}"}, "argv", "{target} stands for nothing"),
+        ({"argv": "{program} {url}"}, "argv", "{program} stands for nothing"),
+        ({"argv": "{svn} log", "stdin": "{dump}"}, "stdin", "{dump} stands for nothing"),
+        ({"argv": "{source}"}, "argv", "{source} stands for nothing"),
+        ({"argv": "x={svn} {url}"}, "argv", "{svn} stands for several arguments. Put spaces"),
+        ({"argv": "{svn} 'log {url}"}, "argv", "No closing quotation"),
+        ({"argv": "  "}, "argv", "names no program"),
+        ({"argv": "x", "environment": {"HOME": "{rnu}"}}, "environment.HOME", "Use one of {run}."),
+        ({"argv": "x", "environment": {"A=B": "x"}}, "environment.A=B", ""),
+        ({"argv": "x", "environment": {"A": "\0"}}, "environment.A", "NUL"),
+        ({"argv": COPY, "output": "target", "environment": {"HOME": "{run}"}}, "", ""),
+        ({"argv": "{program} {source} {target}", "program": "naive", **TREE}, "", ""),
+        ({"argv": "{svn} log {ra}:{repo} {url} '{}' {{}}"}, "", ""),
+    ],
+)
+def test_load_study_unknown_word_in_braces_names_file_key_and_words(
+    tmp_path, command, key, expected
+):
+    content = read_yaml(CONFIG / "studies" / f"{SAN}.yaml")
+    content["commands"]["log"] = {"input": "repository", "work": "log", **command}
+    path = written(content, tmp_path)
+    if not key:
+        assert load_study(path).commands["log"].argv == command["argv"]
+        return
+    with pytest.raises(UserError, match=r"^[^\n]*$") as caught:
+        load_study(path)
+    assert str(caught.value).startswith(f"{path}: `commands.log.{key}`: ")
+    assert expected in str(caught.value)
 
 
 # Limits

@@ -5,8 +5,9 @@ config/README.md is generated from these models.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -24,6 +25,8 @@ from vcsbench.metrics import names as metric_names
 
 Item = TypeVar("Item", bound=Hashable)
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+# A word in braces, which stands for a value of the cell.
+WORD = re.compile(r"\{(\w+)\}")
 MOST_MINUTES = 365 * 24 * 60
 LARGEST = 1e9
 
@@ -71,6 +74,15 @@ def known_metric(name: str) -> str:
 def without_nul(text: str) -> str:
     if "\0" in text:
         raise ValueError("has a NUL character")
+    return text
+
+
+def check_words(text: str, known: Collection[str]) -> str:
+    """Return the text. Raise ValueError if a word in braces is unknown."""
+    for word in WORD.findall(text):
+        if word not in known:
+            names = ", ".join(f"{{{name}}}" for name in known)
+            raise ValueError(f"{{{word}}} stands for nothing. Use one of {names}.")
     return text
 
 
@@ -197,7 +209,9 @@ class RemoteServer(Model):
 
     host: Text
     """The name of the machine in reports."""
-    url: Text = key(pattern="^(svn|http)://.")
+    url: Annotated[Text, AfterValidator(lambda url: check_words(url, ["repo"]))] = key(
+        pattern="^(svn|http)://."
+    )
     """The URL of the repository there; `{repo}` stands for the repository's name here."""
 
 

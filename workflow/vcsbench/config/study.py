@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Required
@@ -10,20 +11,38 @@ from pydantic import AfterValidator, Field, StringConstraints
 from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings for pydantic
 
 from vcsbench.config.models import (
+    WORD,
     Metric,
     Model,
     Text,
     Value,
     Values,
+    check_words,
     defined_in,
     definition,
     exactly_one,
     former,
     key,
     unique,
+    without_nul,
 )
 from vcsbench.config.validation import read_mapping, validate
 from vcsbench.errors import UserError
+from vcsbench.programs import SUBVERSION
+
+# The words of each command, and those of each kind of `input` and `output`, as Subject.words() has them.
+# Those of LISTS stand for several arguments.
+WORDS = (*SUBVERSION, "svnadmin_args", "load_args", "python", "built")
+SUBJECT_WORDS = {
+    "repository": ("repository", "url", "tree", "folder", "last"),
+    "dump": ("dump", "load_options"),
+    "tree": ("source", "store", "store_url"),
+    "target": ("target",),
+    "fresh_repository": ("fresh",),
+    "working_copy": ("working_copy", "pristine_options"),
+    "built_tree": ("target",),
+}
+LISTS = {*WORDS, "program", "load_options", "pristine_options"} - {"built"}
 
 AxisName = Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$", max_length=100)]
 AxisValue = Annotated[
@@ -33,6 +52,7 @@ AxisValue = Annotated[
 AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
 AxisOfStudy = Annotated[Text, defined_in("axes", "the study has no axis")]
 TableOfStudy = Annotated[Text, defined_in("tables", "the study has no table")]
+EnvironmentName = Annotated[str, StringConstraints(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
 InputName = Literal["repository", "dump", "tree"]
 OutputName = Literal["target", "fresh_repository", "working_copy", "built_tree"]
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
@@ -43,23 +63,32 @@ WorkName = Literal[
 ]  # fmt: skip
 
 
+def _environment_value(text: str) -> str:
+    return check_words(without_nul(text), ["run"])
+
+
 class Command(Model):
     argv: Text
-    """The timed command; its {words} are filled in when the cell runs."""
+    """The timed command. Its {words} are the study's axes, Subversion's programs ({svn}, {svnadmin}, ...),
+    the options of the server configuration ({svnadmin_args}, {load_args}), and those of the keys below."""
     stdin: Text | None = None
-    """A file for the command's standard input; its {words} are filled in."""
-    environment: dict[str, str] | None = None
-    """Additional variables of its environment."""
+    """A file for the command's standard input, with the same {words}."""
+    environment: (
+        dict[EnvironmentName, Annotated[str, AfterValidator(_environment_value)]] | None
+    ) = None
+    """Additional variables of its environment. {run} is a private folder of the cell-round."""
     input: InputName | None = key(None, was="reads")
     """The kind of subject that the command reads. repository: a copy of a Subversion repository
-    ({repository}, {url}, {tree}, {last}). dump: a dump file of it in the scratch folder ({dump}). tree: the
-    youngest tree of the repository, or its source itself if that is a directory or an archive, as files
-    ({source}) or in the command's `store` ({store}, {store_url}), on the cell's `filesystem`."""
+    ({repository}, {url}, {tree}, {last}, and {folder}, the largest folder below {tree}). dump: a dump file of
+    it in the scratch folder ({dump}, {load_options}). tree: the youngest tree of the repository, or its
+    source itself if that is a directory or an archive, as files ({source}) or in the command's `store`
+    ({store}, {store_url}), on the cell's `filesystem`."""
     output: OutputName | None = key(None, was="writes")
     """The kind of subject that it writes. target: {target}, which is removed before each run, outside the
     timed region; with the axis clients, one for each. fresh_repository: an empty repository of the cell's
-    format ({fresh}), new for each run. working_copy: {working_copy}, on the cell's `filesystem`, in the
-    state of `revisions_behind`. built_tree: {target}, next to the tree that the command reads."""
+    format ({fresh}), new for each run. working_copy: {working_copy} ({pristine_options}), on the
+    cell's `filesystem`, in the state of `revisions_behind`. built_tree: {target}, next to the tree that the
+    command reads."""
     output_location: Literal["auto", "storage", "scratch"] | None = key(None, was="targets")
     """The place that it writes to, instead of the configuration's."""
     revisions: int | None = key(None, ge=0, lt=1 << 31)
@@ -345,4 +374,29 @@ def load_study(path: str | Path) -> Study:
             if value not in known:
                 text = f"the axis has no value {value}. Use one of {', '.join(known)}."
                 raise UserError(f"{path}: `questions.{axis}.{name}`: {text}")
+    for name, command in file.commands.items():
+        for template in ("argv", "stdin"):
+            try:
+                _check_template(getattr(command, template) or "", command, file)
+            except ValueError as error:
+                raise UserError(f"{path}: `commands.{name}.{template}`: {error}") from None
     return Study.model_construct(**dict(file), name=path.stem)
+
+
+def _check_template(template: str, command: Command, file: StudyFile) -> None:
+    """Raise ValueError if the template of a command cannot be filled in (prepared_cell.fill_template)."""
+    subjects = filter(None, (command.input, command.output))
+    known = [*file.axes, *WORDS, *["program"] * bool(command.program)]
+    known += [word for kind in subjects for word in SUBJECT_WORDS[kind]]
+    check_words(template, known)
+    try:
+        parts = shlex.split(template)
+    except ValueError as error:
+        raise ValueError(f"{error}. Close the quotation mark.") from None
+    if template and not parts:
+        raise ValueError("names no program. Write the command.")
+    for part in parts:
+        for word in WORD.findall(part):
+            if word in LISTS and part != f"{{{word}}}":
+                text = f"{{{word}}} stands for several arguments. Put spaces around it."
+                raise ValueError(text)
