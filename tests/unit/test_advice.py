@@ -5,15 +5,17 @@ import math
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
-from vcsbench.advice.advise import AdviceSettings, advise, with_candidates
+from vcsbench.advice.advise import AdviceSettings, advise, less_work, with_candidates
 from vcsbench.advice.cards import Effect, card_of, find_rule, pair_text
 from vcsbench.advice.decision import BETTER, SMALL, cases_of, outcome_of
 from vcsbench.advice.labels import CardQuestion, factors, questions_of
+from vcsbench.evidence.flags import FLAGS
 from vcsbench.statistics.estimates import NO_ESTIMATE
 
 AXES = ["command", "ra", "format", "packing", "cache"]
@@ -113,6 +115,11 @@ def test_decide_uses_decided_cases_alone(rows, kind, value, decided):
     assert len(of) == decided
     if value == "f7" and decided == 1:
         assert rule.smallest_regret(of, "f6")[1]["f7"] == 1.0 and len(found) == 3
+
+
+def test_answer_on_one_case_has_no_number_of_cases():
+    assert card(NOISY).answer.effect == "too noisy"
+    assert card(NOISY, START_UP).answer.effect == "too noisy in 1 of 2 cases"
 
 
 def test_cases_of_two_tables_chain_their_values():
@@ -250,7 +257,9 @@ def test_factors_below_10_percent_are_percentages(ratios, text):
         ([1.5, 0.946, 1.0], f"f7: 5.7 % slower {SURE} in 1, 1.5x faster in 1 of 3", rule.DEPENDS),
         ([1.5, 1.01], "f7: 1.5x faster in 1 of 2", rule.VALUE),
         ([1.01, 0.98], "f7: equal within 10 % in 2 of 2", rule.EQUAL),
-        ([], "f7: undecided (too noisy in 1 of 1)", rule.UNDECIDED),
+        ([1.5], "f7: 1.5x faster", rule.VALUE),
+        ([1.01], "f7: equal within 10 %", rule.EQUAL),
+        ([], "f7: undecided (too noisy)", rule.UNDECIDED),
     ],
 )
 def test_answer_on_a_build_has_size_direction_and_number(ratios, short, kind):
@@ -304,3 +313,32 @@ def test_advise_on_builds_has_the_measured_average_and_no_situations(tmp_path):
     row_ = {"ratio": 0.8, "baseline": "f6", "candidate": "f7", "flags": "same-binaries"}
     advice = advise(settings, frame, [(DEFINITION, [{**row_, "call": "slower"}])])
     assert advice.situations == [] and advice.cards[0].answer.short == "no other build"
+
+
+def test_advise_on_several_hosts_has_the_reason_and_the_remedy(tmp_path):
+    """Both values were measured, so the question is not `not measured`."""
+    frame = frame_of(tmp_path, twins=1)
+    frame["host"] = np.where(frame["format"] == "f6", "old", "new")
+    questions = [CardQuestion("format", "Which?"), CardQuestion("packing", "Pack?")]
+    settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], questions)
+    formats, packing = advise(settings, frame).cards
+    cells = math.prod(len(values) for axis, values in VALUES.items() if axis != "format")
+    message = FLAGS["hosts-differ"].sentence
+    assert (formats.answer.kind, formats.cases) == (rule.NOT_COMPARED, [])
+    assert formats.notes == [f"{cells} comparisons left out: {message}"]
+    assert formats.answer_for({"command": "log"}).kind == rule.NOT_COMPARED
+    assert formats.answer_for({"command": "dump"}).kind == rule.NOT_MEASURED
+    # Both sides of these are on one host.
+    assert packing.answer.kind == rule.VALUE and packing.notes == []
+    (build,) = advise(
+        replace(settings, questions=[replace(questions[0], aggregate=True)]), frame
+    ).cards
+    assert (build.lines, build.notes) == (formats.notes, [])
+
+
+def test_less_work_leaves_out_comparisons_of_several_hosts():
+    definition = {"compare": {**DEFINITION["compare"], "metric": "read_calls"}}
+    of = {**row(2.0, "fewer"), "call": "fewer"}
+    (sentence,) = less_work([(definition, [of])], 10)
+    assert sentence.startswith("f7: 2.0x fewer") and "cases" not in sentence
+    assert less_work([(definition, [{**of, "withheld": "hosts"}])], 10) == []

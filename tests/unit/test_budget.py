@@ -146,10 +146,14 @@ def test_budget_report_has_rounds_that_decide_and_the_scatter_of_a_noisy_machine
 def table_comparisons(error, **change):
     """Return the comparison of the logs of a table of equal formats with this error."""
     row = {"baseline": "f6", "candidate": "f7", "ratio": 1.0, "call": TOO_NOISY, "error": error}
-    row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2}
+    row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2, "withheld": ""}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
     table = pd.DataFrame([{"command": "log", **row, **change}])
     return comparisons_of({"t": table}, {"t": {"compare": compare}}, ["command"], LIMITS)
+
+
+def test_comparisons_that_a_table_withholds_are_no_result():
+    assert table_comparisons(0.06, fixed_share=0.1, call=NOT_SHOWN, withheld="hosts") == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import math
 import shlex
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
-from vcsbench.statistics.estimates import Variance, ratio
+from vcsbench.statistics.estimates import Variance, mean, ratio
 from vcsbench.statistics.finding_checks import EvaluationContext, check_of, verdict_of
 from vcsbench.statistics.findings import evaluate_findings, rounds_of
 from vcsbench.statistics.noise import Noise
@@ -103,6 +104,17 @@ def test_evaluate_findings_inconclusive_has_needed_rounds():
     assert 10 < needed < 30
     reason = Reason("needs-rounds", {"needed": needed, "n": 5})
     assert (row["verdict"], row["why"]) == ("inconclusive", reason.text)
+    # The larger room of an interval that is wider on one side.
+    wide = replace(ratio(0.0, 0.05, 8.0, 5), low=0.5, high=1.1)
+    between = {"expect": {"at_least": 0.6}}
+    verdict, (why,) = verdict_of({**finding(), **between}, wide, DEFAULT_LIMITS)
+    needed = math.ceil(5 * (math.log(0.5) / math.log(0.6)) ** 2)
+    assert (why.code, why.values["needed"], needed) == ("needs-rounds", needed, 10)
+    # A bound of a value that is no ratio may be 0.
+    level_ = mean(1.0, 1.0, 8.0, 5)
+    verdict, (why,) = verdict_of({"expect": {"at_least": 0}}, level_, DEFAULT_LIMITS)
+    needed = math.ceil(5 * (1.0 - level_.low) ** 2)
+    assert (why.code, why.values["needed"], needed) == ("needs-rounds", needed, 27)
     # A saved baseline gets no more rounds, whatever the current side gets.
     saved = {**finding(), "compare": {"to": "old"}}
     verdict, (why,) = verdict_of(saved, ratio(math.log(1.85), 0.03, 8.0, 5), DEFAULT_LIMITS)

@@ -6,7 +6,8 @@ import subprocess
 import pytest
 
 from unit.test_advice import card, row
-from vcsbench.advice.cards import ADVICE, Advice
+from vcsbench.advice.cards import ADVICE, Advice, card_of
+from vcsbench.advice.decision import Withheld
 from vcsbench.advice.labels import CardQuestion
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
@@ -33,6 +34,8 @@ def summary(*cards, **changes):
 
 
 PACK = CardQuestion("format", "Pack?", yes_value="f7")
+
+SERVE = CardQuestion("ra", "Server?")
 
 
 def packing():
@@ -117,6 +120,16 @@ def test_next_command_takes_at_most_a_day(seconds, shown):
     outlook = [{"seconds": s, "left": {"t": n}} for s, n in pairs]
     text = " ".join(lines([summary(packing(), account={**ACCOUNT, "outlook": outlook})]))
     assert (f"decide {shown}" in " ".join(text.split())) if shown else "more decide" not in text
+
+
+def test_lines_of_questions_that_are_not_compared_have_their_reason_once():
+    withheld = [Withheld({}, "f6", "f7", "Hosts differ.")]
+    cards = [card_of(question, "f6", [], [], 10.0, withheld=withheld) for question in (PACK, SERVE)]
+    printed = lines([summary(*cards, account={})])[len(HEADER) :]
+    assert printed == [
+        "Uncompared  Format?, Access?: 1 comparison left out: Hosts differ.",
+        "Answered    no comparison has a result",
+    ]
 
 
 @pytest.mark.parametrize("length", [10, 200, 1000])

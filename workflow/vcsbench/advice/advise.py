@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from vcsbench.advice.cards import Advice, Answer, Card, Choice, Situation, card_of
+from vcsbench.advice.cards import Advice, Answer, Card, Choice, Situation, card_of, in_cases
 from vcsbench.advice.decision import (
     BETTER,
     DEPENDS,
@@ -31,6 +31,7 @@ from vcsbench.advice.decision import (
     cases_of,
     compares_times,
     missing_values,
+    withheld_of,
 )
 from vcsbench.advice.labels import (
     CardQuestion,
@@ -96,7 +97,9 @@ def advise(
         reference = str(compared[0][0]["compare"]["baseline"]) if compared else ""
         cases = cases_of(axis, compared, axes, question.values, times)
         missing = missing_values(axis, cases, grid, failures)
-        card = card_of(question, reference, axes, cases, effect, settings.workload, missing)
+        withheld = withheld_of(axis, compared, axes, question.values)
+        workload = settings.workload
+        card = card_of(question, reference, axes, cases, effect, workload, missing, withheld)
         if question.aggregate:
             mean = partial(geometric_mean, rounds, axis, axes, settings.block, noise)
             card = with_candidates(card, mean)
@@ -196,7 +199,8 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
         axis, baseline = compare["axis"], compare["baseline"]
         ratios: dict[str, list[float]] = {str(row["candidate"]): [] for row in rows}
         for row in rows if metric.exact else ():
-            if is_number(row.get("ratio")) and (row.get("call") or "") not in ("", TOO_NOISY):
+            is_called = (row.get("call") or "") not in ("", TOO_NOISY)
+            if is_called and is_number(row.get("ratio")) and not row.get("withheld"):
                 ratios[str(row["candidate"])].append(row["ratio"])
         for candidate, known in ratios.items():
             less, more = [r for r in known if r >= least], [1 / r for r in known if 1 / r >= least]
@@ -204,7 +208,7 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
                 if sizes:
                     first, second = (value_label(axis, value) for value in (who, other))
                     amount = f"{factors(sizes)} fewer {metric.quantity} than {second}"
-                    sentences.append(f"{first}: {amount} in {len(sizes)} of {len(known)} cases.")
+                    sentences.append(f"{first}: {amount}{in_cases(len(sizes), len(known))}.")
     return sentences
 
 
@@ -230,11 +234,12 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     checks = [name for name in pairs if name not in tested]
     lines = [line for n in checks for line in _noise_check(n, pairs[n], averages[n], others)]
     lines += [lost.sentence(lost.value) for lost in card.missing]
+    card = replace(card, notes=[], lines=[*lines, *card.notes])
     if not answers:
         short = "no other build" if pairs else "no result"
         text = f"{short} was compared.".capitalize()
-        return replace(card, answer=Answer(EQUAL, "", short, text, text), lines=lines)
-    return replace(card, answer=answers[0], candidates=answers, lines=lines)
+        return replace(card, answer=Answer(EQUAL, "", short, text, text))
+    return replace(card, answer=answers[0], candidates=answers)
 
 
 def _answer(
@@ -242,20 +247,22 @@ def _answer(
 ) -> Answer:
     kinds = dict.fromkeys([*OUTCOMES, *(pair.outcome for pair in pairs)])
     ratios = {kind: [pair.ratio for pair in pairs if pair.outcome == kind] for kind in kinds}
-    counts = {k: f"{OUTCOMES.get(k, k)} in {len(of)}" for k, of in ratios.items() if of}
+    among, total = (" in {}", f" of {len(pairs)}") if len(pairs) > 1 else ("", "")
+    counts = {k: OUTCOMES.get(k, k) + among.format(len(of)) for k, of in ratios.items() if of}
     called = []
     for kind in (WORSE, BETTER):
         if counts.pop(kind, ""):
             sizes = [at_least_1(ratio) for ratio in ratios[kind]]
             note = slight(sizes, min_effect_pct)
-            called.append(f"{factors(sizes)} {OUTCOMES[kind]}{note} in {len(sizes)}")
+            called.append(f"{factors(sizes)} {OUTCOMES[kind]}{note}{among.format(len(sizes))}")
     if called:
         kind, head = DEPENDS if ratios[WORSE] else VALUE, ", ".join(called)
     elif counts.pop(EQUAL, ""):
-        kind, head = EQUAL, f"equal within {min_effect_pct:g} % in {len(ratios[EQUAL])}"
+        number = among.format(len(ratios[EQUAL]))
+        kind, head = EQUAL, f"equal within {min_effect_pct:g} %{number}"
     else:
         kind, head, counts = UNDECIDED, f"undecided ({', '.join(counts.values())}", {}
-    short = f"{candidate}: {head} of {len(pairs)}{')' if kind == UNDECIDED else ''}"
+    short = f"{candidate}: {head}{total}{')' if kind == UNDECIDED else ''}"
     rest = "; ".join(filter(None, [", ".join(counts.values()), _average_text(average)]))
     sentence = f"{rest}.".capitalize() if rest else ""
     value = candidate if kind == VALUE else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +12,7 @@ from pydantic import TypeAdapter
 from vcsbench.advice.decision import (
     DEPENDS,
     EQUAL,
+    NOT_COMPARED,
     NOT_MEASURED,
     SAME,
     SMALL,
@@ -20,6 +22,7 @@ from vcsbench.advice.decision import (
     Pair,
     Row,
     Where,
+    Withheld,
     recommend,
     smallest_regret,
 )
@@ -34,7 +37,7 @@ from vcsbench.advice.labels import (
     value_label,
 )
 from vcsbench.config.study import matches_cell
-from vcsbench.words import enumeration
+from vcsbench.words import count_of, enumeration
 
 BENCHMARK_ONLY = "null-"
 ACCESS = "ra"
@@ -73,6 +76,7 @@ class Card:
     candidates: Sequence[Answer] = ()
     lines: Sequence[str] = ()
     notes: Sequence[str] = ()
+    withheld: Sequence[Withheld] = ()
 
     def answer_for(self, picks: Where) -> Answer:
         """Return the answer over the cases that fit `picks`, which may include the reader's current value.
@@ -87,6 +91,8 @@ class Card:
         cases = [self.cases[i] for i in chosen]
         weights = [self.weights[i] for i in chosen] if self.weights else []
         kind, value = recommend(cases, self.reference, self.min_effect_pct, weights)
+        if not cases and any(fits(comparison.where, picks) for comparison in self.withheld):
+            kind = NOT_COMPARED
         return _answer(self, kind, value, cases, picks.get(self.question.axis, ""))
 
 
@@ -170,6 +176,7 @@ def card_of(
     min_effect_pct: float,
     workload: Sequence[Row] = (),
     missing: Sequence[Missing] = (),
+    withheld: Sequence[Withheld] = (),
 ) -> Card:
     """Return a card; `axes` are the study's, `workload` has weight, name and where."""
     shown = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
@@ -179,25 +186,37 @@ def card_of(
         for operation in workload
         if not any(case.is_decided and fits(case.where, operation["where"]) for case in cases)
     ]
+    if withheld:
+        reasons = Counter(comparison.reason for comparison in withheld)
+        reason, number = reasons.most_common(1)[0]
+        of = f" ({number} of them)" if len(reasons) > 1 else ""
+        notes.append(f"{count_of(len(withheld), 'comparison')} left out{of}: {reason}")
     unanswered = Answer("", "", "", "", "")
     settings = (unanswered, min_effect_pct, weights, missing)
-    card = Card(question, reference, shown, cases, *settings, notes=notes)
+    card = Card(question, reference, shown, cases, *settings, notes=notes, withheld=withheld)
     return replace(card, answer=card.answer_for({}))
+
+
+def in_cases(number: int, total: int) -> str:
+    """Return ` in 2 of 3 cases`, "" for the only case."""
+    return f" in {number} of {total} cases" if total > 1 else ""
 
 
 def _answer(card: Card, kind: str, value: str, cases: Sequence[Case], current: str) -> Answer:
     axis = card.question.axis
     if kind == NOT_MEASURED:
         return Answer(kind, "", kind, "No case of this question has a result.", kind)
+    if kind == NOT_COMPARED:
+        text = "its cells were measured, but cannot be compared"
+        return Answer(kind, "", kind, f"{text}.".capitalize(), text)
     if kind == UNDECIDED:
         reasons = [pair.outcome for case in cases for pair in case.pairs[:1]]
         most = max(dict.fromkeys(reasons), key=reasons.count)
-        text = f"{most} in {reasons.count(most)} of {len(cases)} cases"
+        text = most + in_cases(reasons.count(most), len(cases))
         return Answer(kind, "", kind, f"{text}.".capitalize(), text)
     if kind == EQUAL:
         decided = sum(case.is_decided for case in cases)
-        of = f" in {decided} of {len(cases)} cases" if len(cases) > 1 else ""
-        text = f"within {card.min_effect_pct:g} %{of}"
+        text = f"within {card.min_effect_pct:g} %{in_cases(decided, len(cases))}"
         return Answer(kind, value, kind, f"{text}.".capitalize(), text)
     label = value_label(axis, value)
     against = current if current and current != value else card.reference

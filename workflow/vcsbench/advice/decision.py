@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from vcsbench.evidence import same_work
+from vcsbench.evidence.flags import FLAGS
 from vcsbench.metrics import DEFAULT, metric_of, name_in
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.words import count_of, is_number
@@ -28,7 +30,10 @@ BETTER, WORSE, EQUAL = "better", "worse", comparisons.EQUAL
 NOISY, SMALL, FEW = "too noisy", comparisons.TOO_SMALL, "too few rounds"
 NO_DUPLICATES = "no duplicates"
 VALUE, DEPENDS, UNDECIDED = "value", "depends", comparisons.UNDECIDED
-NOT_MEASURED = verdicts.NOT_MEASURED
+NOT_MEASURED, NOT_COMPARED = verdicts.NOT_MEASURED, "not compared"
+NO_SHARED_ROUND = "no round has valid runs of both sides"
+# Flags because of which a table withholds a comparison.
+REFUSING = {"hosts-differ", *same_work.REFUSED}
 SAME = 1e-9
 SAME_BINARIES = "same-binaries"
 
@@ -128,6 +133,19 @@ class Missing:
         return f"{label}: {cells} not measured: {self.reason.rstrip('.')}."
 
 
+@dataclass(frozen=True)
+class Withheld:
+    """A comparison of measured cells that has no result, with the reason and a remedy.
+
+    `where` has the values of the other axes.
+    """
+
+    where: Where
+    baseline: str
+    candidate: str
+    reason: str
+
+
 def compares_times(definition: Mapping[str, object], axis: str) -> bool:
     compare = definition.get("compare")
     is_of_axis = isinstance(compare, Mapping) and compare.get("axis") == axis
@@ -150,12 +168,10 @@ def cases_of(
     """
     pairs_of: dict[Cell, dict[tuple[str, str], Pair]] = {}
     others = [name for name in axes if name != axis]
-    for definition, rows in tables:
-        for row in rows if compares_times(definition, axis) else ():
-            pair = _pair(row)
-            if pair and not (values and {pair.baseline, pair.candidate} - {*values}):
-                key = tuple(str(row.get(name) or "") for name in others)
-                pairs_of.setdefault(key, {}).setdefault((pair.baseline, pair.candidate), pair)
+    for row in _rows_of(axis, tables, values):
+        if pair := _pair(row):
+            key = tuple(str(row.get(name) or "") for name in others)
+            pairs_of.setdefault(key, {}).setdefault((pair.baseline, pair.candidate), pair)
     place, cases = list(axes).index(axis), []
     for key, pairs in pairs_of.items():
         sides = dict.fromkeys(side for both in pairs for side in both)
@@ -163,6 +179,27 @@ def cases_of(
         seconds = {side: value for side, value in known.items() if value}
         cases.append(Case(dict(zip(others, key, strict=True)), tuple(pairs.values()), seconds))
     return cases
+
+
+def _rows_of(axis: str, tables: Iterable[Table], values: Sequence[str]) -> list[Row]:
+    rows = [row for definition, of in tables if compares_times(definition, axis) for row in of]
+    return [r for r in rows if not values or {str(r["baseline"]), str(r["candidate"])} <= {*values}]
+
+
+def withheld_of(
+    axis: str, tables: Iterable[Table], axes: Sequence[str], values: Sequence[str] = ()
+) -> list[Withheld]:
+    """Return the comparisons of an axis that cases_of leaves out, although both sides were measured."""
+    withheld: list[Withheld] = []
+    for row in _rows_of(axis, tables, values):
+        where = {name: str(row.get(name) or "") for name in axes if name != axis}
+        flags = str(row.get("flags") or "").split()
+        remedy = next((FLAGS[flag].advice for flag in flags if flag in REFUSING), "")
+        reason = f"{row.get('withheld') or NO_SHARED_ROUND}. {remedy}".strip()
+        comparison = Withheld(where, str(row["baseline"]), str(row["candidate"]), reason)
+        if not _pair(row) and comparison not in withheld:
+            withheld.append(comparison)
+    return withheld
 
 
 def _pair(row: Row) -> Pair | None:

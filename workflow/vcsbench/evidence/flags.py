@@ -113,7 +113,7 @@ FLAGS: dict[str, Flag] = {
     "work-unknown": Flag("The work of the command is unknown.",
         "Set the key `work` of the command in the study's file."),
     "hosts-differ": Flag("Measured on different machines, whose numbers are never compared.",
-        "Measure both sides on one machine."),
+        "Measure both sides on one machine: `--forcerun cell`."),
     "not-in-turns": Flag("The two sides were measured one after the other, not in turns.",
         "Its interval is wider. Measure both again: `--forcerun cell`."),
     "not-saved": Flag("The saved baseline has no valid run of this cell.",

@@ -79,7 +79,8 @@ class CardView(NamedTuple):
 
 def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
     # In the order of applying changes, as the questions of a study.
-    ranked = sorted(cards, key=lambda card: card.answer.kind == rule.NOT_MEASURED)
+    unanswered = rule.NOT_MEASURED, rule.NOT_COMPARED
+    ranked = sorted(cards, key=lambda card: card.answer.kind in unanswered)
     rare = rare_flags(cards)
     return [_card_view(card, results, rare) for card in ranked]
 
@@ -298,7 +299,8 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
             chosen = {p.axis: v for p, v in zip(picks, values, strict=True) if v}
             others = {a: v for a, v in chosen.items() if a != axis}
             fitting = (str(n) for n, c in enumerate(card.cases) if fits(c.where, others))
-            key = (chosen.get(axis, ""), *fitting)
+            withheld = (f"w{n}" for n, c in enumerate(card.withheld) if fits(c.where, others))
+            key = (chosen.get(axis, ""), *fitting, *withheld)
             if key not in known:
                 known[key] = card.answer_for(chosen) if chosen else card.answer
             numbers["|".join(values)] = answers.setdefault(known[key], len(answers))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vcsbench import words
-from vcsbench.advice.decision import NOT_MEASURED, Row
+from vcsbench.advice.decision import NOT_COMPARED, NOT_MEASURED, Row
 from vcsbench.config.study import Study
 from vcsbench.external import printable
 from vcsbench.files import read_json
@@ -90,10 +90,13 @@ def _wrapped_command(command: str) -> list[str]:
 
 def _rows(study: Results, has_steps: bool) -> Iterator[tuple[str, str, str]]:
     missing = []
+    withheld: dict[str, list[str]] = {}
     for card in study.advice.cards:
         short, answer = card.question.short, card.answer
         if answer.kind == NOT_MEASURED and not card.lines:
             missing.append(short)
+        elif answer.kind == NOT_COMPARED and not card.lines:
+            withheld.setdefault(" ".join(card.notes), []).append(short)
         elif texts := [*(answer.effect for answer in card.candidates), *card.lines]:
             for number, text in enumerate(texts):
                 yield ("" if number else short), "", text
@@ -103,7 +106,9 @@ def _rows(study: Results, has_steps: bool) -> Iterator[tuple[str, str, str]]:
                 yield "", "", note
     if missing:
         yield "Unmeasured", "", ", ".join(missing)
-    answered = [results_text(study.account) or "no comparison was measured"]
+    for reason, questions in withheld.items():
+        yield "Uncompared", "", f"{', '.join(questions)}: {reason}"
+    answered = [results_text(study.account) or "no comparison has a result"]
     of_findings = [verdicts.verdict_for_reader(finding) for finding in study.findings]
     if {*of_findings} - {verdicts.NOT_MEASURED}:
         answered.append(f"{len(of_findings)} findings: {verdict_counts(of_findings)}")

@@ -74,7 +74,7 @@ def comparisons_of(
 ) -> list[Comparison]:
     comparisons = []
     for name, table in tables.items():
-        table = table[table["ratio"].notna()]
+        table = table[table["ratio"].notna() & (table["withheld"] == "")]
         rows, definition = table.to_dict("records"), definitions[name]
         # A row that is mostly fixed cost has no call, but Holm's correction may have rejected it.
         calls = add_calls(table, metric_in(definition).calls, limits)["call"]

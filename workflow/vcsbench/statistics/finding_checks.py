@@ -352,10 +352,15 @@ def verdict_of(
         return verdicts.INCONCLUSIVE, [Reason("saved-rounds")]
     # Intervals of ratios are symmetric as logarithms.
     on: Callable[[float], float] = math.log if measured.is_ratio else float
-    bounds = [on(bound) for bound in (low, high) if math.isfinite(bound) and bound > 0]
-    room = min((abs(on(measured.value) - bound) for bound in bounds), default=math.inf)
-    half = (on(measured.high) - on(measured.low)) / 2
-    needed = math.ceil(measured.n * (half / room) ** 2) if room else math.inf
+    value, bounds = measured.value, [b for b in (low, high) if measured.low <= b <= measured.high]
+    # The interval of a least or greatest value is wider on one side.
+    halves = [on(measured.high if bound > value else measured.low) - on(value) for bound in bounds]
+    rooms = [on(bound) - on(value) for bound in bounds]
+    shrink = max(
+        half / room if room else math.inf for half, room in zip(halves, rooms, strict=True)
+    )
+    needed = measured.n * shrink**2
     if needed > MAX_ROUNDS:
         return verdicts.INCONCLUSIVE, [Reason("on-bound")]
+    needed = math.ceil(needed)
     return verdicts.INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]
