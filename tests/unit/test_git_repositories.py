@@ -502,6 +502,24 @@ def test_git_identity_changes_with_commit_depth_and_refs(merged, tmp_path):
     assert len({*identities, git_source(path).identity()}) == 4
 
 
+@pytest.mark.parametrize("history", ["first-parent", "whole"])
+@pytest.mark.parametrize("change", [["commit", "-q", "--allow-empty", "-m", "x"], ["tag", "new"]])
+def test_git_history_that_changed_since_its_identity_is_not_written(
+    merged, tmp_path, history, change
+):
+    git(tmp_path, "clone", "-q", str(merged), "it")
+    source = git_source(tmp_path / "it", history=history)
+    before = source.identity()
+    git(tmp_path / "it", *change)
+    if (history, change[0]) == ("first-parent", "tag"):
+        source.write(io.BytesIO())
+        return
+    with pytest.raises(UserError, match="changed since this run began"):
+        source.write(io.BytesIO())
+    with pytest.raises(UserError, match="changed since this run began"):
+        git_source(tmp_path / "it", history=history).check_unchanged(before)
+
+
 # Refusals
 
 EXTENSION = "[core]\n\trepositoryformatversion = 1\n[extensions]\n\t"

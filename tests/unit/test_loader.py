@@ -1,27 +1,32 @@
 """Loading: advised commands and `load` cells as typed, signals, and the largest folder of a tree."""
 
 import os
+import runpy
 import signal
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from dump_streams import BASE, DATE, HEAD, file, folder, revision
-from project import CONFIG, needs, open_folder, write_program
+from project import CONFIG, ROOT, needs, open_folder, write_program
 from vcsbench import sources
 from vcsbench.errors import UserError
 from vcsbench.measure.prepared_cell import fill_template
 from vcsbench.prepare.loader import choose_staging, load_source, make_dump, summarize_tree
 from vcsbench.prepare.repositories import has_dump
 from vcsbench.sources.base import SizeEstimate
+from vcsbench.sources.dump_source import DumpSource
 from vcsbench.storages.filesystems import free_bytes
 from vcsbench.storages.workdir import WorkDir
 
 pytestmark = needs("svn", "svnadmin", "svnlook")
 
 STUDIES = CONFIG / "studies"
+SCRIPT = ROOT / "workflow/scripts/prepare_repositories.py"
 # Histories that only load without validation of properties.
 OLD = {
     "CR LF in a message": HEAD + revision(1, {b"svn:log": b"a\r\nb", b"svn:date": DATE}),
@@ -71,6 +76,34 @@ def test_choose_staging_takes_the_first_folder_with_space(tmp_path):
         assert choose(small // 2, 3, {first: 1}) is first
         with pytest.raises(UserError, match="copies need about"):  # the two storages share a device
             choose(large // 5, 1, {first: 3, second: 3})
+
+
+@pytest.mark.parametrize("moment", ["never", "before", "during"])
+def test_load_of_a_changed_source_is_refused(tmp_path, monkeypatch, capsys, moment):
+    monkeypatch.setattr("vcsbench.run.job.exit_on_signals", lambda: None)
+    path = tmp_path / "it.dump"
+    path.write_bytes(BASE)
+    definition = {"source": "dump", "path": str(path)}
+    identity = sources.open_source("it", definition).identity()
+    if moment == "before":
+        os.utime(path, (1, 1))
+    elif moment == "during":
+        write = DumpSource.write
+        changed = lambda self, out: (write(self, out), os.utime(path, (1, 1)))[0]  # noqa: E731
+        monkeypatch.setattr(DumpSource, "write", changed)
+    request = {"variants": [["f8", "nopack"]], "copies": 1, "dump": None}
+    request["storages"] = {str(tmp_path): [["f8", "nopack"]]}
+    params = {"request": request, "definition": definition, "identity": identity}
+    params |= {"rebuild_token": "now", "scratch": str(tmp_path), "root": str(tmp_path)}
+    job = SimpleNamespace(
+        rule="load", params=SimpleNamespace(**params), output=[f"{tmp_path}/record"]
+    )
+    job.wildcards, job.log = SimpleNamespace(repo="it"), [f"{tmp_path}/log"]
+    with pytest.raises(SystemExit) if moment != "never" else nullcontext():
+        runpy.run_path(str(SCRIPT), {"snakemake": job})
+    refused = f"{path} changed since this run began. Run again." in capsys.readouterr().err
+    assert (refused, Path(job.output[0]).exists()) == (moment != "never", moment == "never")
+    assert bool(list(tmp_path.glob("vcsbench-*/loading/it"))) == (moment == "never")
 
 
 def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch):

@@ -142,6 +142,20 @@ def test_svn_identity_edited_property_of_an_old_shard_changes(tmp_path):
 # Local repositories
 
 
+def test_svn_source_writes_the_revisions_of_its_identity(tmp_path, template):
+    path = shutil.copytree(template, tmp_path / "it")
+    source = svn_source(path)
+    before = source.identity()
+    svnmucc(path, "mkdir", "trunk/late")
+    assert write_and_load(source, tmp_path / "copy").revisions == 1 == source.youngest
+    source.check_unchanged(before)
+    with pytest.raises(UserError, match=r"mine.path`: .*/it changed since .* Run again\.$"):
+        svn_source(path).check_unchanged(before)
+    with pytest.raises(UserError, match="changed since this run began"):
+        source.at(path)
+    assert svn_source(path).at(path).youngest == 2
+
+
 def test_svn_source_makes_the_same_repository_and_writes_nothing(repository, tmp_path):
     before = listing(repository)
     source = svn_source(repository)

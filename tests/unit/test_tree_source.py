@@ -11,6 +11,7 @@ import tarfile
 import warnings
 import zipfile
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -430,6 +431,19 @@ def test_directory_identity_changes_with_an_edit_only(tmp_path):
     assert source_of(root, "").identity() == before
     (root / "deep/nothing").write_text("something")
     assert source_of(root, "").identity() != before
+
+
+@pytest.mark.parametrize("name", ["", "a.tar"])
+def test_checkout_head_of_a_changed_source_is_refused(tmp_path, name):
+    source = source_of(make_tree(tmp_path / "tree"), name)
+    before = source.identity()
+    for number, change in enumerate((False, True)):
+        (private := tmp_path / f"private{number}").mkdir()
+        if change:
+            source._path.touch() if name else (source._path / "deep/nothing").touch()
+        why = "changed since this run began"
+        with pytest.raises(UserError, match=why) if change else nullcontext():
+            checkout_head(source.head(), tmp_path / f"into{number}", private, "svn", before)
 
 
 SEVEN_ZIP = b"7z\xbc\xaf\x27\x1c"

@@ -29,6 +29,7 @@ def load() -> None:
     sources.restore_urls(definitions)
     source = sources.open_source(repo, definitions[repo])
     source.check()
+    source.check_unchanged(params.identity)
     scratch = WorkDir(params.scratch, params.root)
     storages = {
         WorkDir(folder, params.root): [
@@ -52,6 +53,7 @@ def load() -> None:
     with loader.staging_dir(workdir, repo) as staging:
         with naming(workdir.path):
             facts = loader.load_source(source, request["variants"], staging)
+            source.check_unchanged(params.identity)
             if request["dump"] is not None:
                 # Verified before the dump. Without a dump, it is verified while it is copied.
                 verify.verify_all(staging)

@@ -202,8 +202,9 @@ def main(kind: str, source: str, *rest: str) -> None:
     """Write the youngest tree of a source to a new folder, and print notes on changes and omissions.
 
     Subjects call it in a process (subjects.run_sources). `rest` is the folder; then the commit of a git
-    repository, the arguments of export_head(), or for other kinds a temporary folder. The kind `odd paths`
-    prints the counts of summarize_tree(); then it is a tree and a revision.
+    repository, the arguments of export_head(), or for other kinds a temporary folder and the identity,
+    which is checked unless it is empty. The kind `odd paths` prints the counts of summarize_tree(); then it
+    is a tree and a revision.
     """
     try:
         if kind == "odd paths":
@@ -215,7 +216,11 @@ def main(kind: str, source: str, *rest: str) -> None:
             with open_repository(Path(source)) as repository:
                 lines = write_tree(repository, rest[1], Path(rest[0]))
         else:
-            lines = extract_tree(kind, Path(source), *map(Path, rest))
+            folder, temporary, identity = rest
+            lines = extract_tree(kind, Path(source), Path(folder), Path(temporary))
+            if identity:
+                definition = {"source": kind, "path": source}
+                open_source(Path(source).name, definition).check_unchanged(identity)
         for line in lines:
             print(line)
     except (UserError, OSError) as error:

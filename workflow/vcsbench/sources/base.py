@@ -79,6 +79,13 @@ class Source(Protocol):
         """Raise UserError if there is no usable history."""
         return
 
+    def check_unchanged(self, identity: str) -> None:
+        """Raise UserError if the source has another identity now.
+
+        After a call of identity(), write() writes just that state of a repository, and ignores later commits.
+        """
+        return
+
     def check_history(self) -> None:
         """Raise UserError if old parts of the history are missing, as far as seconds show it."""
         return
@@ -276,6 +283,13 @@ class LocalSource(Source):
         self._options = Options(name, definition, where, *self.keys)
         self._path = self._options.path("path")
         self._tree = self._options.tree()
+
+    def check_unchanged(self, identity: str) -> None:
+        if self.identity() != identity:
+            raise self.changed()
+
+    def changed(self) -> UserError:
+        return self._wrong("changed since this run began. Run again.")
 
     def _wrong(self, what: str) -> UserError:
         return self._options.error("path", f"{self._path} {what}")

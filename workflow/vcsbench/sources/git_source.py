@@ -135,11 +135,18 @@ class GitSource(LocalSource):
 
     def identity(self) -> str:
         """Return a digest of the commit, a shallow clone's start, and with `whole` of branches and tags."""
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> str:
         with self._open() as git:
-            state = f"git {self._commit(git)} {self._history}".encode() + git.shallow
-            if self._history == WHOLE:
-                used = (prefix.decode() for prefix in (HEADS, REMOTES, TAGS))
-                state += git.output("for-each-ref", "--format=%(objectname) %(refname)", *used)
+            return self._read_identity(git)
+
+    def _read_identity(self, git: Git) -> str:
+        state = f"git {self._commit(git)} {self._history}".encode() + git.shallow
+        if self._history == WHOLE:
+            used = (prefix.decode() for prefix in (HEADS, REMOTES, TAGS))
+            state += git.output("for-each-ref", "--format=%(objectname) %(refname)", *used)
         return hashlib.sha256(state).hexdigest()
 
     def head(self) -> Head:
@@ -182,6 +189,8 @@ class GitSource(LocalSource):
     def write(self, out: BinaryIO) -> Facts:
         with self._open() as git:
             refs = self._refs(git)
+            if self._read_identity(git) != self.identity():
+                raise self.changed()
             with (
                 progress.stage("listing the commits"),
                 self._walk(git, refs, "log", "--reverse", *COMMITS) as log,

@@ -208,7 +208,8 @@ class SvnSource(LocalSource):
         self._path = Path(os.path.abspath(self._path))
         self._name = os.fspath(self._path)
 
-    def _youngest(self) -> int:
+    @cached_property
+    def youngest(self) -> int:
         with readable(self._path):
             return read_number(self._path / "db" / "current", LARGEST_REVISION)
 
@@ -229,7 +230,7 @@ class SvnSource(LocalSource):
             ]
             content = content_digest(self._path)
         tree = [] if self._tree is None else [self._tree]
-        return digest_of("svn", *words, self._youngest(), content, *tree)
+        return digest_of("svn", *words, self.youngest, content, *tree)
 
     def _check_place(self) -> None:
         with readable(self._path):
@@ -264,18 +265,24 @@ class SvnSource(LocalSource):
         return self._path.resolve()
 
     def at(self, copy: Path) -> SvnSource:
-        """Return the source that reads an exact copy instead. Errors name the user's repository."""
+        """Return the source that reads an exact copy instead. Errors name the user's repository.
+
+        Raise UserError if the copy has later commits.
+        """
+        with readable(copy):
+            if read_number(copy / "db" / "current", LARGEST_REVISION) != self.youngest:
+                raise self.changed()
         other = copying.copy(self)
         other._path = copy
         return other
 
     def head(self) -> Head:
         url = file_url(self.repository)
-        return {"kind": self.kind, "url": url, "revision": self._youngest(), "tree": self._tree}
+        return {"kind": self.kind, "url": url, "revision": self.youngest, "tree": self._tree}
 
     def check(self) -> None:
         self._check_place()
-        if self._youngest() == 0:
+        if self.youngest == 0:
             raise self._wrong("is empty: it has no revision 1. Give another.")
         with readable(self._path):
             for top in _revision_folders(self._path):
@@ -284,26 +291,24 @@ class SvnSource(LocalSource):
 
     def describe(self) -> str:
         path = printable(os.fspath(self._path))
-        return f"Subversion repository {path}, {words.count_of(self._youngest(), 'revision')}"
+        return f"Subversion repository {path}, {words.count_of(self.youngest, 'revision')}"
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        return SizeEstimate(self._youngest(), revision_bytes(self._path / "db" / "revs"))
+        return SizeEstimate(self.youngest, revision_bytes(self._path / "db" / "revs"))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
         if not behind:
             return summarize_tree(self._path, self.tree())[1]
-        revision = str(older_revision(self._youngest(), behind))
+        revision = str(older_revision(self.youngest, behind))
         # The older revision may lack the tree.
         with contextlib.suppress(UserError):
             return summarize_tree(self._path, self.tree(), revision)[1]
         return OddPaths()
 
     def write(self, out: BinaryIO) -> Facts:
-        # Commits that arrive in the meantime are left for the next time.
-        youngest = self._youngest()
         # A larger cache than svnadmin's default halves the time that full texts take.
-        argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", f"0:{youngest}", str(self._path)]
+        argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", f"0:{self.youngest}", str(self._path)]
         return _pass_on(argv, out, self._name, _failure(self._name, "svnadmin dump"))
 
     def tree(self, loaded: Path | None = None) -> str:

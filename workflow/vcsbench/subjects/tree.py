@@ -256,22 +256,26 @@ class TreeTemplates:
 
     def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
         if not self.repository:
-            head = self.recipe["repository"]["head"]
-            return {"notes": checkout_head(head, path, temporary, self.svn)}
+            repository = self.recipe["repository"]
+            # In a guest, files have other times.
+            identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
+            return {"notes": checkout_head(repository["head"], path, temporary, self.svn, identity)}
         url = file_url(self.repository.path, self.repository.tree)
         run_client(self.svn, "export", "-q", "--ignore-externals", pegged(url), path)
         return {}
 
 
-def checkout_head(head: Head, path: Path, temporary: Path, svn: str) -> list[str]:
+def checkout_head(
+    head: Head, path: Path, temporary: Path, svn: str, identity: str = ""
+) -> list[str]:
     """Put the tree of a source's head (Source.head) at a new path, without its history.
 
     Return notes on renamed and left-out names. `temporary` is a private folder next to `path`. Raise
-    UserError with the last line of a failed process.
+    UserError with the last line of a failed process, or if a folder or archive has not the `identity`.
     """
     kind = head["kind"]
     if kind in ("directory", "archive", "git"):
-        last = head["commit"] if kind == "git" else str(temporary)
-        return run_sources(kind, head["path"], str(path), last)
+        last = [head["commit"]] if kind == "git" else [str(temporary), identity]
+        return run_sources(kind, head["path"], str(path), *last)
     tree = [] if head["tree"] is None else [head["tree"]]
     return run_sources(kind, head["url"], str(path), svn, str(head["revision"]), *tree)
