@@ -216,6 +216,12 @@ def test_load_study_unknown_word_in_braces_names_file_key_and_words(
         *(("time_limit_s", ".nan"), ("time_limit_s", ".inf")),
         *(("minutes", ".inf"), ("minutes", f"{{{SAN}: .nan, default: 1}}"), ("minutes", "1.0e+9")),
         *((key, "1000000000") for key in ("rounds", "runs", "copies", "duplicates")),
+        ("thresholds", "{max_cpu_share: 90}"),
+        ("thresholds", "{max_read_share_hot_svn: 90}"),
+        *(
+            ("thresholds", f"{{max_{of}_pct: 101}}")
+            for of in ("steal", "io_pressure", "others_cpu")
+        ),
         *(("thresholds", "{max_steal_pct: .nan}"), ("scratch", r'"a\0b"')),
         *(("storages", r'{disk: "/a\0b"}'), ("\x1b[2J", "1")),
     ],

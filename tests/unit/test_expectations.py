@@ -128,6 +128,7 @@ OTHER = f"a: [{{id: other, statement: y, level: elapsed_s, {BOUND}}}]"
         ("id: x, where: {cache: hot-os}, level: elapsed_s", "no value hot-os"),
         ("id: x, compare: {axis: cache, baseline: cold, candidate: warm}", "no value warm"),
         ("id: other, level: elapsed_s", "`a[0]`: the id `other` is there twice"),
+        ("id: x, compare: {to: older}", "`a[0]`: `compare.to`: no saved baseline 'older'"),
     ],
 )
 def test_read_expectations_invalid_is_user_error(tmp_path, keys, expected):
@@ -135,8 +136,17 @@ def test_read_expectations_invalid_is_user_error(tmp_path, keys, expected):
     first.write_text(OTHER)
     second.write_text(f"a: [{{statement: y, {keys}, {BOUND}}}]")
     with pytest.raises(UserError, match=str(second)) as error:
-        read_expectations([first, second], "a", AXES)
+        read_expectations([first, second], "a", AXES, ["old", "new"])
     assert expected in str(error.value)
+    assert "compare.to" not in expected or " (old, new)" in str(error.value)
+
+
+@pytest.mark.parametrize("keys", ["to: old}", "to: older}, allow_not_measured: true"])
+def test_read_expectations_saved_or_allowed_baseline_is_valid(tmp_path, keys):
+    path = tmp_path / "my.yaml"
+    path.write_text(f"a: [{{id: x, statement: y, compare: {{{keys}, {BOUND}}}]")
+    (check,) = read_expectations([path], "a", AXES, ["old"])
+    assert check["compare"]["to"] in keys
 
 
 @pytest.mark.parametrize(("action", "code"), [("plan", 1), ("doctor", 2)])
@@ -151,6 +161,29 @@ def test_missing_expectations_and_baselines_are_refused_before_a_run(
     assert capsys.readouterr().err.startswith(
         f"{tmp_path}/my.yaml: `{keys.partition(':')[0]}`: no "
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (f"fsfs: [{{id: x, statement: y, level: elapsed_s, {BOUND}}}]", "no study `fsfs`. Use one"),
+        (
+            f"fsfs-san-2014: [{{id: x, statement: y, compare: {{to: nope}}, {BOUND}}}]",
+            "`fsfs-san-2014[0]`: `compare.to`: no saved baseline 'nope' of this study (",
+        ),
+    ],
+)
+def test_plan_unknown_study_or_baseline_of_expectation_is_refused(
+    content, expected, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VCSBENCH_COMMAND", "")
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("{}")
+    bad.write_text(content)
+    Path("my.yaml").write_text(f"expectations: [{bad}, {good}]")
+    assert main(["plan", "--configfile", "my.yaml"]) == 1
+    assert capsys.readouterr().err.startswith(f"{bad}: {expected}")
 
 
 @pytest.mark.parametrize("content", [b"\xff\n", b"study,id\na,b\n", b'"' + b"x" * 200_000, None])

@@ -106,18 +106,29 @@ def read_findings(path: str | Path, study: str, axes: Sequence[str]) -> list[Fin
 
 
 def read_expectations(
-    paths: Sequence[str | Path], study: str, axes: AxisChoices
+    paths: Sequence[str | Path],
+    study: str,
+    axes: AxisChoices,
+    baselines: Sequence[str] | None = None,
 ) -> list[FindingDefinition]:
     """Return the expectations of a study from all files, in the form of findings.
 
-    Raise UserError like read_findings, and for a value that no cell has, because it would never be
-    checked.
+    `baselines` are the saved ones, None if they do not matter. Raise UserError like read_findings, and for a
+    value that no cell has, or a baseline that is not saved, because it would never be checked.
     """
     expectations: dict[str, FindingDefinition] = {}
     for path in paths:
         for index, expectation in enumerate(read_definitions(str(path)).get(study, [])):
             place = f"{path}: `{study}[{index}]`"
             _check(expectation, place, axes)
+            to = expectation.get("compare", {}).get("to")
+            is_known = to is None or baselines is None or to in baselines
+            if not is_known and not expectation.get("allow_not_measured"):
+                names = ", ".join(baselines or ()) or "none is saved"
+                raise UserError(
+                    f"{place}: `compare.to`: no saved baseline {to!r} of this study ({names}). Correct the "
+                    f"name, save it by `make baseline NAME={to}`, or add `allow_not_measured: true`."
+                )
             if expectation["id"] in expectations:
                 raise UserError(
                     f"{place}: the id `{expectation['id']}` is there twice. Rename one."

@@ -264,25 +264,25 @@ class Thresholds(Model):
     read by neither client nor server."""
     max_read_share_hot: float = limit(0.02, "hot_read_share", 1)
     """`cache-not-warm`: a hot run read more than this share of the repository from the device."""
-    max_read_share_hot_svn: float = limit(0.9, "hot_svn_reads_share")
+    max_read_share_hot_svn: float = limit(0.9, "hot_svn_reads_share", 2)
     """`cache-ineffective`: a hot server read more than this share of the bytes of its first run."""
     ignore_below_mib: float = limit(1, "read_floor_mib")
     """`cache-not-warm`, `too-few-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored."""
     min_memory_available_mib: float = limit(512, "memory_available_mib")
     """`low-memory`: less than this was available before the run."""
-    max_memory_pressure_pct: float = limit(1, "memory_pressure_pct")
+    max_memory_pressure_pct: float = limit(1, "memory_pressure_pct", 100)
     """`memory-pressure`: more than this share of a run was spent waiting for memory."""
-    max_io_pressure_pct: float = limit(10, "io_pressure_pct")
+    max_io_pressure_pct: float = limit(10, "io_pressure_pct", 100)
     """`io-busy`: a hot run that neither read nor wrote waited for a device for more than this share."""
     max_others_read_mib: float = limit(4, "others_read_mib")
     """`io-busy`: other processes read more than this from the storage's device."""
-    max_others_cpu_pct: float = limit(10, "others_cpu_pct")
+    max_others_cpu_pct: float = limit(10, "others_cpu_pct", 100)
     """`cpu-busy`: other processes took more than this share of all cores."""
-    max_steal_pct: float = limit(2, "steal_pct")
+    max_steal_pct: float = limit(2, "steal_pct", 100)
     """`cpu-steal`: the hypervisor gave more than this share of the time to others."""
     ignore_below_cpu_s: float = limit(0.05, "cpu_floor_s")
     """`cpu-busy`, `cpu-steal`: fewer CPU seconds than these are ignored."""
-    max_cpu_share: float = limit(0.9, "saturated_share")
+    max_cpu_share: float = limit(0.9, "saturated_share", 1)
     """`saturated`: client and server took more than this share of all cores."""
     min_run_s: float = limit(0.2, "short_s")
     """`too-short`: the median of the cell's valid runs is below this many seconds."""

@@ -263,18 +263,17 @@ class Expectations:
             if not Path(path).is_file():
                 text = f"no file {path}. Write it, or remove the entry."
                 raise self.config.error(["expectations"], text)
-        for study in dict.fromkeys(study for path in files for study in read_definitions(path)):
+        places = {study: path for path in files for study in read_definitions(path)}
+        for study, path in places.items():
             if study not in (known := study_names()):
-                raise UserError(
-                    f"{', '.join(files)}: no study `{study}`. Use one of {', '.join(known)}."
-                )
+                raise UserError(f"{path}: no study `{study}`. Use one of {', '.join(known)}.")
             definition = params_of(study).definition
             values = axis_table.values_of(definition, environment)
             choices = {
                 axis: None if word == "repositories" else values[axis]
                 for axis, word in definition.axes.items()
             }
-            self.by_study[study] = read_expectations(files, study, choices)
+            self.by_study[study] = read_expectations(files, study, choices, self.saved(study))
         for name in self.config.settings.baselines:
             if not {*self.saved_studies.get(name, [])} & {*self.config.studies}:
                 raise self.config.error(
