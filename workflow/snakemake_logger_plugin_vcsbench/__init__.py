@@ -4,8 +4,6 @@ Snakemake loads this logger plugin by `--logger vcsbench`. A terminal has one li
 file has a line each minute. Control characters in the output of programs are escaped.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -3,8 +3,6 @@
 Every reader of a user's repository, dump, archive, bundle or configuration uses these functions.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

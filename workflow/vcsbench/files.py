@@ -1,7 +1,5 @@
 """Write files atomically, with a seal if they are records, and read JSON and CSV."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import hashlib

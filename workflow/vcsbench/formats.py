@@ -1,7 +1,5 @@
 """FSFS formats: the values of the axis `format`, their settings, and the format of a repository on disk."""
 
-from __future__ import annotations
-
 import configparser
 import re
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Both versions of control groups are read, and both may be mounted at once. A limit of any ancestor counts.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -1,7 +1,5 @@
 """Run programs, start processes that end with their parent, and read the kernel's facts about them."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools
@@ -14,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, Self, cast
 
 from vcsbench.errors import REMEDIES, UserError
 from vcsbench.external import open_regular, printable
@@ -146,7 +144,7 @@ class Program:
                 self.write(secret.encode(errors="surrogateescape") + b"\n")
             self.close_input()
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:

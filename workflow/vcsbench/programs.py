@@ -1,7 +1,5 @@
 """Find the programs of a build's client or server, and compute their digests."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The progress of a long job: a small file next to its log, which the console of the run reads."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -4,8 +4,6 @@ A recipe has everything that a measurement depends on. A key is optional if some
 Measuring modules import this for type checkers only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypedDict
 

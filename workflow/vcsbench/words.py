@@ -1,7 +1,5 @@
 """Format numbers, dates and lists for people."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

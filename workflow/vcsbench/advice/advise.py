@@ -4,8 +4,6 @@ A question such as a build has one answer over all cells. A candidate with the b
 noise check (A/A test) and gets no answer.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -6,8 +6,6 @@ in a case counts as the reference, which stays if the user changes nothing. One 
 has no regret.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Labels of axes, values, cells, factors and questions, and the commands that apply an answer."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The axis `cache` is defined here: the steps before a run, and their promises abo
 of a run is compared with the promises, never with the name of the state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

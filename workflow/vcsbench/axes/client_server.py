@@ -1,7 +1,5 @@
 """Define the axes of client and server: build, access, server configuration, clients and options."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

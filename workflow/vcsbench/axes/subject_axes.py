@@ -1,7 +1,5 @@
 """Define the axes of a command's input and output: repository, format, packing, storage, file system."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Check the configuration, load the studies that it names, and find the binaries of its builds."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

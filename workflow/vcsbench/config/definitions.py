@@ -1,7 +1,5 @@
 """Define and read findings and expectations, and the glossary."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path

@@ -3,8 +3,6 @@
 config/README.md is generated from these models.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable

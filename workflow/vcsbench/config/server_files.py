@@ -1,7 +1,5 @@
 """Find and read the files of server configurations, and compute digests of configured files."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex

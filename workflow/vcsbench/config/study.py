@@ -1,7 +1,5 @@
 """Define and read studies: one published benchmark each, a file in config/studies."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from pathlib import Path

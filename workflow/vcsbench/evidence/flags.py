@@ -1,7 +1,5 @@
 """List the flags of runs and of table rows, each with a message and a remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

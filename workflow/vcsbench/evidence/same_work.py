@@ -4,8 +4,6 @@ The work of a run is JSON with figures and a digest (column `work`); equal text 
 work of several runs has a line for each different one (`join_works`).
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping

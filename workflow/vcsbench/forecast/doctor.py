@@ -1,7 +1,5 @@
 """The report of `vcsbench doctor`: capabilities of this machine, missing programs, and noise."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """The report of `vcsbench plan`: cells, side effects, duration, and detectable differences."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import subprocess

@@ -1,7 +1,5 @@
 """Clear caches, and ask the kernel how much of some files is in the page cache, without reading them."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import mmap

@@ -1,7 +1,5 @@
 """Read the kernel's counters: processors, swap, pressure, devices, network file systems, instructions."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import glob

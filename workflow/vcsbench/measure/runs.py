@@ -1,7 +1,5 @@
 """Run a command: timed by hyperfine, with its hooks and its export, or untimed, with its output read."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import json

@@ -1,7 +1,5 @@
 """Start and stop svnserve and httpd on the loopback interface, and detect other servers of vcsbench."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -4,8 +4,6 @@ Cells are compared only if their fingerprints are equal. The `work` key of a stu
 KINDS.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Make the grid of a study: its cells, their duplicates, and the cells that measure fixed cost."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

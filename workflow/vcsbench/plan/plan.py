@@ -1,7 +1,5 @@
 """Plan a run: the cells of each study, their recipes, files and order."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Make recipes: everything that a cell's measurement depends on. The digest of a recipe decides staleness."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ The first batch has the fewest rounds of each block. A decision file defines eac
 rounds of each block. The last one that gave any is enough. Without rounds, the run ends.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

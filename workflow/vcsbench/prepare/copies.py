@@ -6,8 +6,6 @@ same step are much nearer (median) than two steps of one copy. Interleaved copie
 unpacked copies are compared separately.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random

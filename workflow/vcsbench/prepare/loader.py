@@ -1,7 +1,5 @@
 """Load a source once, into one repository per format at the same time, and make upgraded and packed ones."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Find which prepared repositories the cells need, which exist, and which have to be made again."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import sys

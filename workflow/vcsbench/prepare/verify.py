@@ -9,8 +9,6 @@ compared with it, which takes a tenth of the time:
   also finds some changed bits that verify does not find.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import re

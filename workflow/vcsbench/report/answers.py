@@ -1,7 +1,5 @@
 """The answers of a page: the overview, cards with forest plots, "What I have", and situations."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence

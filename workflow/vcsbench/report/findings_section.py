@@ -1,7 +1,5 @@
 """The section of a page on findings: verdicts, possible reasons with the runs that test them, a row each."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections import Counter

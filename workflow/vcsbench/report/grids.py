@@ -1,7 +1,5 @@
 """The grids of a page: the rows of tables as points, laid out as in the published study."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence

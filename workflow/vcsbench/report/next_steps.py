@@ -1,7 +1,5 @@
 """The runs that improve or continue the results of a study, as commands of make with their effects."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections import Counter

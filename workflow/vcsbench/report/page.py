@@ -3,8 +3,6 @@
 The same results give the same page at any time and place.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The section of a page on the quality of the data, and the details behind each number, for its script."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """All results of a study that its page shows, and how they are read from the files of a run."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence

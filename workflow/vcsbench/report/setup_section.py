@@ -3,8 +3,6 @@
 A fact that a context lacks is left out.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections import Counter

@@ -1,7 +1,5 @@
 """The sections of a page with a study's tables: grids, legends, keys and downloads."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import math

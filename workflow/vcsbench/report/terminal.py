@@ -1,7 +1,5 @@
 """The results of a run in the terminal, at most 80 columns wide."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections import Counter

@@ -3,8 +3,6 @@
 An imported bundle is data of a stranger: its files are checked, and stored in a folder of their own.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

@@ -3,8 +3,6 @@
 A node works in nodes/job<n>/<node>, a checkout with the same files. All nodes see both.
 """
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import json
@@ -19,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from vcsbench.files import read_json, read_sealed, write_bytes, write_json, write_record
 from vcsbench.plan.plan import Block, Plan, shares_of
@@ -55,7 +53,7 @@ class NodeWork:
     config: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, root: Path, job: int) -> NodeWork:
+    def read(cls, root: Path, job: int) -> Self:
         return cls(**_read_fields(cls, job_file(root, job, "work")))
 
     def is_measured(self, folder: Path, export: str) -> bool:
@@ -111,7 +109,7 @@ class NodeAssignment:
     reason: str = ""
 
     @classmethod
-    def read(cls, root: Path, job: int) -> NodeAssignment:
+    def read(cls, root: Path, job: int) -> Self:
         return cls(root, job, **_read_fields(cls, job_file(root, job, "assignment")))
 
     def write(self) -> None:

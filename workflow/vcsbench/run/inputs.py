@@ -1,7 +1,5 @@
 """Params and input files of rules: of a study, its decided rounds, and the user's expectations."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict

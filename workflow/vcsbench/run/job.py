@@ -1,7 +1,5 @@
 """A process of one job: it ends by an exception on signals, and writes messages into the log of its rule."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -3,8 +3,6 @@
 It prepares on this node's storage, and measures cell after cell as on a workstation.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A configured checkout, which the rules and the command-line tool work with."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

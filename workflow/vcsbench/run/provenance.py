@@ -1,7 +1,5 @@
 """Record where measurements come from: the version, the commit, the command and the configuration."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

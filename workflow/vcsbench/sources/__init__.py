@@ -1,7 +1,5 @@
 """Sources of dump streams: where a repository's history comes from."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Define the interface of sources, and what all sources use: definitions, programs and compressed files."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """The dump format of Subversion: records, header and property checks, and names that Subversion accepts."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping

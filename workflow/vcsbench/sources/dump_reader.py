@@ -1,7 +1,5 @@
 """Read a dump stream, check it, and pass it on to svnadmin load."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """A dump file as a source."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Generate a history that resembles a published repository, the same bytes for each seed and scale."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import uuid

@@ -1,7 +1,5 @@
 """Describe the published repositories that generated histories resemble."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, datetime

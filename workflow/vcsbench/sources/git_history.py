@@ -1,7 +1,5 @@
 """Convert a git history to revisions: lines of development, their copies, and the nodes of each commit."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Set
 from datetime import UTC, datetime

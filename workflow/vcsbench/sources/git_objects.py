@@ -1,7 +1,5 @@
 """Read the output of git: objects, trees, commits, changes and messages."""
 
-from __future__ import annotations
-
 import re
 import secrets
 import subprocess

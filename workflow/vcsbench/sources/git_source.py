@@ -1,7 +1,5 @@
 """A local git repository as a source, and a tree of it as a folder."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """A directory, or an archive that is unpacked for it, as a source: one commit to trunk."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

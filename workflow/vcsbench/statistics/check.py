@@ -4,8 +4,6 @@ Exit codes: 0 all pass; 1 nothing to check, or unreadable; 3 one does not hold; 
 was not measured. It also writes JUnit XML for build servers and Markdown for pull requests.
 """
 
-from __future__ import annotations
-
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence

@@ -23,8 +23,6 @@ Counts that are equal in every round have no noise: the ratio is its own interva
 count that differs by 1 % or less is equal. docs/statistics.md has the error rates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -94,7 +92,7 @@ class Estimate:
     averaged: float = 1.0
     is_ratio: bool = True
 
-    def with_error(self, error: float, degrees: float, level: float = CONFIDENCE) -> Estimate:
+    def with_error(self, error: float, degrees: float, level: float = CONFIDENCE) -> "Estimate":
         """Return the estimate with another error, and its interval."""
         make, centre = (ratio, math.log(self.value)) if self.is_ratio else (mean, self.value)
         return make(centre, error, degrees, self.n, self.averaged, level)
@@ -172,7 +170,7 @@ class Variance(NamedTuple):
     variance: float
     degrees: float = math.inf
 
-    def scaled(self, factor: float) -> Variance:
+    def scaled(self, factor: float) -> "Variance":
         return Variance(self.variance * factor, self.degrees)
 
 

@@ -11,8 +11,6 @@ Three variances make the error of every comparison:
 Cells that were not measured in turns share no drift: each of them counts with its drift, as in Welch's test.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

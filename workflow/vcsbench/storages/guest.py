@@ -4,8 +4,6 @@ The guest is User Mode Linux. Its root is the host's, read-only. It exports a fi
 itself.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Read FSFS repositories on disk, and run Subversion's programs on them."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import random

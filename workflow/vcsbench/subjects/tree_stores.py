@@ -1,7 +1,5 @@
 """Make stores of a tree, from which strategies build it: mostly a repository with one commit."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
