@@ -8,15 +8,7 @@ import pytest
 
 from vcsbench.evidence.measurements import PAUSE_S, BlockTime, TimeBreakdown, time_breakdown
 from vcsbench.files import write_json
-from vcsbench.statistics.budget import (
-    Comparison,
-    allocate,
-    allocate_rounds,
-    budget_report,
-    comparison_rounds,
-    comparisons_of,
-    undecided_over_time,
-)
+from vcsbench.statistics import budget
 from vcsbench.statistics.comparisons import (
     ALL_DECIDED,
     EQUAL,
@@ -39,7 +31,7 @@ BOTH = t_quantile(DEGREES, 1 - ALPHA) + t_quantile(DEGREES, 1 - 2 * EQUIVALENCE_
 
 def needed(ratio, error, n=5, twin_sd=0.0):
     row = {"ratio": ratio, "error": error, "n": n, "degrees": DEGREES, "twin_sd": twin_sd}
-    return comparison_rounds(row, ALPHA, LIMITS)
+    return budget.comparison_rounds(row, ALPHA, LIMITS)
 
 
 NARROW = math.log1p(0.1) / BOTH
@@ -67,7 +59,7 @@ def test_comparison_rounds_follow_widths_and_sizes(rounds, expected):
 
 def comparison(block, more, table="t", result=UNDECIDED):
     """Return a comparison in a block, or in several (`a+b`), that needs this number of rounds more."""
-    return Comparison(table, frozenset(block.split("+")), result, more)
+    return budget.Comparison(table, frozenset(block.split("+")), result, more)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +82,7 @@ def comparison(block, more, table="t", result=UNDECIDED):
 def test_allocate_gives_rounds_where_they_decide_most(comparisons, round_s, seconds, rounds):
     pairs = [text.split() for text in comparisons]
     made = [comparison(block, float(more)) for block, more in pairs]
-    assert allocate(made, round_s, seconds) == rounds
+    assert budget.allocate(made, round_s, seconds) == rounds
 
 
 @pytest.mark.parametrize(
@@ -105,7 +97,7 @@ def test_allocate_gives_rounds_where_they_decide_most(comparisons, round_s, seco
 )
 def test_allocate_rounds_without_rounds_has_reason(more, result, left_s, why):
     comparisons = [comparison("a", rounds, result=result) for rounds in more]
-    assert allocate_rounds(comparisons, {"a": 10}, left_s) == ({}, why)
+    assert budget.allocate_rounds(comparisons, {"a": 10}, left_s) == ({}, why)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +106,7 @@ def test_allocate_rounds_without_rounds_has_reason(more, result, left_s, why):
     [(10, 600, 30), (10, 70, 6), (400, 600, 1)],
 )
 def test_allocate_rounds_batch_takes_half_of_time(round_s, left_s, rounds):
-    batch = allocate_rounds([comparison("a", 100)], {"a": round_s}, left_s)
+    batch = budget.allocate_rounds([comparison("a", 100)], {"a": round_s}, left_s)
     assert batch == ({"a": rounds}, "")
 
 
@@ -122,7 +114,7 @@ def test_undecided_over_time_counts_by_table():
     parts = (("a", 1, "x"), ("a", 4, "y"), ("a", math.inf, "y"), ("b", 2, "x"))
     # The last one is decided already.
     comparisons = [*(comparison(*part) for part in parts), comparison("a", 3, "x", EQUAL)]
-    ahead = undecided_over_time(comparisons, {"a": 10, "b": 100})
+    ahead = budget.undecided_over_time(comparisons, {"a": 10, "b": 100})
     assert ahead[:2] == [(0, {"x": 2, "y": 2}), (10, {"x": 1, "y": 2})]
     assert ahead[-1] == (240, {"y": 1})  # 4 rounds of a, 2 of b
 
@@ -135,7 +127,7 @@ def test_budget_report_has_rounds_that_decide_and_the_scatter_of_a_noisy_machine
 ):
     comparisons = [comparison("a", more) for more in (0, 3, math.inf)]
     breakdown = TimeBreakdown(0.0, 50.0, 0.0, 0.0, {"a": BlockTime(5, 50, 10)})
-    report = budget_report(comparisons, breakdown, 5, LIMITS, scatter)
+    report = budget.budget_report(comparisons, breakdown, 5, LIMITS, scatter)
     assert report["more_rounds"] == [3]
     assert [moment["left"] for moment in report["outlook"]] == [{"t": 3}, {"t": 2}]
     assert report["scatter_pct"] == of
@@ -149,7 +141,7 @@ def table_comparisons(error, **change):
     row |= {"n": 5, "degrees": DEGREES, "twin_sd": 0.0, "within": 1.2, "withheld": ""}
     compare = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
     table = pd.DataFrame([{"command": "log", **row, **change}])
-    return comparisons_of({"t": table}, {"t": {"compare": compare}}, ["command"], LIMITS)
+    return budget.comparisons_of({"t": table}, {"t": {"compare": compare}}, ["command"], LIMITS)
 
 
 def test_comparisons_that_a_table_withholds_are_no_result():
@@ -167,10 +159,10 @@ def test_comparisons_that_a_table_withholds_are_no_result():
 def test_comparison_that_is_mostly_start_up_is_offered_no_rounds(share, call, result, rounds):
     comparisons = table_comparisons(0.06, fixed_share=share, call=call)
     assert [c.result for c in comparisons] == [result]
-    given, why = allocate_rounds(comparisons, {"log": 10}, 100.0)
+    given, why = budget.allocate_rounds(comparisons, {"log": 10}, 100.0)
     assert (given, why) == (rounds, "" if rounds else ALL_DECIDED)
     breakdown = TimeBreakdown(0.0, 50.0, 0.0, 0.0, {"log": BlockTime(5, 50, 10)})
-    report = budget_report(comparisons, breakdown, 5, LIMITS, 0.01)
+    report = budget.budget_report(comparisons, breakdown, 5, LIMITS, 0.01)
     assert report["tables"]["t"] == {**dict.fromkeys(RESULTS, 0), result: 1}
     assert len(report["more_rounds"]) == (result == UNDECIDED)
 

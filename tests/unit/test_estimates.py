@@ -10,25 +10,13 @@ from scipy import stats
 
 from unit.synthetic import rows_frame
 from vcsbench.metrics import DEFAULT
+from vcsbench.statistics import estimates
 from vcsbench.statistics.comparisons import (
     DEFAULT_LIMITS,
     NOT_SHOWN,
     TOO_NOISY,
     Limits,
     is_difference,
-)
-from vcsbench.statistics.estimates import (
-    ALPHA,
-    EQUIVALENCE_ALPHA,
-    NO_ESTIMATE,
-    PRIOR_SCALE,
-    TABLE_ALPHA,
-    Estimate,
-    calls_of,
-    duplicate_variance,
-    moderated,
-    ratio_interval,
-    residual_squares,
 )
 from vcsbench.statistics.noise import noise_by_metric, run_scatter
 
@@ -38,7 +26,7 @@ PAIRS = 12
 
 def estimate(excess, pairs=PAIRS, by_rounds=BY_ROUNDS):
     squares = np.full(pairs, excess * by_rounds**2)
-    return duplicate_variance(squares, np.full(pairs, by_rounds**2), np.full(pairs, 40.0))
+    return estimates.duplicate_variance(squares, np.full(pairs, by_rounds**2), np.full(pairs, 40.0))
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 4])
@@ -50,7 +38,7 @@ def test_duplicate_variance_few_pairs_have_degrees_of_the_prior(pairs):
 
 def test_duplicate_variance_grows_from_prior_to_moments():
     for excess in (0.0, 0.5, 1.0):
-        assert estimate(excess).variance < PRIOR_SCALE**2
+        assert estimate(excess).variance < estimates.PRIOR_SCALE**2
     uncertain = [estimate(excess).variance for excess in (1.01, 1.2, 1.5, 1.8)]
     assert uncertain == sorted(uncertain) and uncertain[-1] < 0.7 * 0.8 * BY_ROUNDS**2
     assert estimate(4.0).variance == pytest.approx(3 * BY_ROUNDS**2)
@@ -61,25 +49,27 @@ def test_duplicate_variance_grows_from_prior_to_moments():
 
 def test_moderated_outlier_is_excluded():
     alike = np.random.default_rng(4).chisquare(4, 60) / 4
-    alone, _ = moderated(alike, np.full(60, 4.0))
-    made, degrees = moderated(np.append(alike, 300.0), np.full(61, 4.0))
+    alone, _ = estimates.moderated(alike, np.full(60, 4.0))
+    made, degrees = estimates.moderated(np.append(alike, 300.0), np.full(61, 4.0))
     assert (made[-1], degrees[-1]) == (300.0, 4.0)
     assert made[:-1] == pytest.approx(alone, rel=0.02)
 
 
 WORDS = ("faster", "slower")
 # A single comparison with this mean has a p-value of ALPHA.
-EDGE = stats.t.ppf(1 - ALPHA / 2, 4) * 0.01 / math.sqrt(5)
+EDGE = stats.t.ppf(1 - estimates.ALPHA / 2, 4) * 0.01 / math.sqrt(5)
 
 
 def ratio_with(mean, spread=0.01, n=5):
     """Return log ratios with a given mean and standard deviation."""
     z = stats.zscore(np.arange(n, dtype=float), ddof=1) if n > 1 else np.zeros(n)
-    return ratio_interval(mean + spread * z)
+    return estimates.ratio_interval(mean + spread * z)
 
 
 def call(mean, spread=0.01, n=5, has_duplicates=True, **limits):
-    return calls_of([ratio_with(mean, spread, n)], has_duplicates, WORDS, Limits(**limits))[0]
+    return estimates.calls_of(
+        [ratio_with(mean, spread, n)], has_duplicates, WORDS, Limits(**limits)
+    )[0]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +109,7 @@ def test_calls_of_equivalence_equals_two_one_sided_tests(side):
         )
 
     means = np.linspace(0, 0.1, 200)
-    most = max(mean for mean in means if chance(mean) <= EQUIVALENCE_ALPHA)
+    most = max(mean for mean in means if chance(mean) <= estimates.EQUIVALENCE_ALPHA)
     assert 0.01 < most < 0.09
     assert {call(side * mean, spread, n) for mean in means[means <= most]} == {NOT_SHOWN}
     assert call(side * (most + 0.001), spread, n) != NOT_SHOWN
@@ -132,19 +122,21 @@ def test_calls_of_holm_equals_textbook():
     p = [2 * stats.t.sf(m / (0.02 / math.sqrt(6)), 5) for m in means]
     expected = []
     for rank, i in enumerate(np.argsort(p)):
-        if p[i] > min(ALPHA, TABLE_ALPHA / (40 - rank)):
+        if p[i] > min(estimates.ALPHA, estimates.TABLE_ALPHA / (40 - rank)):
             break
         expected.append(i)
-    by_bonferroni = [i for i in range(40) if p[i] <= TABLE_ALPHA / 40]
-    by_themselves = [i for i in range(40) if p[i] <= ALPHA]
+    by_bonferroni = [i for i in range(40) if p[i] <= estimates.TABLE_ALPHA / 40]
+    by_themselves = [i for i in range(40) if p[i] <= estimates.ALPHA]
     assert 0 < len(by_bonferroni) < len(expected) < len(by_themselves) < 20
-    calls = calls_of(found, True, WORDS, DEFAULT_LIMITS)
+    calls = estimates.calls_of(found, True, WORDS, DEFAULT_LIMITS)
     assert [i for i, word in enumerate(calls) if word == "faster"] == sorted(expected)
 
 
 def test_calls_of_untested_rows_are_not_corrected_for():
-    one, others = ratio_with(0.04), [ratio_with(0.0, n=3)] * 50 + [NO_ESTIMATE] * 50
-    assert call(0.04) == calls_of([one, *others], True, WORDS, DEFAULT_LIMITS)[0] == "faster"
+    one, others = ratio_with(0.04), [ratio_with(0.0, n=3)] * 50 + [estimates.NO_ESTIMATE] * 50
+    assert (
+        call(0.04) == estimates.calls_of([one, *others], True, WORDS, DEFAULT_LIMITS)[0] == "faster"
+    )
 
 
 AXES = ["command", "ra", "format", "cache"]
@@ -185,7 +177,7 @@ def key(command="c0", ra="svn", number=0):
 
 
 ONE = ([1.0, 1.1, 0.9, 1.0, 1.2], [1.05, 1.0, 1.0, 0.98, 1.1])
-OWN = Estimate(1.2, 1.1, 1.3, 6, 0.04, 5)
+OWN = estimates.Estimate(1.2, 1.1, 1.3, 6, 0.04, 5)
 
 
 def noise_of(frame):
@@ -202,7 +194,8 @@ def test_noise_duplicates_have_their_variance():
 def test_with_error_pair_uses_variances_of_cells():
     noise, pair = noise_of(made_up()), [(key(number=0), key(number=1))]
     judged, wild = (
-        noise.with_error(Estimate(1.2, *of, 6, 0.04, 5), pair) for of in ((1.1, 1.3), (0.1, 9.0))
+        noise.with_error(estimates.Estimate(1.2, *of, 6, 0.04, 5), pair)
+        for of in ((1.1, 1.3), (0.1, 9.0))
     )
     assert judged.value == pytest.approx(1.2)
     assert judged.error == pytest.approx(0.05 * math.sqrt(2 / 6), rel=0.25)
@@ -218,8 +211,8 @@ def test_with_error_shared_drift_does_not_average_out():
     of_one = frame[~frame["cell"].str.endswith("~2") & (frame["command"] == "c0")]
     logs = np.log(of_one.set_index(["ra", "format", "round"])["elapsed_s"]).unstack("format")
     of_rounds = (logs["f0"] - logs["f1"]).groupby("round").mean()
-    judged = noise.with_error(ratio_interval(of_rounds, 2), pairs)
-    own = Estimate(1.2, 1.1, 1.3, 6, 0.04, 5)
+    judged = noise.with_error(estimates.ratio_interval(of_rounds, 2), pairs)
+    own = estimates.Estimate(1.2, 1.1, 1.3, 6, 0.04, 5)
     independent = noise.with_error(own, pairs[:1]).error * math.sqrt(6 / 8) / math.sqrt(2)
     assert judged.error > 1.15 * independent
 
@@ -268,7 +261,7 @@ def test_scatter_of_missing_rounds_excludes_drift(missing):
     drift = rng.normal(0, 0.5, 30) - 0.1 * np.arange(30)
     logs = rng.normal(0, 0.03, (24, 30)) + np.repeat([drift, -drift], 12, axis=0)
     logs[rng.random(logs.shape) < missing] = np.nan
-    squares, degrees = residual_squares(logs, np.repeat([0, 1], 12))
+    squares, degrees = estimates.residual_squares(logs, np.repeat([0, 1], 12))
     assert math.sqrt(squares.sum() / degrees.sum()) == pytest.approx(0.03, rel=0.05)
     frame = runs_frame(0.0, 0.03, 0.5, 1)
     some = frame[rng.random(len(frame)) >= missing]

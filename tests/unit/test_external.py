@@ -8,34 +8,26 @@ import subprocess
 import pytest
 
 from fuzz import limits
+from vcsbench import external
 from vcsbench.errors import UserError, describe_fault, sentence_of, without_password
-from vcsbench.external import (
-    file_url,
-    hide_password,
-    one_line,
-    parse_number,
-    pegged,
-    printable,
-    read_bytes,
-)
 from vcsbench.files import write_bytes
 
 
 def test_read_bytes_follows_links_only_if_allowed(tmp_path):
     (tmp_path / "file").write_bytes(b"12345")
     (tmp_path / "link").symlink_to("file")
-    assert read_bytes(tmp_path / "link", 5) == b"12345"
+    assert external.read_bytes(tmp_path / "link", 5) == b"12345"
     with pytest.raises(OSError, match="symbolic links"):
-        read_bytes(tmp_path / "link", 5, follow_links=False)
+        external.read_bytes(tmp_path / "link", 5, follow_links=False)
 
 
 def test_read_bytes_takes_the_memory_of_the_file_not_of_the_limit(tmp_path):
     (tmp_path / "file").write_bytes(b"12345")
     with limits(mib=64):
-        assert read_bytes(tmp_path / "file", 1 << 30) == b"12345"
+        assert external.read_bytes(tmp_path / "file", 1 << 30) == b"12345"
         os.truncate(tmp_path / "file", 1 << 29)
         with pytest.raises(UserError, match="larger than 5 bytes"):
-            read_bytes(tmp_path / "file", 5)
+            external.read_bytes(tmp_path / "file", 5)
 
 
 @pytest.mark.parametrize(
@@ -50,16 +42,16 @@ def test_read_bytes_takes_the_memory_of_the_file_not_of_the_limit(tmp_path):
     ],
 )
 def test_printable_and_one_line_escape_control_characters(text, shown):
-    assert printable(text) == shown
+    assert external.printable(text) == shown
     line = shown.replace("\n", "\\n").replace("\t", "\\t")
-    assert one_line(text) == (line if len(line) <= 400 else line[:397] + "...")
+    assert external.one_line(text) == (line if len(line) <= 400 else line[:397] + "...")
 
 
 @pytest.mark.parametrize("name", ["a@5", "50%2Foff", "sp ace", "ü", "q?#[]'\"", "back\\slash"])
 def test_file_url_of_odd_names_opens_that_repository(tmp_path, name):
     repository = tmp_path / name
     subprocess.run(["svnadmin", "create", repository], check=True)
-    url = pegged(file_url(repository))
+    url = external.pegged(external.file_url(repository))
     env = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
     argv = ["svn", "info", "--show-item", "revision", url]
     assert subprocess.check_output(argv, env=env, text=True).strip() == "0"
@@ -107,7 +99,7 @@ def test_without_password_keeps_all_but_user_and_password(text, safe):
     ],
 )
 def test_hide_password_hides_any_characters(url, safe):
-    assert hide_password(url) == safe
+    assert external.hide_password(url) == safe
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("target")])
@@ -148,7 +140,7 @@ def test_describe_fault_of_a_limit_is_no_fault_of_vcsbench(error, remedy):
     ],
 )
 def test_parse_number_accepts_only_decimals_up_to_limit(text, number):
-    assert parse_number(text, 100) == number
+    assert external.parse_number(text, 100) == number
 
 
 @pytest.mark.parametrize(
@@ -159,4 +151,4 @@ def test_parse_number_accepts_only_decimals_up_to_limit(text, number):
     ],
 )
 def test_pegged_adds_at_sign_only_behind_urls_with_one_in_the_path(url, end):
-    assert pegged(url) == url + end
+    assert external.pegged(url) == url + end

@@ -17,18 +17,12 @@ from vcsbench.config.definitions import read_findings
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
+from vcsbench.statistics import verdicts
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import Variance, mean, ratio
 from vcsbench.statistics.finding_checks import EvaluationContext, check_of, verdict_of
 from vcsbench.statistics.findings import evaluate_findings, rounds_of
 from vcsbench.statistics.noise import Noise
-from vcsbench.statistics.verdicts import (
-    OF_FINDINGS,
-    Conditions,
-    Reason,
-    is_expected,
-    possible_reasons,
-)
 
 FINDINGS = CONFIG / "published" / "findings.yaml"
 AXES = ["command", "format"]
@@ -76,9 +70,9 @@ def test_findings_hold_on_published_numbers(name, count):
     of = StudyParams(name, None)
     checks, axes, by = of.findings, of.axes, of.group_columns
     rows = evaluate_findings(checks, axes, published_numbers(name), None, by=by)
-    assert list(rows) == OF_FINDINGS and len(rows) == count
+    assert list(rows) == verdicts.OF_FINDINGS and len(rows) == count
     for check, value in zip(checks, rows["published"], strict=True):
-        assert is_expected(check, value), check["id"]
+        assert verdicts.is_expected(check, value), check["id"]
     assert set(rows["verdict"]) == {"not measured"}
     assert rows[["measured", "low", "high"]].isna().all(axis=None)
 
@@ -89,7 +83,7 @@ def test_findings_hold_on_published_numbers(name, count):
         ([2.0, 2.01, 1.99, 2.0, 2.02], "reproduced", ""),
         ([1.0, 1.01, 0.99, 1.0, 1.02], "differs", ""),
         ([3.0, 3.01, 2.99, 3.0, 3.02], "differs", ""),
-        ([1.7, 1.9, 1.75, 1.85, 1.802], "inconclusive", Reason("on-bound").text),
+        ([1.7, 1.9, 1.75, 1.85, 1.802], "inconclusive", verdicts.Reason("on-bound").text),
         ([1.0, 1.01, 0.99, 1.0], "inconclusive", TOO_FEW.format(n=4)),
     ],
 )
@@ -102,7 +96,7 @@ def test_evaluate_findings_inconclusive_has_needed_rounds():
     half = math.log(row["high"] / row["measured"])
     needed = math.ceil(5 * (half / math.log(row["measured"] / 1.8)) ** 2)
     assert 10 < needed < 30
-    reason = Reason("needs-rounds", {"needed": needed, "n": 5})
+    reason = verdicts.Reason("needs-rounds", {"needed": needed, "n": 5})
     assert (row["verdict"], row["why"]) == ("inconclusive", reason.text)
     # The larger room of an interval that is wider on one side.
     wide = replace(ratio(0.0, 0.05, 8.0, 5), low=0.5, high=1.1)
@@ -129,7 +123,7 @@ def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
     assert row["verdict"] == verdict
     assert row["high"] / row["measured"] > math.exp(2 * sd)
     none = EvaluationContext(noise=lambda metric: Noise())
-    assert verdict_on(frame, none) == ("reproduced", Reason("no-duplicates").text)
+    assert verdict_on(frame, none) == ("reproduced", verdicts.Reason("no-duplicates").text)
 
 
 def reasons_of(ratio, published, check=None, repo="ruby", cache="cold", **measured):
@@ -170,7 +164,7 @@ CPU = level("client_cpu_pct", "median", at_least=90)
     ],
 )
 def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, codes):
-    published = Conditions(1, "", "spinning disk", "another machine")
+    published = verdicts.Conditions(1, "", "spinning disk", "another machine")
     assert codes_of(ratio, published, check, cache=cache, storages=[storage]) == codes
 
 
@@ -186,9 +180,9 @@ def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, co
     ],
 )
 def test_possible_reasons_name_newer_version(version, measured, is_newer):
-    found = codes_of(1.2, Conditions(1, version), repo="bsd", versions=measured)
+    found = codes_of(1.2, verdicts.Conditions(1, version), repo="bsd", versions=measured)
     assert found == ["newer-version"] * is_newer
-    assert codes_of(2.0, Conditions(1, version), versions=measured) == []  # reproduced
+    assert codes_of(2.0, verdicts.Conditions(1, version), versions=measured) == []  # reproduced
 
 
 @pytest.mark.parametrize(
@@ -201,8 +195,8 @@ def test_possible_reasons_name_newer_version(version, measured, is_newer):
 )
 def test_possible_reasons_of_servers_name_another_system(system, accesses, expected):
     rows = pd.DataFrame({} if accesses is None else {"ra": accesses})
-    context = EvaluationContext(published=Conditions(1, system=system))
-    assert [r.code for r in possible_reasons("weaker", rows, "", context)] == expected
+    context = EvaluationContext(published=verdicts.Conditions(1, system=system))
+    assert [r.code for r in verdicts.possible_reasons("weaker", rows, "", context)] == expected
 
 
 OLD_AND_NEW = {"old": {"prefix": "/opt/svn-1.9"}, "new": {}}
@@ -220,7 +214,7 @@ BUILDS = {"include": [{"command": ["log"], "format": ["f6", "f7"], "cache": ["co
 def test_possible_reasons_have_commands_that_write_their_configuration(
     tmp_path, code, study, config
 ):
-    published = Conditions(1, "1.9", "spinning disk")
+    published = verdicts.Conditions(1, "1.9", "spinning disk")
     found = reasons_of(1.2, published, versions=["1.14.2"], storages=["SSD"])
     (test,) = (reason.test.text for reason in found if reason.code == code)
     make, _, run = test.partition("`")[2].rstrip("`").partition(" && ")
@@ -251,7 +245,7 @@ def test_evaluate_findings_published_value_is_of_the_measured_cells(log, expecte
     [
         ({"f6": ""}, "not in the grid: cells with command log, format f7"),
         ({"f6": "", "f7": "no httpd here"}, "skipped: no httpd here"),
-        ({"f6": "", "f7": ""}, Reason("no-result").text),
+        ({"f6": "", "f7": ""}, verdicts.Reason("no-result").text),
     ],
 )
 def test_evaluate_findings_without_pair_is_not_measured(grid, why):

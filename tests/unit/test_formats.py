@@ -6,16 +6,8 @@ import subprocess
 import pytest
 
 from project import needs
+from vcsbench import formats
 from vcsbench.axes import axis_of
-from vcsbench.formats import (
-    RELEASE_SETTINGS,
-    RELEASES,
-    effective_settings,
-    has_memcached,
-    parse_format,
-    read_settings,
-    read_shape,
-)
 from vcsbench.subjects import fsfs
 
 needs_svnadmin = needs("svnadmin")
@@ -30,21 +22,21 @@ needs_svnadmin = needs("svnadmin")
 )
 def test_parse_format_invalid_is_refused(value):
     with pytest.raises(ValueError, match="is no"):
-        parse_format(value)
+        formats.parse_format(value)
     known = re.findall(r"\bf\d\b(?!-)", axis_of("format").why_invalid(value))
-    assert {*known} >= {*RELEASES}
+    assert {*known} >= {*formats.RELEASES}
 
 
 @needs_svnadmin
-@pytest.mark.parametrize("fmt", RELEASES)
+@pytest.mark.parametrize("fmt", formats.RELEASES)
 def test_upgrade_keeps_layout_and_addressing(fmt, tmp_path):
-    path, release = tmp_path / "repository", parse_format(fmt)
+    path, release = tmp_path / "repository", formats.parse_format(fmt)
     fsfs.create(path, fmt)
     shard = 1000 if release.is_sharded else 0
-    assert read_shape(path)[:3] == (int(fmt[1]), shard, release.is_logical)
+    assert formats.read_shape(path)[:3] == (int(fmt[1]), shard, release.is_logical)
     assert fsfs.mismatch(path, fmt, "nopack") == ""
     fsfs.upgrade(path, release._replace(format="f8"))
-    assert read_shape(path)[1:3] == (shard, release.is_logical)
+    assert formats.read_shape(path)[1:3] == (shard, release.is_logical)
     info = subprocess.check_output(["svnadmin", "info", path], text=True)
     assert ("Logical Addressing: yes" in info) is release.is_logical
     if fmt not in ("f7", "f8"):
@@ -69,8 +61,8 @@ SETTINGS = {
 def test_create_writes_settings_of_the_release(fmt, tmp_path):
     path = tmp_path / "repository"
     fsfs.create(path, fmt)
-    assert SETTINGS[fmt].items() <= read_settings(path).items()
-    assert read_settings(path) == RELEASE_SETTINGS[parse_format(fmt).format]
+    assert SETTINGS[fmt].items() <= formats.read_settings(path).items()
+    assert formats.read_settings(path) == formats.RELEASE_SETTINGS[formats.parse_format(fmt).format]
     subprocess.run(["svn", "mkdir", "-q", "-m", "", f"{path.as_uri()}/trunk"], check=True)
     subprocess.run(["svnadmin", "verify", "-q", path], check=True)
 
@@ -81,8 +73,8 @@ def test_create_today_leaves_the_file_of_svnadmin(tmp_path):
     fsfs.create(ours, "f6-today")
     subprocess.run(["svnadmin", "create", "--compatible-version", "1.8", theirs], check=True)
     assert (ours / "db/fsfs.conf").read_bytes() == (theirs / "db/fsfs.conf").read_bytes()
-    assert read_settings(ours) == {}
-    assert effective_settings(ours, 6)["enable-dir-deltification"] == "true"
+    assert formats.read_settings(ours) == {}
+    assert formats.effective_settings(ours, 6)["enable-dir-deltification"] == "true"
     assert "db/fsfs.conf" in fsfs.mismatch(theirs, "f6", "nopack")
     for fmt in ("f6-today", "as-is"):
         assert fsfs.mismatch(theirs, fmt, "nopack") == ""
@@ -105,7 +97,7 @@ LEVEL = "[deltification]\ncompression-level = 9\n# compression = lz4\n"
 def test_read_settings_takes_any_text(text, settings, memcached, tmp_path):
     (tmp_path / "db").mkdir()
     (tmp_path / "db" / "fsfs.conf").write_text(text, encoding="latin-1")
-    assert read_settings(tmp_path) == settings
-    assert has_memcached(tmp_path) == memcached
+    assert formats.read_settings(tmp_path) == settings
+    assert formats.has_memcached(tmp_path) == memcached
     if "compression-level" in settings:
-        assert "compression" not in effective_settings(tmp_path, 8)
+        assert "compression" not in formats.effective_settings(tmp_path, 8)

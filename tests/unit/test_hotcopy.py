@@ -13,17 +13,9 @@ from dump_streams import DATE, HEAD, revision
 from git_histories import listing
 from project import ROOT, needs
 from shards import set_shard_size
-from vcsbench import sources
+from vcsbench import formats, sources
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.formats import (
-    effective_settings,
-    has_memcached,
-    parse_format,
-    read_settings,
-    read_shape,
-    release_settings,
-)
 from vcsbench.measure.runs import Invocation
 from vcsbench.measure.syscalls import trace_command
 from vcsbench.prepare import verify
@@ -42,7 +34,7 @@ def make(tmp_path):
     def make_it(fmt="f6", pack_at=0, name="mine"):
         path = tmp_path / name
         fsfs.create(path, fmt)
-        if read_shape(path).shard:
+        if formats.read_shape(path).shard:
             set_shard_size(path, 2)
         for number in range(5):
             if pack_at == number + 1:
@@ -97,7 +89,7 @@ def test_hotcopy_keeps_every_byte_of_revisions_and_settings(make, tmp_path, fmt,
     original = make(fmt, pack_at)
     copy, notes = copied(original, tmp_path)
     assert copy == tmp_path / f"as-is.{packing}" and notes == [] and len(content(original)) > 10
-    assert read_shape(copy)[:3] == read_shape(original)[:3]
+    assert formats.read_shape(copy)[:3] == formats.read_shape(original)[:3]
     assert fsfs.mismatch(copy, "as-is", packing, 6) == ""
     shared = [path / "db" / "rep-cache.db" for path in (original, copy)]
     if shared[0].exists():
@@ -225,8 +217,8 @@ def test_hotcopy_contacts_no_server_of_memcached(make, tmp_path):
     assert facts.notes == [MEMCACHED_NOTE]
     text = (copy / "db" / "fsfs.conf").read_text()
     assert section not in text and "fail-stop = false" in text
-    assert not has_memcached(copy)
-    assert read_settings(copy) == read_settings(original)
+    assert not formats.has_memcached(copy)
+    assert formats.read_settings(copy) == formats.read_settings(original)
 
 
 @pytest.mark.parametrize("missing", ["locks/db.lock", "locks", "hooks", "conf"])
@@ -277,9 +269,9 @@ def test_load_source_makes_all_variants_and_no_others(make, tmp_path, pack_at, n
     assert content(into / names[0]) == content(original)
     assert fsfs.check_shape(into / "as-is.pack").packed == 3
     if not pack_at:
-        assert read_shape(into / "as-is-to-f8.pack")[:3] == (8, 2, False)
+        assert formats.read_shape(into / "as-is-to-f8.pack")[:3] == (8, 2, False)
         assert revs(original) == revs(into / "as-is-to-f8.nopack")
-        assert read_settings(into / "f6.nopack")["enable-dir-deltification"] == "false"
+        assert formats.read_settings(into / "f6.nopack")["enable-dir-deltification"] == "false"
     verify.verify_all(into)
 
 
@@ -299,13 +291,13 @@ def test_advised_load_makes_measured_format(make, tmp_path, study, fmt, command)
     subprocess.run(argv, input=old, check=True)
     script = f"set -o pipefail; {command}"
     subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True)
-    new, release = tmp_path / "NEW", parse_format(fmt)
-    assert f"f{read_shape(new).number}" == release.format and fsfs.youngest(new) == 7
+    new, release = tmp_path / "NEW", formats.parse_format(fmt)
+    assert f"f{formats.read_shape(new).number}" == release.format and fsfs.youngest(new) == 7
     # The command writes only the options that differ from the defaults of today's svnadmin.
-    expected = release_settings(release) or {}
-    assert read_settings(new).items() <= expected.items()
+    expected = formats.release_settings(release) or {}
+    assert formats.read_settings(new).items() <= expected.items()
     if expected:
-        assert effective_settings(new, int(release.format[1])) == expected
+        assert formats.effective_settings(new, int(release.format[1])) == expected
 
 
 def test_hotcopy_takes_links_and_odd_names(make, tmp_path):

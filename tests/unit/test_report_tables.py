@@ -8,16 +8,7 @@ import pytest
 
 from unit.report_files import make_files, results_of
 from vcsbench import words
-from vcsbench.report.grids import (
-    Layout,
-    Point,
-    expected_rows,
-    layout_of,
-    make_grids,
-    matching,
-    measured_points,
-    with_numbers,
-)
+from vcsbench.report import grids
 from vcsbench.report.page import build_page
 from vcsbench.report.quality_section import details
 from vcsbench.report.table_sections import table_sections
@@ -35,12 +26,12 @@ ELAPSED = {"metric": "elapsed_s", "rows": ["ra", "repo", "format"], "columns": [
 COMPARE = {"axis": "format", "baseline": "f6", "candidates": ["f7"]}
 RATIO = {"compare": COMPARE, "rows": ["ra", "repo"], "columns": ["cache", "config"]}
 PLAIN = {"command": "log", "ra": "svn", "repo": "ruby", "config": "slow", "cache": "cold"}
-LAYOUT = layout_of(ELAPSED, ORDER)
+LAYOUT = grids.layout_of(ELAPSED, ORDER)
 CELL = "log/http/ruby/f6/nopack/slow/cold"
 
 
 def point(value=1.0, **keys):
-    return Point({**PLAIN, "format": "f6", **keys}, "measured", value)
+    return grids.Point({**PLAIN, "format": "f6", **keys}, "measured", value)
 
 
 def points(**axes):
@@ -62,7 +53,7 @@ def test_grid_follows_the_order_of_the_study_with_joined_headings():
     found = points(
         ra=["svn", "http"], format=["f7", "f6"], cache=["cold", "hot-os"], config=["fast", "slow"]
     )
-    (grid,) = make_grids(found[:-1], LAYOUT)
+    (grid,) = grids.make_grids(found[:-1], LAYOUT)
     assert labels(grid) == ["http f6", "http f7", "svn f6", "svn f7"]
     assert [(h.text, h.span) for h in grid.headings[0]] == [("cold", 2), ("hot-os", 2)]
     assert [heading.text for heading in grid.headings[1]] == ["slow", "fast"] * 2
@@ -72,16 +63,16 @@ def test_grid_follows_the_order_of_the_study_with_joined_headings():
 
 def test_matching_takes_the_places_of_the_measured_points():
     published = points(repo=["ruby", "bsd"], format=["f6", "f7"], cache=["cold", "hot-os"])
-    near = matching(published, [point(), point(format="f8")], LAYOUT, ["repo"])
+    near = grids.matching(published, [point(), point(format="f8")], LAYOUT, ["repo"])
     assert [p.kind for p in near] == ["measured", "unpublished"]
     own = points(repo=["my-own"], format=["f6", "f7"])
-    (grid,) = make_grids(matching(published, own, LAYOUT, ["repo"]), LAYOUT)
+    (grid,) = grids.make_grids(grids.matching(published, own, LAYOUT, ["repo"]), LAYOUT)
     assert labels(grid) == ["ruby f6", "ruby f7", "bsd f6", "bsd f7"]
 
 
 def test_numbers_of_a_column_share_decimals_and_bars_the_largest():
     found = [point(2.5), point(10.0, format="f7"), point(0.25, cache="hot-os")]
-    shown = [(p.text, p.bar) for p in with_numbers(found, LAYOUT, "s")]
+    shown = [(p.text, p.bar) for p in grids.with_numbers(found, LAYOUT, "s")]
     assert shown == [("2.5", 25.0), ("10.0", 100.0), ("0.25", 2.5)]
 
 
@@ -108,7 +99,7 @@ def test_measured_points_only_differences_have_a_colour():
         # Counts that are equal in all rounds.
         {"command": "cat", **keys, **row(ratio=0.99, low=0.99, high=0.99, call=NOT_SHOWN)},
     ]
-    points = measured_points(RATIO, rows, [])
+    points = grids.measured_points(RATIO, rows, [])
     found = [(p.colour, p.text, p.mark) for p in points]
     assert found == [("y3", "+22", ""), ("same", "+22", "≈"), ("same", "\N{MINUS SIGN}1.0", "≈")]
     # Readers do not see the words of the CSV files.
@@ -116,9 +107,11 @@ def test_measured_points_only_differences_have_a_colour():
 
 
 def test_grid_with_one_candidate_names_its_axis():
-    layout = Layout(("candidate", "ra"), ("cache",), (), {}, "config")
-    of = [Point({"candidate": "fast", "ra": ra, "cache": "cold"}, "x") for ra in ("http", "svn")]
-    assert make_grids(of, layout)[0].constant == [("config", "fast")]
+    layout = grids.Layout(("candidate", "ra"), ("cache",), (), {}, "config")
+    of = [
+        grids.Point({"candidate": "fast", "ra": ra, "cache": "cold"}, "x") for ra in ("http", "svn")
+    ]
+    assert grids.make_grids(of, layout)[0].constant == [("config", "fast")]
 
 
 def test_expected_rows_pair_cells_with_skips_failures_and_flags():
@@ -130,7 +123,7 @@ def test_expected_rows_pair_cells_with_skips_failures_and_flags():
     grid = [cell(*pair) for pair in pairs]
     failures = [{"cell": "f7/hot-os", "round": 2.0, "reason": "broken"}]
     runs = [{"cell": "f6/hot-os", "flags": "cache-not-cold too-short"}]
-    cold, hot = expected_rows(RATIO, ["format", "cache"], grid, failures, runs)
+    cold, hot = grids.expected_rows(RATIO, ["format", "cache"], grid, failures, runs)
     assert cold.keys == {"cache": "cold", "candidate": "f7"}
     assert (cold.cells, cold.skip) == (("f6/cold", "f7/cold"), "no root")
     assert (hot.failures, hot.flags) == (("round 2: broken",), ("cache-not-cold",))

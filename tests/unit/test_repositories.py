@@ -12,7 +12,7 @@ import pytest
 
 from project import needs, write_program
 from shards import small_shards
-from vcsbench import sources
+from vcsbench import formats, sources
 from vcsbench.errors import UserError
 from vcsbench.files import write_record
 from vcsbench.prepare import verify
@@ -72,7 +72,7 @@ def test_load_with_another_result_raises(tmp_path, monkeypatch):
     source = Shorter("it", {"source": "generated", "profile": "ruby", "scale": 0.0001}, "")
     with pytest.raises(UserError, match="5 of 6"):
         load_source(source, [("f7", "nopack")], tmp_path)
-    monkeypatch.setitem(fsfs.RELEASES, "f6", "1.9")
+    monkeypatch.setitem(formats.RELEASES, "f6", "1.9")
     with pytest.raises(UserError, match="f7, not of"):
         load_source(sources.open_source("ruby", SMALL), [("f6", "nopack")], tmp_path)
 

@@ -14,17 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from project import (
-    AS_USER,
-    NOBODY,
-    ODD_FILES,
-    mounted,
-    mounted_ext4,
-    needs,
-    needs_root,
-    open_folder,
-    write_program,
-)
+import project
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.files import write_json
@@ -53,7 +43,7 @@ from vcsbench.storages.workdir import (
 )
 from vcsbench.subjects import fsfs
 
-needs_guest = needs("mkfs.ext4", "taskset", "setpriv")
+needs_guest = project.needs("mkfs.ext4", "taskset", "setpriv")
 
 
 def refused(act, pattern):
@@ -157,11 +147,11 @@ def dead_process():
         return str(process.pid)
 
 
-@needs_root
+@project.needs_root
 @pytest.mark.parametrize("names", [("disk",), ("copy", "disk"), ()])
 def test_remove_with_a_mount_inside_is_refused(workdir, precious, names):
     inside = workdir.make("repositories", *names[:-1]).joinpath(*names[-1:])
-    for mount in (mounted, partial(bound, precious.parent)):
+    for mount in (project.mounted, partial(bound, precious.parent)):
         with mount(inside):
             (inside / "precious").write_text("mine")
             for below in ((), ("repositories", *names[:1]), ("repositories", "precious")):
@@ -177,7 +167,7 @@ def refused_or_kept(act, file):
     assert file.exists()
 
 
-@needs_root
+@project.needs_root
 def test_remove_abandoned_with_a_mount_inside_keeps_its_files(workdir, precious, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(workdir.storage))
     number = dead_process()
@@ -237,7 +227,7 @@ def test_remove_while_a_folder_becomes_a_link_keeps_files(workdir, precious, mon
     assert len([*(workdir.storage / "outside").rglob("precious")]) == 4
 
 
-@needs("svnadmin")
+@project.needs("svnadmin")
 def test_make_dump_over_a_hard_link_keeps_the_file(workdir, precious):
     fsfs.create(workdir.storage / "one", "f7")
     (workdir.make("dumps") / "one.dump").hardlink_to(precious)
@@ -265,7 +255,7 @@ def test_remove_abandoned_keeps_staging_folders_with_a_record(tmp_path):
 
 @pytest.fixture
 def storage():
-    with open_folder("/tmp") as path:
+    with project.open_folder("/tmp") as path:
         path.chmod(0o1777)
         yield path
 
@@ -282,7 +272,7 @@ def can_read(user, *paths):
     return subprocess.run(argv, capture_output=True, text=True).stdout.splitlines()
 
 
-@needs_root
+@project.needs_root
 def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(storage, umask):
     place = WorkDir(storage, storage / "checkout")
     repositories = place.make("repositories")
@@ -291,7 +281,7 @@ def test_workdir_with_any_umask_is_readable_by_owner_and_servers_only(storage, u
     (source / "db" / "current").chmod(0o600)  # like a private repository
     copying = CopyJob(source, repositories / "one.f7.nopack.1", fsfs.list_files(source))
     copy_and_compare([copying], place.make("making"), 0, 1)
-    for user in (AS_USER, NOBODY):
+    for user in (project.AS_USER, project.NOBODY):
         assert can_read(user, place.path, repositories, copying.destination, source) == []
     uid, gid = processes.server_ids() or (0, 0)
     servers = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "--"]
@@ -320,12 +310,12 @@ def test_workdir_open_to_others_is_closed(storage):
 ACCESS_LIST = ((1, 7, -1), (2, 7, 12345), (4, 5, -1), (0x10, 7, -1), (0x20, 0, -1))
 
 
-@needs_root
+@project.needs_root
 @pytest.mark.parametrize("above", ["/var/tmp", "/dev/shm"])
 @pytest.mark.parametrize("is_new", [True, False])
 def test_workdir_on_a_storage_with_an_access_list_is_closed(above, is_new):
     content = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in ACCESS_LIST)
-    with open_folder(above) as storage:
+    with project.open_folder(above) as storage:
         place = WorkDir(storage, storage / "checkout")
         if not is_new:
             place.make("repositories")
@@ -338,12 +328,12 @@ def test_workdir_on_a_storage_with_an_access_list_is_closed(above, is_new):
             refused(place.check_protected, "all users would read the repository")
         secret = place.make("repositories") / "secret"
         secret.touch()
-        assert can_read(AS_USER, secret.parent, secret) == []
+        assert can_read(project.AS_USER, secret.parent, secret) == []
         place.check_protected()
 
 
 MARKERS = {
-    **ODD_FILES,
+    **project.ODD_FILES,
     "large": lambda path: path.write_bytes(b" " * (1 << 20)),
     "deep": lambda path: path.write_text("[" * 60_000),
     "another type": lambda path: path.write_text('{"owner": ["x"]}'),
@@ -363,7 +353,7 @@ def test_workdir_with_invalid_marker_is_refused(storage, kind):
     assert abandoned_workdirs(storage) == []
 
 
-@needs_root
+@project.needs_root
 def test_workdir_of_another_user_is_neither_read_nor_removed(storage):
     gone = storage / "no such checkout"
     place = WorkDir(storage, gone)
@@ -394,16 +384,19 @@ def test_why_never_cold_in_memory_or_without_rights(monkeypatch, path, setting, 
     assert reason in why_never_cold(Machine(), path, setting)
 
 
-@needs_root
+@project.needs_root
 @pytest.mark.parametrize(
     "name", ["back\\slash", "sp ace", "t\tab", "n\nl", "\\040", "l\u2028s", "ü"]
 )
 def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path, name):
-    with mounted_ext4(tmp_path / "image", tmp_path / name, 8), mounted(tmp_path / name) as point:
+    with (
+        project.mounted_ext4(tmp_path / "image", tmp_path / name, 8),
+        project.mounted(tmp_path / name) as point,
+    ):
         assert mount_of(point / "below")[:3] == ("tmpfs", str(point), "tmpfs"), "the last mount"
 
 
-@needs_root
+@project.needs_root
 @pytest.mark.parametrize("name", ["disk", "sp ace"])
 def test_why_unmounted_reads_fstab(tmp_path, monkeypatch, name):
     (tmp_path / "link").symlink_to(tmp_path)
@@ -414,14 +407,14 @@ def test_why_unmounted_reads_fstab(tmp_path, monkeypatch, name):
     inside = tmp_path / name / "below"
     for missing in (inside, inside.parent, tmp_path / "link" / name):
         assert why_unmounted(missing).startswith(f"{tmp_path}/{name} is a mount point in ")
-    with mounted(tmp_path / name) as point:
+    with project.mounted(tmp_path / name) as point:
         assert why_unmounted(point) == why_unmounted(inside) == ""
     assert why_unmounted(tmp_path) == why_unmounted(f"{tmp_path}/{name}s") == ""
     monkeypatch.setattr(filesystems, "FSTAB", tmp_path / "none")
     assert why_unmounted(inside) == ""
 
 
-@needs_root
+@project.needs_root
 @pytest.mark.parametrize(
     ("copies", "naming"),
     [
@@ -435,7 +428,7 @@ def test_error_of_a_full_disk_names_its_place(tmp_path, monkeypatch, copies, nam
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/large").write_bytes(bytes(1 << 20))
     no_space = pytest.raises(OSError, match=os.strerror(errno.ENOSPC))
-    with mounted(tmp_path / "full", "size=64k") as full, no_space as caught, naming(full):
+    with project.mounted(tmp_path / "full", "size=64k") as full, no_space as caught, naming(full):
         copies(tmp_path / "tree", full / "copy")
     assert caught.value.filename.startswith(str(full))
 
@@ -465,8 +458,8 @@ def raid0(tmp_path):
             subprocess.run(["losetup", "--detach", device], check=True)
 
 
-@needs_root
-@needs("mkfs.btrfs")
+@project.needs_root
+@project.needs("mkfs.btrfs")
 def test_btrfs_on_two_devices_counts_both_and_shared_blocks_once(raid0):
     before = device_use(raid0)
     (raid0 / "file").write_bytes(os.urandom(16 * MIB))
@@ -499,10 +492,10 @@ def test_device_use_flushes_are_those_of_disks_below_a_stack(tmp_path, monkeypat
     assert counters.device_use(Path("sda/sda1"))["device_flushes"] == 5
 
 
-@needs_root
+@project.needs_root
 @pytest.mark.parametrize("error", [OSError(errno.ENOENT, "none"), UserError("svnadmin failed")])
 def test_error_after_an_unmount_names_the_mount(tmp_path, error):
-    with mounted(tmp_path / "disk") as disk:
+    with project.mounted(tmp_path / "disk") as disk:
         context = filesystems.naming(disk / "x")
         context.__enter__()
     with pytest.raises(
@@ -524,7 +517,7 @@ class FakeGuest:
         cases = " ".join(f"{number}) {command} ;;" for number, command in enumerate(boots, 1))
         select = f"case $(wc -l <../boots) in\n{cases} *) {boots[-1]} ;;\nesac\n"
         script = f"#!/bin/sh\ncd {path}/own/out; echo >>../boots\n{select}"
-        write_program(path / guest.TOOLS / "usr/bin/linux", script)
+        project.write_program(path / guest.TOOLS / "usr/bin/linux", script)
 
     def run(self):
         folder = self.path / "own"

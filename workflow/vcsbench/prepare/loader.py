@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 from vcsbench import progress, words
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, read_bytes
-from vcsbench.formats import AS_IS, NOT_PACKED, has_memcached, parse_format
+from vcsbench.formats import AS_IS, NOT_PACKED, PACKED, has_memcached, parse_format
 from vcsbench.processes import Program
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source
@@ -164,7 +164,7 @@ def _copy_own(
         )
     copy, facts = hotcopy(source.repository, staging)
     packing = copy.name.rpartition(".")[2]
-    if {made for fmt, made in pairs if parse_format(fmt).is_as_is} - {packing, fsfs.PACKED}:
+    if {made for fmt, made in pairs if parse_format(fmt).is_as_is} - {packing, PACKED}:
         raise UserError(
             f"{source.repository}: it was packed since this run began, and is {packing} now. Run again."
         )
@@ -283,8 +283,8 @@ def _finish(path: Path, pairs: Sequence[Pair]) -> float:
         if plain != path:
             shutil.copytree(path, plain)
             fsfs.upgrade(plain, parse_format(fmt))
-        packed = path.with_name(f"{fmt}.{fsfs.PACKED}")
-        if (fmt, fsfs.PACKED) in needed and packed != plain:
+        packed = path.with_name(f"{fmt}.{PACKED}")
+        if (fmt, PACKED) in needed and packed != plain:
             shutil.copytree(plain, packed)
             begun = time.monotonic()
             with progress.stage("packing", fsfs.check_shape(packed).full, "shards") as at:

@@ -21,7 +21,7 @@ from typing import IO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.formats import AS_IS, NOT_PACKED, read_shape
+from vcsbench.formats import AS_IS, NOT_PACKED, PACKED, PARTLY_PACKED, read_shape
 from vcsbench.subjects import fsfs
 
 MARK = "verified"
@@ -90,7 +90,7 @@ def _run_task(staging: Path, fmt: str, task: Callable[[], None]) -> None:
 
 def _tasks(staging: Path, fmt: str, stop: _Stop) -> list[Callable[[], None]]:
     plain, partly, packed = (
-        staging / f"{fmt}.{packing}" for packing in (NOT_PACKED, fsfs.PARTLY_PACKED, fsfs.PACKED)
+        staging / f"{fmt}.{packing}" for packing in (NOT_PACKED, PARTLY_PACKED, PACKED)
     )
     existing = [path for path in (packed, partly, plain) if path.exists()]
     verified = [path for path in existing if path != plain] or existing

@@ -20,15 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from vcsbench.errors import (
-    FULL,
-    REMEDIES,
-    ChangedError,
-    UserError,
-    describe_fault,
-    full_errno,
-    sentence_of,
-)
+from vcsbench import errors
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
 from vcsbench.files import write_bytes, write_record
@@ -55,21 +47,21 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
     try:
         isolate_network(recipe)
         job(recipe)
-    except UserError as error:
+    except errors.UserError as error:
         # A program reports a full disk by its message only.
-        return fail(str(error), full_errno(str(error)), writes_apart(recipe))
+        return fail(str(error), errors.full_errno(str(error)), writes_apart(recipe))
     except subprocess.CalledProcessError as error:
         return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
         # That of shutil.copytree() has no number, but a list of messages.
-        number = error.errno or full_errno(str(error))
-        if number not in FULL:
-            return fail(sentence_of(error, "the measurement"))
+        number = error.errno or errors.full_errno(str(error))
+        if number not in errors.FULL:
+            return fail(errors.sentence_of(error, "the measurement"))
         is_alone = writes_apart(recipe) and str(error.filename).startswith(recipe["targets"])
         place = error.filename or tempfile.gettempdir()
         return fail(f"{place}: {os.strerror(number)}", number, is_alone)
     except Exception as error:
-        return fail(describe_fault(error))
+        return fail(errors.describe_fault(error))
     return 0
 
 
@@ -130,9 +122,9 @@ def _measure_here(
     subjects = cell_round.cell.subjects
     try:
         measured = cell_round.measure(lock)
-    except ChangedError:
+    except errors.ChangedError:
         raise
-    except (UserError, OSError, subprocess.CalledProcessError):
+    except (errors.UserError, OSError, subprocess.CalledProcessError):
         # An unmounted file system or a changed copy is the cause: it has the better message.
         for subject in subjects:
             subject.check_unchanged(closely=True)
@@ -188,7 +180,7 @@ def _measure_in_guest(
     result = json.loads(result_file.read_text()) if result_file.exists() else {}
     if "context" not in result:
         log = (out / "log").read_text()[-400:] if (out / "log").exists() else ""
-        raise UserError(result.get("error") or f"the guest failed: {log}")
+        raise errors.UserError(result.get("error") or f"the guest failed: {log}")
     return (out / "export.json").read_bytes(), result["context"]
 
 
@@ -200,7 +192,7 @@ def guest_main(out: str) -> int:
         with run_folder(job["root"]) as private:
             cell_round = _cell_round(job["recipe"], job["number"], job["thresholds"], private)
             exported, context = cell_round.measure(os.open(os.devnull, os.O_RDONLY))
-    except UserError as error:
+    except errors.UserError as error:
         result: dict[str, object] = {"error": str(error)}
     except Exception:  # the host cannot see it otherwise
         result = {"error": f"in the guest: {traceback.format_exc()}"}
@@ -229,9 +221,9 @@ def fail(sentence: str, full: int = 0, is_alone: bool = False) -> int:
     """
     ends_run = full != 0 and not is_alone
     if ends_run:
-        sentence += f"; the workflow run ends here. {REMEDIES[full]}, and run again."
+        sentence += f"; the workflow run ends here. {errors.REMEDIES[full]}, and run again."
     elif full == errno.EDQUOT:
-        sentence += f". {REMEDIES[full]}, and run again."
+        sentence += f". {errors.REMEDIES[full]}, and run again."
     # The log may be on the full disk.
     for file in (sys.stderr, *[sys.stdout] * ends_run):
         with suppress(OSError):

@@ -22,7 +22,7 @@ from vcsbench.evidence.measurements import group_rows, in_order, read_measuremen
 from vcsbench.external import one_line
 from vcsbench.files import write_bytes, write_record
 from vcsbench.metrics import DEFAULT, metric_of
-from vcsbench.statistics import baselines, tables
+from vcsbench.statistics import baselines, estimates, tables
 from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
 from vcsbench.statistics.comparisons import (
     DEFAULT_LIMITS,
@@ -30,13 +30,6 @@ from vcsbench.statistics.comparisons import (
     TOO_NOISY,
     Limits,
     is_difference,
-)
-from vcsbench.statistics.estimates import (
-    NO_ESTIMATE,
-    call_table,
-    moderated,
-    ratio_interval,
-    unpaired_ratio,
 )
 from vcsbench.statistics.noise import Noise, noise_by_metric, run_scatter
 
@@ -132,11 +125,11 @@ def pair_cells(
             path = "/".join(value or "-" for value in key)
             settings = [side.description["cells"].get(path) for side in (before, now)]
             refused = _refused(settings, sides, name)
-            ratios.append(unpaired_ratio(*(side["logs"] for side in sides)))
+            ratios.append(estimates.unpaired_ratio(*(side["logs"] for side in sides)))
         else:
             flag, sides = SAME_RUNS if key in saved else NOT_SAVED, [cell]
             refused = {flag: flags.flag_message(flag)}
-            ratios.append(NO_ESTIMATE)
+            ratios.append(estimates.NO_ESTIMATE)
         quotient = sides[0][DEFAULT] / sides[-1][DEFAULT]
         of_cell = [*tables.own_flags(side["flags"] for side in sides), *refused]
         facts = {"n": 0, "value": math.nan if refused else 100 * (quotient - 1)}
@@ -144,7 +137,7 @@ def pair_cells(
         facts |= {"hosts": _hosts(sides), "refused": [*refused]}
         rows.append({**dict(zip(axes, key, strict=True)), **facts})
     columns = np.array([(ratio.error**2 * ratio.n, ratio.degrees) for ratio in ratios], float)
-    variances = zip(*moderated(*columns.reshape(-1, 2).T), strict=True)
+    variances = zip(*estimates.moderated(*columns.reshape(-1, 2).T), strict=True)
     for row, ratio, (variance, degrees) in zip(rows, ratios, variances, strict=True):
         error = math.sqrt(variance / max(ratio.n, 1))
         ratio = noise.with_error(replace(ratio, error=error, degrees=degrees), [])
@@ -196,7 +189,7 @@ def baseline_table(
     """Return the value 100 x (elapsed(saved) / elapsed(now) - 1) of medians; the ratio is unpaired."""
     is_few = pairs["ratio"].notna() & (pairs["n"] < limits.min_rounds)
     of_cells = [flags.add_flag(*row) for row in zip(pairs["flags"], repeat("low-n"), is_few)]
-    table = call_table(
+    table = estimates.call_table(
         pairs.assign(flags=of_cells), pairs["twin_sd"], metric_of(DEFAULT), limits
     ).assign(baseline=baseline, candidate=baselines.NOW)
     return tables.finish_table(
@@ -267,7 +260,7 @@ def history(
             changed = changes[tuple(key)]
             settings = f"settings {1 + changed}" if changed else ""
             point = {"time": snapshot.name, "host": host, "settings": settings, **cell}
-            points.append({**point, "value": ratio_interval(logs).value})
+            points.append({**point, "value": estimates.ratio_interval(logs).value})
         description, different = snapshot.description, sorted(filter(is_difference, calls))
         times.append(
             {

@@ -30,15 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import (
-    chdtrc,
-    digamma,
-    fdtrc,
-    gammaincinv,
-    polygamma,
-    stdtr,
-    stdtrit,
-)
+from scipy import special
 
 from vcsbench.evidence import flags
 from vcsbench.metrics import Metric
@@ -161,7 +153,7 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
 
 
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
-    return float(stdtrit(degrees, (1 + confidence) / 2))
+    return float(special.stdtrit(degrees, (1 + confidence) / 2))
 
 
 class Variance(NamedTuple):
@@ -241,17 +233,17 @@ def prior_of(variances: np.ndarray, degrees: np.ndarray) -> tuple[Variance | Non
 
 
 def _fit_prior(variances: np.ndarray, degrees: np.ndarray) -> Variance:
-    logs = np.log(variances) - digamma(degrees / 2) + np.log(degrees / 2)
-    by_chance, others = polygamma(1, degrees / 2).mean(), len(logs) - 1
+    logs = np.log(variances) - special.digamma(degrees / 2) + np.log(degrees / 2)
+    by_chance, others = special.polygamma(1, degrees / 2).mean(), len(logs) - 1
     scatter = logs.var(ddof=1)
-    largest = scatter * others / (2 * gammaincinv(others / 2, SCATTER_LIMIT))
+    largest = scatter * others / (2 * special.gammaincinv(others / 2, SCATTER_LIMIT))
     likeliest, least = (
         2 * trigamma_inverse(excess - by_chance) if excess > by_chance else math.inf
         for excess in (scatter, largest)
     )
     if math.isinf(likeliest):
         return Variance(float(np.average(variances, weights=degrees)), least)
-    centre = logs.mean() + digamma(likeliest / 2) - math.log(likeliest / 2)
+    centre = logs.mean() + special.digamma(likeliest / 2) - math.log(likeliest / 2)
     return Variance(math.exp(centre), least)
 
 
@@ -261,8 +253,8 @@ def trigamma_inverse(value: float) -> float:
         return 1 / value
     x = 0.5 + 1 / value
     for _ in range(50):
-        trigamma = polygamma(1, x)
-        step = float(trigamma * (1 - trigamma / value) / polygamma(2, x))
+        trigamma = special.polygamma(1, x)
+        step = float(trigamma * (1 - trigamma / value) / special.polygamma(2, x))
         x += step
         if abs(step) < 1e-8 * x:
             break
@@ -274,8 +266,8 @@ def p_value_of_quotient(
 ) -> np.ndarray:
     """Return the probability of a larger quotient of a variance and its prior (F test)."""
     if math.isinf(prior_degrees):
-        return np.asarray(chdtrc(degrees, degrees * quotient))
-    return np.asarray(fdtrc(degrees, prior_degrees, quotient))
+        return np.asarray(special.chdtrc(degrees, degrees * quotient))
+    return np.asarray(special.fdtrc(degrees, prior_degrees, quotient))
 
 
 def duplicate_variance(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) -> Variance:
@@ -394,13 +386,13 @@ def holm_level(remaining: int) -> float:
 
 
 def _one_sided(degrees: float | np.ndarray, chance: float) -> np.ndarray:
-    return np.asarray(-stdtrit(degrees, chance))
+    return np.asarray(-special.stdtrit(degrees, chance))
 
 
 def p_values(mean: np.ndarray, error: np.ndarray, degrees: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, np.abs(mean) / error)
-    return np.asarray(2 * stdtr(degrees, -t))
+    return np.asarray(2 * special.stdtr(degrees, -t))
 
 
 def _holm(p: np.ndarray, is_testable: np.ndarray) -> tuple[np.ndarray, float]:

@@ -9,20 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
-from vcsbench import processes
+from vcsbench import formats, processes
 from vcsbench.errors import UserError
-from vcsbench.formats import (
-    PACKED,
-    PARTLY_PACKED,
-    RELEASES,
-    FormatValue,
-    Shape,
-    parse_format,
-    read_settings,
-    read_shape,
-    release_settings,
-    settings_text,
-)
 from vcsbench.processes import Program
 from vcsbench.programs import CLIENT_ENVIRONMENT
 from vcsbench.storages.filesystems import raise_write_error
@@ -49,12 +37,12 @@ def revision_file(revision: int, size: int) -> str:
     return f"{revision // size}/{revision}" if size else f"{revision}"
 
 
-def check_shape(path: Path) -> Shape:
+def check_shape(path: Path) -> formats.Shape:
     """Return the shape of a repository. Raise OSError, ValueError or UserError for inconsistent FSFS."""
     kind = (path / "db" / "fs-type").read_text().strip()
     if kind != "fsfs":
         raise ValueError(f"its file system is {kind}")
-    shape = read_shape(path)
+    shape = formats.read_shape(path)
     names = os.listdir(path / "db" / "revs")
     packs = {name.removesuffix(".pack") for name in names if name.endswith(".pack")}
     if packs != set(map(str, range(shape.packed))):
@@ -70,7 +58,7 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
         shape = check_shape(path)
     except (OSError, ValueError, UserError) as error:
         return f"it cannot be read as a repository of {fmt}: {error}"
-    value = parse_format(fmt)
+    value = formats.parse_format(fmt)
     if (not value.is_as_is or value.is_upgraded) and shape.format != value.format:
         return f"it is of format {shape.format}, not of {value.format}"
     # Only the addressing distinguishes an upgraded repository: an upgrade leaves it.
@@ -78,12 +66,12 @@ def mismatch(path: Path, fmt: str, packing: str, last: int | None = None) -> str
         how = "logically" if shape.is_logical else "physically"
         return f"its revisions are addressed {how}, unlike those of {fmt}"
     if shape.full and shape.packing != packing:
-        expected = {PACKED: "all", PARTLY_PACKED: "some"}.get(packing, "none")
+        expected = {formats.PACKED: "all", formats.PARTLY_PACKED: "some"}.get(packing, "none")
         return (
             f"{shape.packed} of its {shape.full} full shards are packed, and {expected} should be"
         )
-    settings = release_settings(value)
-    if settings and read_settings(path) != settings:
+    settings = formats.release_settings(value)
+    if settings and formats.read_settings(path) != settings:
         return f"its db/fsfs.conf has not the settings of {fmt}"
     if last not in (None, shape.youngest):
         return f"its youngest revision is {shape.youngest}, not {last}"
@@ -167,7 +155,7 @@ def list_files(path: Path) -> list[RepositoryFile]:
     A packed shard counts as its last revision. Raise OSError for anything but files and folders: Subversion
     makes nothing else, and a copy of it could not be verified.
     """
-    size = read_shape(path).shard or 1
+    size = formats.read_shape(path).shard or 1
     files = []
     for folder, entries in walk(path):
         for name, status in entries:
@@ -227,19 +215,19 @@ def run_client(svn: str, *arguments: str | Path, limit_s: float | None = None) -
 
 
 def create(path: Path, fmt: str) -> None:
-    value = parse_format(fmt)
-    release = RELEASES[value.created]
+    value = formats.parse_format(fmt)
+    release = formats.RELEASES[value.created]
     run_svnadmin("create", "--fs-type", "fsfs", "--compatible-version", release, path)
     _write_settings(path, value._replace(format=value.created))
     if value.is_upgraded:
         upgrade(path, value)
 
 
-def upgrade(path: Path, value: FormatValue) -> None:
+def upgrade(path: Path, value: formats.FormatValue) -> None:
     run_svnadmin("upgrade", path)
     _write_settings(path, value)
 
 
-def _write_settings(path: Path, value: FormatValue) -> None:
-    if settings := release_settings(value):
-        (path / "db" / "fsfs.conf").write_text(settings_text(settings))
+def _write_settings(path: Path, value: formats.FormatValue) -> None:
+    if settings := formats.release_settings(value):
+        (path / "db" / "fsfs.conf").write_text(formats.settings_text(settings))
