@@ -106,7 +106,7 @@ def test_collect_keeps_complete_blocks_of_a_lost_node(tmp_path):
     blocks = {f"{STUDY}/{block}": files for block, files in exports.items()}
     work = NodeWork({f"{STUDY}/a": "1", f"{STUDY}/b": "2"}, blocks, [])
     (tmp_path / "results" / "cluster").mkdir(parents=True)
-    lost, other = (cluster.node_folder(tmp_path, 1, name) for name in ("n1", "n2"))
+    lost, other = (tmp_path / cluster.NODES / "job1" / name for name in ("n1", "n2"))
     NodeAssignment.read(tmp_path, 1).move("n1", [])
     for export in exports["a"]:
         write_result(lost, export, "1", "n1")

@@ -80,23 +80,21 @@ print(kernel.quota_cores(), kernel.throttled_us() - before)
     assert int(throttled) > 50_000
 
 
-real_groups = kernel.groups
-
-
 @pytest.fixture
 def version_2(tmp_path, monkeypatch):
     """Files in place of /proc/self and of a hierarchy of version 2, whose folder has a space."""
     proc, point = tmp_path / "self", tmp_path / "group s"
     proc.mkdir()
     point.mkdir()
-    monkeypatch.setattr(kernel, "groups", lambda name: real_groups(name, proc))
+    monkeypatch.setattr(kernel, "SELF", proc)
     # In a container, whose mount shows the tree from a group on.
     (proc / "cgroup").write_text("0::/docker/one/a/b\n")
     escaped = str(point).replace(" ", "\\040")
     line = f"25 20 0:22 /docker/one {escaped} rw shared:4 - cgroup2 cgroup2 rw\n"
     (proc / "mountinfo").write_text(line)
-    real_groups.cache_clear()
-    return point
+    kernel.groups.cache_clear()
+    yield point
+    kernel.groups.cache_clear()
 
 
 def put_files(point, files):

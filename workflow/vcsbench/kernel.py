@@ -108,13 +108,13 @@ def throttled_us() -> int | None:
 
 
 @cache
-def groups(controller: str, own: Path = SELF) -> tuple[Group, ...]:
+def groups(controller: str) -> tuple[Group, ...]:
     """Return the groups that limit a controller for this process: its own group first, then the ancestors."""
-    own_groups = read(own / "cgroup", "surrogateescape").split("\n")
+    own_groups = read(SELF / "cgroup", "surrogateescape").split("\n")
     lines = [line.split(":", 2) for line in own_groups if line.count(":") > 1]
     members: list[Group] = []
     # 36 35 98:0 ROOT POINT OPTIONS optional... - TYPE DEVICE SUPER_OPTIONS
-    for mount in read(own / "mountinfo", "surrogateescape").split("\n"):
+    for mount in read(SELF / "mountinfo", "surrogateescape").split("\n"):
         left, _, right = mount.partition(" - ")
         fields, kind = left.split(" "), right.split(" ")
         is_version_2 = kind[0] == "cgroup2"

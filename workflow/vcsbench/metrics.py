@@ -105,10 +105,6 @@ class Metric:
         return (better, worse) if self.better == LOW else (worse, better)
 
 
-def _client_cpu(run: Columns) -> Column:
-    return run["user_s"] + run["system_s"]
-
-
 # fmt: off
 _TIMES = (
     Metric("elapsed_s", "Elapsed time", "s", "time of", "Elapsed seconds, median of the rounds.", FASTER),
@@ -130,7 +126,8 @@ _LOADS = (
     Metric("client_cpu_pct", "Client CPU", "%", "client CPU",
            "The client's CPU time in percent of the elapsed time, from the medians of the rounds.",
            needs=("elapsed_s", "user_s", "system_s"),
-           parts={"cpu_s": _client_cpu, "elapsed_s": itemgetter("elapsed_s")},
+           parts={"cpu_s": lambda run: run["user_s"] + run["system_s"],
+                  "elapsed_s": itemgetter("elapsed_s")},
            value=lambda part: 100 * part["cpu_s"] / part["elapsed_s"]),
     Metric("client_load_pct", "Client CPU of the machine", "%", "client CPU",
            "The CPU time of all clients in percent of the time of all cores, from the medians of the rounds.",

@@ -11,13 +11,16 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from vcsbench.files import read_json
+
+if TYPE_CHECKING:
+    from vcsbench.records import Recipe
 
 PACKAGE = Path(__file__).parent
 # By the digest of a file's bytes. To parse 100 files takes 0.3 s before each measurement, to look them up
@@ -32,7 +35,7 @@ _NAME = re.compile(r"(\w+)(?: as \w+)?")
 _TYPE_CHECKING = re.compile(r"^if TYPE_CHECKING:\n(?:(?: +[^\n]*)?\n)+", re.MULTILINE)
 
 
-def cell_code(recipe: Mapping[str, Any]) -> str:
+def cell_code(recipe: Recipe) -> str:
     """Return a digest of the modules that run for a cell with this recipe."""
     kinds = {recipe["input"], recipe["output"]}
     used = {

@@ -260,7 +260,10 @@ def end(process: subprocess.Popen[bytes]) -> None:
     descendants = family(process.pid)[1:]
     send(descendants, signals.SIGKILL)
     deadline = time.monotonic() + GRACE_S
-    while any(map(_is_running, descendants)) and time.monotonic() < deadline:
+    # The state is 0 if the process has ended, and Z if its parent has not noticed that.
+    while any(_stat(pid)[0] not in ("0", "Z") for pid in descendants):
+        if time.monotonic() > deadline:
+            break
         time.sleep(0.001)
     process.terminate()
     try:
@@ -268,10 +271,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def _is_running(pid: int) -> bool:
-    return _stat(pid)[0] not in ("0", "Z")
 
 
 def send(pids: Iterable[int], signal: int) -> None:
@@ -381,10 +380,6 @@ def io_counts(pids: Sequence[int]) -> dict[str, int]:
     files = [read(f"/proc/{pid}/io").splitlines() for pid in pids]
     values = [dict(line.split(": ") for line in lines) for lines in files]
     return {key: sum(int(of.get(key, 0)) for of in values) for key in Usage._fields[1:]}
-
-
-def can_read_io(pid: int) -> bool:
-    return bool(read(f"/proc/{pid}/io"))
 
 
 def peak_memory_bytes(pid: int) -> int:

@@ -20,13 +20,8 @@ SYSTEM_MODULES = (
     "/usr/local/libexec/apache24",
 )
 MODULES = (
-    "libexec",
-    "modules",
-    "libexec/apache2",
-    "libexec/apache24",
-    "lib/apache2/modules",
-    "lib/httpd/modules",
-    "lib64/httpd/modules",
+    *("libexec", "modules", "libexec/apache2", "libexec/apache24"),
+    *("lib/apache2/modules", "lib/httpd/modules", "lib64/httpd/modules"),
 )
 CLIENT_ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",

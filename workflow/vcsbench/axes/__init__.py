@@ -77,7 +77,7 @@ def _recipe_keys(value: str, env: Environment) -> Recipe:
 
 def _why_not(value: str, draft: Recipe, env: Environment) -> str:
     state, clearing = draft["state"], env.config.settings.clear_caches
-    if "clear-caches" not in steps_of(state):
+    if not any("clear-caches" in state.get(phase, []) for phase in PHASES):
         return ""
     if state["promises"].get("os") != "cold" and env.machine.clearing(clearing):
         return ""
@@ -91,10 +91,6 @@ def _why_not(value: str, draft: Recipe, env: Environment) -> str:
 def _limits(values: Sequence[str], guests: Sequence[str]) -> list[str]:
     names = ", ".join(sorted(set(guests)))
     return [GUEST_COLD.format(names) if names else COLD]
-
-
-def steps_of(state: State) -> list[str]:
-    return [step for phase in PHASES for step in state.get(phase, [])]
 
 
 # An axis that is not in here has a list of values, each for the word {<name>} in a command.

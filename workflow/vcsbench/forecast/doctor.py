@@ -13,14 +13,7 @@ from typing import NamedTuple
 
 from vcsbench import kernel, processes, words
 from vcsbench.errors import UserError
-from vcsbench.forecast.plan_report import (
-    EVICT,
-    missing_packages,
-    noise,
-    rounds_needed,
-    side_effects,
-    skip_reasons,
-)
+from vcsbench.forecast import plan_report
 from vcsbench.machine import host
 from vcsbench.measure import caches, counters
 from vcsbench.measure.prepared_cell import read_versions
@@ -52,29 +45,9 @@ MIN_MEMORY = 1 << 30
 STEADY_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 
 SERVICES = {
-    *(
-        "svnserve",
-        "httpd",
-        "apache2",
-        "nginx",
-        "lighttpd",
-        "caddy",
-        "postgres",
-        "postmaster",
-        "mysqld",
-    ),
-    *(
-        "mariadbd",
-        "mongod",
-        "redis-server",
-        "oracle",
-        "sqlservr",
-        "slapd",
-        "smbd",
-        "nfsd",
-        "exim4",
-        "named",
-    ),
+    *("svnserve", "httpd", "apache2", "nginx", "lighttpd", "caddy"),
+    *("postgres", "postmaster", "mysqld", "mariadbd", "mongod", "redis-server"),
+    *("oracle", "sqlservr", "slapd", "smbd", "nfsd", "exim4", "named"),
 }
 
 
@@ -98,11 +71,11 @@ def examine_machine(
                 write(f"  {check.text}" + (f" [{check.remedy}]" if check.remedy else ""))
             write("")
     write("Side effects of a session")
-    for sentence in side_effects(plan, repositories):
+    for sentence in plan_report.side_effects(plan, repositories):
         write(f"  {sentence}")
-    scatter = noise()
+    scatter = plan_report.noise()
     pct = Limits.of(plan.config).on_machine(math.log1p(scatter)).min_effect_pct
-    rounds = words.count_of(rounds_needed(scatter, pct), "round")
+    rounds = words.count_of(plan_report.rounds_needed(scatter, pct), "round")
     write("\nNoise")
     write(
         f"  runs of a calculation scatter by {100 * scatter:.0f} %: to detect {pct:g} % takes about {rounds}"
@@ -140,12 +113,12 @@ def _cells(plan: Plan) -> Iterator[Check]:
         number = sum(not cell.skip for cell in grid)
         text = f"{number} of {words.count_of(len(grid), 'cell')} of {study} can be measured"
         yield Check(AVAILABLE if number else MISSING, text)
-        for reason, skipped in skip_reasons(grid):
+        for reason, skipped in plan_report.skip_reasons(grid):
             yield Check(MISSING, f"{words.count_of(skipped, 'cell')} of {study}: {reason}")
 
 
 def _programs(plan: Plan) -> Iterator[Check]:
-    for package, is_required, purpose in missing_packages(plan.root):
+    for package, is_required, purpose in plan_report.missing_packages(plan.root):
         state = MISSING if is_required else LIMITED
         yield Check(
             state, f"{package} is not installed. It is for {purpose}", f"apt-get install {package}"
@@ -162,7 +135,9 @@ def _caches(plan: Plan) -> Check:
     setting, machine = plan.config.settings.clear_caches, plan.env.machine
     how = machine.clearing(setting)
     if how == "drop-caches":
-        return Check(AVAILABLE, "cold caches, by emptying the kernel's", f"on a server, {EVICT}")
+        return Check(
+            AVAILABLE, "cold caches, by emptying the kernel's", f"on a server, {plan_report.EVICT}"
+        )
     if how:
         text = "cold caches file by file (vmtouch): inodes and folders stay cached"
         return Check(LIMITED, text, "run as root, on a machine without production servers")

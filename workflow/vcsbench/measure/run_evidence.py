@@ -152,7 +152,7 @@ class EvidenceCollector:
             return Snapshot(counts)
         family = processes.family(pid)
         # In a container, root may not read the I/O of a server that runs as another user.
-        is_readable = processes.can_read_io(pid)
+        is_readable = bool(kernel.read(f"/proc/{pid}/io"))
         for name, number in processes.usage(family)._asdict().items():
             counts[f"server_{name}"] = number if is_readable or name == "cpu_s" else None
         members = (*sorted(family), processes.ended_children(family))

@@ -16,7 +16,7 @@ from typing import cast
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.files import read_json, read_sealed, write_json
-from vcsbench.records import Context
+from vcsbench.records import Context, RecipeRepository
 from vcsbench.storages.filesystems import remove_path
 
 FOLDER = "results/budget"
@@ -39,7 +39,7 @@ def block_name(block: Sequence[str], axes: Mapping[str, object]) -> str:
     return "/".join(str(axes.get(axis) or "-") for axis in block) or "all"
 
 
-def subject_digest(subjects: Sequence[Mapping[str, object]]) -> str:
+def subject_digest(subjects: Sequence[RecipeRepository]) -> str:
     texts = sorted({json.dumps(subject, sort_keys=True) for subject in subjects})
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 

@@ -78,12 +78,8 @@ def node_name() -> str:
     return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
 
 
-def node_folder(root: Path, job: int, node: str) -> Path:
-    return root / NODES / f"job{job}" / node
-
-
 def make_node_folder(root: Path, job: int, node: str) -> Path:
-    folder = node_folder(root, job, node)
+    folder = root / NODES / f"job{job}" / node
     folder.mkdir(parents=True, exist_ok=True)
     for path in root.iterdir():
         link = folder / path.name

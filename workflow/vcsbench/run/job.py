@@ -63,12 +63,9 @@ def _kill_family() -> None:
     os._exit(1)
 
 
-def _end_status(number: int) -> str:
-    return f"ended by {signal.Signals(number).name}"
-
-
 def exit_on_signals(
-    status: Callable[[int], int | str] = _end_status, grace_s: float | None = GRACE_S
+    status: Callable[[int], int | str] = lambda number: f"ended by {signal.Signals(number).name}",
+    grace_s: float | None = GRACE_S,
 ) -> None:
     """Raise SystemExit for the first SIGTERM, Ctrl-C or closed terminal, so that `finally` blocks run.
 

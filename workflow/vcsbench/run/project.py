@@ -16,8 +16,8 @@ from vcsbench import sources
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import server_names
 from vcsbench.axes.subject_axes import GUEST, MAKE
-from vcsbench.config.configuration import EMPTY, BuildReader, Config, load_config, where
-from vcsbench.config.models import BuildPlace, FolderSettings, Settings
+from vcsbench.config.configuration import EMPTY, BuildReader, load_config, where
+from vcsbench.config.models import FolderSettings, Settings
 from vcsbench.config.study import Study
 from vcsbench.config.validation import validate
 from vcsbench.errors import UserError
@@ -29,17 +29,10 @@ from vcsbench.plan.grid import REPOSITORY_AXIS
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import ALL, NOTHING, store_digests
 from vcsbench.prepare.repositories import PreparedRepositories
+from vcsbench.run import workflow
 from vcsbench.run.cluster import Cluster, clean_nodes
 from vcsbench.run.inputs import Decide, Expectations, SamplingState, StudyParams
 from vcsbench.run.provenance import store_command
-from vcsbench.run.workflow import (
-    FAILED,
-    OPTIONS,
-    checkout_lock,
-    end_processes,
-    pass_signals_on,
-    print_message,
-)
 from vcsbench.sources import Source
 from vcsbench.storages import filesystems, workdir
 from vcsbench.storages.workdir import WorkDir
@@ -89,7 +82,7 @@ class Project:
         self.environment = open_environment(raw, root, files, deployed, is_cluster)
         self.config = self.environment.config
         if is_cluster and raw.get("rounds") is None:
-            print_message(
+            workflow.print_message(
                 f"`minutes` concern one machine. On a cluster each cell is measured in "
                 f"{self.config.settings.rounds} rounds. Use --config rounds=10 for another number."
             )
@@ -181,7 +174,7 @@ class Project:
         return [*made, *self.plan.traces_of(study).values()]
 
     def begin(self) -> None:
-        pass_signals_on()
+        workflow.pass_signals_on()
         workdir.remove_abandoned(self.root, work_dirs(self.config.settings, self.root))
         if self.config.settings.measure == ALL:
             store_command(self.root, sys.argv[1:])
@@ -193,7 +186,7 @@ class Project:
         stop_polling()
         with suppress(OSError):
             if failed:
-                (self.root / FAILED).touch()
+                (self.root / workflow.FAILED).touch()
             names = (*STUDY_FILES, *OTHER_FILES)
             studies = self.config.studies
             store_digests(self.root, {n.format(study=s) for n in names for s in studies})
@@ -217,7 +210,9 @@ def open_project(
 
     Snakemake writes the configuration into the scripts of jobs, so `raw` loses the passwords of URLs.
     """
-    paths = [Path(file) for file in reversed(files) if Path(file).resolve() != root / OPTIONS]
+    paths = [
+        Path(file) for file in reversed(files) if Path(file).resolve() != root / workflow.OPTIONS
+    ]
     # A node measures its job as a workstation does.
     is_node = bool(raw.get("blocks"))
     if is_node:
@@ -245,8 +240,8 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
     removed, too. Raise a UserError during a run.
     """
     settings = validate(raw, FolderSettings, lambda keys: where(files, keys))
-    with checkout_lock(root):
-        end_processes(root)
+    with workflow.checkout_lock(root):
+        workflow.end_processes(root)
         lines = clean_nodes(root)
         lines += [f"removed {path}" for path in workdir.remove_abandoned(root, [])]
         places = work_dirs(settings, root)
@@ -293,19 +288,17 @@ def open_environment(
         raise config.error(["repositories", EMPTY], "this name is reserved. Use another name.")
     definitions = {**definitions, EMPTY: {"source": EMPTY}}
     place = config.where(["repositories"])
+    # Without `builds`, the first name that a study lists is the build on the PATH.
+    axes = [study.axes.get("build") for study in config.studies.values()]
+    builds = config.settings.builds or {axis[0]: None for axis in axes if isinstance(axis, list)}
     return Environment(
         config=config,
         machine=Machine(deployed=deployed),
         repositories=definitions,
         sources={name: sources.open_source(name, d, place) for name, d in definitions.items()},
-        builds=BuildReader(_builds(config), config.root, config.error).read(),
+        builds=BuildReader(builds, config.root, config.error).read(),
         servers=server_names(config.root),
     )
-
-
-def _builds(config: Config) -> Mapping[str, BuildPlace | None]:
-    axes = [study.axes.get("build") for study in config.studies.values()]
-    return config.settings.builds or {axis[0]: None for axis in axes if isinstance(axis, list)}
 
 
 def _prepared_repositories(plan: Plan) -> PreparedRepositories:

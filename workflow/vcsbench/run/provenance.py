@@ -9,13 +9,13 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from vcsbench import __version__
 from vcsbench.errors import UserError, without_password
 from vcsbench.external import hide_password, read_bytes
 from vcsbench.files import write_bytes
 from vcsbench.programs import joined_digest
+from vcsbench.records import Context
 
 COMMAND, TYPED = ".vcsbench/command", "VCSBENCH_COMMAND"
 # Linux limits an argument to 128 KiB, and all of them to a quarter of the stack.
@@ -42,7 +42,7 @@ def store_command(root: Path, arguments: Sequence[str]) -> None:
 
 
 def provenance(
-    root: Path, config: Mapping[str, object], contexts: Iterable[Mapping[str, Any]] = ()
+    root: Path, config: Mapping[str, object], contexts: Iterable[Context] = ()
 ) -> dict[str, object]:
     """Return the provenance of measurements; `commit` and `command` are "" if unknown.
 
@@ -69,14 +69,14 @@ def provenance(
     }
 
 
-def how_built(contexts: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def how_built(contexts: Iterable[Context]) -> dict[str, dict[str, str]]:
     """Return by build what its programs print and its libraries contain about their making.
 
     The compiler and its flags are in libraries that are not stripped. Builds that changed after they were
     measured are left out.
     """
     made: dict[str, dict[str, str]] = {}
-    for build in (context.get("build") or {} for context in contexts):
+    for build in filter(None, (context.get("build") for context in contexts)):
         sides = [side for side in (build.get("client"), build.get("server")) if side]
         files = [f for side in sides for f in (side["program"], *(side["libraries"] or []))]
         if not build.get("name") or joined_digest(files) != build["digest"]:

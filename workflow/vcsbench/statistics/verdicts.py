@@ -51,12 +51,8 @@ LARGER = 4
 # In the configuration of a test, the place of its cells.
 CELLS = "<cells>"
 POSSIBLE = (
-    "scale",
-    "other-storage",
-    "same-machine",
-    "other-system",
-    "newer-version",
-    "fewer-cells",
+    *("scale", "other-storage", "same-machine"),
+    *("other-system", "newer-version", "fewer-cells"),
 )
 SENTENCES = {
     "low-n": "too few rounds: {n} measured, `rounds: {needed}` allows a verdict",

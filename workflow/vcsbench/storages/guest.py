@@ -33,14 +33,8 @@ PANIC = "Kernel panic"
 # The guest hides these folders of the host, and mounts needed folders below them again.
 HIDDEN = ("/tmp", "/run", "/var/run", "/var/lib", "/mnt", "/dev")
 RESERVED = (
-    "/mnt/out",
-    "/mnt/exp",
-    "/mnt/nfs",
-    "/mnt/host",
-    "/run/modules",
-    "/var/lib/nfs",
-    "/proc",
-    "/sys",
+    *("/mnt/out", "/mnt/exp", "/mnt/nfs", "/mnt/host"),
+    *("/run/modules", "/var/lib/nfs", "/proc", "/sys"),
 )
 # The kernel's command line ends a word at white space, hostfs an option at a comma, ubd a file at a
 # colon.
