@@ -89,16 +89,29 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
         ({"": "disk"}, ["`` is not a key here. The keys are"]),
         (
             {"minutes": {SAN: "3 min"}},
-            [f"mine.yaml: `minutes.{SAN}`: '3 min' should be a valid number ("],
+            [f"mine.yaml: `minutes.{SAN}`: '3 min' should be a number ("],
         ),
-        ({"copies": "3"}, ["`copies`: '3' should be a valid integer (without quotation marks"]),
+        ({"copies": "3"}, ["`copies`: '3' should be an integer (without quotation marks"]),
         ({"copies": None}, ["`copies`: 'null' should be"]),
-        ({"studies": SAN}, ["should be a valid list or should be a mapping. "]),
+        ({"studies": SAN}, ["should be a list or a mapping. "]),
+        ({"shared_servers": 1}, ["'1' should be true or false. "]),
+        (
+            {"scratch": 5},
+            ["'5' should be text (numbers and words like `on` need quotation marks). "],
+        ),
+        ({"copies": 0}, ["`copies`: '0' should be at least 1. "]),
+        ({"cluster": {"nodes": ["a b"]}}, ["'a b' should have letters (a to z), digits, `.`, "]),
+        (
+            {"repositories": {"ru/by": {"source": "git", "path": "x"}}},
+            ["`repositories.ru/by`: 'ru/by' should have letters ("],
+        ),
+        ({"server": {"host": "a", "url": "https://a"}}, ["should begin with svn:// or http://. "]),
+        ({"baselines": ["a\n"]}, [" and begin with a letter or digit. Saved baselines"]),
         ({"studies": []}, ["should have at least 1 item. "]),
         ({"minutes": {"otherwise": 5}}, ["`minutes.otherwise`", "It is now `default`"]),
         ({"storagee": "disk"}, ["mine.yaml", "`storagee`", "Did you mean `storage`"]),
         ({"repositories": {"ruby": REPOSITORY}}, ["`repositories.ruby.profle`", "`profile`?"]),
-        ({"rounds": "five"}, ["mine.yaml", "`rounds`", "'five' should be a valid integer"]),
+        ({"rounds": "five"}, ["mine.yaml", "`rounds`", "'five' should be an integer"]),
         ({"grid": {SAN: {"include": [{"cache": 3}]}}}, [f"`grid.{SAN}.include[0].cache`"]),
         ({"grid": {"mine": {"include": [{}]}}}, ["`grid.mine`: no such file"]),
         ({"minutes": {"fsfs-2041": 5, "default": 1}}, ["`minutes.fsfs-2041`: no such file"]),
@@ -349,6 +362,29 @@ def test_load_glossary_invalid_file_is_named(tmp_path):
 
 
 # Mutated configurations, studies, findings and expectations
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("date", "2014-7", "should be as 2014, 2014-07 or 2014-07-31. When"),
+        ("url", "ftp://x", "should begin with http:// or https://. Where"),
+        (
+            "axes",
+            {"Ra": ["svn"]},
+            "should have a to z, digits and `_` only, and begin with a letter. ",
+        ),
+        ("axes", {"ra": ["a  b"]}, "single spaces between words"),
+        ("published", {"subversion": "1"}, "should be two numbers and a dot. The version"),
+    ],
+)
+def test_validate_malformed_text_names_rule_in_words(key, value, expected):
+    content = {**read_yaml(CONFIG / "studies" / f"{SAN}.yaml")}
+    content[key] = {**content[key], **value} if key == "published" else value
+    content = content if key != "axes" else {"axes": value, "title": "x", "source": "x"}
+    with pytest.raises(UserError) as caught:
+        validate(content, StudyFile, lambda keys: "my.yaml")
+    assert expected in str(caught.value) and "[a-z" not in str(caught.value)
 
 
 FINDINGS = ROOT / "config/published/findings.yaml"

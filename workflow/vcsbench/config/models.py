@@ -22,7 +22,6 @@ from pydantic import (
 from vcsbench.metrics import names as metric_names
 
 Item = TypeVar("Item", bound=Hashable)
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 # A word in braces, which stands for a value of the cell.
 WORD = re.compile(r"\{(\w+)\}")
 MOST_MINUTES = 365 * 24 * 60
@@ -75,6 +74,17 @@ def without_nul(text: str) -> str:
     return text
 
 
+def matching(pattern: str, meaning: str) -> AfterValidator:
+    """Return a validator of a whole text. `meaning` has the pattern in words, for the error."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"should {meaning}")
+        return text
+
+    return AfterValidator(check)
+
+
 def check_words(text: str, known: Collection[str]) -> str:
     """Return the text. Raise ValueError if a word in braces is unknown."""
     for word in WORD.findall(text):
@@ -108,7 +118,12 @@ def exactly_one(*names: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-Name = Annotated[str, StringConstraints(pattern=NAME, max_length=200)]
+NAME = "have letters (a to z), digits, `.`, `_` and `-` only"
+Name = Annotated[
+    str,
+    StringConstraints(max_length=200),
+    matching("[A-Za-z0-9][A-Za-z0-9._-]*", f"{NAME}, and begin with a letter or digit"),
+]
 Text = Annotated[
     str, StringConstraints(min_length=1, max_length=20_000), AfterValidator(without_nul)
 ]
@@ -207,13 +222,15 @@ class RemoteServer(Model):
 
     host: Text
     """The name of the machine in reports."""
-    url: Annotated[Text, AfterValidator(lambda url: check_words(url, ["repo"]))] = key(
-        pattern="^(svn|http)://."
-    )
+    url: Annotated[
+        Text,
+        matching("(svn|http)://.+", "begin with svn:// or http://"),
+        AfterValidator(lambda url: check_words(url, ["repo"])),
+    ]
     """The URL of the repository there; `{repo}` stands for the repository's name here."""
 
 
-NodeName = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9._-]+$")]
+NodeName = Annotated[str, matching("[A-Za-z0-9._-]+", NAME)]
 
 
 class ClusterSettings(Model):

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings for pydantic
 
 from vcsbench.config.models import (
+    NAME,
     WORD,
     Metric,
     Model,
@@ -21,6 +22,7 @@ from vcsbench.config.models import (
     exactly_one,
     former,
     key,
+    matching,
     unique,
     without_nul,
 )
@@ -42,15 +44,28 @@ SUBJECT_WORDS = {
 }
 LISTS = {*WORDS, "program", "load_options", "pristine_options"} - {"built"}
 
-AxisName = Annotated[str, StringConstraints(pattern="^[a-z][a-z0-9_]*$", max_length=100)]
+AxisName = Annotated[
+    str,
+    StringConstraints(max_length=100),
+    matching("[a-z][a-z0-9_]*", "have a to z, digits and `_` only, and begin with a letter"),
+]
 AxisValue = Annotated[
     str,
-    StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*$", max_length=200),
+    StringConstraints(max_length=200),
+    matching(
+        "[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*",
+        f"{NAME}, single spaces between words, and begin with a letter or digit",
+    ),
 ]
 AxisValues = Annotated[list[AxisValue], Field(min_length=1), AfterValidator(unique)]
 AxisOfStudy = Annotated[Text, defined_in("axes", "the study has no axis")]
 TableOfStudy = Annotated[Text, defined_in("tables", "the study has no table")]
-EnvironmentName = Annotated[str, StringConstraints(pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
+EnvironmentName = Annotated[
+    str,
+    matching(
+        "[A-Za-z_][A-Za-z0-9_]*", "have letters, digits and `_` only, and begin with no digit"
+    ),
+]
 InputName = Literal["repository", "dump", "tree"]
 OutputName = Literal["target", "fresh_repository", "working_copy", "built_tree"]
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
@@ -193,7 +208,7 @@ class Published(Model):
     """The revisions of each repository that the study measured, by the names used here."""
     history: Literal["", "real", "generated"] = ""
     """Whether the repositories have real histories (default: not published)."""
-    subversion: str = key("", pattern=r"^(\d+\.\d+)?$")
+    subversion: Annotated[str, matching("([0-9]+[.][0-9]+)?", "be two numbers and a dot")] = ""
     """The version of Subversion that the study measured, such as 1.9."""
     storage: Literal["", "spinning disk", "SSD", "RAM"] = ""
     """The kind of storage that the study measured on."""
@@ -262,9 +277,11 @@ class StudyFile(Model):
     """The source of the study, and the machine that it ran on."""
     authors: list[Text] = key([])
     """Its authors, as they are cited; leave it out if unknown."""
-    date: str = key("", pattern="^[0-9]{4}(-[0-9]{2}){0,2}$")
+    date: Annotated[
+        str, matching("[0-9]{4}(-[0-9]{2}){0,2}", "be as 2014, 2014-07 or 2014-07-31")
+    ] = ""
     """When it was published: a year, a month or a day, in quotation marks."""
-    url: str = key("", pattern="^https?://")
+    url: Annotated[str, matching("https?://.+", "begin with http:// or https://")] = ""
     """Where it was published."""
     axes: dict[AxisName, AxisValues | Text] = key(min_length=1)
     """The dimensions of the grid, in the order of a cell's path. Each has its values, or a word for names

@@ -135,7 +135,7 @@ def _sentence(
     if error["type"] == "missing":
         return f"{where(keys[:-1])}: `{dotted(keys)}` is missing. {_advice(keys, model)}"
     same = [e for place, e in found if place == keys and _is_type(e) == _is_type(error)]
-    faults = " or ".join(dict.fromkeys(map(_fault, same)))
+    faults = " or ".join(dict.fromkeys(map(_fault, same))).replace(" or should be", " or")
     name = f"`{dotted(keys)}`" if keys else "the file"
     if faults.endswith("."):
         return f"{where(keys)}: {name}: {faults}"
@@ -149,15 +149,30 @@ def _is_type(error: ErrorDetails) -> bool:
     return error["type"].endswith(("_type", "literal_error"))
 
 
+# Terms of pydantic, and those of config/README.md.
+TERMS = {
+    "^(Value error, |(Input|String|List|Dictionary) (?=should))": "",
+    "a valid dictionary( or instance of .*)?": "a mapping",
+    "a valid string": "text",
+    "a valid boolean": "true or false",
+    "a valid (?=integer)": "an ",
+    "a valid ": "a ",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    " after validation.*": "",
+}
+
+
 def _fault(error: ErrorDetails) -> str:
     hint, given = "", error["input"]
     if error["type"] == "string_type":
         hint = " (numbers and words like `on` need quotation marks)"
     elif error["type"] in ("int_type", "float_type") and isinstance(given, str):
         hint = " (without quotation marks, unit or exponent)" * given[:1].isdigit()
-    text = re.sub("^(Value error, |(Input|String|List|Dictionary) (?=should))", "", error["msg"])
-    text = re.sub("valid dictionary( or instance of .*)?", "mapping", text)
-    return text.partition(" after validation")[0] + hint
+    text = error["msg"]
+    for term, plain in TERMS.items():
+        text = re.sub(term, plain, text)
+    return text + hint
 
 
 def _keys_in(content: object, error: ErrorDetails) -> list[str | int]:
