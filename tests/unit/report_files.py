@@ -18,8 +18,8 @@ from vcsbench.report.results import Results, read_records, read_results
 from vcsbench.statistics import findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
+from vcsbench.statistics.finding_checks import Conditions
 from vcsbench.statistics.tables import make_tables
-from vcsbench.statistics.verdicts import Conditions
 
 DEFINITIONS = CONFIG / "published" / "findings.yaml"
 SLOW_AND_FAST = [("slow", "cold"), ("slow", "hot-os"), ("fast", "hot-svn")]

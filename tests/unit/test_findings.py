@@ -20,8 +20,19 @@ from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics import verdicts
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import Variance, mean, ratio
-from vcsbench.statistics.finding_checks import EvaluationContext, check_of, verdict_of
-from vcsbench.statistics.findings import evaluate_findings, rounds_of
+from vcsbench.statistics.finding_checks import (
+    Conditions,
+    EvaluationContext,
+    check_of,
+    is_expected,
+    verdict_of,
+)
+from vcsbench.statistics.findings import (
+    evaluate_findings,
+    possible_reasons,
+    reasons_of_difference,
+    rounds_of,
+)
 from vcsbench.statistics.noise import Noise
 
 FINDINGS = CONFIG / "published" / "findings.yaml"
@@ -72,7 +83,7 @@ def test_findings_hold_on_published_numbers(name, count):
     rows = evaluate_findings(checks, axes, published_numbers(name), None, by=by)
     assert list(rows) == verdicts.OF_FINDINGS and len(rows) == count
     for check, value in zip(checks, rows["published"], strict=True):
-        assert verdicts.is_expected(check, value), check["id"]
+        assert is_expected(check, value), check["id"]
     assert set(rows["verdict"]) == {"not measured"}
     assert rows[["measured", "low", "high"]].isna().all(axis=None)
 
@@ -132,7 +143,9 @@ def reasons_of(ratio, published, check=None, repo="ruby", cache="cold", **measur
     context = EvaluationContext(scales=scales, study="s", published=published, **measured)
     axes = [*AXES, "repo", "cache"]
     rounds = rounds_of(scaled(ratio).assign(repo=repo, cache=cache), axes, [])
-    return check_of(check or finding(), axes).evaluate(rounds, context).reasons
+    check = check_of(check or finding(), axes)
+    ours = check.evaluate(rounds, context)
+    return [*ours.reasons, *reasons_of_difference(check, ours, rounds, context)]
 
 
 def codes_of(*args, **options):
@@ -164,7 +177,7 @@ CPU = level("client_cpu_pct", "median", at_least=90)
     ],
 )
 def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, codes):
-    published = verdicts.Conditions(1, "", "spinning disk", "another machine")
+    published = Conditions(1, "", "spinning disk", "another machine")
     assert codes_of(ratio, published, check, cache=cache, storages=[storage]) == codes
 
 
@@ -180,9 +193,9 @@ def test_possible_reasons_explain_the_direction(check, ratio, cache, storage, co
     ],
 )
 def test_possible_reasons_name_newer_version(version, measured, is_newer):
-    found = codes_of(1.2, verdicts.Conditions(1, version), repo="bsd", versions=measured)
+    found = codes_of(1.2, Conditions(1, version), repo="bsd", versions=measured)
     assert found == ["newer-version"] * is_newer
-    assert codes_of(2.0, verdicts.Conditions(1, version), versions=measured) == []  # reproduced
+    assert codes_of(2.0, Conditions(1, version), versions=measured) == []  # reproduced
 
 
 @pytest.mark.parametrize(
@@ -195,8 +208,8 @@ def test_possible_reasons_name_newer_version(version, measured, is_newer):
 )
 def test_possible_reasons_of_servers_name_another_system(system, accesses, expected):
     rows = pd.DataFrame({} if accesses is None else {"ra": accesses})
-    context = EvaluationContext(published=verdicts.Conditions(1, system=system))
-    assert [r.code for r in verdicts.possible_reasons("weaker", rows, "", context)] == expected
+    context = EvaluationContext(published=Conditions(1, system=system))
+    assert [r.code for r in possible_reasons("weaker", rows, "", context)] == expected
 
 
 OLD_AND_NEW = {"old": {"prefix": "/opt/svn-1.9"}, "new": {}}
@@ -214,7 +227,7 @@ BUILDS = {"include": [{"command": ["log"], "format": ["f6", "f7"], "cache": ["co
 def test_possible_reasons_have_commands_that_write_their_configuration(
     tmp_path, code, study, config
 ):
-    published = verdicts.Conditions(1, "1.9", "spinning disk")
+    published = Conditions(1, "1.9", "spinning disk")
     found = reasons_of(1.2, published, versions=["1.14.2"], storages=["SSD"])
     (test,) = (reason.test.text for reason in found if reason.code == code)
     make, _, run = test.partition("`")[2].rstrip("`").partition(" && ")

@@ -16,9 +16,10 @@ from vcsbench.run.job import run_rule
 from vcsbench.statistics import baseline_comparison, baselines, findings
 from vcsbench.statistics.aggregation import read_published
 from vcsbench.statistics.comparisons import Limits
+from vcsbench.statistics.finding_checks import Conditions
 from vcsbench.statistics.noise import run_scatter
 from vcsbench.statistics.tables import make_tables
-from vcsbench.statistics.verdicts import OF_EXPECTATIONS, Conditions
+from vcsbench.statistics.verdicts import OF_EXPECTATIONS
 
 snakemake: Any
 RESULTS = Path("results")

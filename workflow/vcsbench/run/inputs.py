@@ -83,7 +83,7 @@ class StudyParams:
 
     @property
     def published_conditions(self) -> dict[str, float | str]:
-        """Return the fields of statistics.verdicts.Conditions of the published numbers."""
+        """Return the fields of statistics.finding_checks.Conditions of the published numbers."""
         include = {"scale", "subversion", "storage", "server", "system"}
         published = self.definition.published
         return published.model_dump(include=include) if published else {}

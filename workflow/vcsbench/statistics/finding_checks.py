@@ -30,7 +30,7 @@ from vcsbench.statistics.estimates import (
     ratio_interval,
 )
 from vcsbench.statistics.noise import NO_NOISE, CellPair, Noise
-from vcsbench.statistics.verdicts import MeasuredConditions, Reason
+from vcsbench.statistics.verdicts import LARGER, Reason, ReasonTest
 
 if TYPE_CHECKING:
     from vcsbench.config.definitions import FindingDefinition
@@ -41,12 +41,29 @@ MAX_ROUNDS = 1000
 
 
 @dataclass(frozen=True)
-class EvaluationContext(MeasuredConditions):
-    """Facts about measured numbers that a verdict uses.
+class Conditions:
+    """Conditions of published numbers."""
 
+    scale: float | None = None
+    subversion: str = ""
+    storage: str = ""
+    server: str = ""
+    system: str = ""
+
+
+@dataclass(frozen=True)
+class EvaluationContext:
+    """Facts about measured numbers that a verdict and its reasons use.
+
+    `scales` has the least scale by repository. `versions` are of Subversion, `storages` kinds of storages.
     `noise` is by metric, `baselines` has a frame of pair_cells by name, `grid` the cells (axes and `skip`).
     """
 
+    scales: Mapping[str, float] = field(default_factory=dict)
+    versions: Sequence[str] = ()
+    storages: Sequence[str] = ()
+    study: str = ""
+    published: Conditions = Conditions()
     noise: Callable[[str], Noise] = lambda _metric: NO_NOISE
     grid: Sequence[Mapping[str, str]] = ()
     baselines: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -124,7 +141,7 @@ class CellCheck:
         others = list[Reason]()
         if excluded := total - self.count(large):
             numbers = {"excluded": excluded, "total": words.count_of(total, self.noun)}
-            test = verdicts.larger_scale(self.rows_of(values, rows), subject, context)
+            test = larger_scale(self.rows_of(values, rows), subject, context)
             others.append(Reason("fixed-cost", numbers, test))
             if large.empty:
                 small = self._with_error(values, noise)
@@ -140,16 +157,6 @@ class CellCheck:
                 value, verdicts.INCONCLUSIVE, [*refused, *others], self.over(count), large
             )
         verdict, reasons = verdict_of(self.finding, value, context.limits, noise.has_duplicates)
-        if verdict == verdicts.DIFFERS:
-            cells = (self.estimate(cell).value for _, cell in group_rows(large, self.keys))
-            # A condition that all cells share does not explain a level that only some of them lack.
-            is_mixed = not self.sides and any(
-                verdicts.is_expected(self.finding, cell) for cell in cells
-            )
-            direction = "" if is_mixed else verdicts.direction_of(self.finding, value.value)
-            others += verdicts.possible_reasons(
-                direction, self.rows_of(large, rows), subject, context
-            )
         if not value.is_ratio:
             # No time, share or count is below 0. The verdict used the whole interval.
             value = replace(value, low=max(value.low, 0.0))
@@ -338,9 +345,9 @@ def verdict_of(
         values = {"n": measured.n, "needed": limits.min_rounds}
         return verdicts.INCONCLUSIVE, [Reason("low-n", values)]
     unknown = [] if has_duplicates else [Reason("no-duplicates")]
-    if verdicts.is_expected(finding, measured.low) and verdicts.is_expected(finding, measured.high):
+    if is_expected(finding, measured.low) and is_expected(finding, measured.high):
         return verdicts.REPRODUCED, unknown
-    low, high = verdicts.expected_bounds(finding)
+    low, high = expected_bounds(finding)
     if measured.high < low or measured.low > high:
         is_reversed = measured.high < 1 < low or high < 1 < measured.low
         return verdicts.DIFFERS, [Reason("reversed")] * (
@@ -364,3 +371,34 @@ def verdict_of(
         return verdicts.INCONCLUSIVE, [Reason("on-bound")]
     needed = math.ceil(needed)
     return verdicts.INCONCLUSIVE, [Reason("needs-rounds", {"needed": needed, "n": measured.n})]
+
+
+def is_expected(finding: FindingDefinition, value: float) -> bool:
+    low, high = expected_bounds(finding)
+    return low <= value <= high
+
+
+def expected_bounds(finding: FindingDefinition) -> tuple[float, float]:
+    expect = finding["expect"]
+    return expect.get("at_least", -math.inf), expect.get("at_most", math.inf)
+
+
+def larger_scale(rows: pd.DataFrame, subject: str, context: EvaluationContext) -> ReasonTest | None:
+    """Return the run that measures the repositories of `rows` at a larger scale."""
+    whole = context.published.scale or 1.0
+    scales = ", ".join(
+        f"{name}: {{scale: {min(whole, LARGER * scale):.3g}}}"
+        for name, scale in smaller_scales(rows, subject, context)
+    )
+    return (
+        ReasonTest(context.study, "larger.yaml", f"repositories: {{{scales}}}") if scales else None
+    )
+
+
+def smaller_scales(
+    rows: pd.DataFrame, subject: str, context: EvaluationContext
+) -> list[tuple[str, float]]:
+    names = dict.fromkeys(rows[subject]) if subject else ()
+    scales = {name: context.scales.get(name, math.inf) for name in names}
+    whole = context.published.scale or 0.0
+    return [(name, scale) for name, scale in scales.items() if scale < whole]
