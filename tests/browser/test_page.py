@@ -48,9 +48,13 @@ def test_page_fits_a_small_window(page, tmp_path, width):
     steps = f"""
     document.querySelectorAll("details").forEach((details) => {{ details.open = true; }});
     root.style.zoom = Math.max(1, innerWidth / {width});
-    return [Math.round(innerWidth / root.style.zoom), root.scrollWidth - root.clientWidth];
+    const ends = all("#first .steps tbody tr:first-child div")
+      .map((head) => head.getBoundingClientRect().right);
+    return [Math.round(innerWidth / root.style.zoom), root.scrollWidth - root.clientWidth,
+            Math.max(...ends) <= innerWidth];
     """
-    assert drive(page, tmp_path, steps, "", "", f"--window-size={width},900") == [width, 0]
+    window = f"--window-size={width},900"
+    assert drive(page, tmp_path, steps, "", "", window) == [width, 0, True]
 
 
 CARD = """

@@ -180,7 +180,7 @@ function stepOf(change, number, changes, lead, rows, values) {
     : axis === "packing" && number < loads ? `, after step ${loads} if you take that` : "";
   const texts = { Cost: `${cost ?? ""}${effortOf(change, values)}`, Undo: undo };
   const price = Object.entries(texts).filter(([, text]) => text).flatMap(([name, text]) => [made("b", `${name}:`), ` ${text} `]);
-  const head = made("th", "", made("b", `${number}. ${lead}: ${labelOf(axis, value)}${order}.`), " ", made("small", "", ...price, linkTo(card.id, "Commands")));
+  const head = made("th", "", made("div", "", made("b", `${number}. ${lead}: ${labelOf(axis, value)}${order}.`), " ", made("small", "", ...price, linkTo(card.id, "Commands"))));
   head.colSpan = 99;
   return made("tbody", "", made("tr", "", head), ...rows);
 }
