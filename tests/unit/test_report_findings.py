@@ -90,7 +90,8 @@ def test_published_value_of_all_pairs_is_apart_from_that_of_the_measured(results
 
 
 @pytest.mark.parametrize(
-    ("expect", "expected"), [({"at_least": 0}, "at least 0x"), ({"at_most": 0}, "at most 0x")]
+    ("expect", "expected"),
+    [({"at_least": 0}, "at least 0x"), ({"at_most": 2000000}, "at most 2000000x")],
 )
 def test_expected_range_that_ends_at_zero_is_in_words(results, expect, expected):
     row = next(row for row in results.findings if row["id"] == NAME)
@@ -132,6 +133,13 @@ def test_reason_lines_join_tests_that_differ_in_their_cells(results):
     ((action, command),) = line.tests
     assert action.startswith("install it") and line.findings == "2 differ"
     assert command == f"echo '[{{ra: svn}}, {{ra: http}}]' >old.yaml && {RUN.format(BUILD)}"
+
+
+def test_reason_lines_begin_with_the_fewest_rounds(results):
+    reasons = [Reason("needs-rounds", {"n": 5, "needed": n}) for n in (33, 188, 6)]
+    views = [view_of(views_of(results, [reason], verdict="inconclusive")) for reason in reasons]
+    (line,) = reason_lines([(view.verdict, view.steps) for view in views])
+    assert [command.rpartition("=")[2] for _, command in line.tests] == ["6'", "33'", "188'"]
 
 
 def test_command_of_a_strangers_test_writes_one_file_only(tmp_path):

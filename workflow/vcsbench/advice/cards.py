@@ -322,7 +322,7 @@ class Effect:
         faster, small = sum(map(len, self.gains.values())), sum(case.is_small for case in cases)
         counts = {"faster": faster, "slower": self.slower, EQUAL: self.equal, SMALL: small}
         counts[UNDECIDED] = self.undecided + sum(not case.is_decided for case in cases) - small
-        counts["without it"] = len(cases) - sum(counts.values())
+        counts["not measured"] = len(cases) - sum(counts.values())
         shown = [f"{n} {name}" for name, n in counts.items() if n or name in ("faster", "slower")]
         return f"of {len(cases)} cases {', '.join(shown)}"
 

@@ -71,8 +71,8 @@ LONGER = "longer than this run (make plan estimates it)"
 class Step(NamedTuple):
     """A reason of a verdict, and what to do about it.
 
-    `run` is the command of a run, which a `test` prepares; `takes` is its duration, `rounds` its number of
-    rounds, both in words.
+    `run` is the command of a run, which a `test` prepares; `takes` is its duration in words, `rounds` its
+    number of rounds.
     """
 
     code: str
@@ -80,7 +80,7 @@ class Step(NamedTuple):
     text: str
     run: str = ""
     takes: str = ""
-    rounds: str = ""
+    rounds: int = 0
     test: verdicts.ReasonTest | None = None
 
     @property
@@ -96,7 +96,7 @@ class Step(NamedTuple):
         if not self.run:
             return WITHOUT_COMMAND.get(self.code, IN_ITS_ROW)
         what = ": ".join(filter(None, [WITH_COMMAND.get(self.code), self.before])) or "test it"
-        what = ", ".join(filter(None, [what, self.rounds]))
+        what += f", {self.rounds} in all" if self.rounds else ""
         return f"{what}; takes {self.takes}" if self.takes else what
 
 
@@ -219,13 +219,12 @@ def reason_steps(
             notes += [f"{reason.sentence}."] if reason.code != "reversed" else []
             continue
         if reason.code in NEEDS_ROUNDS:
-            number = f"{reason.values['needed']:.0f}"
-            seconds = seconds_of_rounds(results.account, int(number))
-            rounds = f"{number} in all"
+            rounds = int(f"{reason.values['needed']:.0f}")
+            seconds = seconds_of_rounds(results.account, rounds)
             step = step._replace(
-                text=text.replace(f"`rounds: {number}`", rounds),
+                text=text.replace(f"`rounds: {rounds}`", f"{rounds} in all"),
                 rounds=rounds,
-                run=command_with(given, f"--config rounds={number}"),
+                run=command_with(given, f"--config rounds={rounds}"),
                 takes=f"{words.duration(seconds)} more" if seconds else "",
             )
         elif reason.code == NOT_IN_GRID:
@@ -313,7 +312,7 @@ def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonL
     lines = []
     for label, members in groups.items():
         by_number = {number: verdict for number, verdict, _ in members}
-        steps = [step for *_, step in members]
+        steps = sorted((step for *_, step in members), key=lambda step: step.rounds)
         runs = grouped_by(
             (step for step in steps if step.run),
             lambda step: (step.run, step.test and replace(step.test, cells="")),
@@ -335,7 +334,7 @@ def _unit(definition: Row) -> str:
 
 
 def _expected(bounds: Sequence[float | None], unit: str) -> str:
-    low, high = (None if bound is None else f"{bound:g}{unit}" for bound in bounds)
+    low, high = (None if bound is None else f"{bound:.12g}{unit}" for bound in bounds)
     if low is None or high is None:
         return f"at most {high}" if low is None else f"at least {low}"
     return f"{low} to {high}"
