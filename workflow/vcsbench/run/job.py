@@ -82,7 +82,7 @@ def exit_on_signals(
             timer.start()
         sys.exit(status(number))
 
-    def repeat(unraisable: sys.UnraisableHookArgs) -> None:
+    def repeat(unraisable: "sys.UnraisableHookArgs") -> None:
         if not isinstance(unraisable.exc_value, SystemExit):
             sys.__unraisablehook__(unraisable)
             return
