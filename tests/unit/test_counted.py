@@ -1,8 +1,10 @@
 """Counts of bytes, calls and instructions: columns, tables, findings and advice."""
 
 import json
+import math
 import re
 
+import pandas as pd
 import pytest
 
 from unit.synthetic import make_study
@@ -11,6 +13,8 @@ from vcsbench.evidence import run_columns
 from vcsbench.measure.runs import Run
 from vcsbench.metrics import HIDDEN, METRICS, NO_RATIO, UNTRACED
 from vcsbench.plan.recipe import TracedCell, traced_cells
+from vcsbench.report.grids import number_sentences
+from vcsbench.statistics.aggregation import add_metrics
 from vcsbench.statistics.comparisons import NOT_SHOWN, Limits
 from vcsbench.statistics.findings import evaluate_findings
 from vcsbench.statistics.tables import make_table
@@ -160,6 +164,38 @@ def test_table_of_missing_counts_has_reason(tmp_path, metric, withheld):
     made = table(measured, definition)
     assert set(made["withheld"]) == ({withheld} if withheld else set())
     assert table(measured.drop(columns="seeks"), {**definition, "metric": "seeks"}).empty
+
+
+@pytest.mark.parametrize(
+    ("metric", "lacking", "level_n", "pair_n"),
+    # Round 2 of the packed cells lacks its count. Calls under strace are counted once for all rounds.
+    [
+        ("read_calls", "client_syscr", 4, 4),
+        ("seeks", "", 1, 1),
+        ("elapsed_s", "client_syscr", 5, 5),
+    ],
+)
+def test_n_is_the_number_of_rounds_with_the_value(tmp_path, metric, lacking, level_n, pair_n):
+    def counts(axes, number):
+        is_lacking = (axes["packing"], number) == ("pack", 2)
+        return read(axes) | ({lacking: None} if is_lacking and lacking else {})
+
+    measured = frame(tmp_path, counts).assign(seeks=7.0)
+    definitions = {"metric": metric}, {"compare": {**BY_PACKING, "metric": metric}}
+    levels, pairs = (table(measured, definition) for definition in definitions)
+    levels = levels[levels["packing"] == "pack"]
+    assert (set(levels["n"]), set(pairs["n"])) == ({level_n}, {pair_n})
+    rows = [made.to_dict("records")[0] for made in (levels, pairs)]
+    once = [number_sentences(*of)[0] for of in zip(rows, definitions, strict=True)]
+    assert all(("counted once" in text) == (metric == "seeks") for text in once)
+    assert all(("round" in text) == (metric != "seeks") for text in once)
+
+
+def test_quotient_of_parts_is_of_the_runs_that_have_both():
+    runs = pd.DataFrame({"elapsed_s": [1.0, 9.0], "user_s": [0.5, None], "system_s": [0.1, 0.1]})
+    added = add_metrics(runs)
+    assert added["client_cpu_pct/elapsed_s"].tolist() == [1.0, pytest.approx(math.nan, nan_ok=True)]
+    assert added["client_cpu_pct"].iloc[0] == pytest.approx(60)
 
 
 @pytest.mark.parametrize(

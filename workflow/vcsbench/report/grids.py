@@ -418,21 +418,24 @@ def sides_of(definition: Row) -> tuple[str, str]:
 def number_sentences(row: Row, definition: Row) -> list[str]:
     """Return a number in words, with its rounds, its interval and its call."""
     metric, rounds = metric_in(definition), words.count_of(int(row["n"] or 0), "round")
+    over = "counted once" if metric.once else f"over {rounds}"
     if not definition.get("compare"):
         reduction = definition.get("reduce", "median")
-        return [f"{words.with_unit(row['value'], metric.unit)}, the {reduction} over {rounds}."]
+        of = over if metric.once else f"the {reduction} {over}"
+        return [f"{words.with_unit(row['value'], metric.unit)}, {of}."]
     candidate = value_label(definition["compare"]["axis"], row["candidate"])
     quotient = f"{metric.quantity} {sides_of(definition)[0]} ÷ {metric.quantity} {candidate}"
     ratio, changes, outcome = ratio_of(row), change_words(metric), outcome_of(row)
     text, number = f"{candidate}: {change(ratio, changes)}", words.significant(ratio)
     if not has_interval(row):
-        return [f"{text}, over {rounds}; too few for an interval. {quotient} = {number}."]
+        return [f"{text}, {over}; too few for an interval. {quotient} = {number}."]
     calls = [f"{candidate} {metric.words.verb}{row.get('call')}."]
     if outcome in (EQUAL, SMALL, *UNDECIDED):
         undecided = "undecided: " if outcome in UNDECIDED else ""
         calls = [f"{undecided}{outcome}.".capitalize()]
     if comparisons.is_exact(row):
-        return [f"{text}, exact: all {rounds} count the same. {quotient} = {number}.", *calls]
+        exact = over if metric.once else f"exact: all {rounds} count the same"
+        return [f"{text}, {exact}. {quotient} = {number}.", *calls]
     interval = change_between(row["low"], row["high"], changes)
     text = f"{text} (95 % interval {interval}), over {rounds}. {quotient} = {number}."
     if outcome == NOISY and not row["low"] <= 1 <= row["high"]:

@@ -163,11 +163,11 @@ def by_cell(rounds: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     """Return a row per cell.
 
     A metric of several parts is computed from its aggregated parts. Columns: axes, metrics and their
-    parts, n (rounds), hosts, flags (separated by spaces), fixed_share, work.
+    parts, hosts, flags (separated by spaces), fixed_share, work.
     """
     groups = group_rows(rounds, axes)
     hosts = groups["host"].agg(lambda hosts: " ".join(sorted(set(hosts))))
-    return _aggregate(rounds, groups, reduce).assign(n=groups.size(), hosts=hosts).reset_index()
+    return _aggregate(rounds, groups, reduce).assign(hosts=hosts).reset_index()
 
 
 def pair_rows(
@@ -190,6 +190,10 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
         if set(metric.needs) <= set(frame.columns) and not is_published:
             columns = {name: frame[name] for name in metric.needs}
             parts = {part: compute(columns) for part, compute in metric.parts.items()}
+            if len(parts) > 1:
+                # A part counts only where the others are known, so that all have the same runs.
+                is_known = frame[[*metric.needs]].notna().all(axis=1)
+                parts = {part: pd.Series(of).where(is_known) for part, of in parts.items()}
             added |= {f"{metric.name}/{part}": column for part, column in parts.items()}
             added[metric.name] = metric.value(parts)
     return frame.assign(**added)

@@ -132,6 +132,8 @@ def _table(
         table = in_order(_levels(aggregation, definition, metric, limits), order, keys)
     empty = [] if aggregation.is_measured else [*comparisons.STATISTICS]
     empty += comparisons.CALL if "call" not in table else []
+    if metric.once and aggregation.is_measured:
+        table = table.assign(n=table["n"].clip(upper=1))
     table = table.assign(**dict.fromkeys(empty, ""))
     return finish_table(without_time_flags(table, metric), name, keys)
 
@@ -155,20 +157,24 @@ def _levels(
     aggregation: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
     records, keys, missing = [], list(aggregation.order), aggregation.why_missing(metric)
-    cells = _with_metric(aggregation.cells(definition.get("reduce", MEDIAN)), metric)
-    for cell in cells.to_dict("records"):
+    reduce = definition.get("reduce", MEDIAN)
+    cells = _with_metric(aggregation.cells(reduce), metric)
+    rounds = _with_metric(aggregation.rounds(reduce), metric)
+    # Rounds without the value do not count. Both frames have the cells in the same order.
+    counts = group_rows(rounds, keys)[metric.name].count()
+    for cell, n in zip(cells.to_dict("records"), counts, strict=True):
         row_flags, withheld = _withheld([cell], metric, missing)
         refused = same_work.refusal(same_work.name_of(cell, keys), {"": cell["work"]})
         if refused and refused.flag == same_work.OTHER:
             withheld = refused.reason
         row_flags += cell["flags"].split()
-        row_flags += [] if metric.once else low_n(cell["n"], limits)
+        row_flags += [] if metric.once else low_n(n, limits)
         records.append(
             {
                 **{key: cell[key] for key in keys},
                 **dict.fromkeys(SIDES, ""),
                 "value": math.nan if withheld else cell[metric.name],
-                "n": cell["n"],
+                "n": n,
                 "flags": flags.joined(row_flags),
                 "withheld": withheld,
                 "fixed_share": math.nan if metric.exact else cell[FIXED_SHARE],
@@ -235,7 +241,8 @@ def _estimates(
         for name, pair in pairs:
             if constant := constant_ratio(metric, pair):
                 estimates[name if shared else ()] = constant
-    is_zero = (logs[[f"{metric.name}_{side}" for side in SIDES]] <= 0).any(axis=1)
+    both = logs[[f"{metric.name}_{side}" for side in SIDES]]
+    is_zero = (both <= 0).any(axis=1) & both.notna().all(axis=1)
     for name, pair in group_rows(logs[is_zero], shared):
         # Without these rounds, the others would show too small a difference.
         key = name if shared else ()
