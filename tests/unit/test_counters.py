@@ -16,7 +16,8 @@ import time
 
 import pytest
 
-from project import wait_for
+from project import needs, wait_for
+from unit.test_runs import evidence_of_runs
 from vcsbench import processes
 from vcsbench.measure import counters
 from vcsbench.measure.run_evidence import binary_of
@@ -148,6 +149,17 @@ def test_count_instructions_separates_sides_and_closes_counters(faults):
     # The faults of the interpreter itself differ slightly between two starts.
     assert clients[1] - clients[0] == pytest.approx(4000, abs=200)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@needs("hyperfine")
+def test_instructions_of_a_run_are_without_those_of_hooks(faults, tmp_path):
+    runs = evidence_of_runs(tmp_path / "runs", sys.executable, "-c", TOUCH, "1000")
+    counts = counters.count_instructions({"client": [os.getpid()]})
+    run_touch(1000)
+    alone = counts["client"].end()
+    # The start of a hook's shell alone takes some 60.
+    assert alone and len(runs) == 3
+    assert [run["client_instructions"] for run in runs] == pytest.approx([alone] * 3, abs=25)
 
 
 STATISTICS = r"""device proc mounted on /proc with fstype proc

@@ -99,6 +99,8 @@ def evidence_of_runs(folder, *argv):
     def answer(name):
         if evidence := collector.end(hyperfine.pid):
             collected.append(evidence)
+        if name == "setup":
+            collector.begin_hook(hyperfine.pid)
         if name == "prepare":
             collector.begin(hyperfine.pid, is_timed=True)
 

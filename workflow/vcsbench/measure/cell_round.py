@@ -149,6 +149,7 @@ class CellRound:
     def _answer(self, hook: str) -> None:
         if hook == "setup":
             self._set_up()
+            self.collector.begin_hook(self.hyperfine.pid)
             return
         self._end_run(is_last=hook == "cleanup")
         if hook == "prepare":

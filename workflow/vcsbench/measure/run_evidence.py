@@ -41,6 +41,8 @@ class Snapshot(NamedTuple):
 class EvidenceCollector:
     """Collect the evidence of each run, timed or not: begin(), the run, end().
 
+    The hook that calls end() has started by then, so the instructions of a run include its start.
+    begin_hook() and the end() in the next hook count those of a start alone, which are subtracted.
     `clearing` is the way to clear caches. `measures_sync` waits after each run until its output is on the
     device. `warming` has the reads of the untimed runs.
     """
@@ -66,6 +68,7 @@ class EvidenceCollector:
         self.is_timed = False
         self.state: dict[str, Any] = {}
         self.instructions: dict[str, counters.InstructionCounter] = {}
+        self.hook_instructions: int | None = None
         # The bytes that a server has read in each run.
         self.server_reads: dict[tuple[int, int], list[int]] = {}
 
@@ -76,6 +79,10 @@ class EvidenceCollector:
         """
         self.cleared = self._query_input(), _query(self.output)
         return bool(self.input and not self.by_names) or self.cleared[1] is not None
+
+    def begin_hook(self, hyperfine: int) -> None:
+        """Count the instructions between this hook and the next one, without a run between them."""
+        self.instructions = counters.count_instructions({"client": [hyperfine]})
 
     def begin(self, hyperfine: int, is_timed: bool) -> None:
         self.is_timed = is_timed
@@ -99,8 +106,14 @@ class EvidenceCollector:
         """
         instructions = {f"{side}_instructions": c.end() for side, c in self.instructions.items()}
         before, self.before, self.instructions = self.before, None, {}
+        client, hook = instructions.get("client_instructions"), self.hook_instructions
         if not before:
+            self.hook_instructions = client
             return None
+        if instructions:
+            instructions["client_instructions"] = (
+                None if client is None or hook is None else client - hook
+            )
         after = self._snapshot([hyperfine])
         synced = {}
         if self.measures_sync and self.output:
