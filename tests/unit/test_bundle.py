@@ -393,6 +393,14 @@ def fuzzed(dice, packed, path):
     return (write_archive if name == bundle.MANIFEST else pack_again)(members, path)
 
 
+def test_import_other_file_is_no_bundle(tmp_path):
+    (tmp_path / "notes.md").write_text("# Notes")
+    with pytest.raises(
+        UserError, match=r"notes\.md: is not compressed by gzip, so it is no bundle\. "
+    ):
+        import_bundle(tmp_path / "notes.md", tmp_path)
+
+
 @pytest.mark.parametrize("cases", [20, pytest.param(2000, marks=pytest.mark.slow)])
 def test_import_damaged_bundles_are_read_or_refused(packed, tmp_path, cases):
     dice, read, errors = dice_of("bundle", cases), 0, []

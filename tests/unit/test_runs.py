@@ -14,7 +14,7 @@ import pytest
 
 from project import needs, wait_for
 from vcsbench import processes
-from vcsbench.errors import UserError
+from vcsbench.errors import ProgramError, UserError
 from vcsbench.kernel import read
 from vcsbench.measure import launcher
 from vcsbench.measure.cell_round import DISCARDED_RUN_S, DiscardedRun
@@ -30,10 +30,12 @@ from vcsbench.measure.runs import (
 from vcsbench.measure.server import Svnserve
 from vcsbench.measure.syscalls import trace_command
 from vcsbench.measure.work import UrlNormaliser, read_stdout
+from vcsbench.run import cell
 from vcsbench.subjects import Subject
 
 MIB = 1 << 20
 BLOCK = 4096
+REMEDY = "Correct what this names, or the command (`commands` in config/studies/mine.yaml)."
 EAT = "a = bytearray({0} << 20)\na[::4096] = b'x' * len(a[::4096])\n"
 
 
@@ -171,6 +173,26 @@ def run_capture(folder, *argv, limit_s=20):
         return capture(command, lambda output: read_stdout(output, urls), folder / "log")
     finally:
         assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ProgramError("svn exits with 1: E170013: No host."), f"No host. {REMEDY}"),
+        (ProgramError("svn exits with 1: No space left on device"), "1: No space left on device"),
+        (UserError("x.yaml: is no file. Write it."), "x.yaml: is no file. Write it."),
+    ],
+)
+def test_run_job_failed_program_names_the_study_to_correct(monkeypatch, capsys, error, expected):
+    def job(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cell, "isolate_network", lambda _: None)
+    monkeypatch.setattr(cell, "exit_on_signals", lambda: None)
+    monkeypatch.setattr(cell, "stop_workflow", lambda: None)
+    monkeypatch.setattr(cell, "writes_apart", lambda _: True)
+    assert cell.run_job(json.dumps({"study": "mine"}), job) == 1
+    assert capsys.readouterr().err.strip().endswith(expected)
 
 
 def run_traced(folder, *argv):

@@ -55,6 +55,21 @@ def svn(server, *arguments):
     return subprocess.run(argv, capture_output=True, text=True)
 
 
+def test_server_wrong_file_is_named_by_the_user_s_path(server, folder):
+    server.files = folder / "copy"
+    shutil.copytree(DEFAULT, server.files)
+    (server.files / server.file).write_text("#\n--no-such-option yes\n")
+    server.source = Path("config/servers/mine", server.file)
+    with pytest.raises(UserError) as caught:
+        server.start()
+    text = str(caught.value)
+    assert text.startswith(
+        f"config/servers/mine/{server.file}: {server.kind} did not start with it: "
+    )
+    assert server.kind != "httpd" or f"error on line 2 of {server.source}: " in text
+    assert "no-such-option" in text and str(server.files) not in text and text.endswith(".")
+
+
 def test_server_answers_after_start_on_loopback_only_and_ends_at_stop(server):
     server.start()
     assert svn(server, "info", "--show-item", "revision", "URL").stdout == "0\n"
@@ -190,12 +205,3 @@ def test_server_runs_in_a_separate_group(server):
         argv = [*NOBODY, "head", "-c1", f"/proc/{server.pid}/{what}"]
         done = subprocess.run(argv, capture_output=True)
         assert done.returncode != 0 and done.stdout == b"", what
-
-
-@only_httpd
-def test_httpd_with_invalid_configuration_names_its_file(server, folder):
-    shutil.copytree(DEFAULT, folder / "files")
-    (folder / "files" / "httpd.conf").write_text("# a comment\nNoSuchDirective on\n")
-    server.files = folder / "files"
-    with pytest.raises(UserError, match=f"line 2 of {folder}/files/httpd.conf"):
-        server.start()

@@ -61,6 +61,10 @@ class UserError(Exception):
         super().__init__(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")
 
 
+class ProgramError(UserError):
+    """A program failed. Its own message is the reason, and names no file or key of vcsbench."""
+
+
 class ChangedError(UserError):
     """A subject of a measurement has changed."""
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
 
-from vcsbench.errors import REMEDIES, UserError
+from vcsbench.errors import REMEDIES, ProgramError, UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.kernel import number_in, read
 
@@ -72,10 +72,10 @@ def run_program(
             timeout=limit_s,
         )
     except subprocess.TimeoutExpired:
-        raise UserError(f"{name}: took longer than {limit_s:g} s") from None
+        raise ProgramError(f"{name}: took longer than {limit_s:g} s") from None
     if done.returncode:
         lines = " ".join([*done.stdout.splitlines(), *done.stderr.splitlines()][-3:])
-        raise UserError(f"{name}: {how_it_ended(done.returncode)}: {lines}")
+        raise ProgramError(f"{name}: {how_it_ended(done.returncode)}: {lines}")
     return done.stdout.strip()
 
 
@@ -179,7 +179,7 @@ class Program:
         shown = [line if len(line) <= ERROR_LINE else f"{line[:ERROR_LINE]}..." for line in lines]
         if code < 0 or not shown:
             shown.append(f"it {how_it_ended(code)}")
-        return UserError(f"{self.failure}: {' '.join(shown)}")
+        return ProgramError(f"{self.failure}: {' '.join(shown)}")
 
     def errors(self) -> str:
         """Return the end of the error output of a program that ended."""

@@ -74,7 +74,7 @@ def without_nul(text: str) -> str:
     return text
 
 
-def matching(pattern: str, meaning: str) -> AfterValidator:
+def fits_pattern(pattern: str, meaning: str) -> AfterValidator:
     """Return a validator of a whole text. `meaning` has the pattern in words, for the error."""
 
     def check(text: str) -> str:
@@ -122,7 +122,7 @@ NAME = "have letters (a to z), digits, `.`, `_` and `-` only"
 Name = Annotated[
     str,
     StringConstraints(max_length=200),
-    matching("[A-Za-z0-9][A-Za-z0-9._-]*", f"{NAME}, and begin with a letter or digit"),
+    fits_pattern("[A-Za-z0-9][A-Za-z0-9._-]*", f"{NAME}, and begin with a letter or digit"),
 ]
 Text = Annotated[
     str, StringConstraints(min_length=1, max_length=20_000), AfterValidator(without_nul)
@@ -224,13 +224,13 @@ class RemoteServer(Model):
     """The name of the machine in reports."""
     url: Annotated[
         Text,
-        matching("(svn|http)://.+", "begin with svn:// or http://"),
+        fits_pattern("(svn|http)://.+", "begin with svn:// or http://"),
         AfterValidator(lambda url: check_words(url, ["repo"])),
     ]
     """The URL of the repository there; `{repo}` stands for the repository's name here."""
 
 
-NodeName = Annotated[str, matching("[A-Za-z0-9._-]+", NAME)]
+NodeName = Annotated[str, fits_pattern("[A-Za-z0-9._-]+", NAME)]
 
 
 class ClusterSettings(Model):

@@ -20,9 +20,9 @@ from vcsbench.config.models import (
     defined_in,
     definition,
     exactly_one,
+    fits_pattern,
     former,
     key,
-    matching,
     unique,
     without_nul,
 )
@@ -47,12 +47,12 @@ LISTS = {*WORDS, "program", "load_options", "pristine_options"} - {"built"}
 AxisName = Annotated[
     str,
     StringConstraints(max_length=100),
-    matching("[a-z][a-z0-9_]*", "have a to z, digits and `_` only, and begin with a letter"),
+    fits_pattern("[a-z][a-z0-9_]*", "have a to z, digits and `_` only, and begin with a letter"),
 ]
 AxisValue = Annotated[
     str,
     StringConstraints(max_length=200),
-    matching(
+    fits_pattern(
         "[A-Za-z0-9][A-Za-z0-9._-]*( [A-Za-z0-9._-]+)*",
         f"{NAME}, single spaces between words, and begin with a letter or digit",
     ),
@@ -62,7 +62,7 @@ AxisOfStudy = Annotated[Text, defined_in("axes", "the study has no axis")]
 TableOfStudy = Annotated[Text, defined_in("tables", "the study has no table")]
 EnvironmentName = Annotated[
     str,
-    matching(
+    fits_pattern(
         "[A-Za-z_][A-Za-z0-9_]*", "have letters, digits and `_` only, and begin with no digit"
     ),
 ]
@@ -208,7 +208,7 @@ class Published(Model):
     """The revisions of each repository that the study measured, by the names used here."""
     history: Literal["", "real", "generated"] = ""
     """Whether the repositories have real histories (default: not published)."""
-    subversion: Annotated[str, matching("([0-9]+[.][0-9]+)?", "be two numbers and a dot")] = ""
+    subversion: Annotated[str, fits_pattern("([0-9]+[.][0-9]+)?", "be two numbers and a dot")] = ""
     """The version of Subversion that the study measured, such as 1.9."""
     storage: Literal["", "spinning disk", "SSD", "RAM"] = ""
     """The kind of storage that the study measured on."""
@@ -278,10 +278,10 @@ class StudyFile(Model):
     authors: list[Text] = key([])
     """Its authors, as they are cited; leave it out if unknown."""
     date: Annotated[
-        str, matching("[0-9]{4}(-[0-9]{2}){0,2}", "be as 2014, 2014-07 or 2014-07-31")
+        str, fits_pattern("[0-9]{4}(-[0-9]{2}){0,2}", "be as 2014, 2014-07 or 2014-07-31")
     ] = ""
     """When it was published: a year, a month or a day, in quotation marks."""
-    url: Annotated[str, matching("https?://.+", "begin with http:// or https://")] = ""
+    url: Annotated[str, fits_pattern("https?://.+", "begin with http:// or https://")] = ""
     """Where it was published."""
     axes: dict[AxisName, AxisValues | Text] = key(min_length=1)
     """The dimensions of the grid, in the order of a cell's path. Each has its values, or a word for names

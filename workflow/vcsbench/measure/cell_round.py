@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench import processes
-from vcsbench.errors import UserError, without_password
+from vcsbench.errors import ProgramError, UserError, without_password
 from vcsbench.external import printable
 from vcsbench.files import write_text
 from vcsbench.kernel import read
@@ -129,7 +129,7 @@ class CellRound:
         )
         error = self.hyperfine.run(cell.timed, self.recipe["runs"], lock)
         if error:
-            raise UserError(f"{printable(error)}; run again, {self._rerun()}{self._details()}")
+            raise ProgramError(f"{printable(error)}; run again, {self._rerun()}{self._details()}")
         captured = self.captured
         codes = [run.exit_code for run in read_export(self.hyperfine.export)]
         for number, code in enumerate(codes, 1):
@@ -137,7 +137,7 @@ class CellRound:
                 name, ended = self._program, processes.how_it_ended(code)
                 why = "" if processes.signal_of(code) else f"; run again, {self._rerun()}"
                 where = f"in timed run {number} of {len(codes)}"
-                raise UserError(f"{name} {ended} {where}{why}{self._details()}")
+                raise ProgramError(f"{name} {ended} {where}{why}{self._details()}")
         if self.read_error:
             raise self.read_error
         for run in self.runs:
@@ -196,7 +196,7 @@ class CellRound:
         try:
             captured = self._run_untimed(is_read)
         except UserError as error:
-            raise UserError(f"{error}{self._details()}") from None
+            raise type(error)(f"{error}{self._details()}") from None
         self.collector.end(self.hyperfine.pid)
         if is_read:
             self.captured = captured

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench import __version__
-from vcsbench.config.server_files import files_digest, read_arguments, server_files
-from vcsbench.errors import UserError
+from vcsbench.config.server_files import files_digest, read_arguments, server_file, server_files
+from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import pegged
 from vcsbench.measure import launcher
 from vcsbench.measure.caches import clear_caches
@@ -108,7 +108,10 @@ class PreparedCell:
         folder.mkdir()
         programs = Programs(**self.recipe["build"]["server"])
         options = self.recipe.get("server_options", ())
-        return SERVER_KINDS[kind](self.input.served, self.files, folder, programs, options)
+        server = SERVER_KINDS[kind](self.input.served, self.files, folder, programs, options)
+        if self.recipe["server_folder"]:
+            server.source = server_file(Path(self.recipe["server_folder"]), server.file)
+        return server
 
     def open(self, stack: ExitStack) -> None:
         """Check subjects, programs and code, and fill in the command, which names the server's port.
@@ -233,7 +236,7 @@ class PreparedCell:
         except UserError as error:
             if self.recipe.get("fixed_cost") is False:
                 return  # it has loaded the client's files before it failed
-            raise UserError(f"{error} (against an empty repository)") from None
+            raise ProgramError(f"{error} (against an empty repository)") from None
         self.reset_output()
 
 

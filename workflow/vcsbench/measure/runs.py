@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from vcsbench import processes
-from vcsbench.errors import UserError
+from vcsbench.errors import ProgramError, UserError
 from vcsbench.kernel import libc, read
 from vcsbench.measure.work import Fingerprint
 from vcsbench.programs import Programs
@@ -278,7 +278,7 @@ def capture(
     if process.returncode != 0:
         printed = " ".join(processes.last_lines(log, 3)) or "it printed no error"
         how = processes.how_it_ended(process.returncode)
-        raise UserError(f"{os.path.basename(command.argv[0])} {how}: {printed}")
+        raise ProgramError(f"{os.path.basename(command.argv[0])} {how}: {printed}")
     return Captured(work, io, tracer.peak_bytes, mapped_libraries(tracer.maps) or None)
 
 

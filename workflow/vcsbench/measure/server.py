@@ -59,12 +59,14 @@ def _load_modules(programs: Programs) -> Iterator[str]:
 class Server:
     """A server. The subclasses are its kinds.
 
-    `root` is the served folder, `files` the configuration (config/servers/<name>), and `run` a private folder
-    of this process. `programs` are the build's, `options` come after the options of the configuration.
+    `root` is the served folder, and `run` a private folder of this process. `files` is a copy of the
+    configuration, of which the server reads `file`; `source` is the user's file, for messages. `programs` are
+    the build's, `options` come after the options of the configuration.
     A server answers `greeting` without reading a repository. `version_options` print the program's version.
     """
 
     kind = ""
+    file = ""
     greeting = b""
     version_options: tuple[str, ...] = ("--version", "--quiet")
 
@@ -77,6 +79,7 @@ class Server:
         options: Sequence[str] = (),
     ) -> None:
         self.root, self.files, self.run = root, files, run
+        self.source = files / self.file
         self.programs, self.options = programs, options
         self.argv: list[str] = []
         self.process: subprocess.Popen[bytes] | None = None
@@ -113,8 +116,8 @@ class Server:
             output = " ".join(self.last_output()) or "it printed nothing"
             self.stop()
             raise UserError(
-                f"{self.kind} did not start from {self.files}: {output}. "
-                f"Correct the server configuration or the installation."
+                f"{self.source}: {self.kind} did not start with it: {output}. Correct the file, or the "
+                f"installation of {self.kind}."
             )
         self._check_options()
 
@@ -153,7 +156,7 @@ class Server:
     def last_output(self) -> list[str]:
         paths = {number: str(self.run / name) for name, number in self.descriptors.items()}
         if DIRECTIVES in self.descriptors:
-            paths[self.descriptors[DIRECTIVES]] = str(self.files / "httpd.conf")
+            paths[self.descriptors[DIRECTIVES]] = str(self.source)
         return [
             _DESCRIPTOR_PATH.sub(lambda match: paths.get(int(match[1]), match[0]), line)
             for line in processes.last_lines(self.run / OUTPUT)
@@ -194,13 +197,14 @@ class Svnserve(Server):
     """svnserve, as a daemon in the foreground. It sends the first message, so it needs no greeting."""
 
     kind = "svnserve"
+    file = "svnserve.args"
 
     def command(self) -> list[str]:
         return [
             *(self.programs.get("svnserve"), "--daemon", "--foreground"),
             *("--root", str(self.root)),
             *("--listen-host", HOST, "--listen-port", str(self.port)),
-            *read_arguments(self.files / "svnserve.args"),
+            *read_arguments(self.files / self.file),
             *self.options,
         ]
 
@@ -212,6 +216,7 @@ class Httpd(Server):
     """
 
     kind = "httpd"
+    file = "httpd.conf"
     greeting = b"OPTIONS * HTTP/1.0\r\n\r\n"
     version_options = ("-v",)
 
@@ -226,7 +231,7 @@ class Httpd(Server):
         httpd reads both files, and its folder, through descriptors. So no folder above them has to be open to
         its user, and no character of a path is part of a pattern.
         """
-        directives = self.files / "httpd.conf"
+        directives = self.files / self.file
         try:
             content = read_bytes(directives, DIRECTIVES_LIMIT)
         except FileNotFoundError:

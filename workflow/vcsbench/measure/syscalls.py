@@ -107,7 +107,7 @@ class Strace:
                 strace.process.kill()
                 raise UserError(
                     f"strace cannot trace the server: {strace.wait()}. Allow ptrace, or remove "
-                    f"`trace_syscalls`."
+                    f"`trace_syscalls` from the study."
                 )
             time.sleep(0.01)
         return strace
@@ -146,10 +146,14 @@ def trace_command(command: Invocation) -> Counter[str]:
         processes.kill_group(strace.process.pid)
         strace.process.wait()
         raise UserError(
-            f"a run under strace took longer than {command.limit_s:g} s and was ended. Raise `time_limit_s`."
+            f"a run under strace took longer than {command.limit_s:g} s and was ended. Raise "
+            f"`time_limit_s` in config/config.yaml."
         ) from None
     if strace.process.returncode != 0:
-        raise UserError(f"under strace, {Path(argv[0]).name} failed: {errors[-300:]}")
+        raise UserError(
+            f"under strace, {Path(argv[0]).name} failed: {errors[-300:]}. If it works without, remove "
+            f"`trace_syscalls` from the study."
+        )
     return strace.counts
 
 

@@ -250,6 +250,8 @@ def _read(archive: Path, target: Path) -> Manifest:
             raise UserError(sentence_of(error, target)) from None
     except ArchiveError as error:
         message = f"cannot be read as a bundle: {error}. {ASK}"
+    except gzip.BadGzipFile:
+        message = f"is not compressed by gzip, so it is no bundle. {ASK}"
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None)
         remedy = "Check the path." if reason else ASK

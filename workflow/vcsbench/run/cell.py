@@ -28,7 +28,7 @@ from vcsbench.isolation import isolate_network, machine_lock
 from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.runs import read_export
-from vcsbench.processes import how_it_ended
+from vcsbench.processes import how_it_ended, last_lines
 from vcsbench.run.job import exit_on_signals, stop_workflow
 from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import TARGETS, WorkDir, run_folder
@@ -49,7 +49,8 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
         job(recipe)
     except errors.UserError as error:
         # A program reports a full disk by its message only.
-        return fail(str(error), errors.full_errno(str(error)), writes_apart(recipe))
+        sentence = _with_remedy(error, recipe)
+        return fail(sentence, errors.full_errno(sentence), writes_apart(recipe))
     except subprocess.CalledProcessError as error:
         return fail(f"{printable(error.cmd[0])} {how_it_ended(error.returncode)}.")
     except OSError as error:
@@ -63,6 +64,16 @@ def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
     except Exception as error:
         return fail(errors.describe_fault(error))
     return 0
+
+
+def _with_remedy(error: errors.UserError, recipe: Recipe) -> str:
+    text = str(error)
+    if not isinstance(error, errors.ProgramError) or errors.full_errno(text):
+        return text
+    file = f"config/studies/{recipe['study']}.yaml"
+    return (
+        f"{text.removesuffix('.')}. Correct what this names, or the command (`commands` in {file})."
+    )
 
 
 def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
@@ -179,8 +190,8 @@ def _measure_in_guest(
     result_file = out / "result.json"
     result = json.loads(result_file.read_text()) if result_file.exists() else {}
     if "context" not in result:
-        log = (out / "log").read_text()[-400:] if (out / "log").exists() else ""
-        raise errors.UserError(result.get("error") or f"the guest failed: {log}")
+        log = " ".join(last_lines(out / "log")) or "it printed nothing"
+        raise errors.UserError(result.get("error") or f"the guest failed: {log}. {guest.REMEDY}")
     return (out / "export.json").read_bytes(), result["context"]
 
 
@@ -193,7 +204,7 @@ def guest_main(out: str) -> int:
             cell_round = _cell_round(job["recipe"], job["number"], job["thresholds"], private)
             exported, context = cell_round.measure(os.open(os.devnull, os.O_RDONLY))
     except errors.UserError as error:
-        result: dict[str, object] = {"error": str(error)}
+        result: dict[str, object] = {"error": _with_remedy(error, job["recipe"])}
     except Exception:  # the host cannot see it otherwise
         result = {"error": f"in the guest: {traceback.format_exc()}"}
     else:

@@ -21,6 +21,7 @@ from vcsbench.kernel import read
 from vcsbench.processes import kill_group, last_lines, start_process
 
 TOOLS = Path(".tools", "nfs-guest")
+REMEDY = "Run again, or remove the filesystems with the value `guest` from config/config.yaml."
 FOLDERS = {"nfs": "/mnt/nfs", "guest-local": "/mnt/exp/here"}
 OUT = "/mnt/out"
 INIT = Path(__file__).with_suffix(".sh")
@@ -126,7 +127,7 @@ def run_in_guest(
         if not panic or (out / "began").exists():
             break
     lines = [*last_lines(out / "log", 3), *(panic or last_lines(folder / "boot.log", 3))]
-    raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}")
+    raise UserError(f"the guest ended before it ran the command: {' '.join(lines)}. {REMEDY}")
 
 
 def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> None:
