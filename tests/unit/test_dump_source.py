@@ -20,6 +20,7 @@ from vcsbench import sources
 from vcsbench.errors import UserError, printable
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.loader import load_source
+from vcsbench.sources import dump_source as dump_source_module
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
 from vcsbench.storages.filesystems import IMPOSSIBLE_PATHS, MAX_DEPTH, RESERVED_PATHS
 from vcsbench.words import count_of
@@ -131,9 +132,36 @@ def test_dump_write_corrupt_compressed_file_is_refused(dumps, tmp_path, how):
         assert re.search(r"byte [\d,]+ of the stream", refused(tmp_path / "corrupt"))
         (tmp_path / "corrupt").write_bytes(broken)
         assert refused(tmp_path / "corrupt").startswith(f"{tmp_path}/corrupt: ")
-        source = dump_source(tmp_path / "corrupt")
-        assert source.estimate().revisions >= 1
-        assert source.odd_paths() == (0, 0)
+        refused_in_plan(tmp_path / "corrupt")
+
+
+def refused_in_plan(path):
+    for read in (lambda s: s.estimate(), lambda s: s.odd_paths()):
+        with pytest.raises(UserError, match=f"^{path}: "):
+            read(dump_source(path))
+
+
+@pytest.mark.parametrize("how", COMPRESSIONS)
+def test_dump_damage_is_refused_in_a_plan_if_it_is_in_the_part_that_it_reads(
+    dumps, tmp_path, monkeypatch, how
+):
+    path, whole = tmp_path / "it", dumps["2"]
+    last = whole.rindex(b"Revision-number")
+    for broken in (
+        whole[: whole.rindex(b"PROPS-END")],
+        whole[: last - 5000],
+        whole[:last] + b"odd",
+    ):
+        path.write_bytes(compressed(broken, how))
+        assert "(at revision " in refused(path)
+        refused_in_plan(path)
+    # The part that is read has no fault, and is not all of the file.
+    monkeypatch.setattr(dump_source_module, "SAMPLE_RECORDS", 20)
+    monkeypatch.setattr(dump_source_module, "SAMPLE_BYTES", 20_000)
+    source = dump_source(path)
+    assert source.estimate().revisions > 1
+    assert not source._sample.is_whole and source.odd_paths() == (0, 0)
+    assert 20_000 // 4 < source._sample.offset < len(whole) // 2
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,10 @@ _TRUNCATED = "it ends in the middle of a record"
 _WRONG_LENGTH = "a record's properties are not as long as they say"
 
 
+class _PartReadError(Exception):
+    """The part of a stream that is to be read ends."""
+
+
 class DumpReader:
     """Reads and checks a stream once. svnadmin load checks the checksums of texts.
 
@@ -94,7 +98,7 @@ class DumpReader:
         self.is_whole = False
         self.odd_paths: set[bytes] = set()
         self.has_tree: bool | None = not self._tree
-        self._size = sys.maxsize
+        self._size, self._is_part = sys.maxsize, False
         self._record_at = 0
         self._format = 0
         self._revision: int | None = None
@@ -110,9 +114,14 @@ class DumpReader:
     def revisions(self) -> int:
         return len(self.numbers)
 
-    def run(self, records: int = sys.maxsize, size: int = sys.maxsize) -> None:
-        """Read at most so many records and bytes. Raise UserError with the place of the first fault."""
-        self._size = size
+    def run(
+        self, records: int = sys.maxsize, size: int = sys.maxsize, is_part: bool = False
+    ) -> None:
+        """Read at most so many records. Raise UserError with the place of the first fault.
+
+        `size` is that of the stream, or with `is_part`, the number of bytes to read.
+        """
+        self._size, self._is_part = size, is_part
         try:
             line = self._line()
             key, colon, value = line.removesuffix(b"\n").partition(b":")
@@ -124,6 +133,8 @@ class DumpReader:
                     self.is_whole = True
                     break
                 self._record(headers)
+        except _PartReadError:
+            return
         except BrokenPipeError:
             raise
         except DAMAGED as error:
@@ -376,13 +387,14 @@ class DumpReader:
 
     def _check_size(self, length: int) -> None:
         if self.offset + length > self._size:
-            raise self.wrong(_TRUNCATED)
+            raise _PartReadError if self._is_part else self.wrong(_TRUNCATED)
 
     def _skip(self, length: int) -> None:
         self._check_size(length)
         if self._stream.seekable():
-            self._stream.seek(length, os.SEEK_CUR)
             self.offset += length
+            if self._stream.seek(length, os.SEEK_CUR) < self.offset:
+                raise self.wrong(_TRUNCATED)
         else:
             for _ in self._content(length):
                 pass

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +20,7 @@ from vcsbench.sources.base import (
     digest_of,
     digest_of_file,
     opened,
+    readable,
 )
 from vcsbench.sources.dump_format import FORMAT, is_impossible, is_reserved
 from vcsbench.sources.dump_reader import DumpReader
@@ -108,33 +108,29 @@ class DumpSource(LocalSource):
         return 0 if compression(self._path) else self._path.stat().st_size
 
     @cached_property
-    def _sample(self) -> DumpReader | None:
-        reader = None
-        with suppress(UserError, *DAMAGED), opened(self._path) as file:
+    def _sample(self) -> DumpReader:
+        """The reader of the first records, without their texts. Raise UserError for damage in them."""
+        with readable(self._path), opened(self._path) as file:
             reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK, skips_texts=True)
-            reader.run(SAMPLE_RECORDS, self._size() or SAMPLE_BYTES)
+            size = self._size()
+            reader.run(SAMPLE_RECORDS, size or SAMPLE_BYTES, is_part=not size)
         return reader
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
         exact, sample = self._size(), self._sample
         size = exact or COMPRESSED_FACTOR * self._path.stat().st_size
-        revisions = sample.revisions if sample else 1
-        if sample and sample.is_whole:
+        revisions = sample.revisions
+        if sample.is_whole:
             size = exact or sample.offset
-        elif sample and sample.offset:
+        elif sample.offset:
             revisions = revisions * max(size, sample.offset) // sample.offset
         return SizeEstimate(max(1, revisions), int(size * REPOSITORY_FACTOR))
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
         """Return the numbers of odd paths if the first records are all of the file, otherwise 0."""
         sample, tree = self._sample, self._tree
-        if (
-            behind
-            or not sample
-            or not sample.is_whole
-            or (tree is None and sample.has_tree is None)
-        ):
+        if behind or not sample.is_whole or (tree is None and sample.has_tree is None):
             return OddPaths()
         if tree is None:
             tree = TRUNK if sample.has_tree else ""
