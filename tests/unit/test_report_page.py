@@ -28,6 +28,7 @@ from vcsbench.advice.labels import factor
 from vcsbench.config.definitions import Glossary, read_expectations
 from vcsbench.errors import UserError
 from vcsbench.files import write_record
+from vcsbench.plan.grid import is_duplicate
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report import charts
 from vcsbench.report.answers import card_views, estimate_of
@@ -64,6 +65,14 @@ def unpacked(text):
 
 def card_on(page, axis):
     return next(view for view in page["cards"] if view.card.question.axis == axis)
+
+
+def test_header_counts_duplicates_apart_from_cells(results, page):
+    cells = {row["cell"] for row in results.measurements}
+    copies = {cell for cell in cells if is_duplicate(cell)}
+    text = f"{len(results.measurements)} timed runs of {len(cells) - len(copies)} cells"
+    assert copies and text in page["header"][1]
+    assert page["header"][1].endswith(f" and {len(copies)} duplicates")
 
 
 def test_page_of_the_same_results_is_the_same_and_requests_nothing(results, page, tree):

@@ -13,34 +13,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from vcsbench.advice import decision, labels
 from vcsbench.advice.cards import Advice, Answer, Card, Choice, Situation, card_of, in_cases
-from vcsbench.advice.decision import (
-    BETTER,
-    DEPENDS,
-    EQUAL,
-    UNDECIDED,
-    VALUE,
-    WORSE,
-    Cell,
-    Pair,
-    Row,
-    Table,
-    Where,
-    cases_of,
-    compares_times,
-    missing_values,
-    withheld_of,
-)
-from vcsbench.advice.labels import (
-    CardQuestion,
-    at_least_1,
-    change,
-    change_between,
-    factor,
-    factors,
-    slight,
-    value_label,
-)
+from vcsbench.advice.decision import Cell, Pair, Row, Table, Where
+from vcsbench.advice.labels import CardQuestion
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import DECIDING_SHARE
@@ -90,12 +66,12 @@ def advise(
     cards = []
     for question in settings.questions:
         axis = question.axis
-        compared = [table for table in tables if compares_times(table[0], axis)]
+        compared = [table for table in tables if decision.compares_times(table[0], axis)]
         compared = compared or _table_of(axis, settings, frame)
         reference = str(compared[0][0]["compare"]["baseline"]) if compared else ""
-        cases = cases_of(axis, compared, axes, question.values, times)
-        missing = missing_values(axis, cases, grid, failures)
-        withheld = withheld_of(axis, compared, axes, question.values)
+        cases = decision.cases_of(axis, compared, axes, question.values, times)
+        missing = decision.missing_values(axis, cases, grid, failures)
+        withheld = decision.withheld_of(axis, compared, axes, question.values)
         workload = settings.workload
         card = card_of(question, reference, axes, cases, effect, workload, missing, withheld)
         if question.aggregate:
@@ -204,15 +180,15 @@ def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
             less, more = [r for r in known if r >= least], [1 / r for r in known if 1 / r >= least]
             for who, other, sizes in ((candidate, baseline, less), (baseline, candidate, more)):
                 if sizes:
-                    first, second = (value_label(axis, value) for value in (who, other))
-                    amount = f"{factors(sizes)} fewer {metric.quantity} than {second}"
+                    first, second = (labels.value_label(axis, value) for value in (who, other))
+                    amount = f"{labels.factors(sizes)} fewer {metric.quantity} than {second}"
                     sentences.append(f"{first}: {amount}{in_cases(len(sizes), len(known))}.")
     return sentences
 
 
 # The mean over the cases of a list of the ratio of two values, baseline / candidate.
 Mean = Callable[[Sequence[Where], tuple[str, str]], Estimate]
-OUTCOMES = {WORSE: "slower", BETTER: "faster", EQUAL: "equal"}
+OUTCOMES = {decision.WORSE: "slower", decision.BETTER: "faster", decision.EQUAL: "equal"}
 
 
 def with_candidates(card: Card, mean: Mean) -> Card:
@@ -236,7 +212,7 @@ def with_candidates(card: Card, mean: Mean) -> Card:
     if not answers:
         short = "no other build" if pairs else "no result"
         text = f"{short} was compared.".capitalize()
-        return replace(card, answer=Answer(EQUAL, "", short, text, text))
+        return replace(card, answer=Answer(decision.EQUAL, "", short, text, text))
     return replace(card, answer=answers[0], candidates=answers)
 
 
@@ -248,22 +224,27 @@ def _answer(
     among, total = (" in {}", f" of {len(pairs)}") if len(pairs) > 1 else ("", "")
     counts = {k: OUTCOMES.get(k, k) + among.format(len(of)) for k, of in ratios.items() if of}
     called = []
-    for kind in (WORSE, BETTER):
+    for kind in (decision.WORSE, decision.BETTER):
         if counts.pop(kind, ""):
-            sizes = [at_least_1(ratio) for ratio in ratios[kind]]
-            note = slight(sizes, min_effect_pct)
-            called.append(f"{factors(sizes)} {OUTCOMES[kind]}{note}{among.format(len(sizes))}")
+            sizes = [labels.at_least_1(ratio) for ratio in ratios[kind]]
+            note = labels.slight(sizes, min_effect_pct)
+            called.append(
+                f"{labels.factors(sizes)} {OUTCOMES[kind]}{note}{among.format(len(sizes))}"
+            )
     if called:
-        kind, head = DEPENDS if ratios[WORSE] else VALUE, ", ".join(called)
-    elif counts.pop(EQUAL, ""):
-        number = among.format(len(ratios[EQUAL]))
-        kind, head = EQUAL, f"equal within {min_effect_pct:g} %{number}"
+        kind, head = (
+            decision.DEPENDS if ratios[decision.WORSE] else decision.VALUE,
+            ", ".join(called),
+        )
+    elif counts.pop(decision.EQUAL, ""):
+        number = among.format(len(ratios[decision.EQUAL]))
+        kind, head = decision.EQUAL, f"equal within {min_effect_pct:g} %{number}"
     else:
-        kind, head, counts = UNDECIDED, f"undecided ({', '.join(counts.values())}", {}
-    short = f"{candidate}: {head}{total}{')' if kind == UNDECIDED else ''}"
+        kind, head, counts = decision.UNDECIDED, f"undecided ({', '.join(counts.values())}", {}
+    short = f"{candidate}: {head}{total}{')' if kind == decision.UNDECIDED else ''}"
     rest = "; ".join(filter(None, [", ".join(counts.values()), _average_text(average)]))
     sentence = f"{rest}.".capitalize() if rest else ""
-    value = candidate if kind == VALUE else ""
+    value = candidate if kind == decision.VALUE else ""
     return Answer(kind, value, short, sentence, "; ".join(filter(None, [short, rest])))
 
 
@@ -272,21 +253,22 @@ def _noise_check(
 ) -> list[str]:
     """Return sentences on a noise check, with the averages of the other candidates."""
     outcomes = Counter(pair.outcome for pair in pairs)
-    differ = outcomes[BETTER] + outcomes[WORSE]
+    differ = outcomes[decision.BETTER] + outcomes[decision.WORSE]
     text = f"{differ} of {len(pairs)} differ"
-    if unknown := len(pairs) - differ - outcomes[EQUAL]:
+    if unknown := len(pairs) - differ - outcomes[decision.EQUAL]:
         text += f", {unknown} undecided"
     text = "; ".join(filter(None, [text, _average_text(average)]))
     lines = [f"Noise check: {name}, the same build: {text}."]
     most = max(average.high, 1 / average.low)
     for candidate, other in others.items():
-        size = at_least_1(other.value)
+        size = labels.at_least_1(other.value)
         if math.isfinite(most + size):
             is_larger = size > most and not other.low < 1 < other.high
             verb = "exceeds" if is_larger else "does not exceed"
             why = "" if is_larger else ": it can be noise"
-            line = f"The average difference of {candidate} ({factor(size)}) {verb} that of the same build"
-            lines.append(f"{line} (at most {factor(most)}){why}.")
+            mean, limit = labels.factor(size), labels.factor(most)
+            line = f"The average difference of {candidate} ({mean}) {verb} that of the same build"
+            lines.append(f"{line} (at most {limit}){why}.")
     if differ:
         lines.append("Measure again: if it differs again, the machine is too noisy.")
     return lines
@@ -296,7 +278,8 @@ def _average_text(average: Estimate) -> str:
     if not math.isfinite(average.value):
         return ""
     none = ", no difference shown" if average.low < 1 < average.high else ""
-    return f"on average {change(average.value)} ({change_between(average.low, average.high)}){none}"
+    interval = labels.change_between(average.low, average.high)
+    return f"on average {labels.change(average.value)} ({interval}){none}"
 
 
 def geometric_mean(

@@ -9,33 +9,9 @@ from functools import partial
 
 from pydantic import TypeAdapter
 
-from vcsbench.advice.decision import (
-    DEPENDS,
-    EQUAL,
-    NOT_COMPARED,
-    NOT_MEASURED,
-    SAME,
-    SMALL,
-    UNDECIDED,
-    Case,
-    Missing,
-    Pair,
-    Row,
-    Where,
-    Withheld,
-    recommend,
-    smallest_regret,
-)
-from vcsbench.advice.labels import (
-    CardQuestion,
-    at_least_1,
-    change,
-    factor,
-    factors,
-    group_label,
-    slight,
-    value_label,
-)
+from vcsbench.advice import decision, labels
+from vcsbench.advice.decision import Case, Missing, Pair, Row, Where, Withheld
+from vcsbench.advice.labels import CardQuestion
 from vcsbench.config.study import matches_cell
 from vcsbench.words import count_of, enumeration
 
@@ -90,9 +66,9 @@ class Card:
         chosen = for_work if is_undecided or self.question.axis == ACCESS else chosen
         cases = [self.cases[i] for i in chosen]
         weights = [self.weights[i] for i in chosen] if self.weights else []
-        kind, value = recommend(cases, self.reference, self.min_effect_pct, weights)
+        kind, value = decision.recommend(cases, self.reference, self.min_effect_pct, weights)
         if not cases and any(fits(comparison.where, picks) for comparison in self.withheld):
-            kind = NOT_COMPARED
+            kind = decision.NOT_COMPARED
         return _answer(self, kind, value, cases, picks.get(self.question.axis, ""))
 
 
@@ -111,7 +87,9 @@ class Choice:
 
     @property
     def call(self) -> str:
-        return "slower" if self.is_slower else EQUAL if self.is_equal else UNDECIDED
+        return (
+            "slower" if self.is_slower else decision.EQUAL if self.is_equal else decision.UNDECIDED
+        )
 
 
 @dataclass(frozen=True)
@@ -204,25 +182,25 @@ def in_cases(number: int, total: int) -> str:
 
 def _answer(card: Card, kind: str, value: str, cases: Sequence[Case], current: str) -> Answer:
     axis = card.question.axis
-    if kind == NOT_MEASURED:
+    if kind == decision.NOT_MEASURED:
         return Answer(kind, "", kind, "No case of this question has a result.", kind)
-    if kind == NOT_COMPARED:
+    if kind == decision.NOT_COMPARED:
         text = "its cells were measured, but cannot be compared"
         return Answer(kind, "", kind, f"{text}.".capitalize(), text)
-    if kind == UNDECIDED:
+    if kind == decision.UNDECIDED:
         reasons = [pair.outcome for case in cases for pair in case.pairs[:1]]
         most = max(dict.fromkeys(reasons), key=reasons.count)
         text = most + in_cases(reasons.count(most), len(cases))
         return Answer(kind, "", kind, f"{text}.".capitalize(), text)
-    if kind == EQUAL:
+    if kind == decision.EQUAL:
         decided = sum(case.is_decided for case in cases)
         text = f"within {card.min_effect_pct:g} %{in_cases(decided, len(cases))}"
         return Answer(kind, value, kind, f"{text}.".capitalize(), text)
-    label = value_label(axis, value)
+    label = labels.value_label(axis, value)
     against = current if current and current != value else card.reference
     effect = Effect.of(value, cases, against, card.min_effect_pct)
-    if kind == DEPENDS:
-        most = factor(effect.most)
+    if kind == decision.DEPENDS:
+        most = labels.factor(effect.most)
         single = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
         rule = _rule_text(axis, value, find_rule(cases, card), single)
         effect_ = f"{rule}; {single}" if rule else single
@@ -266,16 +244,16 @@ class Effect:
         regrets: dict[str, list[float]] = {}
         slower = equal = undecided = 0
         for case in cases:
-            costs, group = case.costs, group_label(case.where)
+            costs, group = case.costs, labels.group_label(case.where)
             if value not in costs:
                 continue
             others = [cost for other, cost in costs.items() if other != value]
             other = costs.get(against) if against != value else max(others, default=None)
-            if costs[value] > 1 + SAME:
+            if costs[value] > 1 + decision.SAME:
                 regrets.setdefault(group, []).append(costs[value])
-            if other and other > costs[value] * (1 + SAME):
+            if other and other > costs[value] * (1 + decision.SAME):
                 gains.setdefault(group, []).append(other / costs[value])
-            elif costs[value] > 1 + SAME:
+            elif costs[value] > 1 + decision.SAME:
                 slower += 1
             elif other:
                 equal += 1
@@ -299,12 +277,12 @@ class Effect:
             return ""
         (group, gains), *rest = self.gains.items()
         others = [gain for _, of in rest for gain in of]
-        text = f"{group} {factors(gains)}".strip()
-        if rest and factors(others) == factors(gains):
-            text = factors(gains)
+        text = f"{group} {labels.factors(gains)}".strip()
+        if rest and labels.factors(others) == labels.factors(gains):
+            text = labels.factors(gains)
         elif rest:
-            text += f", {rest[0][0] if len(rest) == 1 else 'others'} {factors(others)}"
-        return f"{text} faster{slight(others or gains, self.min_effect_pct)}"
+            text += f", {rest[0][0] if len(rest) == 1 else 'others'} {labels.factors(others)}"
+        return f"{text} faster{labels.slight(others or gains, self.min_effect_pct)}"
 
     @property
     def losses(self) -> str:
@@ -312,16 +290,23 @@ class Effect:
         if not self.regrets:
             return "slower in no case measured"
         all_ = [regret for of in self.regrets.values() for regret in of]
-        (group, *rest), note = self.regrets, slight(all_, self.min_effect_pct)
+        (group, *rest), note = self.regrets, labels.slight(all_, self.min_effect_pct)
         if group and not rest:
-            return f"{group} {factors(all_)} slower{note}"
-        return f"at most {factor(max(all_))} slower{note}"
+            return f"{group} {labels.factors(all_)} slower{note}"
+        return f"at most {labels.factor(max(all_))} slower{note}"
 
     def outcomes(self, cases: Sequence[Case]) -> str:
         """Return `of 24 cases 17 faster, 0 slower, 3 undecided`. Cases in no count lack the value."""
         faster, small = sum(map(len, self.gains.values())), sum(case.is_small for case in cases)
-        counts = {"faster": faster, "slower": self.slower, EQUAL: self.equal, SMALL: small}
-        counts[UNDECIDED] = self.undecided + sum(not case.is_decided for case in cases) - small
+        counts = {
+            "faster": faster,
+            "slower": self.slower,
+            decision.EQUAL: self.equal,
+            decision.SMALL: small,
+        }
+        counts[decision.UNDECIDED] = (
+            self.undecided + sum(not case.is_decided for case in cases) - small
+        )
         counts["not measured"] = len(cases) - sum(counts.values())
         shown = [f"{n} {name}" for name, n in counts.items() if n or name in ("faster", "slower")]
         return f"of {len(cases)} cases {', '.join(shown)}"
@@ -347,9 +332,9 @@ def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
     axes = dict.fromkeys(axis for case in decided for axis in case.where)
     groupings: list[Callable[[Where], str]] = [
         lambda where: where.get("command", ""),
-        lambda where: group_label({**where, "command": ""}),
+        lambda where: labels.group_label({**where, "command": ""}),
         *(partial(_axis_group, axis) for axis in axes if axis not in ("command", "cache")),
-        group_label,
+        labels.group_label,
     ]
     rules = []
     for grouping in groupings:
@@ -359,17 +344,17 @@ def find_rule(cases: Sequence[Case], card: Card) -> dict[str, list[str]]:
         chosen: dict[str, list[str]] = {}
         worst = 1.0
         for name, members in groups.items():
-            best, regrets = smallest_regret(members, card.reference)
+            best, regrets = decision.smallest_regret(members, card.reference)
             chosen.setdefault(best, []).append(name)
             worst = max(worst, regrets[best])
         if len(chosen) > 1:
-            rules.append((max(0.0, worst - limit - SAME), chosen))
+            rules.append((max(0.0, worst - limit - decision.SAME), chosen))
     return _without_temperature(min(rules, key=lambda rule: rule[0])[1]) if rules else {}
 
 
 def _axis_group(axis: str, where: Where) -> str:
     value = where.get(axis, "")
-    return f"over {value}" if axis == "ra" and value else value_label(axis, value)
+    return f"over {value}" if axis == "ra" and value else labels.value_label(axis, value)
 
 
 def _without_temperature(rule: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -387,9 +372,12 @@ def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: s
     for choice, names in rule.items():
         before = "over " if all(name.startswith("over ") for name in names) else ""
         groups = enumeration([name.removeprefix(before) for name in names])
-        texts[choice] = f"{value_label(axis, choice)} {before or 'for '}{groups}"
+        texts[choice] = f"{labels.value_label(axis, choice)} {before or 'for '}{groups}"
     others = ", ".join(text for choice, text in texts.items() if choice != value)
-    for text in (", ".join(texts.values()), f"{others}, otherwise {value_label(axis, value)}"):
+    for text in (
+        ", ".join(texts.values()),
+        f"{others}, otherwise {labels.value_label(axis, value)}",
+    ):
         if rule and len(f"Choose {text} {rest}".split()) <= MAX_WORDS:
             return text
     return ""
@@ -397,12 +385,12 @@ def _rule_text(axis: str, value: str, rule: Mapping[str, Sequence[str]], rest: s
 
 def pair_text(axis: str, pair: Pair, min_effect_pct: float, of_candidate: bool = False) -> str:
     """Return `f6 1.3x faster`, or with `of_candidate` always the candidate: `f7 1.3x slower`."""
-    is_same = pair.outcome == EQUAL or not pair.is_decided
-    note = slight([pair.ratio], min_effect_pct)
+    is_same = pair.outcome == decision.EQUAL or not pair.is_decided
+    note = labels.slight([pair.ratio], min_effect_pct)
     if of_candidate:
-        text = f"{value_label(axis, pair.candidate)} {change(pair.ratio)}"
+        text = f"{labels.value_label(axis, pair.candidate)} {labels.change(pair.ratio)}"
         return f"{pair.outcome} ({text})" if is_same else text + note
     if is_same:
         return pair.outcome
     won = pair.candidate if pair.ratio >= 1 else pair.baseline
-    return f"{value_label(axis, won)} {factor(at_least_1(pair.ratio))} faster{note}"
+    return f"{labels.value_label(axis, won)} {labels.factor(labels.at_least_1(pair.ratio))} faster{note}"

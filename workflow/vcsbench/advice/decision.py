@@ -107,11 +107,6 @@ class Case:
     def is_small(self) -> bool:
         return bool(self.small) and not self.costs
 
-    def pair_times(self, pair: Pair) -> tuple[float, float] | None:
-        """Return the measured seconds of the baseline, and those of the candidate with the pair's ratio."""
-        time = self.times.get(pair.baseline)
-        return (time, time / pair.ratio) if time else None
-
     def regret(self, value: str, reference: str) -> float:
         if value in self.small:
             return 1.0

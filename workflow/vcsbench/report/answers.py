@@ -22,8 +22,7 @@ from vcsbench.advice.labels import (
 )
 from vcsbench.axes.client_server import BUILD_AXIS
 from vcsbench.axes.subject_axes import SHARD
-from vcsbench.evidence.flags import BUSY, is_invalid
-from vcsbench.plan.grid import originals
+from vcsbench.evidence.flags import BUSY
 from vcsbench.report import charts
 from vcsbench.report.next_steps import command_with, variables_of
 from vcsbench.report.results import (
@@ -191,10 +190,7 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
     if not card.question.aggregate:
         lines += [lost.sentence(value_label(name, lost.value)) for lost in card.missing]
     has_several = len({pair.candidate for _, pair in pairs}) > 1
-    runs = grouped_by(
-        (run for run in originals(results.measurements) if not is_invalid(run["flags"])),
-        lambda run: values_in(run, [*results.order]),
-    )
+    runs = grouped_by(results.valid_runs, lambda run: values_in(run, [*results.order]))
     rows = []
     for case, pair in pairs:
         sides = ({**case.where, name: side} for side in (pair.baseline, pair.candidate))

@@ -9,18 +9,9 @@ from html import escape
 from typing import NamedTuple
 
 from vcsbench import words
+from vcsbench.advice import labels
 from vcsbench.advice.cards import LESS_WORK, Card, has_less_work, pair_text
 from vcsbench.advice.decision import BETTER, EQUAL, NOISY, SMALL, WORSE, Case, Pair, Where
-from vcsbench.advice.labels import (
-    at_least_1,
-    axis_label,
-    case_label,
-    change_between,
-    detectable_text,
-    factor,
-    seconds_of_both,
-    value_label,
-)
 from vcsbench.axes import STATES
 from vcsbench.evidence.flags import BUSY, FLAGGED_SHARE, FLAGS, flag_message
 from vcsbench.metrics import metric_in
@@ -123,15 +114,17 @@ def forest_row(
     rare_flags: Collection[str],
     runs: Sequence[Rows],
 ) -> ForestRow:
-    name, label = card.question.axis, case_label(case.where, card.shown)
+    name, label = card.question.axis, labels.case_label(case.where, card.shown)
     if has_several:
         same = " (the same build)" if pair.is_noise_check else ""
-        label = f"{value_label(name, pair.candidate)}{same}: {label}"
+        label = f"{labels.value_label(name, pair.candidate)}{same}: {label}"
     style = STYLES.get(pair.outcome, "undecided")
     text = pair_text(name, pair, card.min_effect_pct, of_candidate=card.question.aggregate)
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
     drawing = _forest_drawing(axis, pair.ratio, pair.low, pair.high, style, band, title)
-    times = seconds_of_both([*(case.pair_times(pair) or ())])
+    # The time of the candidate has the pair's ratio.
+    time = case.times.get(pair.baseline)
+    times = labels.seconds_of_both([time, time / pair.ratio] if time else [])
     of_both, cache = [run for of in runs for run in of], case.where.get("cache", "")
     disturbed, flags = flag_texts(pair.flags.split(), rare_flags, is_hot(cache), of_both)
     notes = [disturbed] * bool(disturbed)
@@ -139,24 +132,24 @@ def forest_row(
         rounds = words.count_of(pair.rounds, "round")
         notes.append(f"{len(runs[0])} and {len(runs[1])} runs in {rounds}")
     if pair.outcome in (EQUAL, NOISY) and pair.detectable > 1:
-        notes.append(f"detectable from {detectable_text(pair.detectable)}")
+        notes.append(f"detectable from {labels.detectable_text(pair.detectable)}")
     if pair.is_decided and pair.fixed_share > FLAGGED_SHARE:
         notes.append(f"up to {100 * pair.fixed_share:.0f} % of a time is fixed cost")
     medians = [median_seconds(of) for of in runs]
     if contradicts_medians(pair.ratio, medians):
-        both = " → ".join(seconds_of_both(medians))
+        both = " → ".join(labels.seconds_of_both(medians))
         notes.append(
-            f"medians, as in tables: {both} ({factor(at_least_1(medians[0] / medians[1]))})"
+            f"medians, as in tables: {both} ({labels.factor(labels.at_least_1(medians[0] / medians[1]))})"
         )
     notes += [f"flags: {', '.join(flags)}"] * bool(flags)
     notes += [f"decides nothing: {LESS_WORK}"] * has_less_work(name, case.where)
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
     if pair.outcome in (BETTER, WORSE):
-        winner = value_label(name, sides[pair.ratio >= 1])
-        gain = at_least_1(pair.ratio)
+        winner = labels.value_label(name, sides[pair.ratio >= 1])
+        gain = labels.at_least_1(pair.ratio)
     has_interval = 0 < pair.low < pair.high
-    interval = change_between(pair.low, pair.high) if has_interval else pair.outcome
-    range_ = f"{value_label(name, pair.candidate)} {interval}"
+    interval = labels.change_between(pair.low, pair.high) if has_interval else pair.outcome
+    range_ = f"{labels.value_label(name, pair.candidate)} {interval}"
     where = {axis: value for axis, value in case.where.items() if value}
     note = "; ".join(notes)
     return ForestRow(
@@ -165,16 +158,13 @@ def forest_row(
     )
 
 
-def meaning_of(flag: str) -> str:
-    return flag_message(flag).partition(" (")[0].replace("`", "") if flag in FLAGS else ""
-
-
 def row_key(rows: Sequence[ForestRow]) -> list[tuple[str, str]]:
     """Return the marks and flags in the rows of a card, with their meanings."""
     key = [(mark, text) for mark, text in ROW_KEY.items() if any(mark in row.note for row in rows)]
-    return key + [
-        (flag, meaning_of(flag)) for flag in unique_values(f for r in rows for f in r.flags)
-    ]
+    for flag in unique_values(flag for row in rows for flag in row.flags):
+        meaning = flag_message(flag).partition(" (")[0].replace("`", "") if flag in FLAGS else ""
+        key.append((flag, meaning))
+    return key
 
 
 def flag_texts(
@@ -317,7 +307,8 @@ def plots_of(results: Results) -> list[Plot]:
             present = {row[over] for row in rows}
             along = [value for value in results.order[over] if value in present]
             shown = varying(rows, [axis for axis in results.order if axis != over])
-            title = f"{metric_in(definition).title} ({metric_in(definition).unit}) by {axis_label(over)}"
+            metric = metric_in(definition)
+            title = f"{metric.title} ({metric.unit}) by {labels.axis_label(over)}"
             plots.append(_plot(title, rows, over, along, shown))
     return [plot for plot in plots if plot.drawing]
 

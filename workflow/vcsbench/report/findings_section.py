@@ -13,9 +13,7 @@ from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import at_least_1, factor, times, times_between, value_label
 from vcsbench.config.study import axis_values, matches_cell
-from vcsbench.evidence.flags import is_invalid
 from vcsbench.metrics import metric_in
-from vcsbench.plan.grid import originals
 from vcsbench.report import charts
 from vcsbench.report.answers import rare_flags
 from vcsbench.report.next_steps import command_with, seconds_of_rounds, variables_of
@@ -158,7 +156,8 @@ def finding_views(
         bounds = [expect.get(name) for name in ("at_least", "at_most")]
         table, where = table_of(definition, results.study.tables)
         section = next((section for section in sections if section.name == table), None)
-        unit, interval = _unit(definition), None
+        unit, interval = f" {metric_in(definition).unit}".rstrip() if definition else "", None
+        unit = "x" if definition.get("compare") else unit
         if row["low"] is not None and row["high"] is not None:
             interval = row["low"], row["high"]
         expected = row["expected"] if bounds == [None, None] else _expected(bounds, unit)
@@ -328,11 +327,6 @@ def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonL
     return [line for _, line in sorted(lines, key=lambda item: -item[0])]
 
 
-def _unit(definition: Row) -> str:
-    unit = "x" if definition.get("compare") else metric_in(definition).unit if definition else ""
-    return unit if unit == "x" else f" {unit}".rstrip()
-
-
 def _expected(bounds: Sequence[float | None], unit: str) -> str:
     low, high = (None if bound is None else f"{bound:.12g}{unit}" for bound in bounds)
     if low is None or high is None:
@@ -403,11 +397,7 @@ def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
 def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, list[str]]:
     """Return the flags of a finding's runs in the words of cards, and the names of the flags."""
     cells, compare = _cells_of(results, definition), definition.get("compare") or {}
-    runs = [
-        run
-        for run in originals(results.measurements)
-        if matches_cell(run, cells) and not is_invalid(run["flags"])
-    ]
+    runs = [run for run in results.valid_runs if matches_cell(run, cells)]
     flags = (flag for run in runs for flag in run["flags"].split())
     is_hot = all(charts.is_hot(cache) for cache in {run.get("cache") or "" for run in runs})
     disturbed, texts = charts.flag_texts(flags, shown, is_hot, runs)

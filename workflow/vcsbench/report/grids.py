@@ -248,7 +248,7 @@ def _headings(
     return levels, starts
 
 
-def matching(
+def align_published(
     published: Sequence[Point],
     measured: Sequence[Point],
     layout: Layout,

@@ -25,7 +25,7 @@ from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
-from vcsbench.report import answers, charts
+from vcsbench.report import answers, charts, next_steps
 from vcsbench.report.findings_section import (
     MEANINGS,
     FindingFacts,
@@ -34,16 +34,7 @@ from vcsbench.report.findings_section import (
     finding_views,
     reason_lines,
 )
-from vcsbench.report.next_steps import (
-    MORE_ROUNDS,
-    command_of,
-    configfiles_of,
-    count_disturbed,
-    count_results,
-    next_steps,
-    variables_of,
-)
-from vcsbench.report.quality_section import details, noise_verdict, quality_of
+from vcsbench.report.quality_section import details, noise_verdict, quality_of, runs_text
 from vcsbench.report.results import Results, cell_names, grouped_by, unique_values
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
@@ -54,22 +45,15 @@ from vcsbench.report.table_sections import (
     title_of,
 )
 from vcsbench.report.terminal import results_text, verdict_counts
-from vcsbench.statistics.comparisons import (
-    ALL_DECIDED,
-    CALL_LABELS,
-    TIME_IS_UP,
-    TOO_SMALL,
-    UNDECIDED,
-    UNREACHABLE,
-)
+from vcsbench.statistics import comparisons
 
 ASSETS = Path(__file__).parents[2] / "report"
 # In this order: each script uses those before it.
 SCRIPTS = ("state", "tables", "detail", "actions", "page")
 ENDED = {
-    ALL_DECIDED: "The measuring ended because all comparisons are answered or too small.",
-    TIME_IS_UP: "The measuring ended because the {minutes} of this study were over.",
-    UNREACHABLE: "The measuring ended because more rounds cannot answer the rest.",
+    comparisons.ALL_DECIDED: "The measuring ended because all comparisons are answered or too small.",
+    comparisons.TIME_IS_UP: "The measuring ended because the {minutes} of this study were over.",
+    comparisons.UNREACHABLE: "The measuring ended because more rounds cannot answer the rest.",
 }
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
@@ -160,8 +144,8 @@ def page_of(results: Results) -> dict[str, Any]:
     picks = answers.picks_of(results, cards)
     packed = answers.packed_answers(results, cards, picks, cell_seconds(results))
     facts = _facts(results, setup, findings)
-    given = variables_of(results.provenance.get("command", ""), study.name)
-    saved = {**given, "NAME": "before", "ARGS": configfiles_of(given.get("ARGS", ""))}
+    given = next_steps.variables_of(results.provenance.get("command", ""), study.name)
+    saved = {**given, "NAME": "before", "ARGS": next_steps.configfiles_of(given.get("ARGS", ""))}
     citation, meta = citation_of(results, setup)
     quality, remarks = quality_of(results)
     year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
@@ -174,14 +158,14 @@ def page_of(results: Results) -> dict[str, Any]:
         "own_repository": results.own_repository,
         "own_command": "" if results.own_repository else OWN_REPOSITORY,
         "commands": {
-            "report": command_of(given),
-            "baseline": command_of(saved, "baseline"),
-            "check": command_of(given, "check"),
+            "report": next_steps.command_of(given),
+            "baseline": next_steps.command_of(saved, "baseline"),
+            "check": next_steps.command_of(given, "check"),
         },
         "condition": _condition(results, setup) if findings else "",
         "reversed": reversed_table(results, tables) if findings else None,
         "threshold": _threshold(results),
-        "incomplete": _incomplete(results, facts, command_of(given)),
+        "incomplete": _incomplete(results, facts, next_steps.command_of(given)),
         "facts": facts,
         "cells": defaultdict(str, cell_names(results)),
         "header": _header(results, setup, facts.measured),
@@ -207,8 +191,8 @@ def page_of(results: Results) -> dict[str, Any]:
         "history": history_table(results.history),
         "budget": _time(results.account),
         "uncertain": _uncertain(results, sum(len(view.rows) for view in cards), given),
-        "disturbed": count_disturbed(results.advice.cards),
-        "next_steps": [*next_steps(results, given)] if measured else [],
+        "disturbed": next_steps.count_disturbed(results.advice.cards),
+        "next_steps": [*next_steps.next_steps(results, given)] if measured else [],
         "setup": setup,
         "remarks": remarks,
         "quality": quality,
@@ -239,9 +223,7 @@ def _header(results: Results, setup: Setup, measured: int) -> list[str]:
         taken = account["taken_s"] if account else taken
         around = " with preparation and report" if account else ""
         phrases.append(f"{words.day(setup.last)}, {words.duration(taken)}{around}")
-    cells = words.count_of(measured, "cell")
-    runs = words.count_of(len(results.measurements), "timed run")
-    phrases.append(f"{cells} (a command with all its settings), {runs}")
+    phrases.append(runs_text(results.measurements, " (a command with all its settings)"))
     what = ", ".join(filter(None, [subject, f"on {storage}" if storage else ""]))
     return [*filter(None, [what, "; ".join(filter(None, phrases))])]
 
@@ -286,18 +268,20 @@ def _incomplete(results: Results, facts: PageFacts, command: str) -> str:
 
 def _uncertain(results: Results, in_cards: int, given: Mapping[str, str]) -> list[str]:
     """Return sentences on the comparisons without an answer."""
-    account, counts = results.account, count_results(results.account)
-    if not counts[TOO_SMALL] + counts[UNDECIDED]:
+    account, counts = results.account, next_steps.count_results(results.account)
+    if not counts[comparisons.TOO_SMALL] + counts[comparisons.UNDECIDED]:
         return []
-    noisy = account.get("noisy") if counts[UNDECIDED] else None
+    noisy = account.get("noisy") if counts[comparisons.UNDECIDED] else None
     why = f" (runs of a cell scatter by {noisy['scatter_pct']:.2g} %)" if noisy else ""
     sentences = [f"Over all cases, answered: {results_text(account)}{why}."]
     if (rest := counts.total() - in_cards) > 0:
         sentences.append(f"{rest} of all are in tables only, not in cards.")
-    if counts[TOO_SMALL]:
+    if counts[comparisons.TOO_SMALL]:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
-    has_more_rounds = any(step.name == MORE_ROUNDS for step in next_steps(results, given))
-    if counts[UNDECIDED] and not has_more_rounds:
+    has_more_rounds = any(
+        step.name == next_steps.MORE_ROUNDS for step in next_steps.next_steps(results, given)
+    )
+    if counts[comparisons.UNDECIDED] and not has_more_rounds:
         sentences.append("More rounds of up to a day answer no more.")
     return sentences
 
@@ -329,7 +313,7 @@ def _time(account: Row) -> list[str]:
             f"cell-rounds), start and report about {rest} s. The timed runs are "
             f"{words.group_digits(round(account['timed_s']))} s of the measuring."
         )
-    if count_results(account).total() and (ended := ENDED.get(account.get("why", ""))):
+    if next_steps.count_results(account).total() and (ended := ENDED.get(account.get("why", ""))):
         sentences.append(ended.format(minutes=words.duration(60 * account["minutes"])))
     return sentences
 
@@ -366,7 +350,9 @@ def history_table(history: Row) -> PlainTable | None:
     for time in history.get("times", []):
         first, last = (words.moment(time[name]) for name in ("first", "last"))
         before, changed = time["before"], "; ".join(time["changed"])
-        numbers = {CALL_LABELS.get(call, call): n for call, n in time["calls"].items() if n}
+        numbers = {
+            comparisons.CALL_LABELS.get(call, call): n for call, n in time["calls"].items() if n
+        }
         calls = ", ".join(f"{number} {call}" for call, number in numbers.items())
         period = words.period(first, last) if first and last else ""
         hosts = words.enumeration(unique_values(time["hosts"]))

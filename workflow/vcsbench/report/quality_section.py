@@ -67,15 +67,23 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
         ),
     ]
     invalid = sum(is_invalid(row["flags"]) for row in runs)
-    cells = unique_values(row["cell"] for row in runs)
-    copies = sum(map(is_duplicate, cells))
-    number = words.count_of(len(runs), "timed run")
-    of = f"{number} of {words.count_of(len(cells) - copies, 'cell')}"
-    of += f" and {words.count_of(copies, 'duplicate')}" if copies else ""
+    of = runs_text(runs)
     of += f": {invalid} invalid and not in the tables" if invalid else ", all valid, none left out"
     noise = [noise_verdict(results.account), _noise_sentence(results)]
     sentences = [f"{of}. {VALID}", *noise, CALLS, *of_nearly_all]
     return [table for table in tables if table.rows], [*filter(None, sentences)]
+
+
+def runs_text(runs: Rows, what_cells_are: str = "") -> str:
+    """Return `930 timed runs of 58 cells and 14 duplicates`."""
+    cells = unique_values(row["cell"] for row in runs)
+    copies = sum(map(is_duplicate, cells))
+    text = (
+        f"{words.count_of(len(runs), 'timed run')} of {words.count_of(len(cells) - copies, 'cell')}"
+    )
+    return f"{text}{what_cells_are}" + (
+        f" and {words.count_of(copies, 'duplicate')}" if copies else ""
+    )
 
 
 def noise_verdict(account: Row) -> str:

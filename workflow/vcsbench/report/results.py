@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar, cast
@@ -24,7 +25,7 @@ from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
 from vcsbench.files import is_altered, read_rows
 from vcsbench.metrics import metric_of, names
-from vcsbench.plan.grid import is_duplicate
+from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.baselines import table_definition, table_name
 
@@ -91,6 +92,11 @@ class Results:
     repository_notes: Sequence[str] = ()
     moved: Sequence[str] = ()
     loads: Mapping[str, Row] = field(default_factory=dict)
+
+    @cached_property
+    def valid_runs(self) -> Rows:
+        """Return the runs that count, without those of duplicates."""
+        return [run for run in originals(self.measurements) if not is_invalid(run["flags"])]
 
     @property
     def thresholds(self) -> Row:
@@ -192,6 +198,9 @@ def read_results(
             )
             for table, definition in study.tables.items()
         }
+    measured = unique_values((row["cell"], int(row["round"])) for row in measurements)
+    paths = (folder / "cells" / name / c / f"round{n}.context.json" for c, n in measured)
+    contexts: Iterable[Row] = filter(None, map(_read_json, paths))
     findings = cast(Mapping[str, list[FindingDefinition]], read_mapping(definitions))
     return Results(
         study=study,
@@ -202,7 +211,7 @@ def read_results(
         },
         checks={expectation["id"]: expectation for expectation in expectations},
         advice=read_advice(folder / "advice" / f"{name}.json") or Advice(),
-        contexts=_contexts(folder / "cells" / name, measurements),
+        contexts=sorted(contexts, key=lambda context: str(context.get("started_at", ""))),
         notes={t: _read_json(folder / f"tables/{name}/{t}.json", list) or [] for t in saved},
         texts={
             f"{stem}.csv": path.read_text(encoding="utf-8")
@@ -237,13 +246,6 @@ def _read_reasons(text: str, path: Path) -> list[verdicts.Reason]:
     except (ValueError, LookupError, TypeError, AttributeError):
         raise UserError(f"{path}: reasons: {text[:80]!r} cannot be read. {AGAIN}") from None
     return reasons
-
-
-def _contexts(folder: Path, measurements: Rows) -> list[Row]:
-    measured = unique_values((row["cell"], int(row["round"])) for row in measurements)
-    paths = (folder / cell / f"round{number}.context.json" for cell, number in measured)
-    contexts = list(filter(None, map(_read_json, paths)))
-    return sorted(contexts, key=lambda context: str(context.get("started_at", "")))
 
 
 def _moved_nodes(folder: Path, study: str) -> list[str]:

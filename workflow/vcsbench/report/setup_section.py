@@ -87,6 +87,11 @@ def setup_of(results: Results) -> Setup:
     first, last = min(times, default=None), max(times, default=None)
     descriptions, scales = _subjects(contexts, study)
     versions = _versions(contexts)
+    histories = (
+        "generated" if facts["source"] == "generated" else "real"
+        for kind, _, facts in _facts(contexts, study)
+        if kind == "repository" and facts.get("source") not in (None, "empty")
+    )
     facts = {
         "Time": [words.period(first, last)] if first and last else [],
         "Rounds": [_rounds(contexts)],
@@ -109,7 +114,7 @@ def setup_of(results: Results) -> Setup:
             "Machine": words.enumeration(unique_values(map(_machine, hosts))),
             "Rounds": _rounds(contexts).partition(": ")[2] if contexts else "",
             "Network": _network(contexts),
-            "History": words.enumeration(_history_kinds(contexts, study)),
+            "History": words.enumeration(unique_values(histories)),
         },
         host_names=unique_values(str(host["name"]) for host in hosts if host.get("name")),
         guests=unique_values(
@@ -418,12 +423,6 @@ def _sizes(contexts: Rows, study: Study, scales: Mapping[str, float]) -> list[st
         text = ", ".join(phrases).replace(", (", " (")
         names.setdefault(name, f"{title}: {text}" if phrases else name)
     return [*names.values()]
-
-
-def _history_kinds(contexts: Rows, study: Study) -> list[str]:
-    facts = [facts for kind, _, facts in _facts(contexts, study) if kind == "repository"]
-    kinds = [of["source"] for of in facts if of.get("source") not in (None, "empty")]
-    return unique_values("generated" if kind == "generated" else "real" for kind in kinds)
 
 
 def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[str, str]]:

@@ -180,7 +180,8 @@ def _section(
     expected = grids.expected_rows(
         definition, list(study.axes), results.grid, results.failures, results.measurements
     )
-    has_published = prints_as_published(results, name)
+    is_of_study = bool(study.published) and name not in results.notes
+    has_published = is_of_study and definition.get("published", True) is not False
     points = grids.measured_points(definition, rows, expected, in_words=not has_published)
     if compare and metric.name == DEFAULT and not definition.get("by"):
         points = [_with_medians(point, medians) for point in points]
@@ -264,7 +265,9 @@ def _pairs(
     for grid in grids_of(measured):
         same = theirs.get(tuple(grid.of.values()), [])
         near = (
-            grids.matching(same, grid.points, layout, study.axes_of("repositories")) if same else []
+            grids.align_published(same, grid.points, layout, study.axes_of("repositories"))
+            if same
+            else []
         )
         shown = any(point.kind == "published" for point in near)
         pairs.append(SideBySide(grid.title, grid, grids_of(near)[0] if shown else None))
@@ -333,12 +336,6 @@ def _key(points: Sequence[Point], compares: bool, has_cards: bool) -> list[tuple
     if any(point.deviation for point in points):
         key.append(DEVIATION)
     return key
-
-
-def prints_as_published(results: Results, name: str) -> bool:
-    """Return True if a table prints its numbers as published ones."""
-    is_of_study = bool(results.study.published) and name not in results.notes
-    return is_of_study and results.study.tables[name].get("published", True) is not False
 
 
 def overlaps(where: Row, other: Row) -> bool:
