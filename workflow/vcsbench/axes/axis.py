@@ -1,12 +1,10 @@
 """Define an axis of a study's grid, and the environment in which its values have a meaning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vcsbench.config.configuration import EMPTY, Build, Config
 from vcsbench.config.study import Study
@@ -15,10 +13,8 @@ from vcsbench.files import read_sealed
 from vcsbench.formats import Shape
 from vcsbench.machine import Machine
 from vcsbench.records import Head, Recipe
+from vcsbench.sources.base import Source
 from vcsbench.storages.filesystems import OddPaths
-
-if TYPE_CHECKING:
-    from vcsbench.sources.base import Source
 
 
 @dataclass(frozen=True, eq=False)

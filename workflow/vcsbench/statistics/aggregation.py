@@ -4,27 +4,21 @@ Cells have medians, as published, or the best or worst run if a table asks for i
 geometric mean of the runs of a round: it scatters by a tenth to a sixth less than the median.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
+from pandas.api.typing import DataFrameGroupBy
 
 from vcsbench.config.study import axis_values
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.measurements import group_rows, read_frame
-from vcsbench.metrics import COUNT, LOW, metric_of, names
+from vcsbench.metrics import COUNT, LOW, Column, metric_of, names
 from vcsbench.plan import grid as grids
 from vcsbench.statistics.comparisons import MEDIAN, STATISTIC
-
-if TYPE_CHECKING:
-    from pandas.api.typing import DataFrameGroupBy
-
-    from vcsbench.metrics import Column
 
 MEAN, BEST = "mean", "best"
 FIXED_SHARE = "fixed_share"

@@ -1,7 +1,5 @@
 """Save measurements as baselines, and compare later ones with them: a table, and the history of all."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import sys
@@ -10,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +22,7 @@ from vcsbench.files import write_bytes, write_record
 from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import baselines, estimates, tables
 from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
+from vcsbench.statistics.baselines import CellSettings, Description
 from vcsbench.statistics.comparisons import (
     DEFAULT_LIMITS,
     NOT_SHOWN,
@@ -32,9 +31,6 @@ from vcsbench.statistics.comparisons import (
     is_difference,
 )
 from vcsbench.statistics.noise import Noise, noise_by_metric, run_scatter
-
-if TYPE_CHECKING:
-    from vcsbench.statistics.baselines import CellSettings, Description
 
 NOT_SAVED, SAME_RUNS, HOSTS = "not-saved", "same-runs", "hosts-differ"
 SETTINGS = {"other-command": "command", "other-repository": "repository", "other-method": "method"}

@@ -1,23 +1,19 @@
 """Describe measured studies, and the named baselines of them in baselines/<name>."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+from typing import TypedDict, TypeVar, cast
 
 from vcsbench import __version__
+from vcsbench.config.study import TableDefinition
 from vcsbench.errors import UserError
 from vcsbench.files import read_sealed
 from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT
 from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.records import Context, Host
-
-if TYPE_CHECKING:
-    from vcsbench.config.study import TableDefinition
 
 Item = TypeVar("Item")
 FOLDER = Path("baselines")

@@ -11,14 +11,15 @@ Blocks whose cells are compared get rounds together. The next rounds go to the b
 comparisons per second precise enough.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+
+from vcsbench.config.study import TableDefinition
 from vcsbench.evidence.measurements import TimeBreakdown
 from vcsbench.metrics import metric_in
 from vcsbench.plan.result_state import block_name
@@ -37,11 +38,6 @@ from vcsbench.statistics.comparisons import (
     scatter_pct,
 )
 from vcsbench.statistics.estimates import EQUIVALENCE_ALPHA, add_calls, holm_level, t_quantile
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from vcsbench.config.study import TableDefinition
 
 # A batch takes half of the remaining time, because the next decision has more data.
 MIN_BATCH_S = 60.0

@@ -7,11 +7,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from vcsbench.config.study import ComparisonDefinition, TableDefinition
 from vcsbench.evidence import flags, run_columns, same_work
 from vcsbench.evidence.measurements import group_rows, in_order
 from vcsbench.metrics import COUNT, NO_RATIO, Metric, metric_in
@@ -29,9 +30,6 @@ from vcsbench.statistics.estimates import (
     without_time_flags,
 )
 from vcsbench.statistics.noise import NO_NOISE, Noise, noise_by_metric
-
-if TYPE_CHECKING:
-    from vcsbench.config.study import ComparisonDefinition, TableDefinition
 
 Row = Mapping[Any, Any]
 OF_SIDES = ("hosts", "flags", "work", FIXED_SHARE)
