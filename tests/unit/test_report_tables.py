@@ -63,10 +63,10 @@ def test_grid_follows_the_order_of_the_study_with_joined_headings():
 
 def test_matching_takes_the_places_of_the_measured_points():
     published = points(repo=["ruby", "bsd"], format=["f6", "f7"], cache=["cold", "hot-os"])
-    near = grids.matching(published, [point(), point(format="f8")], LAYOUT, ["repo"])
+    near = grids.align_published(published, [point(), point(format="f8")], LAYOUT, ["repo"])
     assert [p.kind for p in near] == ["measured", "unpublished"]
     own = points(repo=["my-own"], format=["f6", "f7"])
-    (grid,) = grids.make_grids(grids.matching(published, own, LAYOUT, ["repo"]), LAYOUT)
+    (grid,) = grids.make_grids(grids.align_published(published, own, LAYOUT, ["repo"]), LAYOUT)
     assert labels(grid) == ["ruby f6", "ruby f7", "bsd f6", "bsd f7"]
 
 
