@@ -340,6 +340,27 @@ def test_history_changed_cell_starts_line(here):
     assert {p["ra"]: p["settings"] for p in points} == {"svn": "settings 2", "file": ""}
 
 
+def test_history_settings_change_by_host(here):
+    """Other settings on another host, and a baseline without the cell, do not break a host's line."""
+
+    def saved(name, host, command="", **options):
+        of = measure(here, name, **DUPLICATES, host=lambda number: f"{host}#aaaa", **options)
+        if command:
+            edit(of, lambda context: context.update(argv_template=command), "/svn/")
+        save(name, of)
+        return of
+
+    saved("a", "one")
+    saved("b", "two")
+    saved("c", "two", "svn log of another kind", seed=2)
+    saved("d", "one", seed=3, axes={**AXES, "ra": ["file"]})
+    now = saved("e", "one", seed=4)
+    points = history_of(now, "a", "b", "c", "d", "e")["points"]
+    labels = {(p["time"], p["ra"], p["settings"]) for p in points}
+    others = {(time, ra, "") for time in "abcde" for ra in ("svn", "file")}
+    assert labels == others - {("c", "svn", ""), ("d", "svn", "")} | {("c", "svn", "settings 2")}
+
+
 @pytest.mark.parametrize("text", ["{", '{"cells": []}', "[" * 100_000])
 def test_history_unreadable_baseline_is_reported(here, capsys, text):
     save("good", measure(here, "a", **DUPLICATES))

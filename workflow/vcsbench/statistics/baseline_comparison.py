@@ -237,6 +237,8 @@ def history(
     if not snapshots or not runs_since(snapshots[-1].frame, current.frame).empty:
         snapshots.append(current)
     axes, times, points = list(order), [], []
+    # By host and cell: the latest settings and work, and the number of their changes.
+    latest: dict[Key, tuple[CellSettings | None, Row]] = {}
     changes: Counter[Key] = Counter()
     for number, snapshot in enumerate(snapshots):
         hosts = snapshot.description["hosts"].keys()
@@ -247,16 +249,20 @@ def history(
             pairs = pair_cells(before, snapshot, axes, block)
             here = limits.on_machine(run_scatter(snapshot.frame, block))
             calls.update(baseline_table(before.name, pairs, order, here)["call"])
-            is_changed = [bool({*refused} - {SAME_RUNS}) for refused in pairs["refused"]]
-            changes.update(map(tuple, pairs.loc[is_changed, axes].to_numpy()))
         rounds = by_round(snapshot.frame, axes, MEAN)
         rounds = rounds.assign(log=np.log(rounds[DEFAULT]))
-        for (*key, host), logs in group_rows(rounds, [*axes, "host"])["log"]:
-            cell = dict(zip(axes, key, strict=True))
-            changed = changes[tuple(key)]
-            settings = f"settings {1 + changed}" if changed else ""
-            point = {"time": snapshot.name, "host": host, "settings": settings, **cell}
-            points.append({**point, "value": estimates.ratio_interval(logs).value})
+        for (*key, host), of in group_rows(rounds, [*axes, "host"]):
+            cell, line = dict(zip(axes, key, strict=True)), (host, *key)
+            settings = snapshot.description["cells"].get("/".join(v or "-" for v in key))
+            side = {"hosts": host, "work": of["work"].iloc[0]}
+            if line in latest:
+                old_settings, old_side = latest[line]
+                name = same_work.name_of(cell, axes)
+                changes[line] += bool(_refused([old_settings, settings], [old_side, side], name))
+            latest[line] = settings, side
+            label = f"settings {1 + changes[line]}" if changes[line] else ""
+            point = {"time": snapshot.name, "host": host, "settings": label, **cell}
+            points.append({**point, "value": estimates.ratio_interval(of["log"]).value})
         description, different = snapshot.description, sorted(filter(is_difference, calls))
         times.append(
             {
