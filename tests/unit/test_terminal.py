@@ -11,6 +11,7 @@ from vcsbench.advice.decision import Withheld
 from vcsbench.advice.labels import CardQuestion
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
+from vcsbench.evidence.flags import FLAGS
 from vcsbench.report.next_steps import command_of, variables_of
 from vcsbench.report.results import Results
 from vcsbench.report.terminal import COLUMNS, HEADER, lines, read_summaries, verdict_counts
@@ -139,6 +140,15 @@ def test_lines_have_at_most_80_columns(length):
     assert max(map(len, found)) <= COLUMNS
 
 
+def test_lines_of_invalid_runs_have_their_number_and_the_main_reason():
+    flags = ["", "too-short", "cache-not-cold", "cache-not-cold clock", "no-disk-reads"]
+    runs = [{"cell": "log", "flags": text} for text in flags]
+    printed = " ".join(" ".join(lines([summary(packing(), measurements=runs)])).split())
+    reason = FLAGS["cache-not-cold"].sentence
+    assert f" Invalid 3 of 5 timed runs, left out (2 of them): {reason} " in printed
+    assert "Invalid" not in "".join(lines([summary(packing(), measurements=runs[:2])]))
+
+
 def test_lines_of_skipped_and_failed_cells_have_the_number_and_the_main_reason():
     grid = [{"cell": str(n), "skip": "no\x1b httpd" if n < 3 else "no root"} for n in range(4)]
     failures = [{"cell": "log/1", "reason": "timeout"}] * 2
@@ -173,7 +183,12 @@ def test_read_summaries_without_an_account_or_findings_has_the_advice(tmp_path):
     (tmp_path / "advice").mkdir()
     for name in ("one", "of-an-earlier-run"):
         (tmp_path / "advice" / f"{name}.json").write_bytes(ADVICE.dump_json(Advice([packing()])))
+    (tmp_path / "measurements").mkdir()
+    (tmp_path / "measurements" / "one.csv").write_text("cell,round,flags\nlog,1,clock\n")
     (found,) = read_summaries(tmp_path, map(study, ["one", "without-results"]))
+    assert any(
+        line.startswith("Invalid     1 of 1 timed run, left out: ") for line in lines([found])
+    )
     assert found.study.name == "one" and lines([found])[len(HEADER)].startswith("Format?")
 
 

@@ -5,16 +5,25 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from vcsbench import words
 from vcsbench.advice.decision import NOT_COMPARED, NOT_MEASURED, Row
 from vcsbench.config.study import Study
+from vcsbench.evidence import flags
 from vcsbench.external import printable
-from vcsbench.files import read_json
+from vcsbench.files import read_json, read_rows
 from vcsbench.plan.result_state import OUTDATED
 from vcsbench.report.next_steps import FLAGS, count_disturbed, count_results, next_steps
-from vcsbench.report.results import CSV_FILES, Results, read_advice, read_records, unique_values
+from vcsbench.report.results import (
+    AGAIN,
+    CSV_FILES,
+    Results,
+    read_advice,
+    read_records,
+    unique_values,
+)
 from vcsbench.statistics import comparisons, verdicts
 
 COLUMNS = 80
@@ -115,6 +124,14 @@ def _rows(study: Results, has_steps: bool) -> Iterator[tuple[str, str, str]]:
     if disturbed:
         of = f"{disturbed} of {words.count_of(number, 'comparison')} of the answers"
         yield "Disturbed", "", f"{of}, by other programs"
+    invalid = [
+        own for run in study.measurements if (own := flags.INVALID & {*run["flags"].split()})
+    ]
+    if invalid:
+        flag, number = Counter(chain.from_iterable(map(sorted, invalid))).most_common(1)[0]
+        of = f" ({number} of them)" if number < len(invalid) else ""
+        runs = f"{len(invalid)} of {words.count_of(len(study.measurements), 'timed run')}"
+        yield "Invalid", "", f"{runs}, left out{of}: {flags.FLAGS[flag].sentence}"
     skipped = [row["skip"] for row in study.grid if row.get("skip")]
     failed = {row["cell"]: row["reason"] for row in study.failures}
     old = [reason for reason in failed.values() if reason == OUTDATED]
@@ -145,6 +162,8 @@ def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
         account, provenance = (
             read_json(folder / kind / f"{name}.json") for kind in ("budget", "provenance")
         )
-        summary = Results(study, {}, grid, failures=failures, findings=findings, advice=advice)
+        measured = folder / "measurements" / f"{name}.csv"
+        runs = read_rows(measured, AGAIN, columns=("cell", "flags")) if measured.exists() else ()
+        summary = Results(study, {}, grid, runs, failures, findings=findings, advice=advice)
         summaries.append(replace(summary, account=account, provenance=provenance))
     return summaries
