@@ -42,7 +42,31 @@ WRITTEN = (FOLDER, ".snakemake", "results", "reports")
 # In the environment of all processes of a run: the path of the checkout.
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
-READ_ONLY = {"-n", "--dry-run", "--dryrun", "--lint", "--unlock", "--summary", "--report"}
+# Arguments with which Snakemake runs no job and changes no result. It ignores IGNORED, and starts a run.
+READ_ONLY = {
+    *("-n", "--dry-run", "--dryrun", "--unlock", "--version", "-v", "--report", "--archive"),
+    *(
+        "--lint",
+        "--list-rules",
+        "--list",
+        "-l",
+        "--list-target-rules",
+        "--lt",
+        "--print-compilation",
+    ),
+    *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--containerize", "--generate-unit-tests"),
+    *(
+        "--summary",
+        "-S",
+        "--detailed-summary",
+        "-D",
+        "--list-conda-envs",
+        "--list-untracked",
+        "--lu",
+    ),
+    *("--list-changes", "--lc", "--list-input-changes", "--li", "--list-params-changes", "--lp"),
+}
+IGNORED = "--export-cwl"
 FORCE = ("-f", "--force", "-F", "--forceall", "-R", "--forcerun")
 VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
 
@@ -61,7 +85,7 @@ def run_workflow(
     # Snakemake refuses an empty file.
     configfiles = [file for file in configfiles if _check_file(Path(file))]
     snakemake = Snakemake(root, options, configfiles, arguments)
-    if READ_ONLY.intersection(arguments):
+    if is_read_only(arguments):
         return snakemake.call({})
     with checkout_lock(root) as lock:
         _end_leftovers(root)
@@ -72,6 +96,14 @@ def run_workflow(
     if status and (folder := full_folder(root)):
         print_message(f"{folder}: the file system is full. Free some space and run again.")
     return status
+
+
+def is_read_only(arguments: Iterable[str]) -> bool:
+    """Return True if Snakemake runs no job with these arguments. Raise UserError for one that it ignores."""
+    names = {argument.partition("=")[0] for argument in arguments}
+    if IGNORED in names:
+        raise UserError(f"{IGNORED}: Snakemake ignores it, and would start a run. Remove it.")
+    return bool(names & READ_ONLY)
 
 
 def _unforced(arguments: Iterable[str]) -> Iterator[str]:
