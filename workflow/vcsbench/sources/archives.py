@@ -82,9 +82,10 @@ def shown(name: bytes | str) -> str:
 class ContainedFolder:
     """Write files, folders and links below an existing folder, within limits.
 
-    close() creates symbolic links, after all files, so that no member can be written through one. Members
-    that are two of a file, a folder and a link raise OSError. The members may have EXPANDED_FACTOR times
-    `archive_bytes` in total, or `expanded`. `replaced` counts files that a later member replaced.
+    close() creates symbolic links, after all files, so that no member can be written through one. As in tar,
+    a member replaces a file, a link or an empty folder of its name; `replaced` counts the files and links.
+    A folder with content, and a file or link in the place of a member's folder, raise OSError. The members
+    may have EXPANDED_FACTOR times `archive_bytes` in total, or `expanded`.
     """
 
     def __init__(self, path: Path, archive_bytes: int, expanded: int | None = None) -> None:
@@ -103,13 +104,16 @@ class ContainedFolder:
 
     def add_folder(self, parts: Parts) -> None:
         self.count_member()
+        if parts:
+            with self._parent(parts) as (folder, name), suppress(IsADirectoryError):
+                self._remove_file(parts, folder, name)
         with self._open(parts):
             pass
 
     def add_file(self, parts: Parts, chunks: Iterable[bytes], *, mode: int = 0o644) -> None:
         self.count_member()
         with self._parent(parts) as (folder, name):
-            self._remove_file(folder, name)
+            self._remove(parts, folder, name)
             file = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
             with os.fdopen(file, "wb") as out:
                 for chunk in chunks:
@@ -123,6 +127,9 @@ class ContainedFolder:
             raise ArchiveError(
                 f"the target of the link {shown(b'/'.join(parts))} is empty, too long, or has a NUL byte"
             )
+        if self._links.get(parts) != target:
+            with self._parent(parts) as (folder, name):
+                self._remove(parts, folder, name)
         self._links[parts] = target
 
     def add_hard_link(self, parts: Parts, first: Parts) -> None:
@@ -137,7 +144,7 @@ class ContainedFolder:
             self.count_member(os.lstat(old, dir_fd=source).st_size)
             if first == parts:  # GNU tar writes a file that it packs again as a link to itself
                 return
-            self._remove_file(folder, new)
+            self._remove(parts, folder, new)
             os.link(old, new, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
 
     def close(self) -> None:
@@ -160,7 +167,15 @@ class ContainedFolder:
         if self._bytes > self._free:
             raise ArchiveError(f"it expands to more than the {self._free >> 20} MiB that are free")
 
-    def _remove_file(self, folder: int, name: bytes) -> None:
+    def _remove(self, parts: Parts, folder: int, name: bytes) -> None:
+        try:
+            self._remove_file(parts, folder, name)
+        except IsADirectoryError:
+            os.rmdir(name, dir_fd=folder)
+
+    def _remove_file(self, parts: Parts, folder: int, name: bytes) -> None:
+        if self._links.pop(parts, None):
+            self.replaced += 1
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=folder)
             self.replaced += 1

@@ -48,7 +48,7 @@ ADMINISTRATIVE = "Administrative folders of version control systems left out"
 SPECIAL = "Pipes, devices and sockets left out"
 LINKED = "Hard links made separate files"
 SPECIAL_MEMBER = "Pipes, devices and sockets of the archive left out"
-REPLACED = "Files replaced by a later one of the same name in the archive"
+REPLACED = "Files and links replaced by a later member of the same name in the archive"
 NO_ARCHIVE = "is no archive. Give a .tar, plain or as .gz, .xz or .zst, or a .zip."
 NO_FILES = "has no files, apart from folders of version control systems, pipes and devices"
 # The first member of a .zip, a .zip without members, and the first part of several.
@@ -340,12 +340,16 @@ def _untar(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
 
 
 def _unzip(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None:
+    are_links = dict[Parts, bool]()
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             name = _name_in_zip(member)
             parts = split_name(name)
             mode = member.external_attr >> 16 if member.create_system in _MADE_ON_UNIX else 0
             kind = stat.S_IFMT(mode)
+            is_link = kind == stat.S_IFLNK
+            if are_links.setdefault(parts, is_link) != is_link:
+                raise ArchiveError(f"{shown(name)} is a link, and also a file or folder")
             if name.endswith(b"/") or kind == stat.S_IFDIR:
                 contained.add_folder(parts)
             elif kind not in (0, stat.S_IFREG, stat.S_IFLNK):
@@ -353,7 +357,7 @@ def _unzip(path: Path, contained: ContainedFolder, counts: Counter[str]) -> None
                 counts[SPECIAL_MEMBER] += 1
             elif member.flag_bits & _ENCRYPTED:
                 raise ArchiveError(f"{shown(name)} is encrypted with a password")
-            elif kind == stat.S_IFLNK:
+            elif is_link:
                 with archive.open(member) as file:
                     contained.add_link(parts, file.read(archives.PATH_BYTES + 1))
             else:
