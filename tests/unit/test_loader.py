@@ -119,6 +119,20 @@ def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch)
     assert caught.match(r"revision 1 of .*, at byte \d+")
 
 
+@pytest.mark.parametrize(
+    ("stream", "why"),
+    [
+        (2 * (BASE + file(b"trunk/f") + revision(2)), r"E160020.*'/trunk'\. .* one dump twice"),
+        (BASE + file(b"trunk/none/f"), r"E160013.*none/f'\. It lacks .* from revision 0,"),
+    ],
+)
+def test_load_of_a_dump_that_does_not_fit_names_the_remedy(tmp_path, stream, why):
+    (tmp_path / "it.dump").write_bytes(stream)
+    source = sources.open_source("it", {"source": "dump", "path": str(tmp_path / "it.dump")})
+    with pytest.raises(UserError, match=f"(?s)svnadmin load failed .*{why}"):
+        load_source(source, [("f8", "nopack")], tmp_path)
+
+
 def test_make_dump_has_first_revisions_and_detects_changes(tmp_path):
     source = sources.open_source("ruby", {"source": "generated", "profile": "ruby", "scale": 0.001})
     facts = load_source(source, [("f7", "nopack")], tmp_path)

@@ -108,10 +108,13 @@ def test_format_of_a_dump_and_of_fsx_is_that_of_svnadmin(make, tmp_path, kind, w
     assert axis_of("format").select(["upgraded"], [], here) == []
 
 
-def test_source_in_berkeley_db_is_refused(make):
+@pytest.mark.parametrize("release", ["1.0", "1.1"])
+def test_source_in_berkeley_db_is_refused(make, release):
     path = make("f6")
     (path / "db" / "fs-type").write_text("bdb\n")
-    with pytest.raises(UserError, match=r"repositories\.mine\.path`: .*Berkeley DB"):
+    if release == "1.0":
+        (path / "db" / "fs-type").rename(path / "db" / "DB_CONFIG")
+    with pytest.raises(UserError, match=r"mine\.path`: .*Berkeley DB, .* `svnadmin dump` .* old"):
         here_of(path).sources["mine"].check()
 
 

@@ -24,7 +24,7 @@ from vcsbench.processes import Program
 from vcsbench.records import DumpRecord, LoadRecord
 from vcsbench.sources import SizeEstimate, Source
 from vcsbench.sources.base import Facts
-from vcsbench.sources.dump_reader import BYPASS, DumpReader
+from vcsbench.sources.dump_reader import BYPASS, WHOLE, DumpReader
 from vcsbench.sources.svn_source import SvnSource, summarize_tree
 from vcsbench.storages.filesystems import free_bytes, raise_write_error
 from vcsbench.storages.workdir import STAGING, WorkDir
@@ -37,6 +37,11 @@ _PACKING = re.compile(r"Packing revisions in shard (\d+)")
 _MEMCACHED = re.compile(rb"^\[memcached-servers\]", re.MULTILINE | re.IGNORECASE)
 # Old histories have properties that today's Subversion refuses.
 LOAD = ("svnadmin", "load", "-q", "--no-flush-to-disk", BYPASS)
+REMEDIES = {
+    "E160020": "It adds this path again, as a file does that has one dump twice. Make the dump again, in a "
+    "new file.",
+    "E160013": f"It lacks this path. {WHOLE}",
+}
 MEMCACHED_NOTE = "The servers of memcached in its db/fsfs.conf are not used."
 Pair = Sequence[str]
 
@@ -261,7 +266,9 @@ def _stream(source: Source, paths: list[Path]) -> Facts:
             reached = fsfs.youngest(path)
             place = source.place(reached + 1)
             load.failure += f" after revision {reached}" + (f" ({place})" if place else "")
-            raise load.failed()
+            error = load.failed()
+            remedies = [text for code, text in REMEDIES.items() if code in str(error)]
+            raise UserError(f"{error}. {remedies[0]}") if remedies else error
     if not facts:
         raise UserError(f"{paths[0]}: svnadmin load did not read all of the history. Run again.")
     # svnadmin load may take damage for the end of the stream.

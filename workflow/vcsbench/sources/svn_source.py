@@ -68,7 +68,9 @@ LISTED_FILES = 10_000
 
 def is_svn_repository(path: Path) -> bool:
     """Return True if a Subversion repository lies at `path`, not merely below or above it."""
-    return (path / "format").exists() and (path / "db" / "fs-type").exists()
+    # Subversion 1.0 wrote no fs-type: all was in Berkeley DB.
+    names = ("fs-type", "DB_CONFIG")
+    return (path / "format").exists() and any((path / "db" / name).exists() for name in names)
 
 
 def revision_bytes(folder: Path) -> int:
@@ -243,14 +245,14 @@ class SvnSource(LocalSource):
             _check_files(self._path / "db")
         if kind == "bdb":
             raise self._wrong(
-                "is kept in Berkeley DB, which today's Subversion does not read. Dump it "
-                "with the svnadmin that serves it, and give the dump file.",
+                "is kept in Berkeley DB, which today's Subversion does not read. Run `svnadmin dump` of "
+                "the old Subversion that serves it, and give the dump file.",
             )
 
     def _kind(self) -> str:
-        return (
-            read_bytes(self._path / "db" / "fs-type", SMALL_FILE).decode(errors="replace").strip()
-        )
+        file = self._path / "db" / "fs-type"
+        kind = read_bytes(file, SMALL_FILE) if file.exists() else b"bdb"
+        return kind.decode(errors="replace").strip()
 
     def stored(self) -> Shape | str:
         try:
