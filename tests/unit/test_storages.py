@@ -27,6 +27,7 @@ from vcsbench.storages import filesystems, guest
 from vcsbench.storages import workdir as storages
 from vcsbench.storages.cell_filesystem import CellFilesystem, why_cannot_make
 from vcsbench.storages.filesystems import (
+    ExtentsUnsupportedError,
     copy_tree,
     disk_usage,
     mount_of,
@@ -42,6 +43,7 @@ from vcsbench.storages.workdir import (
     remove_abandoned,
 )
 from vcsbench.subjects import fsfs
+from vcsbench.subjects.working_copy import disk_space
 
 needs_guest = project.needs("mkfs.ext4", "taskset", "setpriv")
 
@@ -473,6 +475,17 @@ def test_btrfs_on_two_devices_counts_both_and_shared_blocks_once(raid0):
     usage = disk_usage(str(path) for path in raid0.iterdir())
     assert usage.exclusive == MIB and MIB <= usage.shared <= 16 * MIB
     assert usage == disk_usage([str(raid0 / name) for name in ("file", "alone")])
+
+
+@project.needs_root
+@project.needs("mkfs.btrfs")
+def test_disk_usage_of_compressed_files_is_unknown(raid0):
+    """The kernel reports the length of the content, 32 times that of the blocks."""
+    subprocess.run(["mount", "-o", "remount,compress-force=zstd", raid0], check=True)
+    (raid0 / "compressed").write_bytes(bytes(MIB))
+    with pytest.raises(ExtentsUnsupportedError, match="compressed"):
+        disk_usage([str(raid0 / "compressed")])
+    assert disk_space(raid0) == {"exclusive_bytes": None, "shared_bytes": None}
 
 
 def test_device_use_flushes_are_those_of_disks_below_a_stack(tmp_path, monkeypatch):

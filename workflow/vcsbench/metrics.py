@@ -156,10 +156,10 @@ _BYTES = (
     ("exclusive_bytes", "exclusive_mib", "Exclusive blocks", "exclusive blocks",
      Words("has less for itself", "has more for itself", verb=""),
      "MiB of blocks that belong to one file of the working copy only, by the extents of its files. "
-     "Empty if the file system does not report extents."),
+     "Empty if the file system reports no extents or compresses files."),
     ("shared_bytes", "shared_mib", "Shared blocks", "shared blocks", MORE,
      "MiB of blocks that several files of the working copy share, each counted once, by extents. "
-     "Empty if the file system does not report extents."),
+     "Empty if the file system reports no extents or compresses files."),
     ("written_bytes", "written_mib", "Written to the device", "bytes written to the device", _less("writes"),
      "MiB written to the storage's device while the command ran, by all processes, median of the rounds. "
      "Later writes are not included."),

@@ -241,8 +241,8 @@ _HEAD = struct.Struct("=QQIIII")
 _EXTENT = struct.Struct("=QQQQQIIII")
 # UNKNOWN, DELALLOC, ENCODED, DATA_INLINE, DATA_TAIL: `physical` is no position of the file alone.
 _NO_POSITION = 0x2 | 0x4 | 0x8 | 0x200 | 0x400
-# The length of an encoded (compressed) extent is the length of its content.
-_LAST, _ENCODED, _INLINE, _SHARED = 0x1, 0x8, 0x200, 0x2000
+# An encrypted extent is also encoded.
+_LAST, _ENCODED, _ENCRYPTED, _INLINE, _SHARED = 0x1, 0x8, 0x80, 0x200, 0x2000
 _SYNC = 0x1
 _BATCH = 128
 _UNSUPPORTED = (
@@ -272,7 +272,7 @@ class DiskUsage(NamedTuple):
 
 
 class ExtentsUnsupportedError(Exception):
-    """The file system does not report where its files lie."""
+    """The file system does not report where its files lie, or how long their blocks are."""
 
 
 def first_extent(path: str | Path) -> Extent | None:
@@ -287,11 +287,12 @@ def first_extent(path: str | Path) -> Extent | None:
 
 
 def disk_usage(paths: Iterable[str]) -> DiskUsage:
-    """Return the usage of regular files. Raise ExtentsUnsupportedError without FIEMAP.
+    """Return the usage of regular files; data inside of inodes takes no blocks.
 
-    Data inside of inodes takes no blocks.
+    Raise ExtentsUnsupportedError without FIEMAP, and for a compressed file: FIEMAP has the length of its
+    content only (`btrfs filesystem du` prints that, too), not of its blocks.
     """
-    exclusive, shared, encoded = 0, list[tuple[int, int]](), dict[int, int]()
+    exclusive, shared = 0, list[tuple[int, int]]()
     for path in paths:
         with open(path, "rb") as file:
             extents: list[Extent] = []
@@ -303,13 +304,13 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
         for extent in extents:
             if extent.flags & _INLINE:
                 continue
+            if extent.flags & (_ENCODED | _ENCRYPTED) == _ENCODED:
+                raise ExtentsUnsupportedError(f"{path} is compressed")
             if not extent.flags & _SHARED:
                 exclusive += extent.length
-            elif extent.flags & _ENCODED:
-                encoded[extent.start] = max(extent.length, encoded.get(extent.start, 0))
             else:
                 shared.append((extent.start, extent.start + extent.length))
-    return DiskUsage(exclusive, _covered(shared) + sum(encoded.values()))
+    return DiskUsage(exclusive, _covered(shared))
 
 
 def _covered(ranges: Iterable[tuple[int, int]]) -> int:

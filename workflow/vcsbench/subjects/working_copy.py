@@ -125,7 +125,7 @@ def check_clean(svn: str, path: Path, revision: int) -> None:
 
 
 def disk_space(path: Path) -> dict[str, int | None]:
-    """Return exclusive and shared bytes of all files in a folder (extents); None without FIEMAP."""
+    """Return exclusive and shared bytes of all files in a folder (extents); None each if they are unknown."""
     files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
     try:
         usage = filesystems.disk_usage(file for file in files if not os.path.islink(file))
