@@ -237,6 +237,15 @@ def run_python(
     )
 
 
+def start_python(
+    program: str, *arguments: str | Path, start: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """Start a program as `run_python` runs it, with pipes."""
+    argv, pipe = [*start, sys.executable, "-c", program, *map(str, arguments)], subprocess.PIPE
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
+    return subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
 def needs(*programs: str) -> pytest.MarkDecorator:
     """Skip a test if one of the programs is missing."""
     missing = [program for program in programs if not shutil.which(program)]

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from fakes import Fakes
-from project import ODD_FILES, ROOT, run_python, wait_for, write_program
+from project import ODD_FILES, ROOT, run_python, start_python, wait_for, write_program
 from vcsbench import processes
 from vcsbench.errors import REMEDIES
 from vcsbench.run.workflow import LOCK, WRITTEN
@@ -338,10 +338,8 @@ sys.exit(__main__.main(["clean"]))
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_vcsbench_ended_by_a_signal_removes_its_files(tmp_path, number):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     # As the script vcsbench starts it.
-    argv = ["env", "--block-signal=INT", sys.executable, "-c", WAITING, tmp_path]
-    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with start_python(WAITING, tmp_path, start=["env", "--block-signal=INT"]) as process:
         wait_for((tmp_path / "begun").exists)
         process.send_signal(number)
         assert process.communicate(timeout=20)[1] == ""
@@ -470,14 +468,6 @@ try:
 finally:
     child.wait()
 """
-
-
-def start_python(program):
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [sys.executable, "-c", program], env=env, stdout=pipe, stderr=pipe, text=True
-    )
 
 
 @pytest.mark.parametrize(

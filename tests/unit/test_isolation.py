@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from git_histories import git
-from project import AS_USER, ODD_FILES, ROOT, needs, needs_root, open_folder
+from project import AS_USER, ODD_FILES, ROOT, needs, needs_root, open_folder, start_python
 from vcsbench import isolation
 from vcsbench.errors import UserError
 from vcsbench.isolation import describe_process, lock_holder, machine_lock
@@ -35,7 +35,6 @@ def can_connect(port, prefix):
 
 INSIDE = """
 import socket, sys
-sys.path.insert(0, {workflow!r})
 from vcsbench import isolation
 isolation.unshare_network()
 isolation.unshare_network()
@@ -46,8 +45,6 @@ sys.stdin.read()
 
 
 INTERFACES = """
-import sys
-sys.path.insert(0, {workflow!r})
 from vcsbench import isolation
 isolation.unshare_network()
 from vcsbench.measure.counters import NFS_CLIENT
@@ -58,17 +55,15 @@ for path in ("/proc/net/dev", NFS_CLIENT.replace("rpc/nfs", "dev")):
 
 @needs_namespaces
 def test_nfs_client_is_counted_in_the_network_of_the_parent():
-    argv = [sys.executable, "-c", INTERFACES.format(workflow=str(WORKFLOW))]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
+    found, errors = start_python(INTERFACES).communicate()
     lines = Path("/proc/net/dev").read_text().splitlines()
     interfaces = [line.split()[0] for line in lines if ":" in line]
-    assert done.stdout.splitlines() == ["lo:", " ".join(interfaces)]
+    assert found.splitlines() == ["lo:", " ".join(interfaces)], errors
 
 
 @needs_namespaces
 def test_own_network_is_reached_from_within_only():
-    argv, pipe = [sys.executable, "-c", INSIDE.format(workflow=str(WORKFLOW))], subprocess.PIPE
-    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True) as process:
+    with start_python(INSIDE) as process:
         assert process.stdin and process.stdout
         port = int(process.stdout.readline())
         within = ["nsenter", f"--net=/proc/{process.pid}/ns/net"]
@@ -193,8 +188,7 @@ def test_git_source_is_private_if_a_folder_or_file_elsewhere_is(closed):
 
 
 BROKEN = """
-import subprocess, sys
-sys.path.insert(0, {workflow!r})
+import subprocess
 from pathlib import Path
 from vcsbench import isolation
 from vcsbench.kernel import check_result, libc
@@ -228,12 +222,11 @@ def test_clients_read_no_settings_of_the_machine(tmp_path):
     (there / "config").write_text("[miscellany\n")
     (there / "servers").write_text("[global\n")
     subprocess.run(["svnadmin", "create", tmp_path / "r"], check=True)
-    program = BROKEN.format(
-        workflow=str(WORKFLOW), there=bytes(there), folder=str(folder), url=f"file://{tmp_path}/r"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    url = f"file://{tmp_path}/r"
+    program = BROKEN.format(there=bytes(there), folder=str(folder), url=url)
+    found, errors = start_python(program).communicate()
     expected = [f"{name} {fails}" for name in CLIENTS for fails in (True, False)]
-    assert done.stdout.split("\n")[:-1] == expected, done.stderr
+    assert found.split("\n")[:-1] == expected, errors
 
 
 # The lock of all measurements on a machine with several users
@@ -259,9 +252,7 @@ def path(tmp_path, monkeypatch):
 
 
 def hold(path, seconds):
-    program = HOLD.format(workflow=str(WORKFLOW), path=str(path))
-    argv, pipe = [sys.executable, "-c", program, str(seconds)], subprocess.PIPE
-    return subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True)
+    return start_python(HOLD.format(workflow=str(WORKFLOW), path=str(path)), str(seconds))
 
 
 @contextmanager

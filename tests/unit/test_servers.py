@@ -5,13 +5,12 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
 
-from project import CONFIG, NOBODY, needs_root, wait_for
+from project import CONFIG, NOBODY, needs_root, start_python, wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.measure.server import HOST, SERVER_KINDS, server_environment
@@ -115,7 +114,6 @@ def test_server_port_is_reserved_until_close(server):
 
 OWNER = f"""
 import sys, time
-sys.path.insert(0, {str(DEFAULT.parent.parent.parent / "workflow")!r})
 from pathlib import Path
 from vcsbench.measure.server import SERVER_KINDS
 folder, default = Path(sys.argv[2]), Path({str(DEFAULT)!r})
@@ -127,8 +125,7 @@ time.sleep(60)
 
 
 def test_server_ends_with_its_owner(server, folder):
-    argv = [sys.executable, "-c", OWNER, server.kind, str(folder)]
-    owner = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    owner = start_python(OWNER, server.kind, folder)
     family = processes.family(int(owner.stdout.readline()))
     assert processes.command_line(family[0])
     os.kill(owner.pid, signal.SIGKILL)

@@ -4,6 +4,7 @@ The account has the seconds per step, the decided comparisons, and the gain of m
 """
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from vcsbench.evidence.measurements import (
     time_breakdown,
 )
 from vcsbench.files import read_json, write_record
-from vcsbench.plan.result_state import set_up_s
 from vcsbench.run.job import run_rule
 from vcsbench.statistics.budget import allocate_rounds, budget_report, comparisons_of, taken_s
 from vcsbench.statistics.comparisons import NUMBERS, Limits
@@ -32,7 +32,8 @@ def decide() -> None:
     frame = read_measurements(io.StringIO(collected.measurements.to_csv(index=False)))
     limits = Limits(**compared["limits"]).on_machine(run_scatter(frame, compared["block"]))
     spent = time_breakdown(frame, compared["block"], given.prepared)
-    left = 60 * params.minutes - set_up_s() - taken_s(spent, len(given.exports))
+    set_up_s = float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
+    left = 60 * params.minutes - set_up_s - taken_s(spent, len(given.exports))
     tables = make_tables(frame, compared["tables"], compared["order"], compared["block"], limits)
     comparisons = comparisons_of(tables, compared["tables"], compared["block"], limits)
     more, why = allocate_rounds(comparisons, spent.round_s, left)

@@ -49,10 +49,6 @@ def decision_of(study: str, number: int) -> str:
     return f"{FOLDER}/{study}/batch{number}.json"
 
 
-def set_up_s() -> float:
-    return float(os.environ.get("VCSBENCH_SETUP_SECONDS") or 0)
-
-
 class SamplingBatches:
     """Read the decision files of a study."""
 

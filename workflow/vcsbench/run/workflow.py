@@ -4,8 +4,6 @@ A signal or a failure ends the run within seconds. After a SIGKILL of this proce
 Snakemake, and the jobs end with Snakemake. The next run removes all leftovers.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os
@@ -124,7 +122,7 @@ def _check_file(path: Path) -> dict[str, object]:
     return content
 
 
-def _measure(root: Path, snakemake: Snakemake) -> int:
+def _measure(root: Path, snakemake: "Snakemake") -> int:
     failed, ended = root / FAILED, root / ENDED
     failed.unlink(missing_ok=True)
     ended.unlink(missing_ok=True)
