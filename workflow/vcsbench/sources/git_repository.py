@@ -264,9 +264,8 @@ class Git:
         """Write our configuration with the format of the user's repository."""
         settings = {}
         if _read_optional(path, CONFIG_BYTES):
-            listed = self.output(
-                "config", "--file", str(path), "--no-includes", "--list", "-z", remedy=MEND
-            )
+            # With --file, git follows no includes.
+            listed = self.output("config", "--file", str(path), "--list", "-z", remedy=MEND)
             lines = (line.partition("\n") for line in os.fsdecode(listed).split("\0") if line)
             settings = {key: value for key, _, value in lines}
         off = ("false", "no", "off", "0")
