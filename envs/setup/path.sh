@@ -51,6 +51,10 @@ use_environment() {
 
 # Keeps the caches of a run inside the checkout, because a home may be missing or read-only.
 use_own_caches() {
+    if [[ -e $root/.vcsbench && ! -d $root/.vcsbench ]]; then
+        printf '%s: this is no folder, and vcsbench writes there. Move it elsewhere.\n' "$root/.vcsbench" >&2
+        exit 1
+    fi
     export XDG_CACHE_HOME=$root/.vcsbench/caches
     # Snakemake records the user's name. A container's user may have none.
     id -un &>/dev/null || export USER=${USER:-$(id -u 2>/dev/null || echo user)}

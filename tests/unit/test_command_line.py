@@ -261,6 +261,14 @@ def test_run_argument_that_snakemake_ignores_is_refused(checkout):
     assert done.stderr.startswith("--export-cwl: ")
 
 
+def test_file_in_place_of_the_folder_of_a_run_is_one_sentence(checkout):
+    (checkout.folder / ".vcsbench").touch()
+    done = checkout.fakes.run(checkout.folder / "envs" / "run.sh", "snakemake", "-n")
+    assert (done.returncode, checkout.calls()) == (1, [])
+    assert done.stderr.startswith(f"{checkout.folder}/.vcsbench: this is no folder")
+    assert done.stderr.count("\n") == 1
+
+
 LOOKS = ["-n", "--dry-run", "--lint", "--list-rules", "--dag", "--summary", "-S", "--archive=x.tar"]
 LOOKS += ["--containerize", "--report=x.html", "--list-changes=code", "--generate-unit-tests"]
 
