@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from subprocess import check_output
 
 import pytest
 from hypothesis import given
@@ -286,6 +287,39 @@ def test_jobs_are_sent_to_their_nodes(tmp_path, monkeypatch):
     assert run.avoided(2) == ["n2", "n3"]
     named = make_cluster(tmp_path, cluster={"nodes": ["n4", "n1"]})
     assert (named.host(1, 1), named.host(2, 1), named.constraint) == ("n1", "n1", {})
+
+
+def of_job(state, code=""):
+    return f"echo ' job_state = {state}'; echo ' Exit_status = {code}'"
+
+
+@pytest.mark.parametrize(
+    ("qstat", "job", "expected"),
+    [
+        (of_job("Q"), None, "running"),
+        (of_job("R"), None, "running"),
+        (of_job("F", 0), None, "success"),
+        (of_job("F", 271), None, "failed"),
+        ("exit 153", "true", "success"),  # forgotten
+        ("exit 153", "false", "failed"),
+        ("exit 153", None, "failed"),  # killed, or deleted
+        ("exit 1", "true", "running"),  # the server does not answer
+    ],
+)
+def test_generic_profile_status_is_that_of_the_job(tmp_path, monkeypatch, qstat, job, expected):
+    programs, script = Fakes(tmp_path), tmp_path / "job"
+    programs.add("qstat", qstat)
+    programs.add(
+        "qsub", 'for last; do :; done; PBS_JOBID=7.pbs sh "$last"; echo 7.pbs', silent=True
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    profile = ROOT / "profiles" / "generic"
+    if job:
+        script.write_text(f"#!/bin/sh\n{job}")
+        submitted = check_output([profile / "submit.sh", "4", "n1", script], text=True)
+        assert submitted == "7.pbs\n"
+    assert check_output([profile / "status.sh", "7.pbs"], text=True) == f"{expected}\n"
 
 
 @pytest.mark.parametrize("user", ["...", "me:s3/...", "me:s3cret", ""])
