@@ -307,7 +307,7 @@ class Effect:
         counts[decision.UNDECIDED] = (
             self.undecided + sum(not case.is_decided for case in cases) - small
         )
-        counts["not measured"] = len(cases) - sum(counts.values())
+        counts[decision.NOT_COMPARED] = len(cases) - sum(counts.values())
         shown = [f"{n} {name}" for name, n in counts.items() if n or name in ("faster", "slower")]
         return f"of {len(cases)} cases {', '.join(shown)}"
 

@@ -348,7 +348,3 @@ def packed_situations(results: Results) -> list[Row]:
         name += f" ({cache})" if cache else ""
         packed.append({"where": where, "name": name, "choices": choices})
     return packed
-
-
-def choice(axes: Where) -> str:
-    return ", ".join(value_label(axis, value) for axis, value in axes.items())

@@ -35,7 +35,7 @@ from vcsbench.report.findings_section import (
     reason_lines,
 )
 from vcsbench.report.quality_section import details, noise_verdict, quality_of, runs_text
-from vcsbench.report.results import Results, cell_names, grouped_by, unique_values
+from vcsbench.report.results import Results, cell_names, grouped_by, unique_values, values_label
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
     PlainTable,
@@ -86,10 +86,9 @@ def build_page(results: Results) -> str:
     before, start, rest = page.partition('<dl class="words">')
     glossary, end, after = rest.partition("</dl>")
     text = unescape(PACKED.sub("", before + after))
-    terms = re.findall(r"<dt>(.*?)</dt><dd>.*?</dd>", glossary, re.S)
-    for term in (term for term in terms if not is_used(unescape(term), text)):
-        glossary = re.sub(rf"<dt>{re.escape(term)}</dt><dd>.*?</dd>", "", glossary, flags=re.S)
-    return before + start + glossary + end + after
+    entries = re.finditer(r"<dt>(.*?)</dt><dd>.*?</dd>", glossary, re.S)
+    used = [entry[0] for entry in entries if is_used(unescape(entry[1]), text)]
+    return before + start + "".join(used) + end + after
 
 
 def is_used(word: str, text: str) -> bool:
@@ -114,7 +113,7 @@ def render(template: str, model: Mapping[str, object]) -> str:
     return environment.get_template(template).render(
         **model,
         label=value_label,
-        choice=answers.choice,
+        values_label=values_label,
         case_label=case_label,
         factor=factor,
         seconds=seconds,
