@@ -19,21 +19,11 @@ from vcsbench.axes import STATES
 from vcsbench.config.configuration import EMPTY
 from vcsbench.evidence import same_work
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.statistics import verdicts
+from vcsbench.statistics import finding_checks, verdicts
 from vcsbench.statistics.aggregation import MEAN, add_key_columns, by_round, rows_of_statistic
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
-from vcsbench.statistics.finding_checks import (
-    CellCheck,
-    Conditions,
-    Evaluation,
-    EvaluationContext,
-    check_of,
-    expected_bounds,
-    is_expected,
-    larger_scale,
-    smaller_scales,
-)
+from vcsbench.statistics.finding_checks import CellCheck, Conditions, Evaluation, EvaluationContext
 from vcsbench.statistics.noise import noise_by_metric
 from vcsbench.statistics.verdicts import CELLS, Reason, ReasonTest
 
@@ -100,7 +90,7 @@ def evaluate_findings(
     rounds = None if measured is None else cache(partial(rounds_of, measured, keys, by))
     rows = []
     for finding in findings:
-        check, theirs, remarks = check_of(finding, keys), NO_ESTIMATE, list[Reason]()
+        check, theirs, remarks = finding_checks.check_of(finding, keys), NO_ESTIMATE, list[Reason]()
         ours = check.evaluate(rounds(check.statistic), context) if rounds else Evaluation()
         if known is not None and check.metric in known:
             of_statistic = rows_of_statistic(known, check.statistic)
@@ -146,7 +136,7 @@ def _published(
     shown = f"{words.significant(theirs.value)}{unit}"
     numbers = {"published": count, "value": theirs.value, "shown": shown}
     reasons = [Reason("all-published", numbers)]
-    low, high = expected_bounds(check.finding)
+    low, high = finding_checks.expected_bounds(check.finding)
     sides = [(v > high) - (v < low) for v in (same.value, ours.estimate.value)]
     if ours.verdict == verdicts.DIFFERS and sides[0] == sides[1]:
         numbers = {"measured": number, "published": count, "value": same.value}
@@ -205,7 +195,8 @@ def reasons_of_difference(
         return ()
     cells = (check.estimate(of).value for _, of in group_rows(ours.values, check.keys))
     # A condition that all cells share does not explain a level that only some of them lack.
-    is_mixed = not check.sides and any(is_expected(check.finding, cell) for cell in cells)
+    is_expected = partial(finding_checks.is_expected, check.finding)
+    is_mixed = not check.sides and any(map(is_expected, cells))
     direction = "" if is_mixed else direction_of(check.finding, ours.estimate.value)
     rows = check.rows_of(ours.values, check.involved(rounds))
     return possible_reasons(direction, rows, same_work.subject_axis(check.axes), context)
@@ -219,9 +210,10 @@ def possible_reasons(
     `rows` are the rounds of the finding's cells, `subject` is the axis of repositories or trees.
     """
     published = context.published
-    for name, scale in smaller_scales(rows, subject, context) if direction == WEAKER else ():
+    smaller = finding_checks.smaller_scales(rows, subject, context)
+    for name, scale in smaller if direction == WEAKER else ():
         values = {"subject": name, "share": 100 * scale / (published.scale or 1.0)}
-        yield Reason("scale", values, larger_scale(rows, subject, context))
+        yield Reason("scale", values, finding_checks.larger_scale(rows, subject, context))
     kinds = [kind for kind in context.storages if kind] if _reads_storage(rows) else []
     if published.storage not in kinds and direction in set().union(
         *(_effects(kind, published.storage) for kind in kinds)
@@ -246,7 +238,7 @@ def possible_reasons(
 
 
 def direction_of(finding: FindingDefinition, value: float) -> str:
-    low, high = expected_bounds(finding)
+    low, high = finding_checks.expected_bounds(finding)
     if "compare" not in finding:
         return WEAKER if value < low else STRONGER
     if low <= 1 <= high:
