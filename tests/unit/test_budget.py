@@ -177,7 +177,9 @@ def cell_rounds(*rounds):
             "cell": f"{command}/cold",
             "command": command,
             "round": float(number),
-            "started_at": (BEGAN + timedelta(seconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "cell_round_started_at": (BEGAN + timedelta(seconds=at)).strftime(
+                "%Y-%m-%dT%H:%M:%S.%fZ"
+            ),
             "waited_s": waited,
             "cell_round_s": took,
             "elapsed_s": 0.4 * took,

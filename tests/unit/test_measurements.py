@@ -32,6 +32,23 @@ def edit(path, change):
     path.write_text(json.dumps(content))
 
 
+def test_collect_starts_are_of_runs_or_of_their_cell_round(tmp_path):
+    """The evidence of earlier versions has no start."""
+    study = make_study(tmp_path, axes={**AXES, "command": ["log"], "ra": ["svn"]}, rounds=1, runs=2)
+    context = study.context(study.cells[0], 1)
+    start, later = "2026-11-21T08:00:00.000000Z", "2026-11-21T08:00:07.000000Z"
+
+    def change(content):
+        content["started_at"] = start
+        content["runs"][1]["evidence"]["started_at"] = later
+
+    edit(context, change)
+    frame = study.collected().measurements
+    runs = frame[frame["cell"] == study.cells[0]]
+    assert runs["started_at"].tolist() == [start, later]
+    assert runs["cell_round_started_at"].tolist() == [start, start]
+
+
 @pytest.mark.parametrize(
     ("version", "elapsed_s", "user_s", "peak"),
     [

@@ -126,6 +126,9 @@ def test_evidence_counts_bytes_and_calls_exactly_in_each_run(tmp_path):
         ((rchar, syscr),) = {(run["client_rchar"], run["client_syscr"]) for run in runs}
         counts.append((rchar, syscr))
         assert ("client_instructions" in runs[0]) != bool(runs[0]["instructions_why_not"])
+        assert len({*(starts := [run["started_at"] for run in runs])}) == 3 and starts == sorted(
+            starts
+        )
     (few_bytes, few_calls), (many_bytes, many_calls) = counts
     assert many_bytes - few_bytes == 500 * BLOCK
     assert many_calls - few_calls == 500

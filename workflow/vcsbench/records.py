@@ -150,6 +150,7 @@ class WarmUpReads(TypedDict, total=False):
 class Evidence(TypedDict, total=False):
     """The evidence of a timed run (docs/evidence.md). Each key is a column, None if not counted here."""
 
+    started_at: str
     cache_cleared_by: str
     subject_bytes: int | None
     resident_before: float | None

@@ -172,13 +172,14 @@ def _frame_of_runs(runs: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame
     cell, the axes, round, run, TIMES, client_peak_memory_bytes; the evidence and run_columns; work
     (JSON, equal text for equal work, "" if unknown), the columns of the build, set_aside (flags of
     invalid attempts before this run, a comma between attempts), copy, order (position among all
-    cell-rounds), seed (of that order), scale, storage_kind, host, started_at, waited_s (seconds, for
-    other measurements on the machine), cell_round_s (seconds), flags.
+    cell-rounds), seed (of that order), scale, storage_kind, host, started_at (of the run, or of its
+    cell-round in contexts of earlier versions), cell_round_started_at, waited_s (seconds, for other
+    measurements on the machine), cell_round_s (seconds), flags.
     """
     first = ["cell", *axes, "round", "run", *TIMES, "client_peak_memory_bytes"]
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
     last += ["set_aside", "copy", "order", "seed", "scale", "storage_kind", "host", "started_at"]
-    last += ["waited_s", "cell_round_s", "flags"]
+    last += ["cell_round_started_at", "waited_s", "cell_round_s", "flags"]
     names = dict.fromkeys(itertools.chain.from_iterable(runs))
     middle = [name for name in names if name not in first and name not in last]
     # As objects: a process id stays a whole number where another run has none.
@@ -192,6 +193,9 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
     for name in ("cell", "host", "round", "run", "started_at"):
         if name not in frame or (name in NUMBERS and not np.isfinite(frame[name]).all()):
             raise UserError(f"{path}: `{name}` is missing. {RESTORE}")
+    if "cell_round_started_at" not in frame:
+        # In files of earlier versions, `started_at` is that of the cell-round.
+        frame = frame.assign(cell_round_started_at=frame["started_at"])
     return frame
 
 
@@ -236,6 +240,7 @@ def _columns_of_run(
         "elapsed_s": run.elapsed_s,
         "user_s": run.user_s,
         "system_s": run.system_s,
+        "started_at": context.get("started_at", ""),
         **{
             name: _SORTED.encode(value) if isinstance(value, (dict, list)) else value
             for name, value in evidence.items()
@@ -265,7 +270,7 @@ def _columns_of_cell_round(context: Context) -> Columns:
         "scale": context.get("repository", {}).get("scale"),
         "storage_kind": run_columns.storage_label(storage, context["host"]),
         "host": host_label(context["host"]),
-        "started_at": context.get("started_at", ""),
+        "cell_round_started_at": context.get("started_at", ""),
         "waited_s": took.get("waited_s"),
         "cell_round_s": took.get("cell_round_s"),
     }
@@ -385,7 +390,7 @@ def time_breakdown(
     if cell_rounds.empty:
         return TimeBreakdown(preparation_s, 0.0, 0.0, 0.0, {})
     cells = cast("list[dict[str, object]]", cell_rounds[list(block)].to_dict("records"))
-    started = pd.to_datetime(cell_rounds["started_at"], utc=True) - EPOCH
+    started = pd.to_datetime(cell_rounds["cell_round_started_at"], utc=True) - EPOCH
     cell_rounds = cell_rounds.assign(
         block=[block_name(block, axes) for axes in cells], began=started / pd.Timedelta(seconds=1)
     ).sort_values("began")

@@ -21,7 +21,7 @@ from vcsbench.files import write_text
 from vcsbench.kernel import read
 from vcsbench.machine import host
 from vcsbench.measure.prepared_cell import PreparedCell
-from vcsbench.measure.run_evidence import EvidenceCollector
+from vcsbench.measure.run_evidence import TIME_FORMAT, EvidenceCollector
 from vcsbench.measure.runs import (
     Captured,
     Hyperfine,
@@ -110,7 +110,7 @@ class CellRound:
             self._check_counterpart()
             context = describe(self.cell, self.runs, self.captured)
             context["round"] = self.number
-            context["started_at"] = started_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            context["started_at"] = started_at.strftime(TIME_FORMAT)
             context["set_aside"] = self.set_aside
             context["took"] = {name: round(seconds, 6) for name, seconds in took.items()}
             if self.recipe.get("locking") and self.number == 1:

@@ -5,6 +5,7 @@ Nothing is judged here. vcsbench.evidence judges again whenever its thresholds c
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import os
 import time
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # The kernel has the CPU time of ended children, as of a forking svnserve, in whole ticks. Below this
 # time, a tick of user and one of system time would be more than a tenth.
 COARSE_S = 20 * counters.TICK_S
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 WARM_UP_KEYS = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")
 
 
@@ -97,6 +99,8 @@ class EvidenceCollector:
         # The shell of this hook ends within the run, and does not belong to it.
         self.before = self._snapshot(processes.family(hyperfine) if is_timed else [hyperfine])
         if is_timed:
+            # hyperfine starts the run as soon as this hook ends.
+            self.state["started_at"] = datetime.datetime.now(datetime.UTC).strftime(TIME_FORMAT)
             self.instructions = counters.count_instructions(sides)
 
     def end(self, hyperfine: int, is_last: bool = False) -> Evidence | None:

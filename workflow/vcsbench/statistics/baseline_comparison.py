@@ -54,7 +54,8 @@ def load_baseline(name: str, study: str) -> MeasurementSet:
 
 def load_current(study: str, results: Path) -> MeasurementSet:
     frame = read_measurements(results / "measurements" / f"{study}.csv")
-    rounds = zip(frame["cell"], frame["round"].astype(int), frame["started_at"], strict=True)
+    starts = frame["cell_round_started_at"]
+    rounds = zip(frame["cell"], frame["round"].astype(int), starts, strict=True)
     return MeasurementSet(baselines.NOW, frame, baselines.describe_baseline(study, rounds, results))
 
 
