@@ -118,9 +118,9 @@ _TIMES = (
            "Seconds from the start of a run until its data is on the device: elapsed time plus a sync.",
            FASTER, ("elapsed_s", "sync_s"), value=lambda part: part["elapsed_s"] + part["sync_s"]),
     Metric("user_s", "User time", "s", "user time",
-           "Processor seconds in the command's own code, median of the runs.", _less("takes")),
+           "Processor seconds in the command's own code, median of the rounds.", _less("takes")),
     Metric("system_s", "System time", "s", "system time",
-           "Processor seconds in the kernel for the command, median of the runs.", _less("takes")),
+           "Processor seconds in the kernel for the command, median of the rounds.", _less("takes")),
 )
 _LOADS = (
     Metric("client_cpu_pct", "Client CPU", "%", "client CPU",

@@ -185,7 +185,8 @@ def _of_times(results: Results) -> list[Row]:
 
 
 def _detectable_rows(results: Results) -> list[tuple[str, str, str]]:
-    known = [row for row in _of_times(results) if words.is_number(row.get("detectable"))]
+    of_times = [row for row in _of_times(results) if not row.get("withheld")]
+    known = [row for row in of_times if words.is_number(row.get("detectable"))]
     groups = grouped_by(known, lambda row: values_label(row, results.study.variance_group))
     return [
         (
