@@ -214,6 +214,13 @@ def test_baseline_table_excludes_saved_runs(here):
     assert table["value"].to_numpy() == pytest.approx(-50)
 
 
+def test_save_counts_cells_without_duplicates(here):
+    made = measure(here, "a", **DUPLICATES, rounds=2)
+    assert any(cell.endswith("~2") for cell in read_frame(made)["cell"])
+    (sentence,) = baseline_comparison.save_baseline("old", [], made.results)
+    assert ": 8 cells in 2 rounds, " in sentence
+
+
 def test_save_never_overwrites_baseline(here):
     made = measure(here, "a")
     baseline_comparison.save_baseline("old", [], made.results)

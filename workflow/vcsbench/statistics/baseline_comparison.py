@@ -20,6 +20,7 @@ from vcsbench.evidence.measurements import group_rows, in_order, read_measuremen
 from vcsbench.external import one_line
 from vcsbench.files import write_bytes, write_record
 from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.plan.grid import is_duplicate
 from vcsbench.statistics import baselines, estimates, tables
 from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
 from vcsbench.statistics.baselines import CellSettings, Description
@@ -96,7 +97,8 @@ def save_baseline(name: str, studies: Sequence[str], results: Path) -> list[str]
         saved.parent.mkdir(parents=True, exist_ok=True)
         write_record(baselines.description_path(name, study), {"saved_at": now, **about})
         write_bytes(saved, (folder / saved.name).read_bytes())
-        cells = words.count_of(len(about["cells"]), "cell")
+        number = sum(not is_duplicate(cell) for cell in about["cells"])
+        cells = words.count_of(number, "cell")
         size = f"{cells} in {words.count_of(about['rounds'], 'round')}"
         sentences.append(f"saved {saved}: {size}, measured on {', '.join(about['hosts'])}")
     return sentences
