@@ -95,7 +95,9 @@ def missing(command):
 
 def recipe_of(tree, store, storage):
     storage.mkdir(exist_ok=True)
-    of = {"identity": "tree", "head": {"kind": "directory", "path": str(tree)}}
+    head = {"kind": "directory", "path": str(tree)}
+    identity = open_source("tree", {"source": "directory", "path": str(tree)}).identity()
+    of = {"identity": identity, "head": head}
     return {"repository": of, "store": store, "storage": {"path": str(storage)}, "binaries": {}}
 
 
