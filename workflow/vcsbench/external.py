@@ -14,6 +14,8 @@ from typing import Any
 from vcsbench.errors import UserError, printable
 
 SMALL_FILE = 1 << 16
+# The bytes that are read at once.
+CHUNK = 1 << 20
 HIDDEN = "has_hidden_url"
 # The part of a name that an error shows, so that its remedy is not cut.
 LONGEST_SHOWN = 400

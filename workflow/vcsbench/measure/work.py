@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from vcsbench.external import CHUNK
+
 # Numbers by name, and the `digest` of the output or the files.
 Fingerprint = dict[str, int | str]
 UNCHECKED = "apart"
-CHUNK = 1 << 20
-
-
 LONGEST = 1024
 PREFIX_LENGTH = 12
 # A keyword of fixed width is padded or cut together with its URL. %b is the start of the URL.

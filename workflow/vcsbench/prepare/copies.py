@@ -21,13 +21,14 @@ from typing import NamedTuple
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
+from vcsbench.external import CHUNK
 from vcsbench.prepare import verify
 from vcsbench.prepare.repositories import missing_copies, staged_path
 from vcsbench.records import CopyLayout, LoadRecord, RepositoryFacts
 from vcsbench.storages.filesystems import ExtentsUnsupportedError, first_extent, mount_of, naming
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
-from vcsbench.subjects.fsfs import CHUNK, read_chunks
+from vcsbench.subjects.fsfs import read_chunks
 from vcsbench.subjects.repository import (
     EMPTY,
     REPOSITORIES,

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
-from vcsbench.external import SMALL_FILE, read_bytes
+from vcsbench.external import CHUNK, SMALL_FILE, read_bytes
 from vcsbench.formats import AS_IS, NOT_PACKED, PACKED, has_memcached, parse_format
 from vcsbench.processes import Program
 from vcsbench.records import DumpRecord, LoadRecord
@@ -320,7 +320,7 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
     try:
         with path.open("xb") as file:
             fsfs.read_output(
-                lambda output: shutil.copyfileobj(output, file, fsfs.CHUNK),
+                lambda output: shutil.copyfileobj(output, file, CHUNK),
                 *("dump", "-q", "-r", f"0:{last}", repository),
             )
             os.fsync(file.fileno())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from vcsbench.errors import UserError
-from vcsbench.external import one_line
+from vcsbench.external import CHUNK, one_line
 from vcsbench.storages.filesystems import MAX_DEPTH, free_bytes
 
 NAME_BYTES = 255
@@ -35,7 +35,6 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 Parts = tuple[bytes, ...]
 
 BLOCK = 512
-CHUNK = 2**18
 # Of one member. Linux limits all extended attributes of a file to 64 KiB.
 HEADER_BYTES = 2**17
 # tarfile has no name for the types of a folder with a list of files and of a volume's label.
@@ -290,7 +289,7 @@ def read_members(stream: Stream) -> Iterator[Member]:
         if any(file.last):
             raise ArchiveError("a tar header is damaged") from error
     # A compressed stream has its checksum at its end.
-    for _ in range(64):
+    for _ in range(16):
         if not stream.read(CHUNK):
             break
 

@@ -26,7 +26,7 @@ from vcsbench.storages.filesystems import REFUSALS, OddPaths, free_bytes
 FILE_SCHEME = "file://"
 Definition = Mapping[str, Any]
 UNREACHABLE = (OSError, ValueError, RuntimeError)
-CHUNK = 1 << 20
+TRUNK = "trunk"
 MAGICS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 DAMAGED = (OSError, EOFError, lzma.LZMAError, zlib.error)
 

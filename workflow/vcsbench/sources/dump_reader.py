@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from vcsbench import words
 from vcsbench.errors import UserError
+from vcsbench.external import CHUNK
 from vcsbench.processes import Program
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import DAMAGED, Facts
@@ -31,7 +32,6 @@ from vcsbench.sources.dump_format import (
 from vcsbench.storages.filesystems import IMPOSSIBLE_PATHS, PATH_BYTES, RESERVED_PATHS
 
 KNOWN_FORMATS = (1, 2, 3)
-CHUNK = 1 << 18
 # Limits where svnadmin has none, for a header, the headers of a record, and the name of a property.
 LONGEST_LINE = 1 << 20
 LONGEST_HEADERS = 4 << 20

@@ -8,11 +8,11 @@ from typing import BinaryIO
 
 from vcsbench import progress
 from vcsbench.errors import UserError
-from vcsbench.external import printable
+from vcsbench.external import CHUNK, printable
 from vcsbench.sources.base import (
-    CHUNK,
     DAMAGED,
     MAGICS,
+    TRUNK,
     Facts,
     LocalSource,
     SizeEstimate,
@@ -24,7 +24,7 @@ from vcsbench.sources.base import (
 )
 from vcsbench.sources.dump_format import FORMAT, is_impossible, is_reserved
 from vcsbench.sources.dump_reader import DumpReader
-from vcsbench.sources.svn_source import TRUNK, exported_tree
+from vcsbench.sources.svn_source import exported_tree
 from vcsbench.storages.filesystems import OddPaths
 
 COMPRESSED_FACTOR = 6

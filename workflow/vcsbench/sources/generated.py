@@ -16,7 +16,7 @@ from vcsbench import words
 from vcsbench.config.configuration import EMPTY
 from vcsbench.config.server_files import files_digest
 from vcsbench.sources import dump_format
-from vcsbench.sources.base import Definition, Facts, Options, SizeEstimate, Source
+from vcsbench.sources.base import TRUNK, Definition, Facts, Options, SizeEstimate, Source
 from vcsbench.sources.generated_profiles import GAPS, PROFILES, Profile, ProjectLayout
 from vcsbench.sources.generated_text import (
     invented_word,
@@ -31,7 +31,6 @@ from vcsbench.sources.generated_tree import GeneratedProject, growth
 # With the third power, the first of ruby's 91 authors has 22 percent of the revisions (measured: 24).
 AUTHORS_POWER = 3
 EMPTY_UUID = "7a1d3f0c-5c0e-4d0e-9a55-3a4c9f3e9e01"
-EMPTY_TREE = "trunk"
 
 
 class History:
@@ -185,9 +184,9 @@ class EmptySource(Source):
         }
         out.write(dump_format.header(EMPTY_UUID))
         out.write(dump_format.revision(1, properties))
-        out.write(dump_format.directory(EMPTY_TREE.encode("ascii")))
+        out.write(dump_format.directory(TRUNK.encode("ascii")))
         out.flush()
         return Facts(revisions=1)
 
     def tree(self, loaded: Path | None = None) -> str:
-        return EMPTY_TREE
+        return TRUNK

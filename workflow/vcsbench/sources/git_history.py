@@ -7,7 +7,7 @@ from itertools import compress, count
 from typing import BinaryIO, NamedTuple
 
 from vcsbench.external import printable
-from vcsbench.sources import dump_format
+from vcsbench.sources import base, dump_format
 from vcsbench.sources.base import Facts, notes_of
 from vcsbench.sources.dump_format import (
     LINKS,
@@ -31,7 +31,7 @@ from vcsbench.sources.git_objects import (
 )
 from vcsbench.sources.git_repository import Ref
 
-TRUNK = b"trunk"
+TRUNK = base.TRUNK.encode()
 LAYOUT = (TRUNK, b"branches", b"tags")
 PROPERTIES = {SYMLINK: dump_format.SPECIAL, EXECUTABLE: dump_format.EXECUTABLE}
 SUBMODULES = "Submodules left out"

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from vcsbench.errors import UserError
-from vcsbench.external import parse_number, printable
+from vcsbench.external import CHUNK, parse_number, printable
 from vcsbench.processes import Program
-from vcsbench.sources.base import CHUNK
 from vcsbench.sources.dump_format import subversion_path
 from vcsbench.sources.git_repository import Git
 from vcsbench.storages.filesystems import MAX_DEPTH, PATH_BYTES

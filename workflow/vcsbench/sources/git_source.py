@@ -19,6 +19,7 @@ from vcsbench.processes import Program
 from vcsbench.sources import dump_format
 from vcsbench.sources.archives import ContainedFolder, Parts
 from vcsbench.sources.base import (
+    TRUNK,
     Definition,
     Facts,
     Head,
@@ -239,7 +240,7 @@ class GitSource(LocalSource):
                 yield program
 
     def tree(self, loaded: Path | None = None) -> str:
-        return "trunk"
+        return TRUNK
 
 
 def write_tree(git: Git, commit: str, folder: Path) -> list[str]:

@@ -34,6 +34,7 @@ from vcsbench.processes import Program, output
 from vcsbench.records import Head
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import (
+    TRUNK,
     Definition,
     Facts,
     LocalSource,
@@ -46,7 +47,6 @@ from vcsbench.sources.base import (
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.storages.filesystems import OddPaths, older_revision
 
-TRUNK = "trunk"
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
 _URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))
 # Public histories have 4 to 60 KB per revision in the repository.

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from vcsbench.errors import UserError
-from vcsbench.external import one_line, open_regular, printable
+from vcsbench.external import CHUNK, one_line, open_regular, printable
 from vcsbench.sources import archives, dump_format
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, Parts, shown, split_name
 from vcsbench.sources.base import (
-    CHUNK,
     DAMAGED,
+    TRUNK,
     Facts,
     Head,
     LocalSource,
@@ -36,7 +36,6 @@ from vcsbench.sources.base import (
 from vcsbench.sources.dump_source import why_no_dump
 from vcsbench.storages.filesystems import PATH_BYTES, entries
 
-TRUNK = "trunk"
 REVISIONS = 1
 # A constant, because the same tree must give the same bytes.
 DATE = b"2000-01-01T00:00:00.000000Z"
@@ -379,5 +378,5 @@ def _mode(mode: int) -> int:
 
 def _chunks(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
     with archive.open(member) as file:
-        while chunk := file.read(archives.CHUNK):
+        while chunk := file.read(CHUNK):
             yield chunk

@@ -11,6 +11,7 @@ from typing import IO, NamedTuple, TypeVar
 
 from vcsbench import formats, processes
 from vcsbench.errors import UserError
+from vcsbench.external import CHUNK
 from vcsbench.processes import Program
 from vcsbench.programs import CLIENT_ENVIRONMENT
 from vcsbench.storages.filesystems import raise_write_error
@@ -24,7 +25,6 @@ CLIENT_OPTIONS = (
     "--config-option",
     "config:working-copy:exclusive-locking=yes",
 )
-CHUNK = 1 << 20
 Entries = list[tuple[str, os.stat_result]]
 
 
