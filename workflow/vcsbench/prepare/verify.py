@@ -29,8 +29,6 @@ THREADS = 2
 _VERIFIED = re.compile(r"\* Verified revision (\d+)")
 _METADATA = re.compile(r"\* Verifying metadata at revision (\d+)")
 METADATA_ONLY = "--metadata-only"
-
-
 AGAIN = "Run again to make it again."
 
 

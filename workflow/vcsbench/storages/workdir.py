@@ -11,20 +11,12 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, read_bytes
 from vcsbench.files import read_json, write_json
-from vcsbench.storages.filesystems import (
-    check_mount,
-    open_folder,
-    remove_path,
-)
-
-if TYPE_CHECKING:
-    pass
+from vcsbench.storages.filesystems import check_mount, open_folder, remove_path
 
 MARKER = ".vcsbench"
 MODE = 0o750
