@@ -82,13 +82,11 @@ PAGE_FACTS = TypeAdapter(PageFacts)
 
 def build_page(results: Results) -> str:
     """Return the page. Its glossary has the words that the rest of the page uses."""
-    page = render("report.html.jinja", {"page": page_of(results)})
-    before, start, rest = page.partition('<dl class="words">')
-    glossary, end, after = rest.partition("</dl>")
-    text = unescape(PACKED.sub("", before + after))
-    entries = re.finditer(r"<dt>(.*?)</dt><dd>.*?</dd>", glossary, re.S)
-    used = [entry[0] for entry in entries if is_used(unescape(entry[1]), text)]
-    return before + start + "".join(used) + end + after
+    page = page_of(results)
+    rest = render("report.html.jinja", {"page": {**page, "glossary": {}}})
+    text = unescape(PACKED.sub("", rest))
+    glossary = {word: of for word, of in page["glossary"].items() if is_used(word, text)}
+    return render("report.html.jinja", {"page": {**page, "glossary": glossary}})
 
 
 def is_used(word: str, text: str) -> bool:
