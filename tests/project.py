@@ -277,23 +277,19 @@ def mounted(path: Path, options: str = "mode=755") -> Iterator[Path]:
 
 
 @contextmanager
-def mounted_image(
-    image: Path, path: Path, mib: int, *options: str, kind: str = "ext4"
-) -> Iterator[Path]:
-    """Mount a file system of its own, made in a file. Skip the test where that is impossible."""
-    if os.geteuid() != 0 or not shutil.which(f"mkfs.{kind}"):
-        pytest.skip(f"takes root and mkfs.{kind} to make a file system")
+def mounted_ext4(image: Path, path: Path, mib: int, *options: str) -> Iterator[Path]:
+    """Mount an ext4 of its own, made in a file. Skip the test where that is impossible."""
+    if os.geteuid() != 0 or not shutil.which("mkfs.ext4"):
+        pytest.skip("takes root and mkfs.ext4 to make a file system")
     with image.open("wb") as file:
         file.truncate(mib << 20)
-    subprocess.run([f"mkfs.{kind}", "-q", *options, image], check=True)
+    subprocess.run(["mkfs.ext4", "-q", "-F", *options, image], check=True)
     path.mkdir(exist_ok=True)
     done = subprocess.run(["mount", "-o", "loop", image, path], capture_output=True, text=True)
     if done.returncode != 0:
         pytest.skip(f"no loop device can be mounted here: {done.stderr}")
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", path], check=True)
+    yield path
+    subprocess.run(["umount", path], check=True)
 
 
 def make_project() -> Iterator[Project]:

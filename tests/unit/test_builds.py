@@ -70,7 +70,7 @@ def test_read_builds_sides_have_configured_prefixes(folder):
         ({"prefix": "/no/such"}, "`builds.x.prefix`: /no/such: no such folder"),
         ({"prefix": "/usr/share"}, "/usr/share has no svn, svnserve"),
         ({"prefix": "/usr", "conda": "x.yaml"}, "has both `prefix` and `conda`"),
-        ({"client": "z"}, "`builds.x.client`: there is no build z. Use one of x, y"),
+        ({"client": "z"}, "`builds.x.client`: there is no build 'z'. Use one of x, y"),
         ({"client": "y"}, "'y' has different places"),
         ({"client": "y", "prefix": "/usr"}, "`builds.x`"),
         ({"conda": "empty.yaml"}, "no such file with `dependencies`"),

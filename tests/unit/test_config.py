@@ -99,6 +99,7 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
             {"scratch": 5},
             ["'5' should be text (numbers and words like `on` need quotation marks). "],
         ),
+        ({"cluster": {3: 1}}, ["`cluster[3]`: '3' is a key, and should be text (in "]),
         ({"copies": 0}, ["`copies`: '0' should be at least 1. "]),
         ({"cluster": {"nodes": ["a b"]}}, ["'a b' should have letters (a to z), digits, `.`, "]),
         (
@@ -121,7 +122,7 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
         ),
         ({"studies": ["fsfs-2015"]}, ["fsfs-2015.yaml", SAN]),
         ({"studies": {"own": ["builds"]}}, ["`studies"]),
-        ({"storage": "tape"}, ["`storage`: there is no storage tape"]),
+        ({"storage": "tape"}, ["`storage`: there is no storage 'tape'"]),
         ({"storages": {"disk": "/srv/a\nb"}}, ["`storages.disk`", "control character"]),
         ({"scratch": "/srv/a\tb"}, ["`scratch`", "control character"]),
         (

@@ -125,8 +125,8 @@ OTHER = f"a: [{{id: other, statement: y, level: elapsed_s, {BOUND}}}]"
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        ("id: x, where: {cache: hot-os}, level: elapsed_s", "no value hot-os"),
-        ("id: x, compare: {axis: cache, baseline: cold, candidate: warm}", "no value warm"),
+        ("id: x, where: {cache: hot-os}, level: elapsed_s", "no value 'hot-os'"),
+        ("id: x, compare: {axis: cache, baseline: cold, candidate: warm}", "no value 'warm'"),
         ("id: other, level: elapsed_s", "`a[0]`: the id `other` is there twice"),
         ("id: x, compare: {to: older}", "`a[0]`: `compare.to`: no saved baseline 'older'"),
     ],

@@ -347,7 +347,7 @@ COMPARE = "compare: {axis: format, baseline: f6"
         (f"where: {{cash: cold}}, {LEVEL}", "has no axis `cash`. Use one of command, format"),
         (f"{COMPARE}}}, {BOUND}", "`a[0].compare`: `candidate` is missing"),
         (f"{LEVEL}}}, {{id: x, statement: z, {LEVEL}", "`a[1]`: the id `x` is there twice"),
-        (f"level: mb_s, {BOUND}", "`a[0].level`: no metric mb_s"),
+        (f"level: mb_s, {BOUND}", "`a[0].level`: no metric 'mb_s'"),
     ],
 )
 def test_read_findings_invalid_is_user_error(tmp_path, keys, expected):

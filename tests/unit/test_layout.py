@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from project import mounted_image, needs
+from project import mounted_ext4, needs
 from shards import set_shard_size
 from vcsbench import sources
 from vcsbench.prepare.copies import CopyJob, interleave, judge_layout, prove_interleaving
@@ -38,7 +38,7 @@ def loaded(tmp_path_factory):
 @pytest.fixture
 def disk(tmp_path):
     """An ext4 of its own: on a shared one, other writers change the layout."""
-    with mounted_image(tmp_path / "image", tmp_path / "disk", 512) as path:
+    with mounted_ext4(tmp_path / "image", tmp_path / "disk", 512) as path:
         yield path
 
 

@@ -74,6 +74,13 @@ SPEED = {"metric": "speed", "rows": [], "columns": []}
 OVER = SPEED | {"metric": "elapsed_s", "over": "moon"}
 FORMATS = {"axis": "format", "baseline": "f6", "candidates": ["f7"], "metric": "speed"}
 COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
+CACHES = {"axis": "cache", "baseline": "cold", "candidates": ["hot"]}
+OF_CACHES = {"tables": {"a": {**COMPARED, "compare": CACHES}}}
+HOTTER = {"tables": {"a": {**COMPARED, "compare": CACHES | {"baseline": "hotter"}}}}
+MOONS = {"tables": {"a": {**COMPARED, "compare": CACHES | {"axis": "moon"}}}}
+WHERE = {
+    "tables": {"a": {"metric": "elapsed_s", "where": {"ra": "tea"}, "rows": [], "columns": []}}
+}
 
 
 @pytest.mark.parametrize(
@@ -86,17 +93,24 @@ COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
         ({}, {"work": "tree"}, LOG, [f"{OWN}: `commands.log.work`: 'tree' inspects the output"]),
         ({}, {"argv": "svn log 'x"}, LOG, [f"{OWN}: `commands.log.argv`: No closing quotation"]),
         (LOCAL, {}, {"command": "log"}, ["needs repo, format, packing", "has no format"]),
-        ({"block": ["command", "moon"]}, {}, LOG, ["`block[1]`: the study has no axis moon"]),
+        ({"block": ["command", "moon"]}, {}, LOG, ["`block[1]`: the study has no axis 'moon'"]),
         ({"featured_tables": ["moon"]}, {}, LOG, ["`featured_tables[0]`: the study has no table"]),
         ({}, {"restrict_to": {"moon": ["1"]}}, LOG, ["`commands.log.restrict_to.moon`: the study"]),
-        ({"tables": {"a": OVER}}, {}, LOG, ["`tables.a.over`: the study has no axis moon"]),
+        ({"tables": {"a": OVER}}, {}, LOG, ["`tables.a.over`: the study has no axis 'moon'"]),
         ({"trace_syscalls": {"moon": ["1"]}}, {}, LOG, ["`trace_syscalls.moon`: the study has no"]),
         ({"defaults": {"colour": "red"}}, {}, LOG, ["`defaults.colour`: no such axis"]),
         ({"questions": {"moon": WHICH}}, {}, LOG, ["`questions.moon`: the study has no axis"]),
         ({"questions": {"ra": WHICH | {"yes_value": "x"}}}, {}, LOG, ["`questions.ra.yes_value`"]),
         ({"questions": {"ra": WHICH | {"actions": ACTION}}}, {}, LOG, ["`questions.ra.actions`"]),
-        ({"tables": {"a": SPEED}}, {}, LOG, ["`tables.a.metric`: no metric speed. Use one of"]),
-        ({"tables": {"a": COMPARED}}, {}, LOG, ["`tables.a.compare.metric`: no metric speed"]),
+        (HOTTER, {}, LOG, ["`tables.a.compare.baseline`: the axis has no value 'hotter'. Use"]),
+        (OF_CACHES, {}, LOG, ["`tables.a.compare.candidates`: the axis has no value 'hot'. Use"]),
+        (MOONS, {}, LOG, ["`tables.a.compare.axis`: the study has no axis 'moon'"]),
+        (WHERE, {}, LOG, ["`tables.a.where.ra`: the axis has no value 'tea'"]),
+        ({}, {"restrict_to": {"ra": ["tea"]}}, LOG, ["`commands.log.restrict_to.ra`: the axis"]),
+        ({}, {"inapplicable_axes": ["moon"]}, LOG, ["`commands.log.inapplicable_axes[0]`: the"]),
+        ({"trace_syscalls": {"ra": ["tea"]}}, {}, LOG, ["`trace_syscalls.ra`: the axis has no"]),
+        ({"tables": {"a": SPEED}}, {}, LOG, ["`tables.a.metric`: no metric 'speed'. Use one of"]),
+        ({"tables": {"a": COMPARED}}, {}, LOG, ["`tables.a.compare.metric`: no metric 'speed'"]),
     ],
 )
 def test_project_invalid_study_is_refused(tmp_path, study, keys, command, part, expected):

@@ -392,7 +392,7 @@ def test_why_never_cold_in_memory_or_without_rights(monkeypatch, path, setting, 
 )
 def test_mount_of_reads_a_mount_point_with_odd_characters(tmp_path, name):
     with (
-        project.mounted_image(tmp_path / "image", tmp_path / name, 8),
+        project.mounted_ext4(tmp_path / "image", tmp_path / name, 8),
         project.mounted(tmp_path / name) as point,
     ):
         assert mount_of(point / "below")[:3] == ("tmpfs", str(point), "tmpfs"), "the last mount"

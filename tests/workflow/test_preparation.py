@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from project import HOT, mounted_image, needs, ruby
+from project import HOT, mounted_ext4, needs, ruby
 from vcsbench.subjects import fsfs, repository
 
 pytestmark = needs("svn", "svnadmin", "hyperfine")
@@ -108,7 +108,7 @@ def disk(project, tmp_path):
     """A function that mounts an ext4 of 12 MB on a folder of the project."""
     with ExitStack() as stack:
         yield lambda name: stack.enter_context(
-            mounted_image(tmp_path / name, project.path / name, 12, "-N", "2000")
+            mounted_ext4(tmp_path / name, project.path / name, 12, "-N", "2000")
         )
 
 

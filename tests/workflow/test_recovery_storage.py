@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from project import STUDY, mounted, mounted_image, needs, needs_root, ruby, servers_of, wait_for
+from project import STUDY, mounted, mounted_ext4, needs, needs_root, ruby, servers_of, wait_for
 from recovery import CELLS, PART, Recovery, run_folders, slow_program, working
 from vcsbench.run import workflow
 
@@ -24,7 +24,7 @@ def command(*argv):
 
 @pytest.fixture
 def disk(project):
-    with mounted_image(project.path / "image", project.path / "disk", 64) as path:
+    with mounted_ext4(project.path / "image", project.path / "disk", 64) as path:
         yield path
 
 
@@ -134,13 +134,24 @@ def test_storage_replaced_by_a_link_during_a_cell_keeps_the_other_folder(project
 @pytest.fixture
 def quota(project):
     """A btrfs with a quota: the kernels of many machines have no other file system with quotas."""
-    with mounted_image(project.path / "image", project.path / "disk", 256, kind="btrfs") as path:
-        done = subprocess.run(["btrfs", "quota", "enable", path], capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"no quota here: {done.stderr}")
+    image, path = project.path / "image", project.path / "disk"
+    if not shutil.which("mkfs.btrfs"):
+        pytest.skip("takes mkfs.btrfs")
+    with image.open("wb") as file:
+        file.truncate(256 << 20)
+    path.mkdir()
+    command("mkfs.btrfs", "-q", image)
+    done = subprocess.run(["mount", "-o", "loop", image, path], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no btrfs can be mounted here: {done.stderr}")
+    done = subprocess.run(["btrfs", "quota", "enable", path], capture_output=True, text=True)
+    if not done.returncode:
         # Over its quota, it refuses a new limit from inside.
         command("btrfs", "-q", "subvolume", "create", path / "storage")
         yield path / "storage"
+    command("umount", path)
+    if done.returncode:
+        pytest.skip(f"no quota here: {done.stderr}")
 
 
 @pytest.mark.slow

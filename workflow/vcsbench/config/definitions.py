@@ -161,7 +161,7 @@ def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
         for value in values if isinstance(values, list) else [values]:
             if known is not None and str(value) not in known:
                 raise UserError(
-                    f"{place}: `{axis}` has no value {value}. Use one of {', '.join(known)}."
+                    f"{place}: `{axis}` has no value {value!r}. Use one of {', '.join(known)}."
                 )
 
 

@@ -62,7 +62,7 @@ def unique(values: list[Item]) -> list[Item]:
 def known_metric(name: str) -> str:
     if name not in metric_names():
         raise ValueError(
-            f"no metric {name}. Use one of {', '.join(sorted(metric_names()))}, or add it to "
+            f"no metric {name!r}. Use one of {', '.join(sorted(metric_names()))}, or add it to "
             f"workflow/vcsbench/metrics.py."
         )
     return name
@@ -101,7 +101,7 @@ def defined_in(key: str, what_is_wrong: str) -> AfterValidator:
         known = (info.context or {}).get(key)
         if isinstance(known, dict) and name not in known:
             names = ", ".join(map(str, known))
-            raise ValueError(f"{what_is_wrong} {name}. Use one of {names}.")
+            raise ValueError(f"{what_is_wrong} {name!r}. Use one of {names}.")
         return name
 
     return AfterValidator(check)

@@ -1,7 +1,7 @@
 """Define and read studies: one published benchmark each, a file in config/studies."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Required
 
@@ -138,7 +138,7 @@ class Command(Model):
     equal for all formats and accesses. built_tree: the files and links that the command wrote. unchecked: its
     files differ by design; its times are compared all the same, but advice leaves it out. opaque: unknown, so
     no ratio is shown."""
-    inapplicable_axes: list[Text] | None = key(None, was="without")
+    inapplicable_axes: list[AxisOfStudy] | None = key(None, was="without")
     """The axes that do not apply to the command."""
     restrict_to: dict[AxisOfStudy, Values] | None = key(None, was="only")
     """The values of axes that it is measured with; it has no cells with others."""
@@ -226,7 +226,7 @@ class Published(Model):
 class ComparisonDefinition(TypedDict, total=False):
     """The key `compare` of a table. `candidates` are resolved (axes.resolved_tables), otherwise "rest"."""
 
-    axis: Required[Text]
+    axis: Required[AxisOfStudy]
     """The compared axis."""
     baseline: Required[Text]
     """The value in the numerator; on an axis with `builds`, `formats` or the like, `first` is the first of
@@ -380,15 +380,12 @@ def load_study(path: str | Path) -> Study:
     """Read and check a study's file. Raise UserError with the file and the key."""
     path = Path(path)
     file = validate(read_mapping(path), StudyFile, lambda _keys: str(path))
-    for axis, question in file.questions.items():
+    for key_of_values, axis, values in _named_values(file):
         known = list(file.commands) if file.axes[axis] == "commands" else file.axes[axis]
-        named = [("values", value) for value in question.get("values", ())]
-        named += [("actions", value) for value in question.get("actions", ())]
-        named += [("yes_value", question["yes_value"])] if "yes_value" in question else []
-        for name, value in named if isinstance(known, list) else ():
-            if value not in known:
-                text = f"the axis has no value {value}. Use one of {', '.join(known)}."
-                raise UserError(f"{path}: `questions.{axis}.{name}`: {text}")
+        for value in values if isinstance(known, list) else ():
+            if value and value not in known:  # "": it does not apply
+                text = f"the axis has no value {value!r}. Use one of {', '.join(known)}."
+                raise UserError(f"{path}: `{key_of_values}`: {text}")
     for name, command in file.commands.items():
         for template in ("argv", "stdin"):
             try:
@@ -396,6 +393,27 @@ def load_study(path: str | Path) -> Study:
             except ValueError as error:
                 raise UserError(f"{path}: `commands.{name}.{template}`: {error}") from None
     return Study.model_construct(**dict(file), name=path.stem)
+
+
+def _named_values(file: StudyFile) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield the keys that name values of an axis, the axis and the values."""
+    for axis, question in file.questions.items():
+        yield f"questions.{axis}.values", axis, question.get("values", [])
+        yield f"questions.{axis}.actions", axis, [*question.get("actions", {})]
+        yes = [question["yes_value"]] if "yes_value" in question else []
+        yield f"questions.{axis}.yes_value", axis, yes
+    for name, table in file.tables.items():
+        if compare := table.get("compare"):
+            others = [] if compare["candidates"] == "rest" else compare["candidates"]
+            yield f"tables.{name}.compare.baseline", compare["axis"], [compare["baseline"]]
+            yield f"tables.{name}.compare.candidates", compare["axis"], [*others]
+        for axis, selected in table.get("where", {}).items():
+            yield f"tables.{name}.where.{axis}", axis, axis_values(selected)
+    for name, command in file.commands.items():
+        for axis, selected in (command.restrict_to or {}).items():
+            yield f"commands.{name}.restrict_to.{axis}", axis, selected
+    for axis, selected in (file.trace_syscalls or {}).items():
+        yield f"trace_syscalls.{axis}", axis, selected
 
 
 def _check_template(template: str, command: Command, file: StudyFile) -> None:

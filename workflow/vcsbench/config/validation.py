@@ -152,6 +152,7 @@ def _is_type(error: ErrorDetails) -> bool:
 # Terms of pydantic, and those of config/README.md.
 TERMS = {
     "^(Value error, |(Input|String|List|Dictionary) (?=should))": "",
+    "^Keys should be strings": "is a key, and should be text (in quotation marks)",
     "a valid dictionary( or instance of .*)?": "a mapping",
     "a valid string": "text",
     "a valid boolean": "true or false",

@@ -1,5 +1,7 @@
 """Manage the one folder that vcsbench makes on each storage. Nothing outside of it is written or removed."""
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import hashlib
