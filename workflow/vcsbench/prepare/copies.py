@@ -25,7 +25,14 @@ from vcsbench.external import CHUNK
 from vcsbench.prepare import verify
 from vcsbench.prepare.repositories import missing_copies, staged_path
 from vcsbench.records import CopyLayout, LoadRecord, RepositoryFacts
-from vcsbench.storages.filesystems import ExtentsUnsupportedError, first_extent, mount_of, naming
+from vcsbench.storages.filesystems import (
+    ExtentsUnsupportedError,
+    check_mounted,
+    first_extent,
+    mount_of,
+    mounted_at,
+    naming,
+)
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.fsfs import read_chunks
@@ -250,10 +257,12 @@ def _make_batch(
     # Copies get their metadata, and can be measured, only after their sources are verified.
     staged = {Path(loaded[variant.repo].get("path", "")) for variant, _ in jobs}
     sources = {job.source.parent for job in jobs.values()}
+    mounted = mounted_at(workdir.path)
     try:
         with verify.verifying(sorted(staged & sources)):
             temporary = workdir.make(TEMPORARY)
             contents = copy_and_compare([*jobs.values()], temporary, fragmentation_kib, seed)
+        check_mounted(workdir.path, mounted, "the preparation began")
         for job, content in zip(jobs.values(), contents, strict=True):
             # A copy that was copied again may have other bytes than when it was made.
             metadata = read_metadata(job.source)
