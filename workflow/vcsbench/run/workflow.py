@@ -41,29 +41,15 @@ WRITTEN = (FOLDER, ".snakemake", "results", "reports")
 RUN_ROOT = "VCSBENCH_RUN_ROOT"
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 # Arguments with which Snakemake runs no job and changes no result. It ignores IGNORED, and starts a run.
+# fmt: off
 READ_ONLY = {
-    *("-n", "--dry-run", "--dryrun", "--unlock", "--version", "-v", "--report", "--archive"),
-    *(
-        "--lint",
-        "--list-rules",
-        "--list",
-        "-l",
-        "--list-target-rules",
-        "--lt",
-        "--print-compilation",
-    ),
-    *("--dag", "--rulegraph", "--filegraph", "--d3dag", "--containerize", "--generate-unit-tests"),
-    *(
-        "--summary",
-        "-S",
-        "--detailed-summary",
-        "-D",
-        "--list-conda-envs",
-        "--list-untracked",
-        "--lu",
-    ),
-    *("--list-changes", "--lc", "--list-input-changes", "--li", "--list-params-changes", "--lp"),
+    "-n", "--dry-run", "--dryrun", "--unlock", "--version", "-v", "--report", "--archive", "--lint",
+    "--list-rules", "--list", "-l", "--list-target-rules", "--lt", "--print-compilation", "--containerize",
+    "--dag", "--rulegraph", "--filegraph", "--d3dag", "--generate-unit-tests", "--list-conda-envs",
+    "--summary", "-S", "--detailed-summary", "-D", "--list-untracked", "--lu", "--list-changes", "--lc",
+    "--list-input-changes", "--li", "--list-params-changes", "--lp",
 }
+# fmt: on
 IGNORED = "--export-cwl"
 FORCE = ("-f", "--force", "-F", "--forceall", "-R", "--forcerun")
 VERBOSITY = {"--logger", "--verbose", "--printshellcmds", "-p", "--quiet", "-q"}
