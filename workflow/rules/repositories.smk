@@ -45,6 +45,8 @@ rule copies:
         # Loaded repositories stay until these storages have their copies.
         others=lambda wildcards: PROJECT.repositories.other_storages(wildcards.storage),
         storage=lambda wildcards: PLAN.config.settings.storages[wildcards.storage],
+        # With `output`, Snakemake does not compare it. The copies' record has the mount that they were made on.
+        mounted=lambda wildcards, output: PROJECT.mounted[wildcards.storage],
         root=lambda wildcards: str(PROJECT.root),
     script:
         "../scripts/prepare_repositories.py"

@@ -14,7 +14,7 @@ from vcsbench.prepare.copies import make_copies, prove_interleaving
 from vcsbench.prepare.repositories import missing_copies
 from vcsbench.records import CopiesRecord, LoadRecord, LoadRequest
 from vcsbench.run.job import job_log
-from vcsbench.storages.filesystems import mounted_at, naming
+from vcsbench.storages.filesystems import check_mounted, naming
 from vcsbench.storages.workdir import STAGING, WorkDir
 from vcsbench.subjects.repository import Variant, copy_path
 
@@ -80,6 +80,7 @@ def copy() -> None:
     records = [cast(LoadRecord, read_record(file)) for file in snakemake.input.loaded]
     loaded = {record["repo"]: record for record in records}
     workdir = WorkDir(params.storage, params.root)
+    check_mounted(workdir.storage, params.mounted, "the workflow run began")
     if any(record.get("private") for record in records):
         workdir.make()
         workdir.check_protected()
@@ -102,7 +103,7 @@ def copy() -> None:
     record: CopiesRecord = {
         "storage": snakemake.wildcards.storage,
         "place": str(workdir.path),
-        "mounted": mounted_at(workdir.path),
+        "mounted": params.mounted,
         "copies": params.copies,
         "made": params.rebuild_token,
         "layout": layout,

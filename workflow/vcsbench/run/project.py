@@ -89,6 +89,9 @@ class Project:
         # A lost node leaves whole blocks if it measures one after another.
         self.plan = Plan(self.environment, by_block=bool(self.config.settings.blocks))
         self.repositories = _prepared_repositories(self.plan)
+        # At the begin of a run: a storage that is unmounted later is noticed.
+        folders = self.config.settings.storages.items()
+        self.mounted = {n: filesystems.mounted_at(workdir.resolve(f, root)) for n, f in folders}
         for source in self.used_sources():
             source.check()
 
