@@ -93,5 +93,6 @@ def table_of(measured: LogTable, pairs: Pairs) -> pd.DataFrame:
         "error": [e.error for e in found],
         "degrees": [e.degrees for e in found],
         "twin_sd": float(np.sqrt(noise.duplicates.variance)),
+        "withheld": "",
     }
     return add_calls(pd.DataFrame(rows), metric_of(DEFAULT).calls, DEFAULT_LIMITS)
