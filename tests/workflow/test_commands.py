@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from project import HOT, STUDY, needs, path_of_tool, run_merged
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
@@ -17,6 +19,7 @@ def seconds(report):
     return {stage: int(number) * {"s": 1, "min": 60}[unit] for stage, number, unit in found}
 
 
+@pytest.mark.slow
 def test_plan_before_and_after_a_run_forecasts_missing_stages(project):
     project.configure(*PARTS)
     done = project.tool("plan")

@@ -69,7 +69,7 @@ INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 @pytest.mark.parametrize(
     ("numbers", "moment", "plain"),
     [
-        ([INT], "cell", False),
+        slow([INT], "cell", False),
         ([INT], "cell", True),
         *(slow([INT], moment, plain) for moment in ("load", "verify") for plain in (False, True)),
         *(slow([number], moment, False) for number in (TERM, HUP) for moment in MOMENTS),
@@ -111,7 +111,8 @@ def test_snakemake_killed_ends_its_jobs_and_servers(tiny, moment, plain):
     run.wait(20)
 
 
-@pytest.mark.parametrize("number", [INT, slow(TERM)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [INT, TERM])
 def test_run_signal_to_snakemake_alone_ends_the_run(tiny, number):
     run = stopped_at(tiny, "cell")
     os.kill(snakemake_of(tiny), number)
@@ -212,6 +213,7 @@ def test_clean_after_kill_leaves_nothing(tiny):
     assert not list((tiny.path / "scratch").iterdir())
 
 
+@pytest.mark.slow
 def test_checkout_moved_keeps_results_and_removes_old_folder(project):
     # The storage is a folder of the user and stays.
     for outside in make_project():

@@ -117,8 +117,8 @@ DAMAGES = {
 @pytest.mark.parametrize(
     ("kinds", "how"),
     [
-        (("export", "tables", "findings"), "truncated"),
-        (("grid", "report"), "binary"),
+        pytest.param(("export", "tables", "findings"), "truncated", marks=pytest.mark.slow),
+        pytest.param(("grid", "report"), "binary", marks=pytest.mark.slow),
         (("context",), "altered"),
         (("copies record", "findings"), "folder"),
         *(
