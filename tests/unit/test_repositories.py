@@ -113,7 +113,7 @@ def make(into, *variants, fragmentation=0):
     """Make two copies of each variant on the storage next to the loaded repositories."""
     record = {"identity": "i1", "path": str(into), "tree": "", "folder": "", "notes": []}
     workdir = WorkDir(into.parent, into)
-    make_copies(workdir, variants, 2, {"ruby": record}, fragmentation, 1)
+    make_copies(workdir, variants, 2, {"ruby": record}, fragmentation, 1, mounted_at(workdir.path))
 
 
 def test_make_copies_includes_spacers_in_space(into):
@@ -246,7 +246,8 @@ class Prepared(NamedTuple):
 
     def make(self):
         record = {"ruby": {"identity": "i1", "path": str(self.loaded)}}
-        make_copies(self.workdir, VARIANTS[:3], 2, record, 0, 1)
+        mounted = mounted_at(self.workdir.path)
+        make_copies(self.workdir, VARIANTS[:3], 2, record, 0, 1, mounted)
         assert self.missing() == {}
 
     def check(self, variant, number):

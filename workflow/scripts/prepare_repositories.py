@@ -87,9 +87,8 @@ def copy() -> None:
     workdir.check_reachable()
     variants = [Variant(*row) for row in params.variants]
     try:
-        metadata = make_copies(
-            workdir, variants, params.copies, loaded, params.fragmentation_kib, params.seed
-        )
+        settings = params.fragmentation_kib, params.seed, params.mounted
+        metadata = make_copies(workdir, variants, params.copies, loaded, *settings)
     except verify.DamagedError as error:
         repo = error.staging.name
         loader.staging_workdir(loaded[repo], params.root).remove(STAGING, repo)

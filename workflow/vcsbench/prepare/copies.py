@@ -30,7 +30,6 @@ from vcsbench.storages.filesystems import (
     check_mounted,
     first_extent,
     mount_of,
-    mounted_at,
     naming,
 )
 from vcsbench.storages.workdir import WorkDir
@@ -173,10 +172,12 @@ def make_copies(
     loaded: Mapping[str, LoadRecord],
     fragmentation_kib: float,
     seed: int,
+    mounted: Sequence[str],
 ) -> dict[str, RepositoryFacts]:
     """Make the missing ones of `copies` copies of each variant, and return the metadata of each variant.
 
-    `loaded` has the record of each load, by repository. Loaded repositories are verified at the same time.
+    `loaded` has the record of each load, by repository, `mounted` the mount of the storage when the workflow
+    run began. Loaded repositories are verified at the same time.
     Raise UserError without enough space, verify.DamagedError for damage. No incomplete copy is kept.
     """
     with naming(workdir.path):
@@ -201,7 +202,7 @@ def make_copies(
             _remove_copy(workdir, job.destination)
         _check_space(workdir.path, list(jobs.values()), fragmentation_kib)
         if jobs:
-            _make_batch(workdir, jobs, loaded, fragmentation_kib, seed)
+            _make_batch(workdir, jobs, loaded, fragmentation_kib, seed, mounted)
         if not empty_copy_ok(workdir.path):
             empty = workdir.path / REPOSITORIES / EMPTY
             _remove_copy(workdir, empty)
@@ -253,16 +254,16 @@ def _make_batch(
     loaded: Mapping[str, LoadRecord],
     fragmentation_kib: float,
     seed: int,
+    mounted: Sequence[str],
 ) -> None:
     # Copies get their metadata, and can be measured, only after their sources are verified.
     staged = {Path(loaded[variant.repo].get("path", "")) for variant, _ in jobs}
     sources = {job.source.parent for job in jobs.values()}
-    mounted = mounted_at(workdir.path)
     try:
         with verify.verifying(sorted(staged & sources)):
             temporary = workdir.make(TEMPORARY)
             contents = copy_and_compare([*jobs.values()], temporary, fragmentation_kib, seed)
-        check_mounted(workdir.path, mounted, "the preparation began")
+        check_mounted(workdir.path, mounted, "the workflow run began")
         for job, content in zip(jobs.values(), contents, strict=True):
             # A copy that was copied again may have other bytes than when it was made.
             metadata = read_metadata(job.source)
