@@ -323,15 +323,10 @@ def _prepared_repositories(plan: Plan) -> PreparedRepositories:
 
 
 def _check_commands(study: Study) -> None:
-    """Raise a UserError if a command is no list of words, or its work is in an output that it lacks."""
+    """Raise a UserError if the work of a command is in an output that it lacks."""
     for name, command in study.commands.items():
-        key = f"config/studies/{study.name}.yaml: `commands.{name}"
-        try:
-            shlex.split(command.argv)
-        except ValueError as error:
-            raise UserError(f"{key}.argv`: {error} in {command.argv!r}. Close it.") from None
         if KINDS[command.work].inspect and not command.output:
             raise UserError(
-                f"{key}.work`: {command.work!r} inspects the output, but this command writes nothing. "
-                f"Add `output: target`, or choose another kind."
+                f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects the "
+                f"output, but this command writes nothing. Add `output: target`, or choose another kind."
             )
