@@ -78,12 +78,9 @@ def runs_text(runs: Rows, what_cells_are: str = "") -> str:
     """Return `930 timed runs of 58 cells and 14 duplicates`."""
     cells = unique_values(row["cell"] for row in runs)
     copies = sum(map(is_duplicate, cells))
-    text = (
-        f"{words.count_of(len(runs), 'timed run')} of {words.count_of(len(cells) - copies, 'cell')}"
-    )
-    return f"{text}{what_cells_are}" + (
-        f" and {words.count_of(copies, 'duplicate')}" if copies else ""
-    )
+    number, originals = words.count_of(len(runs), "timed run"), len(cells) - copies
+    text = f"{number} of {words.count_of(originals, 'cell')}{what_cells_are}"
+    return f"{text} and {words.count_of(copies, 'duplicate')}" if copies else text
 
 
 def noise_verdict(account: Row) -> str:
