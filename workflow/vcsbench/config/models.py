@@ -336,8 +336,8 @@ class Settings(Model):
     storages: dict[Name, Text] = key(min_length=1)
     """Folders on the storages under test, by name. vcsbench makes one folder in each and touches nothing else
     there. The servers' user (nobody, if you are root) must be able to enter it. If `/etc/fstab` lists a
-    mount for it, it is used only while that is mounted. The end of another mount is
-    noticed during a session, and between sessions after its first copies."""
+    mount for it, it is used only while that is mounted. The end of another mount is noticed during a session,
+    and between sessions after its first copies."""
     storage: Annotated[Text, defined_in("storages", "there is no storage")]
     """The one of `storages` that studies without an axis `storage` use for repositories."""
     filesystems: dict[Name, Text] = key({})
