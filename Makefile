@@ -36,7 +36,8 @@ vcsbench := @exec ./vcsbench
 # An empty variable is no flag.
 flags := $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"}
 timed := $(flags) $${MINUTES:+--minutes="$$MINUTES"} --cores="$(CORES)"
-pytest := $(run) python -m pytest
+# Unit tests on all cores; those that measure one after the other, after them.
+pytest := $(run) python -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help
 help: ## What there is to do (this list)

@@ -1,8 +1,22 @@
-"""Fixtures of tests in several folders."""
+"""What tests in several folders share: fixtures, and which tests may run at the same time."""
+
+from pathlib import Path
 
 import pytest
 
 from unit.report_files import default_grid, make_files
+
+TESTS = Path(__file__).parent
+
+
+# Before pytest-xdist reads the groups.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give a file's tests to one worker, for its fixtures, and all that measure to one, last."""
+    for item in items:
+        measures = item.path.is_relative_to(TESTS / "workflow")
+        item.add_marker(pytest.mark.xdist_group("measuring" if measures else item.path.stem))
+    items.sort(key=lambda item: item.path.is_relative_to(TESTS / "workflow"))
 
 
 @pytest.fixture(scope="session")
