@@ -85,8 +85,7 @@ def can_drop_caches() -> bool:
 
 def host() -> Host:
     """Return the machine; `memory_limit_bytes` and `quota_cores` are a container's limits, or None."""
-    # Slurm's nodes may share a host name.
-    name = os.environ.get("SLURMD_NODENAME") or os.uname().nodename
+    name = node_name()
     cpu = read("/proc/cpuinfo")
     is_guest = "hypervisor" in _field(cpu, "flags").split()
     os_names = re.findall(r'^PRETTY_NAME="(.*)"$', read("/etc/os-release"), re.MULTILINE)
@@ -105,6 +104,11 @@ def host() -> Host:
         "governor": read(SCALING_GOVERNOR),
         "load": os.getloadavg()[0],
     }
+
+
+def node_name() -> str:
+    """Return the host name, or the name of a node of Slurm, because these may share a host name."""
+    return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
 
 
 def host_label(host: Host) -> str:

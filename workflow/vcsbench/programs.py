@@ -33,6 +33,8 @@ CLIENT_ENVIRONMENT = {
 }
 # Subversion's libraries in a folder, or in one of an architecture.
 LIBRARIES = ("libsvn_*.so*", "*-linux-*/libsvn_*.so*")
+# A word in braces in a command, which stands for a program or a value of the cell.
+WORD = re.compile(r"\{(\w+)\}")
 SUBVERSION = ("svn", "svnadmin", "svnbench", "svnlook", "svnrdump", "svnsync")
 BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 MODULES_OF = "lib/python3*/*-packages"
@@ -152,7 +154,7 @@ def path_of(need: str) -> str:
 
 
 def programs_in(argv: str) -> tuple[str, ...]:
-    words = [word for word in re.findall(r"\{(\w+)\}", argv) if word in SUBVERSION]
+    words = [word for word in WORD.findall(argv) if word in SUBVERSION]
     first = argv.split()[0]
     return tuple(dict.fromkeys([*([] if "{" in first else [first]), *words]))
 

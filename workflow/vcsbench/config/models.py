@@ -20,10 +20,9 @@ from pydantic import (
 )
 
 from vcsbench.metrics import names as metric_names
+from vcsbench.programs import WORD
 
 Item = TypeVar("Item", bound=Hashable)
-# A word in braces, which stands for a value of the cell.
-WORD = re.compile(r"\{(\w+)\}")
 MOST_MINUTES = 365 * 24 * 60
 LARGEST = 1e9
 

@@ -10,7 +10,6 @@ from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings
 
 from vcsbench.config.models import (
     NAME,
-    WORD,
     Metric,
     Model,
     Text,
@@ -28,7 +27,7 @@ from vcsbench.config.models import (
 )
 from vcsbench.config.validation import read_mapping, validate
 from vcsbench.errors import UserError
-from vcsbench.programs import SUBVERSION
+from vcsbench.programs import SUBVERSION, WORD
 
 # The words of each command, and those of each kind of `input` and `output`, as Subject.words() has them.
 # Those of LISTS stand for several arguments.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -26,7 +25,14 @@ from vcsbench.measure.server import HOST, SERVER_KINDS, Server
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
 from vcsbench.processes import run_program
-from vcsbench.programs import BUILT, CLIENT_ENVIRONMENT, SUBVERSION, Programs, check_unchanged
+from vcsbench.programs import (
+    BUILT,
+    CLIENT_ENVIRONMENT,
+    SUBVERSION,
+    WORD,
+    Programs,
+    check_unchanged,
+)
 from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Words, strategies
 from vcsbench.subjects.repository import EMPTY, Dump, FreshRepository, Repository
 from vcsbench.subjects.tree import BuiltTree, Tree
@@ -48,7 +54,6 @@ SUBJECTS: dict[str, type[Subject]] = {
 PYTHON = [sys.executable, "-I"]
 CLIENTS = ("svn", "svnbench", "svnrdump", "svnsync")
 WARM_UP_LIMIT_S = 60
-WORD = re.compile(r"\{(\w+)\}")
 
 
 class PreparedCell:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from vcsbench.files import read_json, read_sealed, write_bytes, write_json, write_record
+from vcsbench.machine import node_name
 from vcsbench.plan.plan import Block, Plan, shares_of
 from vcsbench.plan.result_state import is_intact, is_up_to_date
 from vcsbench.sources import hide_urls
@@ -71,11 +72,6 @@ def _read_fields(model: type, path: Path) -> dict[str, Any]:
 
 def job_file(root: Path, job: int, kind: str) -> Path:
     return root / FOLDER / f"job{job}.{kind}.json"
-
-
-def node_name() -> str:
-    """Return the name of this node. Slurm's is unique, even where nodes share a host name."""
-    return os.environ.get("SLURMD_NODENAME") or os.uname().nodename
 
 
 def make_node_folder(root: Path, job: int, node: str) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 from vcsbench import processes, words
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
-from vcsbench.machine import host
+from vcsbench.machine import host, node_name
 from vcsbench.run.cluster import (
     CLEAN,
     FOLDER,
@@ -21,7 +21,6 @@ from vcsbench.run.cluster import (
     NodeWork,
     collect_jobs,
     make_node_folder,
-    node_name,
 )
 from vcsbench.run.job import exit_on_signals
 from vcsbench.run.project import Project, clean_checkout
