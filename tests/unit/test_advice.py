@@ -33,8 +33,7 @@ def row(ratio, call="", **where):
 
 
 def cases(*rows, axis="format", **options):
-    definition = {"compare": {"axis": axis, "baseline": rows[0]["baseline"], "candidates": []}}
-    return cases_of(axis, [(definition, rows)], AXES, **options)
+    return cases_of(axis, rows, AXES, **options)[0]
 
 
 def card(*rows, axis="format", **options):
@@ -123,9 +122,8 @@ def test_answer_on_one_case_has_no_number_of_cases():
 
 
 def test_cases_of_two_tables_chain_their_values():
-    second = {"compare": {"axis": "format", "baseline": "f7", "candidates": ["f8"]}}
     later = {**row(1.5), "baseline": "f7", "candidate": "f8"}
-    (case,) = cases_of("format", [(DEFINITION, [row(2.0)]), (second, [later])], AXES)
+    (case,) = cases(row(2.0), later)
     assert case.costs == {"f6": pytest.approx(3.0), "f7": pytest.approx(1.5), "f8": 1.0}
 
 

@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vcsbench.advice import decision, labels
 from vcsbench.advice.cards import Advice, Answer, Card, Choice, Situation, card_of, in_cases
-from vcsbench.advice.decision import Cell, Pair, Row, Table, Where
+from vcsbench.advice.decision import Cell, Pair, Row, Where
 from vcsbench.advice.labels import CardQuestion
 from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work
@@ -36,6 +38,9 @@ from vcsbench.statistics.estimates import (
 from vcsbench.statistics.noise import Noise, noise_by_metric
 from vcsbench.statistics.tables import make_table
 from vcsbench.words import is_number
+
+# The definition of a table, and its rows.
+Table = tuple[Mapping[str, Any], Sequence[Row]]
 
 
 @dataclass(frozen=True)
@@ -62,16 +67,18 @@ def advise(
     axes, effect = list(settings.order), settings.limits.min_effect_pct
     rounds = by_round(frame, axes, MEAN)
     noise = noise_by_metric(frame, axes, settings.block, rounds)(DEFAULT)
-    times = geometric_means(rounds, axes)
+    times = group_rows(rounds[rounds[DEFAULT] > 0], axes)[DEFAULT]
+    logs = {tuple(map(str, cell)): [math.log(time) for time in of] for cell, of in times}
+    seconds = {cell: math.exp(math.fsum(of) / len(of)) for cell, of in logs.items()}
     cards = []
     for question in settings.questions:
         axis = question.axis
         compared = [table for table in tables if decision.compares_times(table[0], axis)]
         compared = compared or _table_of(axis, settings, frame)
         reference = str(compared[0][0]["compare"]["baseline"]) if compared else ""
-        cases = decision.cases_of(axis, compared, axes, question.values, times)
+        rows = chain.from_iterable(rows for _, rows in compared)
+        cases, withheld = decision.cases_of(axis, rows, axes, question.values, seconds)
         missing = decision.missing_values(axis, cases, grid, failures)
-        withheld = decision.withheld_of(axis, compared, axes, question.values)
         workload = settings.workload
         card = card_of(question, reference, axes, cases, effect, workload, missing, withheld)
         if question.aggregate:
@@ -82,9 +89,9 @@ def advise(
     situations = []
     # One answer over all cells leaves nothing to choose in a situation.
     has_choice = not cards or any(not card.question.aggregate for card in cards)
-    for _, rows in group_rows(rounds, scenario_axes) if has_choice else ():
-        where = {axis: str(rows[axis].iloc[0]) for axis in scenario_axes}
-        situations.append(_situation_of(where, rows, axes, noise, settings.limits))
+    for _, of in group_rows(rounds, scenario_axes) if has_choice else ():
+        where = {axis: str(of[axis].iloc[0]) for axis in scenario_axes}
+        situations.append(_situation_of(where, of, axes, noise, settings.limits))
     return Advice(cards, situations, less_work(tables, effect), effect, settings.workload)
 
 
@@ -158,13 +165,6 @@ def _difference(cell: Cell, works: Mapping[Cell, str], same: set[Cell]) -> str:
     return same_work.difference(works[cell], next(w for w in known if w != works[cell]))
 
 
-def geometric_means(rounds: pd.DataFrame, axes: Sequence[str]) -> dict[Cell, float]:
-    """Return seconds by cell."""
-    cells = group_rows(rounds[rounds[DEFAULT] > 0], axes)[DEFAULT]
-    logs = {tuple(map(str, cell)): [math.log(time) for time in times] for cell, times in cells}
-    return {cell: math.exp(math.fsum(of) / len(of)) for cell, of in logs.items()}
-
-
 def less_work(tables: Iterable[Table], min_effect_pct: float) -> list[str]:
     """Return a sentence per exact metric and candidate with less or more work."""
     sentences, least = [], 1 + min_effect_pct / 100
@@ -193,52 +193,45 @@ OUTCOMES = {decision.WORSE: "slower", decision.BETTER: "faster", decision.EQUAL:
 
 def with_candidates(card: Card, mean: Mean) -> Card:
     """Add an answer for each candidate, and lines that compare it with each noise check."""
-    compared: dict[str, list[tuple[Where, Pair]]] = {}
+    pairs: dict[str, list[Pair]] = {}
+    wheres: dict[str, list[Where]] = {}
     for case in card.cases:
         for pair in case.pairs:
-            compared.setdefault(pair.candidate, []).append((case.where, pair))
-    pairs = {name: [pair for _, pair in of] for name, of in compared.items()}
-    averages = {
-        name: mean([where for where, _ in of], (pairs[name][0].baseline, name))
-        for name, of in compared.items()
-    }
-    tested = [name for name, of in pairs.items() if not all(pair.is_noise_check for pair in of)]
-    answers = [_answer(n, pairs[n], averages[n], card.min_effect_pct) for n in tested]
-    others = {name: averages[name] for name in tested}
-    checks = [name for name in pairs if name not in tested]
+            pairs.setdefault(pair.candidate, []).append(pair)
+            wheres.setdefault(pair.candidate, []).append(case.where)
+    averages = {name: mean(wheres[name], (of[0].baseline, name)) for name, of in pairs.items()}
+    checks = [name for name, of in pairs.items() if all(pair.is_noise_check for pair in of)]
+    others = {name: average for name, average in averages.items() if name not in checks}
+    answers = [_answer(n, pairs[n], average, card.min_effect_pct) for n, average in others.items()]
     lines = [line for n in checks for line in _noise_check(n, pairs[n], averages[n], others)]
     lines += [lost.sentence(lost.value) for lost in card.missing]
-    card = replace(card, notes=[], lines=[*lines, *card.notes])
+    card = replace(card, notes=[], lines=[*lines, *card.notes], candidates=answers)
     if not answers:
         short = "no other build" if pairs else "no result"
         text = f"{short} was compared.".capitalize()
         return replace(card, answer=Answer(decision.EQUAL, "", short, text, text))
-    return replace(card, answer=answers[0], candidates=answers)
+    return replace(card, answer=answers[0])
 
 
 def _answer(
     candidate: str, pairs: Sequence[Pair], average: Estimate, min_effect_pct: float
 ) -> Answer:
-    kinds = dict.fromkeys([*OUTCOMES, *(pair.outcome for pair in pairs)])
-    ratios = {kind: [pair.ratio for pair in pairs if pair.outcome == kind] for kind in kinds}
+    ratios: dict[str, list[float]] = {kind: [] for kind in OUTCOMES}
+    for pair in pairs:
+        ratios.setdefault(pair.outcome, []).append(pair.ratio)
     among, total = (" in {}", f" of {len(pairs)}") if len(pairs) > 1 else ("", "")
     counts = {k: OUTCOMES.get(k, k) + among.format(len(of)) for k, of in ratios.items() if of}
     called = []
     for kind in (decision.WORSE, decision.BETTER):
         if counts.pop(kind, ""):
             sizes = [labels.at_least_1(ratio) for ratio in ratios[kind]]
-            note = labels.slight(sizes, min_effect_pct)
-            called.append(
-                f"{labels.factors(sizes)} {OUTCOMES[kind]}{note}{among.format(len(sizes))}"
-            )
+            text = f"{labels.factors(sizes)} {OUTCOMES[kind]}{labels.slight(sizes, min_effect_pct)}"
+            called.append(text + among.format(len(sizes)))
     if called:
-        kind, head = (
-            decision.DEPENDS if ratios[decision.WORSE] else decision.VALUE,
-            ", ".join(called),
-        )
-    elif counts.pop(decision.EQUAL, ""):
-        number = among.format(len(ratios[decision.EQUAL]))
-        kind, head = decision.EQUAL, f"equal within {min_effect_pct:g} %{number}"
+        kind = decision.DEPENDS if ratios[decision.WORSE] else decision.VALUE
+        head = ", ".join(called)
+    elif equal := counts.pop(decision.EQUAL, ""):
+        kind, head = decision.EQUAL, equal.replace("equal", f"equal within {min_effect_pct:g} %")
     else:
         kind, head, counts = decision.UNDECIDED, f"undecided ({', '.join(counts.values())}", {}
     short = f"{candidate}: {head}{total}{')' if kind == decision.UNDECIDED else ''}"

@@ -26,11 +26,11 @@ class Answer:
     """An answer: its kind (decision.py), one or two words, a sentence, and a short effect for the
     terminal. `value` is "" without a decision."""
 
-    kind: str
-    value: str
-    short: str
-    sentence: str
-    effect: str
+    kind: str = ""
+    value: str = ""
+    short: str = ""
+    sentence: str = ""
+    effect: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Card:
     reference: str
     shown: Sequence[str]
     cases: Sequence[Case]
-    answer: Answer
-    min_effect_pct: float
+    answer: Answer = Answer()
+    min_effect_pct: float = 10.0
     weights: Sequence[float] = ()
     missing: Sequence[Missing] = ()
     candidates: Sequence[Answer] = ()
@@ -136,16 +136,6 @@ ADVICE = TypeAdapter(Advice)
 fits = partial(matches_cell, fits_empty=True)
 
 
-def share_weights(workload: Sequence[Row], wheres: Sequence[Where]) -> list[float]:
-    """Return the weight of each case. The cases that match an operation of a workload share its weight."""
-    weights = [0.0] * len(wheres)
-    for operation in workload:
-        matching = [n for n, where in enumerate(wheres) if fits(where, operation["where"])]
-        for n in matching:
-            weights[n] += operation["weight"] / len(matching)
-    return weights
-
-
 def card_of(
     question: CardQuestion,
     reference: str,
@@ -156,21 +146,24 @@ def card_of(
     missing: Sequence[Missing] = (),
     withheld: Sequence[Withheld] = (),
 ) -> Card:
-    """Return a card; `axes` are the study's, `workload` has weight, name and where."""
+    """Return a card; `axes` are the study's, `workload` has weight, name and where.
+
+    The cases that match an operation share its weight.
+    """
     shown = [a for a in axes if len({case.where.get(a, "") for case in cases}) > 1]
-    weights = share_weights(workload, [case.where for case in cases]) if workload else []
-    notes = [
-        f"Your workload's {operation['name']} ({operation['weight']:g} %) has no result here."
-        for operation in workload
-        if not any(case.is_decided and fits(case.where, operation["where"]) for case in cases)
-    ]
-    if withheld:
-        reasons = Counter(comparison.reason for comparison in withheld)
-        reason, number = reasons.most_common(1)[0]
+    weights, notes = [0.0] * len(cases if workload else ()), []
+    for operation in workload:
+        matching = [n for n, case in enumerate(cases) if fits(case.where, operation["where"])]
+        for n in matching:
+            weights[n] += operation["weight"] / len(matching)
+        if not any(cases[n].is_decided for n in matching):
+            name = f"{operation['name']} ({operation['weight']:g} %)"
+            notes.append(f"Your workload's {name} has no result here.")
+    reasons = Counter(comparison.reason for comparison in withheld)
+    for reason, number in reasons.most_common(1):
         of = f" ({number} of them)" if len(reasons) > 1 else ""
         notes.append(f"{count_of(len(withheld), 'comparison')} left out{of}: {reason}")
-    unanswered = Answer("", "", "", "", "")
-    settings = (unanswered, min_effect_pct, weights, missing)
+    settings = (Answer(), min_effect_pct, weights, missing)
     card = Card(question, reference, shown, cases, *settings, notes=notes, withheld=withheld)
     return replace(card, answer=card.answer_for({}))
 
@@ -181,20 +174,19 @@ def in_cases(number: int, total: int) -> str:
 
 
 def _answer(card: Card, kind: str, value: str, cases: Sequence[Case], current: str) -> Answer:
-    axis = card.question.axis
+    axis, text = card.question.axis, ""
+    decided = sum(case.is_decided for case in cases)
     if kind == decision.NOT_MEASURED:
         return Answer(kind, "", kind, "No case of this question has a result.", kind)
     if kind == decision.NOT_COMPARED:
         text = "its cells were measured, but cannot be compared"
-        return Answer(kind, "", kind, f"{text}.".capitalize(), text)
-    if kind == decision.UNDECIDED:
-        reasons = [pair.outcome for case in cases for pair in case.pairs[:1]]
-        most = max(dict.fromkeys(reasons), key=reasons.count)
-        text = most + in_cases(reasons.count(most), len(cases))
-        return Answer(kind, "", kind, f"{text}.".capitalize(), text)
-    if kind == decision.EQUAL:
-        decided = sum(case.is_decided for case in cases)
+    elif kind == decision.UNDECIDED:
+        reasons = Counter(pair.outcome for case in cases for pair in case.pairs[:1])
+        most, number = reasons.most_common(1)[0]
+        text = most + in_cases(number, len(cases))
+    elif kind == decision.EQUAL:
         text = f"within {card.min_effect_pct:g} %{in_cases(decided, len(cases))}"
+    if text:
         return Answer(kind, value, kind, f"{text}.".capitalize(), text)
     label = labels.value_label(axis, value)
     against = current if current and current != value else card.reference
@@ -203,18 +195,17 @@ def _answer(card: Card, kind: str, value: str, cases: Sequence[Case], current: s
         most = labels.factor(effect.most)
         single = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
         rule = _rule_text(axis, value, find_rule(cases, card), single)
-        effect_ = f"{rule}; {single}" if rule else single
-        decided = sum(case.is_decided for case in cases)
+        text = f"{rule}; {single}" if rule else single
         if decided < len(cases):
-            effect_ += f". Decided: {decided} of {len(cases)} cases"
-        return Answer(kind, value, kind, f"Choose {effect_}.", effect_)
+            text += f". Decided: {decided} of {len(cases)} cases"
+        return Answer(kind, value, kind, f"Choose {text}.", text)
     short = label
     if card.question.yes_value:
         short = "yes" if value == card.question.yes_value else "no"
     text = ", ".join(filter(None, [effect.wins, effect.losses if effect.regrets else ""]))
     if len(cases) > 1:
         head, note = (text[:-1], "; ") if text.endswith(")") else (text, " (")
-        text = f"{head}{note}{effect.outcomes(cases)})"
+        text = f"{head}{note}{effect.outcomes})"
     sentence = f"{'For your workload choose' if card.weights else 'Choose'} {label}: {text}."
     if current == value:
         sentence = f"You have {label}: keep it if you change only this."
@@ -223,48 +214,48 @@ def _answer(card: Card, kind: str, value: str, cases: Sequence[Case], current: s
 
 @dataclass(frozen=True)
 class Effect:
-    """The factors by which a value is faster (`gains`), and the losses (`regrets`), by group of cases.
+    """The factors by which a value is faster (`gains`) and slower (`regrets`), by group of cases, and the
+    number of cases of each result (`counts`).
 
     A gain is against the reference, or against the slowest value if this is the reference. A regret is
-    against the best value. Of the cases without a gain, `slower` have a regret, `undecided` lack the other
-    value, `equal` are the rest. The group with the largest factor comes first, of commands that people run if
-    there are any.
+    against the best value. A case without a gain is `slower` with a regret, `undecided` without the other
+    value. The group with the largest factor comes first, of commands that people run if there are any.
     """
 
     gains: Mapping[str, Sequence[float]]
     regrets: Mapping[str, Sequence[float]]
-    slower: int
-    equal: int
-    undecided: int
+    counts: Counter[str]
     min_effect_pct: float
 
     @classmethod
     def of(cls, value: str, cases: Sequence[Case], against: str, min_effect_pct: float) -> Effect:
         gains: dict[str, list[float]] = {}
         regrets: dict[str, list[float]] = {}
-        slower = equal = undecided = 0
+        counts: Counter[str] = Counter()
         for case in cases:
             costs, group = case.costs, labels.group_label(case.where)
-            if value not in costs:
-                continue
-            others = [cost for other, cost in costs.items() if other != value]
-            other = costs.get(against) if against != value else max(others, default=None)
-            if costs[value] > 1 + decision.SAME:
-                regrets.setdefault(group, []).append(costs[value])
-            if other and other > costs[value] * (1 + decision.SAME):
-                gains.setdefault(group, []).append(other / costs[value])
-            elif costs[value] > 1 + decision.SAME:
-                slower += 1
-            elif other:
-                equal += 1
-            else:
-                undecided += 1
+            result = decision.SMALL if case.is_small else decision.UNDECIDED
+            if value in costs:
+                others = [cost for other, cost in costs.items() if other != value]
+                other = costs.get(against) if against != value else max(others, default=None)
+                if costs[value] > 1 + decision.SAME:
+                    regrets.setdefault(group, []).append(costs[value])
+                if other and other > costs[value] * (1 + decision.SAME):
+                    gains.setdefault(group, []).append(other / costs[value])
+                    result = "faster"
+                elif costs[value] > 1 + decision.SAME:
+                    result = "slower"
+                elif other:
+                    result = decision.EQUAL
+            elif case.is_decided:
+                result = decision.NOT_COMPARED
+            counts[result] += 1
 
         def rank(group: tuple[str, list[float]]) -> tuple[bool, float]:
             return BENCHMARK_ONLY in group[0], -max(group[1])
 
         first, second = (dict(sorted(of.items(), key=rank)) for of in (gains, regrets))
-        return cls(first, second, slower, equal, undecided, min_effect_pct)
+        return cls(first, second, counts, min_effect_pct)
 
     @property
     def most(self) -> float:
@@ -295,21 +286,15 @@ class Effect:
             return f"{group} {labels.factors(all_)} slower{note}"
         return f"at most {labels.factor(max(all_))} slower{note}"
 
-    def outcomes(self, cases: Sequence[Case]) -> str:
-        """Return `of 24 cases 17 faster, 0 slower, 3 undecided`. Cases in no count lack the value."""
-        faster, small = sum(map(len, self.gains.values())), sum(case.is_small for case in cases)
-        counts = {
-            "faster": faster,
-            "slower": self.slower,
-            decision.EQUAL: self.equal,
-            decision.SMALL: small,
-        }
-        counts[decision.UNDECIDED] = (
-            self.undecided + sum(not case.is_decided for case in cases) - small
-        )
-        counts[decision.NOT_COMPARED] = len(cases) - sum(counts.values())
-        shown = [f"{n} {name}" for name, n in counts.items() if n or name in ("faster", "slower")]
-        return f"of {len(cases)} cases {', '.join(shown)}"
+    @property
+    def outcomes(self) -> str:
+        """Return `of 24 cases 17 faster, 0 slower, 3 undecided`."""
+        always = ("faster", "slower")
+        others = (decision.EQUAL, decision.SMALL, decision.UNDECIDED, decision.NOT_COMPARED)
+        shown = [
+            f"{self.counts[n]} {n}" for n in (*always, *others) if self.counts[n] or n in always
+        ]
+        return f"of {self.counts.total()} cases {', '.join(shown)}"
 
 
 def is_benchmark(where: Where) -> bool:

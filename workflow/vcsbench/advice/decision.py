@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 from vcsbench.evidence import same_work
@@ -20,7 +21,6 @@ from vcsbench.statistics import comparisons, verdicts
 from vcsbench.words import count_of, is_number
 
 Row = Mapping[Any, Any]
-Table = tuple[Row, Sequence[Row]]
 Where = Mapping[str, str]
 Cell = tuple[str, ...]
 
@@ -139,9 +139,8 @@ class Withheld:
     reason: str
 
 
-def compares_times(definition: Mapping[str, object], axis: str) -> bool:
-    compare = definition.get("compare")
-    is_of_axis = isinstance(compare, Mapping) and compare.get("axis") == axis
+def compares_times(definition: Mapping[str, Any], axis: str) -> bool:
+    is_of_axis = (definition.get("compare") or {}).get("axis") == axis
     return (
         is_of_axis and name_in(definition) == DEFAULT and not {"by", "reduce"} & definition.keys()
     )
@@ -149,75 +148,56 @@ def compares_times(definition: Mapping[str, object], axis: str) -> bool:
 
 def cases_of(
     axis: str,
-    tables: Iterable[Table],
+    rows: Iterable[Row],
     axes: Sequence[str],
     values: Sequence[str] = (),
     times: Mapping[Cell, float] | None = None,
-) -> list[Case]:
-    """Return the cases of an axis from the tables that compare its elapsed time.
+) -> tuple[list[Case], list[Withheld]]:
+    """Return the cases of an axis, and the comparisons of measured cells without a result.
 
-    `axes` are the study's in order, `values` restrict what is compared (all if empty), `times` has the
-    geometric mean of each cell.
+    `rows` are those of the tables that compare elapsed times of the axis. `axes` are the study's in order,
+    `values` restrict what is compared (all if empty), `times` has the geometric mean of each cell.
     """
+    place, others = list(axes).index(axis), [name for name in axes if name != axis]
     pairs_of: dict[Cell, dict[tuple[str, str], Pair]] = {}
-    others = [name for name in axes if name != axis]
-    for row in _rows_of(axis, tables, values):
-        if pair := _pair(row):
-            key = tuple(str(row.get(name) or "") for name in others)
-            pairs_of.setdefault(key, {}).setdefault((pair.baseline, pair.candidate), pair)
-    place, cases = list(axes).index(axis), []
+    withheld: list[Withheld] = []
+    for row in rows:
+        sides = str(row["baseline"]), str(row["candidate"])
+        if values and not {*sides} <= {*values}:
+            continue
+        where = {name: str(row.get(name) or "") for name in others}
+        flags = str(row.get("flags") or "")
+        if is_number(row.get("ratio")) and not row.get("withheld"):
+            low, high, n, share, detectable = (
+                row[name] if is_number(row.get(name)) else 0.0
+                for name in ("low", "high", "n", "fixed_share", "detectable")
+            )
+            ratio, outcome = float(row["ratio"]), outcome_of(row)
+            pair = Pair(*sides, ratio, low, high, int(n), outcome, share, detectable, flags)
+            pairs_of.setdefault(tuple(where.values()), {}).setdefault(sides, pair)
+            continue
+        remedy = next((FLAGS[flag].advice for flag in flags.split() if flag in REFUSING), "")
+        reason = f"{row.get('withheld') or NO_SHARED_ROUND}. {remedy}".strip()
+        if (comparison := Withheld(where, *sides, reason)) not in withheld:
+            withheld.append(comparison)
+    cases = []
     for key, pairs in pairs_of.items():
-        sides = dict.fromkeys(side for both in pairs for side in both)
-        known = {side: (times or {}).get((*key[:place], side, *key[place:])) for side in sides}
+        values_of = dict.fromkeys(side for both in pairs for side in both)
+        known = {side: (times or {}).get((*key[:place], side, *key[place:])) for side in values_of}
         seconds = {side: value for side, value in known.items() if value}
         cases.append(Case(dict(zip(others, key, strict=True)), tuple(pairs.values()), seconds))
-    return cases
-
-
-def _rows_of(axis: str, tables: Iterable[Table], values: Sequence[str]) -> list[Row]:
-    rows = [row for definition, of in tables if compares_times(definition, axis) for row in of]
-    return [r for r in rows if not values or {str(r["baseline"]), str(r["candidate"])} <= {*values}]
-
-
-def withheld_of(
-    axis: str, tables: Iterable[Table], axes: Sequence[str], values: Sequence[str] = ()
-) -> list[Withheld]:
-    """Return the comparisons of an axis that cases_of leaves out, although both sides were measured."""
-    withheld: list[Withheld] = []
-    for row in _rows_of(axis, tables, values):
-        where = {name: str(row.get(name) or "") for name in axes if name != axis}
-        flags = str(row.get("flags") or "").split()
-        remedy = next((FLAGS[flag].advice for flag in flags if flag in REFUSING), "")
-        reason = f"{row.get('withheld') or NO_SHARED_ROUND}. {remedy}".strip()
-        comparison = Withheld(where, str(row["baseline"]), str(row["candidate"]), reason)
-        if not _pair(row) and comparison not in withheld:
-            withheld.append(comparison)
-    return withheld
-
-
-def _pair(row: Row) -> Pair | None:
-    if not is_number(row.get("ratio")) or row.get("withheld"):
-        return None
-    low, high, rounds, share, detectable = (
-        value if is_number(value := row.get(n)) else 0.0
-        for n in ("low", "high", "n", "fixed_share", "detectable")
-    )
-    sides = str(row["baseline"]), str(row["candidate"])
-    ratio, outcome = float(row["ratio"]), outcome_of(row)
-    flags = str(row.get("flags") or "")
-    return Pair(*sides, ratio, low, high, int(rounds), outcome, share, detectable, flags)
+    return cases, withheld
 
 
 def outcome_of(row: Row) -> str:
-    result = comparisons.result_of(row)
+    result, flags = comparisons.result_of(row), str(row.get("flags") or "").split()
     if result == comparisons.DIFFERENT:
         return BETTER if row["call"] == metric_of(DEFAULT).words.better else WORSE
-    if result == UNDECIDED:
-        flags = str(row.get("flags") or "").split()
-        if "low-n" in flags or not row.get("call"):
-            return FEW
-        return NO_DUPLICATES if "no-duplicates" in flags else NOISY
-    return result
+    if result != UNDECIDED:
+        return result
+    if "low-n" in flags or not row.get("call"):
+        return FEW
+    return NO_DUPLICATES if "no-duplicates" in flags else NOISY
 
 
 def missing_values(
@@ -249,8 +229,8 @@ def recommend(
     if max(worst.values()) <= 1 + SAME:
         return EQUAL, reference if reference in worst else next(iter(worst))
     if any(weights):
-        weighted = [weight * case.is_decided for case, weight in zip(cases, weights, strict=True)]
-        return VALUE, min(worst, key=lambda value: _log_regret(value, cases, reference, weighted))
+        # An undecided case has no regret.
+        return VALUE, min(worst, key=lambda value: _log_regret(value, cases, reference, weights))
     return VALUE if worst[best] <= 1 + min_effect_pct / 100 + SAME else DEPENDS, best
 
 
@@ -261,16 +241,15 @@ def smallest_regret(cases: Sequence[Case], reference: str) -> tuple[str, dict[st
     """
     values = dict.fromkeys(value for case in cases for value in case.costs)
     worst = {value: max(case.regret(value, reference) for case in cases) for value in values}
-    even = [1.0] * len(cases)
 
     def rank(value: str) -> tuple[float, float]:
-        return round(worst[value], 6), _log_regret(value, cases, reference, even)
+        return round(worst[value], 6), _log_regret(value, cases, reference)
 
     return min(worst, key=rank), worst
 
 
 def _log_regret(
-    value: str, cases: Sequence[Case], reference: str, weights: Sequence[float]
+    value: str, cases: Sequence[Case], reference: str, weights: Iterable[float] = repeat(1.0)
 ) -> float:
     logs = (math.log(case.regret(value, reference)) for case in cases)
-    return math.fsum(weight * log for log, weight in zip(logs, weights, strict=True))
+    return math.fsum(weight * log for log, weight in zip(logs, weights, strict=False))
