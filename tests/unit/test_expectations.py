@@ -119,7 +119,8 @@ def test_check_writes_junit_and_markdown(tmp_path):
 
 
 BOUND = "expect: {over: max, at_most: 2}"
-OTHER = f"a: [{{id: other, statement: y, level: elapsed_s, {BOUND}}}]"
+LEVEL_TEXT = f"level: elapsed_s, {BOUND}"
+OTHER = f"a: [{{id: other, statement: y, {LEVEL_TEXT}}}]"
 
 
 @pytest.mark.parametrize(
@@ -171,9 +172,13 @@ def test_missing_expectations_and_baselines_are_refused_before_a_run(
             f"fsfs-san-2014: [{{id: x, statement: y, compare: {{to: nope}}, {BOUND}}}]",
             "`fsfs-san-2014[0]`: `compare.to`: no saved baseline 'nope' of this study (",
         ),
+        (
+            f"fsfs-san-2014: [{{id: x, statement: y, where: {{repo: rubi}}, {LEVEL_TEXT}}}]",
+            "`fsfs-san-2014[0]`: `repo` has no value 'rubi'. Use one of ruby",
+        ),
     ],
 )
-def test_plan_unknown_study_or_baseline_of_expectation_is_refused(
+def test_plan_unknown_name_in_expectation_is_refused(
     content, expected, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)

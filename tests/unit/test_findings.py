@@ -344,7 +344,7 @@ COMPARE = "compare: {axis: format, baseline: f6"
     [
         ("", "`a[0].expect` is missing"),
         ("level: elapsed_s, expect: {over: min}", "`a[0].expect`: has no bound"),
-        (f"where: {{cash: cold}}, {LEVEL}", "has no axis `cash`. Use one of command, format"),
+        (f"where: {{cash: cold}}, {LEVEL}", "has no axis 'cash'. Use one of command, format"),
         (f"{COMPARE}}}, {BOUND}", "`a[0].compare`: `candidate` is missing"),
         (f"{LEVEL}}}, {{id: x, statement: z, {LEVEL}", "`a[1]`: the id `x` is there twice"),
         (f"level: mb_s, {BOUND}", "`a[0].level`: no metric 'mb_s'"),

@@ -1,5 +1,6 @@
 """The checks of studies, commands and grids before anything is measured."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -39,7 +40,19 @@ from vcsbench.subjects.tree_stores import STORES
 
 LOG = {"command": "log", "ra": "file", "config": "slow", "cache": "hot-os"}
 OWN = "config/studies/own.yaml"
-ELAPSED = {"elapsed": {"metric": "elapsed_s", "rows": [], "columns": []}}
+SIDES = {"rows": [], "columns": []}
+ELAPSED = {"elapsed": {"metric": "elapsed_s", **SIDES}}
+OF_RA = {"compare": {"axis": "ra", "baseline": "http", "candidates": ["svn"]}}
+
+
+def table(**keys):
+    metric = {} if "compare" in keys else {"metric": "elapsed_s"}
+    return {"tables": {"a": {**metric, **SIDES, **keys}}}
+
+
+def published(**keys):
+    own = read_yaml(CONFIG / "studies" / "fsfs-san-2014.yaml")["published"]
+    return {"published": {**own, **keys}}
 
 
 @pytest.fixture
@@ -51,13 +64,14 @@ def study():
 def error_of(root, study, part):
     """Return the error of a configuration with the study `own` and a part of its grid."""
     (root / "config" / "studies").mkdir(parents=True)
-    (root / "config" / "servers").symlink_to(CONFIG / "servers")
+    for name in ("servers", "published", "words.yaml", "expectations.yaml"):
+        (root / "config" / name).symlink_to(CONFIG / name)
     # The default configuration has grids of its own studies.
     for name in ("own", *read_yaml(DEFAULT)["grid"]):
         (root / "config" / "studies" / f"{name}.yaml").write_text(yaml.safe_dump(study))
     keys = {"studies": ["own"], "grid": {"own": {"include": [part]}}}
-    with pytest.raises(UserError) as caught:
-        Project(merge(read_yaml(DEFAULT), keys), root, [DEFAULT])
+    with pytest.raises(UserError) as caught, contextlib.chdir(root):
+        _ = Project(merge(read_yaml(DEFAULT), keys), root, [DEFAULT]).expectations
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -98,7 +112,25 @@ WHERE = {
         ({}, {"restrict_to": {"moon": ["1"]}}, LOG, ["`commands.log.restrict_to.moon`: the study"]),
         ({"tables": {"a": OVER}}, {}, LOG, ["`tables.a.over`: the study has no axis 'moon'"]),
         ({"trace_syscalls": {"moon": ["1"]}}, {}, LOG, ["`trace_syscalls.moon`: the study has no"]),
-        ({"defaults": {"colour": "red"}}, {}, LOG, ["`defaults.colour`: no such axis"]),
+        ({"defaults": {"colour": "red"}}, {}, LOG, [f"{OWN}: `defaults`: no axis 'colour'. Use"]),
+        (
+            {"defaults": {"format": "nope"}},
+            {},
+            LOG,
+            ["`defaults.format`: 'nope' is no format. Use"],
+        ),
+        (
+            {"defaults": {"config": "x"}},
+            {},
+            LOG,
+            ["config/servers/x: no such server configuration"],
+        ),
+        ({"defaults": {"repo": "x"}}, {}, LOG, ["`repositories` has no 'x'. Use one of ruby,"]),
+        ({"defaults": {"filesystem": "x"}}, {}, LOG, ["`filesystems` has no 'x'. Use one of sto"]),
+        *(
+            ({}, {"defaults": {axis: "x"}}, LOG, [f"`commands.log.defaults.{axis}`: 'x' is no "])
+            for axis in ("cache", "ra", "packing", "clients")
+        ),
         ({"questions": {"moon": WHICH}}, {}, LOG, ["`questions.moon`: the study has no axis"]),
         ({"questions": {"ra": WHICH | {"yes_value": "x"}}}, {}, LOG, ["`questions.ra.yes_value`"]),
         ({"questions": {"ra": WHICH | {"actions": ACTION}}}, {}, LOG, ["`questions.ra.actions`"]),
@@ -106,6 +138,38 @@ WHERE = {
         (OF_CACHES, {}, LOG, ["`tables.a.compare.candidates`: the axis has no value 'hot'. Use"]),
         (MOONS, {}, LOG, ["`tables.a.compare.axis`: the study has no axis 'moon'"]),
         (WHERE, {}, LOG, ["`tables.a.where.ra`: the axis has no value 'tea'"]),
+        (table(rows=["moon"]), {}, LOG, ["`tables.a.rows`: the table has no column 'moon'. Use"]),
+        (table(columns=["candidate"]), {}, LOG, ["`tables.a.columns`: the table has no column 'c"]),
+        (table(columns=["count"]), {}, LOG, ["`tables.a.columns`: the table has no column 'count"]),
+        (table(**OF_RA, rows=["ra"]), {}, LOG, ["`tables.a.rows`: the table has no column 'ra'"]),
+        (table(by=["moon"]), {}, LOG, [f"{OWN}: `tables.a.by`: no column 'moon'. Use one of run"]),
+        (table(each=["reads"]), {}, LOG, ["`tables.a`: needs both `metric: counts` and `each`"]),
+        (table(metric="counts"), {}, LOG, ["`tables.a`: needs both `metric: counts` and `each`"]),
+        (table(**OF_RA, each=["reads"]), {}, LOG, ["`tables.a`: needs both `metric: counts` and"]),
+        (published(findings=["x"]), {}, LOG, ["`published.findings`: config/published/findings."]),
+        (published(revisions={"x": 1}), {}, LOG, ["`published.revisions`: no repository 'x'. Use"]),
+        (published(numbers="x.csv"), {}, LOG, ["x.csv: cannot be read", "`published.numbers` of"]),
+        (
+            published(numbers={"x": {"moon": "1"}}),
+            {},
+            LOG,
+            ["`published.numbers.x.moon`: the study"],
+        ),
+        (
+            published(numbers={"x": {"ra": "tea"}}),
+            {},
+            LOG,
+            ["`published.numbers.x.ra`: the axis has"],
+        ),
+        (
+            {},
+            {"store": "git"},
+            LOG,
+            [f"{OWN}: `commands.log`: has `store` without `input: tree`. "],
+        ),
+        ({}, {"program": "naive"}, LOG, ["`commands.log`: has `program` without `{program}`. Add"]),
+        ({}, {"revisions_behind": 3}, LOG, ["`commands.log`: has `revisions_behind` without `out"]),
+        ({}, {"output_location": "auto"}, LOG, ["`commands.log`: has `output_location` without"]),
         ({}, {"restrict_to": {"ra": ["tea"]}}, LOG, ["`commands.log.restrict_to.ra`: the axis"]),
         ({}, {"inapplicable_axes": ["moon"]}, LOG, ["`commands.log.inapplicable_axes[0]`: the"]),
         ({"trace_syscalls": {"ra": ["tea"]}}, {}, LOG, ["`trace_syscalls.ra`: the axis has no"]),

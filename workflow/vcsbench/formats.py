@@ -23,7 +23,7 @@ NEWEST = "f8"
 LARGEST = 2**40
 SHARDED, PACKABLE, LOGICAL = 3, 4, 7
 AS_IS = "as-is"
-NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
+PACKINGS = NOT_PACKED, PARTLY_PACKED, PACKED = "nopack", "partly", "pack"
 _RELEASE = "|".join(RELEASES)
 _VALUE = re.compile(rf"({_RELEASE})-today|({_RELEASE}|{AS_IS})(?:-to-({_RELEASE}))?")
 CONFIGURATION_LIMIT = 1 << 20

@@ -15,8 +15,8 @@ Columns = Mapping[str, Column]
 
 LOW, HIGH = "low", "high"
 DEFAULT = "elapsed_s"
-# Names the count in the tables of the metric `counts`, as an axis does.
-COUNT = "count"
+# COUNT names the count in the tables of the metric COUNTS, as an axis does.
+COUNT, COUNTS = "count", "counts"
 MIB = 2**20
 # Why a measured cell may lack a count of the kernel, by its columns, or a count under strace.
 HIDDEN = "not counted: the storage is in memory, or the kernel does not show the count"
@@ -205,7 +205,7 @@ _CALLS = (
     ("seeks", "Seeks", "seeks", "seeks", _less_often("seeks"), "Calls of lseek."),
     ("stats", "File status calls", "stats", "file status calls", _less_often("asks for states"),
      "Calls of stat, fstat and statx."),
-    ("counts", "System calls", "calls or bytes", "system calls", LESS,
+    (COUNTS, "System calls", "calls or bytes", "system calls", LESS,
      "System calls and their bytes, one column each."),
 )
 _STRACE_COUNTS = (

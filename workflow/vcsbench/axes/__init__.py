@@ -9,6 +9,7 @@ from typing import Literal
 
 from vcsbench.axes import client_server, subject_axes
 from vcsbench.axes.axis import Axis, Environment
+from vcsbench.config.models import unknown_name
 from vcsbench.config.study import Study, TableDefinition
 from vcsbench.errors import UserError
 from vcsbench.records import Promises, Recipe, RecipeFilesystem, State
@@ -68,11 +69,9 @@ STATES: dict[str, State] = {
 # fmt: on
 
 
-def _recipe_keys(value: str, env: Environment) -> Recipe:
-    if value not in STATES:
-        known = ", ".join(filter(None, STATES))
-        raise UserError(f"cache: {value!r} is not a state. Use one of {known}.")
-    return {"state": STATES[value]}
+def _why_no_state(value: str) -> str:
+    known = ", ".join(filter(None, STATES))
+    return "" if value in STATES else f"is no state. Use one of {known}"
 
 
 def _why_not(value: str, draft: Recipe, env: Environment) -> str:
@@ -100,7 +99,12 @@ AXES: dict[str, Axis] = {
         Axis("command", changes_work=True),
         Axis("strategy"),
         Axis(
-            "cache", needs_server=True, recipe_keys=_recipe_keys, why_not=_why_not, limits=_limits
+            "cache",
+            needs_server=True,
+            why_invalid=_why_no_state,
+            recipe_keys=lambda value, env: {"state": STATES[value]},
+            why_not=_why_not,
+            limits=_limits,
         ),
         *client_server.AXES,
         *subject_axes.AXES,
@@ -145,12 +149,21 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
             f"{env.config.where(['builds'])}: `builds` is missing, but {study.name} has the axis `build`. "
             f"Name at least one build, such as `system: {{}}`."
         )
+    file = f"config/studies/{study.name}.yaml"
     for name, names in values.items():
         for value in names:
             if reason := axis_of(name).why_invalid(value):
-                raise UserError(
-                    f"config/studies/{study.name}.yaml: `axes.{name}`: {value!r} {reason}."
-                )
+                raise UserError(f"{file}: `axes.{name}`: {value!r} {reason}.")
+    commands = study.commands.items()
+    of_commands = {f"commands.{name}.defaults": c.defaults or {} for name, c in commands}
+    for key, defaults in {"defaults": study.defaults, **of_commands}.items():
+        if unknown := unknown_name(defaults, AXES):
+            raise UserError(f"{file}: `{key}`: no axis {unknown}")
+        for name, value in defaults.items():
+            if reason := AXES[name].why_invalid(value):
+                raise UserError(f"{file}: `{key}.{name}`: {value!r} {reason}.")
+            # Other values are defined by the configuration.
+            AXES[name].recipe_keys(value, env)
     for table, definition in resolved_tables(study, values).items():
         compare = definition.get("compare")
         if compare and not compare["candidates"]:

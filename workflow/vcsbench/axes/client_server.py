@@ -331,6 +331,7 @@ AXES = (
     ),
     Axis(
         "ra",
+        why_invalid=lambda value: "" if value in ACCESS else "is no access. Use http, svn or file",
         recipe_keys=_access_keys,
         why_not=_why_no_access,
         limits=lambda values, guests: [LOOPBACK] if {*values} - {"file"} else [],

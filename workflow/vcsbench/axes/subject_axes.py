@@ -5,12 +5,14 @@ from functools import cache
 
 from vcsbench import words
 from vcsbench.axes.axis import Axis, Environment
+from vcsbench.config.models import unknown_name
 from vcsbench.errors import UserError, printable
 from vcsbench.formats import (
     AS_IS,
     NOT_PACKED,
     PACKABLE,
     PACKED,
+    PACKINGS,
     PARTLY_PACKED,
     RELEASES,
     format_number,
@@ -45,6 +47,8 @@ I/O. Its journal, allocation and metadata are its own; its writes reach the stor
 def _repository_keys(value: str, env: Environment) -> Recipe:
     if not value:
         return {}
+    if unknown := unknown_name([value], env.sources):
+        raise UserError(f"{env.config.where(['repositories'])}: `repositories` has no {unknown}")
     source = env.sources[value]
     repository: RecipeRepository = {
         "name": value,
@@ -105,8 +109,6 @@ def _why_no_format(value: str) -> str:
 def _format_keys(value: str, env: Environment) -> Recipe:
     if not value:
         return {}
-    if reason := _why_no_format(value):
-        raise UserError(f"`format`: {value!r} {reason}.")
     made, stored = parse_format(value), env.stored if value.startswith(AS_IS) else ""
     settings = {} if made.is_as_is else written_settings(made)
     if not isinstance(stored, str):
@@ -221,12 +223,15 @@ def _filesystem_keys(value: str, env: Environment) -> Recipe:
         return {}
     settings = env.config.settings
     storage = str(resolve(settings.storages[settings.storage], env.root))
-    where = f"{env.config.where(['filesystems'])}: `filesystems.{value}`"
+    configured = env.config.where(["filesystems"])
+    where = f"{configured}: `filesystems.{value}`"
     make, root = "", storage
     if value == STORAGE:
         # Recently removed files would disturb an ext4 without a journal.
         if lacks_journal(storage) and not why_cannot_make(INSTEAD):
             make = INSTEAD
+    elif unknown := unknown_name([value], [STORAGE, *settings.filesystems]):
+        raise UserError(f"{configured}: `filesystems` has no {unknown}")
     elif (folder := settings.filesystems[value]) == GUEST:
         if value not in guest.FOLDERS:
             raise UserError(
@@ -299,6 +304,9 @@ AXES = (
             "packings": [*dict.fromkeys([current_packing(env), NOT_PACKED, PACKED])]
         },
         needs_server=True,
+        why_invalid=lambda value: (
+            "" if value in PACKINGS else f"is no packing. Use one of {', '.join(PACKINGS)}"
+        ),
         select=_select_packings,
         recipe_keys=lambda value, env: (
             {"repository": {"packing": value, "packed": value != NOT_PACKED}} if value else {}

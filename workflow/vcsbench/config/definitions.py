@@ -8,7 +8,16 @@ from typing import Annotated, Any, Literal, Required
 from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings for pydantic
 
-from vcsbench.config.models import Metric, Model, Name, Text, definition, exactly_one
+from vcsbench.config.models import (
+    Metric,
+    Model,
+    Name,
+    Text,
+    definition,
+    exactly_one,
+    unknown_name,
+)
+from vcsbench.config.study import axis_values
 from vcsbench.config.validation import read_mapping, validate
 from vcsbench.errors import UserError
 
@@ -153,16 +162,11 @@ def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
     if "axis" in compare:
         selected += [(compare["axis"], [compare["baseline"], compare["candidate"]])]
     for axis, values in selected:
-        if axis not in axes:
-            raise UserError(
-                f"{place}: the study has no axis `{axis}`. Use one of {', '.join(axes)}."
-            )
+        if unknown := unknown_name([axis], axes):
+            raise UserError(f"{place}: the study has no axis {unknown}")
         known = axes[axis]
-        for value in values if isinstance(values, list) else [values]:
-            if known is not None and str(value) not in known:
-                raise UserError(
-                    f"{place}: `{axis}` has no value {value!r}. Use one of {', '.join(known)}."
-                )
+        if known is not None and (unknown := unknown_name(axis_values(values), known)):
+            raise UserError(f"{place}: `{axis}` has no value {unknown}")
 
 
 class Glossary(Model):

@@ -5,7 +5,7 @@ config/README.md is generated from these models.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
@@ -93,14 +93,19 @@ def check_words(text: str, known: Collection[str]) -> str:
     return text
 
 
+def unknown_name(names: Iterable[object], known: Collection[object]) -> str:
+    """Return the first name that is not known, and a remedy, as the end of an error; "" without one."""
+    unknown = [name for name in names if name not in known]
+    return f"{unknown[0]!r}. Use one of {', '.join(map(str, known))}." if unknown else ""
+
+
 def defined_in(key: str, what_is_wrong: str) -> AfterValidator:
     """Return a validator of a name that has to be a key of a mapping in the same content."""
 
     def check(name: str, info: ValidationInfo) -> str:
         known = (info.context or {}).get(key)
-        if isinstance(known, dict) and name not in known:
-            names = ", ".join(map(str, known))
-            raise ValueError(f"{what_is_wrong} {name!r}. Use one of {names}.")
+        if isinstance(known, dict) and (unknown := unknown_name([name], known)):
+            raise ValueError(f"{what_is_wrong} {unknown}")
         return name
 
     return AfterValidator(check)

@@ -3,9 +3,9 @@
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Required
+from typing import Annotated, Literal, Required, Self
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings for pydantic
 
 from vcsbench.config.models import (
@@ -23,12 +23,19 @@ from vcsbench.config.models import (
     former,
     key,
     unique,
+    unknown_name,
     without_nul,
 )
 from vcsbench.config.validation import read_mapping, validate
 from vcsbench.errors import UserError
+from vcsbench.metrics import COUNT, COUNTS
 from vcsbench.programs import SUBVERSION, WORD
 
+# Columns of the measurements by which tables may have rows.
+RUN_COLUMNS = (
+    *("run", "round", "copy", "host", "scale"),
+    *("storage_kind", "client_version", "server_version"),
+)
 # The words of each command, and those of each kind of `input` and `output`, as Subject.words() has them.
 # Those of LISTS stand for several arguments.
 WORDS = (*SUBVERSION, "svnadmin_args", "load_args", "python", "built")
@@ -147,6 +154,19 @@ class Command(Model):
     caveat: Text | None = None
     """A sentence that the tables and the report carry."""
 
+    @model_validator(mode="after")
+    def _uses_its_keys(self) -> Self:
+        needs = {
+            "store": ("input: tree", self.input == "tree"),
+            "program": ("{program}", "{program}" in self.argv),
+            "revisions_behind": ("output: working_copy", self.output == "working_copy"),
+            "output_location": ("output", self.output is not None),
+        }
+        for name, (need, is_met) in needs.items():
+            if getattr(self, name) is not None and not is_met:
+                raise ValueError(f"has `{name}` without `{need}`. Add that, or remove `{name}`.")
+        return self
+
 
 @definition
 class MeasureDefinition(TypedDict):
@@ -194,7 +214,7 @@ class QuestionDefinition(TypedDict, total=False):
 
 
 class Published(Model):
-    numbers: Text | Annotated[list[Text], Field(min_length=1)] | dict[str, dict[str, str]]
+    numbers: Text | Annotated[list[Text], Field(min_length=1)] | dict[str, dict[AxisOfStudy, str]]
     """A file in config/published with the axes, and metrics by their names, as columns; or a list of files;
     or, by file, the values of axes that it has no column for."""
     findings: list[Text] | None = key(None, min_length=1)
@@ -252,8 +272,9 @@ class TableDefinition(TypedDict, total=False):
     each: Annotated[list[Metric], Field(min_length=1)]
     """For the metric `counts`: the metrics side by side, as `count` in the table's rows or columns."""
     by: list[Text]
-    """Further columns of the measurements or published numbers, such as `run`, that are used like axes in
-    `rows` or `columns`. Rows that differ in other columns are aggregated."""
+    """Further columns that are used like axes in `rows` or `columns`: run, round, copy, host, scale,
+    storage_kind, client_version or server_version of the measurements, or any of the published numbers. Rows
+    that differ in other columns are aggregated."""
     compare: ComparisonDefinition
     """The compared axis: value = 100 * (metric(baseline) / metric(candidate) - 1)."""
     rows: Required[list[Text]]
@@ -264,7 +285,15 @@ class TableDefinition(TypedDict, total=False):
     """false if the published numbers have nothing for the table."""
 
 
-Table = Annotated[TableDefinition, exactly_one("metric", "compare")]
+def _with_counts(table: TableDefinition) -> TableDefinition:
+    if ("each" in table) != (table.get("metric") == COUNTS):
+        raise ValueError(
+            f"needs both `metric: {COUNTS}` and `each`, or neither. Add or remove one."
+        )
+    return table
+
+
+Table = Annotated[TableDefinition, exactly_one("metric", "compare"), AfterValidator(_with_counts)]
 
 
 class StudyFile(Model):
@@ -381,10 +410,18 @@ def load_study(path: str | Path) -> Study:
     file = validate(read_mapping(path), StudyFile, lambda _keys: str(path))
     for key_of_values, axis, values in _named_values(file):
         known = list(file.commands) if file.axes[axis] == "commands" else file.axes[axis]
-        for value in values if isinstance(known, list) else ():
-            if value and value not in known:  # "": it does not apply
-                text = f"the axis has no value {value!r}. Use one of {', '.join(known)}."
-                raise UserError(f"{path}: `{key_of_values}`: {text}")
+        # "": the axis does not apply. Other words stand for values that are defined elsewhere.
+        if isinstance(known, list) and (unknown := unknown_name(filter(None, values), known)):
+            raise UserError(f"{path}: `{key_of_values}`: the axis has no value {unknown}")
+    for name, table in file.tables.items():
+        sides = [COUNT] * ("each" in table) + ["candidate"] * ("compare" in table)
+        compared = table["compare"]["axis"] if "compare" in table else ""
+        known = [axis for axis in file.axes if axis != compared] + sides + table.get("by", [])
+        for side, names in (("rows", table["rows"]), ("columns", table["columns"])):
+            if unknown := unknown_name(names, known):
+                raise UserError(
+                    f"{path}: `tables.{name}.{side}`: the table has no column {unknown}"
+                )
     for name, command in file.commands.items():
         for template in ("argv", "stdin"):
             try:
@@ -413,6 +450,10 @@ def _named_values(file: StudyFile) -> Iterator[tuple[str, str, list[str]]]:
             yield f"commands.{name}.restrict_to.{axis}", axis, selected
     for axis, selected in (file.trace_syscalls or {}).items():
         yield f"trace_syscalls.{axis}", axis, selected
+    numbers = file.published.numbers if file.published else ""
+    for name, fixed in numbers.items() if isinstance(numbers, dict) else ():
+        for axis, value in fixed.items():
+            yield f"published.numbers.{name}.{axis}", axis, [value]
 
 
 def _check_template(template: str, command: Command, file: StudyFile) -> None:

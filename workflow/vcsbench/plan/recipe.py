@@ -13,7 +13,6 @@ from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import binaries_of
 from vcsbench.config.server_files import server_files_digest
 from vcsbench.config.study import Command, Study
-from vcsbench.errors import UserError
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec
 from vcsbench.records import Promises, Recipe
@@ -129,14 +128,7 @@ def _defaults(
 ) -> dict[str, str]:
     repository = env.repositories.get(axes.get("repo", ""), {})
     packing = {"packing": repository["packing"]} if "packing" in repository else {}
-    defaults = {**study.defaults, **packing, **(command.defaults or {})}
-    for name in defaults:
-        if name not in AXES:
-            raise UserError(
-                f"config/studies/{study.name}.yaml: `defaults.{name}`: no such axis. "
-                f"Use one of {', '.join(sorted(AXES))}."
-            )
-    return defaults
+    return {**study.defaults, **packing, **(command.defaults or {})}
 
 
 def _without_server(promises: Promises) -> Promises:

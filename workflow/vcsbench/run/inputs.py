@@ -17,7 +17,8 @@ from vcsbench.config.definitions import (
     read_expectations,
     read_findings,
 )
-from vcsbench.config.study import TableDefinition, load_study
+from vcsbench.config.models import unknown_name
+from vcsbench.config.study import RUN_COLUMNS, TableDefinition, load_study
 from vcsbench.errors import UserError
 from vcsbench.files import read_rows
 from vcsbench.metrics import metric_in
@@ -51,8 +52,9 @@ class StudyParams:
     @cached_property
     def published_values(self) -> dict[str, list[str]]:
         values: dict[str, dict[str, None]] = defaultdict(dict)
+        remedy = f"Restore the file, or correct `published.numbers` of {self.definition.name}."
         for path in self.published_files:
-            for row in read_rows(path, "Restore the file.", PUBLISHED_BYTES):
+            for row in read_rows(path, remedy, PUBLISHED_BYTES):
                 for axis, value in row.items():
                     values[axis] |= {value: None} if axis and value else {}
         return {axis: list(of_axis) for axis, of_axis in values.items()}
@@ -70,6 +72,21 @@ class StudyParams:
         raise UserError(
             f"config/studies/{name}.yaml: `published`: the key is missing. Add it, or remove the study."
         )
+
+    def check_names(self) -> None:
+        """Raise UserError for a name that only tables and pages use, if nothing has it."""
+        study, published = self.definition, self.definition.published
+        columns, tables = [*RUN_COLUMNS, *self.published_values], study.tables.items()
+        named = [(f"tables.{n}.by", "no column", t.get("by", []), columns) for n, t in tables]
+        if published:
+            findings, groups = published.findings or [], [*read_definitions(FINDINGS)]
+            named.append(("published.findings", f"{FINDINGS} has no", findings, groups))
+            repositories = self.order.get("repo", [])
+            revisions = [*published.revisions]
+            named.append(("published.revisions", "no repository", revisions, repositories))
+        for key, fault, names, known in named:
+            if unknown := unknown_name(names, known):
+                raise UserError(f"config/studies/{study.name}.yaml: `{key}`: {fault} {unknown}")
 
     @property
     def published_options(self) -> dict[str, object]:
@@ -255,7 +272,7 @@ class Expectations:
         read_definitions(FINDINGS)
         load_glossary(environment.root)
         for study in self.config.studies:
-            _ = params_of(study).published_values
+            params_of(study).check_names()
         files = [str(environment.root / path) for path in self.config.settings.expectations]
         for path in files:
             if not Path(path).is_file():
@@ -267,10 +284,11 @@ class Expectations:
                 raise UserError(f"{path}: no study `{study}`. Use one of {', '.join(known)}.")
             definition = params_of(study).definition
             values = axis_table.values_of(definition, environment)
-            choices = {
-                axis: None if word == "repositories" else values[axis]
-                for axis, word in definition.axes.items()
-            }
+            # They may concern repositories of other sessions.
+            settings = self.config.settings
+            is_elsewhere = settings.repository is not None or study not in self.config.studies
+            others = definition.axes_of("repositories") if is_elsewhere else ()
+            choices = {**values, **dict.fromkeys(others)}
             self.by_study[study] = read_expectations(files, study, choices, self.saved(study))
         for name in self.config.settings.baselines:
             if not {*self.saved_studies.get(name, [])} & {*self.config.studies}:
