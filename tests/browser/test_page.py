@@ -511,6 +511,35 @@ def test_steps_together_have_the_call_of_each_command(page, tmp_path, call, rati
     assert bool(together[1]) == note
 
 
+@pytest.mark.parametrize(
+    ("withheld", "group", "numbers"),
+    [
+        ("[one]", "Measured, but not compared", ["9 were not measured", "1 cannot be compared"]),
+        ("[]", "Not measured for what you have", ["10 were not measured"]),
+    ],
+)
+def test_comparison_without_a_result_is_not_compared_if_measured(
+    page, tmp_path, withheld, group, numbers
+):
+    steps = f"""
+    const rows = all("#card-packing .forest tbody tr");
+    const mine = {{ ra: "http", format: "f6" }};
+    rows.filter((row) => isPicked(keysOf(row), mine)).forEach((row) => row.remove());
+    const keys = {{ command: "log", ra: "http", repo: "ruby", format: "f6", config: "slow" }};
+    const one = {{ keys: {{ ...keys, cache: "cold", candidate: "pack" }}, compares: "packing" }};
+    answers.cards["card-packing"].withheld = {withheld};
+    update();
+    return all("#first > p:not(.key)").map((line) => line.textContent);
+    """
+    lines = drive(page, tmp_path, steps, anchor=MINE)
+    (of,) = (line for line in lines if "Pack the repository" in line)
+    (places,) = (line for line in lines if "have a result" in line)
+    assert of.startswith(group)
+    assert re.findall(r"; (\d+) \S+ ([^;]*)", places.rstrip(".")) == [
+        (number.split()[0], number.partition(" ")[2]) for number in numbers
+    ]
+
+
 def test_actions_have_the_time_and_disk_of_the_readers_revisions(page, tmp_path):
     steps = """
     answers.estimate.bytes = { f6: { nopack: 55e6 }, f7: { nopack: 22e6 } };

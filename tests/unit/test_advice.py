@@ -11,7 +11,13 @@ import pytest
 from unit.synthetic import AXES as VALUES
 from unit.test_tables import frame_of
 from vcsbench.advice import decision as rule
-from vcsbench.advice.advise import AdviceSettings, advise, less_work, with_candidates
+from vcsbench.advice.advise import (
+    ON_ONE_MACHINE,
+    AdviceSettings,
+    advise,
+    less_work,
+    with_candidates,
+)
 from vcsbench.advice.cards import Effect, card_of, find_rule, pair_text
 from vcsbench.advice.decision import BETTER, SMALL, cases_of, outcome_of
 from vcsbench.advice.labels import CardQuestion, factors, questions_of
@@ -319,7 +325,9 @@ def test_advise_on_several_hosts_has_the_reason_and_the_remedy(tmp_path):
     frame["host"] = np.where(frame["format"] == "f6", "old", "new")
     questions = [CardQuestion("format", "Which?"), CardQuestion("packing", "Pack?")]
     settings = AdviceSettings(VALUES, ["command"], ["command", "repo", "cache"], questions)
-    formats, packing = advise(settings, frame).cards
+    advice = advise(settings, frame)
+    formats, packing = advice.cards
+    assert all(s.why_not.endswith(ON_ONE_MACHINE) for s in advice.situations)
     cells = math.prod(len(values) for axis, values in VALUES.items() if axis != "format")
     message = FLAGS["hosts-differ"].sentence
     assert (formats.answer.kind, formats.cases) == (rule.NOT_COMPARED, [])

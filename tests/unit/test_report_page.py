@@ -67,6 +67,10 @@ def card_on(page, axis):
     return next(view for view in page["cards"] if view.card.question.axis == axis)
 
 
+def with_card(results, card):
+    return replace(results, advice=replace(results.advice, cards=[card]))
+
+
 def test_header_counts_duplicates_apart_from_cells(results, page):
     cells = {row["cell"] for row in results.measurements}
     copies = {cell for cell in cells if is_duplicate(cell)}
@@ -109,9 +113,8 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     pair = Pair(
         "nopack", "pack", 2.0, 1.9, 2.1, 5, "better", flags="apart cpu-busy saturated outlier-20"
     )
-    cards = [replace(card, cases=[*card.cases[:2], Case({}, (pair,))])]
-    made = page_of(replace(results, advice=replace(results.advice, cards=cards)))
-    (view,) = made["cards"]
+    card = replace(card, cases=[*card.cases[:2], Case({}, (pair,))])
+    (view,) = card_views(with_card(results, card))
     # The row names its disturbance in words, and the key of the plot each flag.
     notes = [row.note for row in view.rows if row.note]
     assert notes == ["! disturbed; flags: apart, saturated"]
@@ -121,6 +124,19 @@ def test_cards_have_flags_of_their_runs_and_values_outside_of_the_grid(results, 
     lines = {view.card.question.axis: view.lines for view in page["cards"]}
     failed = "default settings: 1 cell not measured: svnserve did not answer within 10 s."
     assert (lines["packing"], lines["config"], lines["ra"]) == ([], [failed], [])
+
+
+@pytest.mark.parametrize("of_runs", ["cpu-busy", ""])
+def test_page_whose_comparisons_and_runs_are_all_disturbed_marks_no_row(results, page, of_runs):
+    card = card_on(page, "packing").card
+    pairs = [replace(pair, flags="cpu-busy") for case in card.cases[:3] for pair in case.pairs]
+    disturbed = with_card(results, replace(card, cases=[Case({}, (pair,)) for pair in pairs]))
+    runs = [{**run, "flags": of_runs} for run in results.measurements]
+    tree = parse(build_page(replace(disturbed, measurements=runs)))
+    marks = [row for row in tree.all("tr") if "data-disturbed" in row.attributes]
+    assert len(marks) == (0 if of_runs else len(pairs))
+    assert ("so none is marked" in tree.by_id("answer").text) == bool(of_runs)
+    assert any(e.attributes.get("id") == "disturbed" for e in tree) == (not of_runs)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +153,7 @@ def test_cases_without_a_difference_have_the_smallest_that_would_show(
 ):
     card = card_on(page, "packing").card
     pair = Pair("nopack", "pack", 1.02, 0.9, 1.1, 5, outcome, detectable=detectable)
-    view = card_views([replace(card, cases=[Case({}, (pair,))])], results)[0]
+    view = card_views(with_card(results, replace(card, cases=[Case({}, (pair,))])))[0]
     assert view.rows[0].note == shown
 
 
@@ -152,7 +168,7 @@ def test_cards_have_the_disk_and_the_load_of_this_run(results):
     contexts = [sized("ruby", fmt, "nopack", n << 20) for fmt, n in (("f6", 80), ("f7", 35))]
     for pack_seconds, shown in ((2.0, "took 2 s"), (0.3, "took less than 1 s in memory")):
         loads = {"ruby": {**LOAD, "pack_seconds": pack_seconds}, "bsd": {}}
-        found = card_views(results.advice.cards, replace(results, contexts=contexts, loads=loads))
+        found = card_views(replace(results, contexts=contexts, loads=loads))
         costs = {view.card.question.axis: " ".join(view.costs) for view in found}
         assert re.findall(r"[\d.]+ MiB", costs["format"]) == ["80.0 MiB", "35.0 MiB"]
         assert "took 22 s" in costs["format"] and "5\u202f526 revisions" in costs["format"]
@@ -184,7 +200,7 @@ def test_card_of_builds_has_an_expectation_that_its_noise_allows(
     asked = replace(card.question, aggregate=True)
     card = replace(card, question=asked, cases=[Case({}, (pair,))])
     made = {"command": "vcsbench run --configfile my-builds.yaml"}
-    (view,) = card_views([card], replace(results, provenance=made))
+    (view,) = card_views(with_card(replace(results, provenance=made), card))
     (step,) = view.actions[-1][2].steps
     make, _, check = step.command.rpartition("\n")
     subprocess.run(["sh", "-c", make], cwd=tmp_path, check=True)

@@ -4,6 +4,7 @@
 // the picks, then these after some steps, then after all. A result has its factor and times.
 function resultsOf(card, axis, value, states) {
   const found = new Map();
+  const operations = [...document.querySelectorAll(".overview tbody tr")];
   states.forEach(({ picks: state }) => {
     const rows = state[axis] === value ? [] : comparisonsOf(card, state).filter(({ dataset }) => dataset.sides.split("|").includes(value));
     const results = rows.map((row) => {
@@ -11,7 +12,7 @@ function resultsOf(card, axis, value, states) {
       const isLast = sides.endsWith(`|${value}`);
       const kind = !winner ? row.className : winner === labelOf(axis, value) ? "faster" : "slower";
       const both = times ? times.split("|") : [];
-      return { name: operationOf(row), keys: keysOf(row), kind, gain: Number(gain), isDisturbed: isDisturbed(row), times: isLast ? both : both.reverse() };
+      return { name: nameOf(operations.find((one) => isPicked(keysOf(row), keysOf(one))) ?? row), keys: keysOf(row), kind, gain: Number(gain), isDisturbed: isDisturbed(row), times: isLast ? both : both.reverse() };
     });
     for (const [name, list] of groupedBy(results, (one) => one.name)) {
       if (!found.has(name) || list.some(({ kind }) => !["undecided", "small"].includes(kind))) found.set(name, list);
@@ -103,34 +104,21 @@ function resultChips(list) {
 
 // A row of the head's table: a state of the repository, and for each command the results there.
 function resultRow(label, results, names) {
-  const cells = names.map((name) => {
-    const list = results.filter((one) => one.name === name);
-    return made("td", "", ...list.length ? resultChips(list) : ["–"]);
-  });
-  const head = made("th", label);
-  head.scope = "row";
-  return made("tr", "", head, ...cells);
+  const lists = names.map((name) => results.filter((one) => one.name === name));
+  const cells = lists.map((list) => made("td", "", ...list.length ? resultChips(list) : ["–"]));
+  return made("tr", "", Object.assign(made("th", label), { scope: "row" }), ...cells);
 }
 
-// A row for each state in which a change was measured: what one has, and after other steps.
+// A row for each state in which a change was measured: what one has ("as you are"), and after other steps
+// ("after: packed, tuned settings").
 function proofRows({ card, axis, value }, states, names) {
-  const [first] = states;
-  return states.filter(({ picks }) => picks[axis] === first.picks[axis])
-    .map(({ picks }) => [picks, resultsOf(card, axis, value, [{ picks }])])
-    .filter(([, results]) => results.some(({ name }) => names.includes(name)))
-    .map(([picks, results]) => resultRow(stateText(picks, first.picks), results, names));
-}
-
-// "as you are", or what other steps have changed: "after: packed, tuned settings".
-function stateText(picks, present) {
-  const changed = Object.entries(picks).filter(([axis, value]) => present[axis] !== value);
-  const labels = changed.map(([axis, value]) => labelOf(axis, value));
-  return labels.length ? `after: ${labels.join(", ")}` : Object.keys(present).length ? "as you are" : "alone";
-}
-
-function stepsText(numbers) {
-  const isRange = numbers.length > 2 && numbers.at(-1) - numbers[0] === numbers.length - 1;
-  return `steps ${isRange ? `${numbers[0]} to` : `${numbers.slice(0, -1).join(", ")} and`} ${numbers.at(-1)}`;
+  const [{ picks: present }] = states;
+  return states.filter(({ picks }) => picks[axis] === present[axis]).flatMap(({ picks }) => {
+    const results = resultsOf(card, axis, value, [{ picks }]);
+    const changed = Object.entries(picks).filter(([name, of]) => present[name] !== of).map(([name, of]) => labelOf(name, of));
+    const state = changed.length ? `after: ${changed.join(", ")}` : Object.keys(present).length ? "as you are" : "alone";
+    return results.some(({ name }) => names.includes(name)) ? [resultRow(state, results, names)] : [];
+  });
 }
 
 function namesOf(results, kinds) {
@@ -157,7 +145,10 @@ function togetherRow(values, target, numbers, names) {
     const kind = isNotable(gain) ? `${gain > 1 ? "faster" : "slower"}${isOpen ? "| but undecided" : ""}` : `below ${Math.round(100 * (answers.notable - 1))} %`;
     found.push({ name, kind, gain: Math.max(gain, 1 / gain), times: [now[1], next[1]] });
   }
-  return resultRow(`${stepsText(numbers)} together`, found, names);
+  const [first, last] = [numbers[0], numbers.at(-1)];
+  const isRange = numbers.length > 2 && last - first === numbers.length - 1;
+  const before = isRange ? `${first} to` : `${numbers.slice(0, -1).join(", ")} and`;
+  return resultRow(`steps ${before} ${last} together`, found, names);
 }
 
 // The time and the disk space of a change for the reader's number of revisions.
@@ -217,22 +208,23 @@ function actionLines({ steps, states, others }, values, isComplete) {
   const heads = ["Measured", ...names].map((name) => Object.assign(made("th", name), { scope: "col" }));
   const table = made("table", "", made("thead", "", made("tr", "", ...heads)), ...parts);
   const key = "after: with that change made already; together: against what you have; –: not measured";
-  const area = Object.assign(made("div", "", table), { className: "scroll", tabIndex: 0, role: "region", ariaLabel: "What to do" });
-  const lines = parts.length ? [area, Object.assign(made("p", key), { className: "key" })] : [made("p", "", made("b", "Nothing to change: no change is shown to be worth it."))];
+  const lines = parts.length ? [scrolling(table, "What to do"), Object.assign(made("p", key), { className: "key" })] : [made("p", "", made("b", "Nothing to change: no change is shown to be worth it."))];
   table.className = "steps";
+  const titles = (cards) => cards.map((card) => card.querySelector("h3").textContent);
   const of = (kinds) => others.filter(({ kind }) => kinds.includes(kind));
   const textOf = (change, value) => {
     const texts = [...groupedBy(change.results, ({ name }) => name)].map(([name, list]) =>
       `${name} ${resultChips(list).map((chip) => chip.firstChild.textContent).join(", ")}`);
     return `${value} (${value === labelOf(change.axis, change.value) ? "" : `${labelOf(change.axis, change.value)}: `}${texts.join("; ")})`;
   };
+  const unknown = allCards.filter((card) => answers.cards[card.id] && (!card.querySelector(".forest") || of(["not measured"]).some((change) => change.card === card)));
   const groups = {
     "No reason to change": of(["keep", "equal", "slight"]).map((change) => textOf(change, labelOf(change.axis, change.present))),
     "Undecided, too noisy or too few rounds": of(["undecided"]).map(({ axis, value }) => labelOf(axis, value)),
     "Too small to compare": of(["too small"]).map(({ axis, value }) => labelOf(axis, value)),
+    "Measured, but not compared (the card has the reason)": titles(unknown.filter((card) => isWithheld(card, values))),
     // Over file, settings of servers are no choice.
-    "Not measured for what you have": of(["not measured"]).filter(({ card }) => comparisonsOf(card, values.ra ? { ra: values.ra } : {}).length)
-      .map(({ card }) => card.querySelector("h3").textContent),
+    "Not measured for what you have": titles(unknown.filter((card) => !isWithheld(card, values) && comparisonsOf(card, values.ra ? { ra: values.ra } : {}).length)),
   };
   for (const [title, texts] of Object.entries(groups)) {
     if (texts.length) lines.push(made("p", "", made("b", `${title}: `), `${texts.join("; ").replace(/\?$/, "")}.`));
@@ -244,16 +236,22 @@ function actionLines({ steps, states, others }, values, isComplete) {
 // How many places of the overview have a result, and the command that measures the others.
 function coverageLines({ places, lacking }, hasPicks) {
   const count = (kind) => places.filter((one) => one === kind).length;
-  const measured = places.length - count("");
+  const measured = places.length - count("") - count("withheld");
   const open = Object.entries({ undecided: "undecided", small: "too small to compare" }).filter(([kind]) => count(kind))
     .map(([kind, word]) => `${count(kind)} ${word}`);
   const answered = !open.length ? ", all answered" : `: ${[`${measured - count("undecided") - count("small")} answered`, ...open].join(", ")}`;
-  const text = `${measured} of ${written(places.length, "places")} of the table below were measured${measured ? answered : ""}`;
-  const lines = hasPicks ? [made("p", `${text}${count("") ? `; ${count("")} (–) were not` : ""}.`)] : [];
+  const text = `${measured} of ${written(places.length, "places")} of the table below have a result${measured ? answered : ""}`;
+  const others = [[count(""), "were not measured"], [count("withheld"), "cannot be compared"]].filter(([number]) => number)
+    .map(([number, why]) => `; ${number} (–) ${why}`);
+  const lines = hasPicks ? [made("p", `${text}${others.join("")}.`)] : [];
   if (lacking.length && answers.include.length) {
     const number = countOf(lacking);
     const time = answers.cell_s ? `, about ${durationOf(number * answers.cell_s)}` : "";
-    lines.push(made("details", "", made("summary", `Measure the places marked –, too (they compare ${written(number, "cells")} that have no result yet${time}; results are kept)`), commandOf(commandToAdd(lacking))));
+    const { study, args } = known.of;
+    const text = JSON.stringify({ grid: { [study]: { include: [...answers.include, ...lacking] } } });
+    const command = `printf '%s\\n' ${quoted(text)} >more.yaml && make report ${withArgs(`${args} --configfile more.yaml`)}`;
+    const summary = `Measure the places marked –, too (they compare ${written(number, "cells")} that have no result yet${time}; results are kept)`;
+    lines.push(made("details", "", made("summary", summary), commandOf(command)));
   }
   return lines;
 }

@@ -20,10 +20,9 @@ function commandsOf(cells) {
   const { study, args, files: configuration } = known.of;
   const files = cells.flatMap((cell) => [...new Set(runsOf(cell, "round").map(({ round }) => round))]
     .map((round) => `results/cells/${study}/${cell}/round${round}.json`));
-  const lines = cells.flatMap((cell) => [
-    ["Show the recipe:", `make show CELL=${quoted(cell)} ${withArgs(configuration)}`],
-    ["Run it once:", `make measure CELL=${quoted(cell)} ${withArgs(configuration)}`],
-  ]);
+  const targets = { show: "Show the recipe:", measure: "Run it once:" };
+  const lines = cells.flatMap((cell) => Object.entries(targets)
+    .map(([target, what]) => [what, `make ${target} CELL=${quoted(cell)} ${withArgs(configuration)}`]));
   return [...lines, ["Measure again:", `make report ${withArgs(`${args} --forcerun ${files.map(quoted).join(" ")}`)}`]];
 }
 
@@ -35,17 +34,12 @@ function drawn(tag, attributes, text = "") {
 }
 
 function tableOf(headings, rows, caption) {
-  const table = made("table", "", made("caption", caption));
+  const heads = headings.map((text) => Object.assign(made("th", text), { scope: "col" }));
+  const lines = rows.map(([first, ...rest]) => made("tr", "", Object.assign(made("th", first), { scope: "row" }),
+    ...rest.map((text) => Object.assign(made("td", text), { className: "number" }))));
+  const table = made("table", "", made("caption", caption), made("thead", "", made("tr", "", ...heads)), made("tbody", "", ...lines));
   table.className = "plain";
-  table.append(
-    made("thead", "", made("tr", "", ...headings.map((text) => Object.assign(made("th", text), { scope: "col" })))),
-    made("tbody", "", ...rows.map(([first, ...rest]) => made("tr", "",
-      Object.assign(made("th", first), { scope: "row" }),
-      ...rest.map((text) => Object.assign(made("td", text), { className: "number" }))))));
-  const scroll = Object.assign(made("div", "", table), { className: "scroll", tabIndex: 0 });
-  scroll.setAttribute("role", "region");
-  scroll.setAttribute("aria-label", caption);
-  return scroll;
+  return scrolling(table, caption);
 }
 
 function runsOf(cell, metric) {
@@ -147,14 +141,14 @@ function fillDetail({ cell: number, keys, name }) {
 
 listeners.push((given) => {
   const name = given.get("number");
-  const one = name && grids.filter(({ measured }) => measured).flatMap(({ rows }) => rows).flatMap(({ cells }) => cells)
-    .find((cell) => cell.name === name);
-  if (!known || !one || !fillDetail(one)) {
-    if (detail.open) detail.close();
-    return;
+  const cells = grids.filter(({ measured }) => measured).flatMap(({ rows }) => rows).flatMap((row) => row.cells);
+  const one = name && cells.find((cell) => cell.name === name);
+  if (known && one && fillDetail(one)) {
+    if (!detail.open) detail.showModal();
+    detail.scrollTop = 0;
+  } else if (detail.open) {
+    detail.close();
   }
-  if (!detail.open) detail.showModal();
-  detail.scrollTop = 0;
 });
 
 detail.addEventListener("close", () => {

@@ -56,10 +56,8 @@ function comparisonsOf(card, values) {
 
 const OUTCOMES = { equal: "equal", undecided: "undecided", small: "too small" };
 
-// A comparison with runs during which other programs took time of the machine.
-function isDisturbed({ dataset }) {
-  return dataset.disturbed === "yes";
-}
+// Other programs took time of the machine during runs of the comparison.
+const isDisturbed = ({ dataset }) => dataset.disturbed === "yes";
 
 // The results of some comparisons: a chip for each faster value, then for equal and undecided ones.
 function chipsOf(rows, axis, current) {
@@ -105,8 +103,9 @@ function nameOf(row) {
   return row.cells[0].textContent.replace(/^[□◧■] /, "").replace(/, (.*)/, " ($1)");
 }
 
-function operationOf(row) {
-  return nameOf([...document.querySelectorAll(".overview tbody tr")].find((one) => isPicked(keysOf(row), keysOf(one))) ?? row);
+// True if both sides of such a comparison were measured, and cannot be compared.
+function isWithheld(card, values) {
+  return answers.cards[card.id].withheld.some((one) => isPicked(one.keys, values, one));
 }
 
 // The answer of a card: its kind, short text, sentence, value and effect.
@@ -152,19 +151,12 @@ function applyEstimate(given) {
   const names = { nopack: "loaded", pack: "packed" };
   const sizes = Object.entries(bytes).filter(([format]) => [undefined, format].includes(picked().format) || !bytes[picked().format])
     .map(([format, of]) => `${labelOf("format", format)} ${Object.entries(of).sort().map(([name, size]) => `${sizeOf(size * scale)} ${names[name] ?? name}`).join(" or ")}`);
-  const parts = [`load ${load}`, pack && `pack ${pack}`,
-                 sizes.length && `length of all files (on disk more, if not packed) ${sizes.join(", ")}`].filter(Boolean);
+  const length = sizes.length && `length of all files (on disk more, if not packed) ${sizes.join(", ")}`;
+  const parts = [`load ${load}`, pack && `pack ${pack}`, length].filter(Boolean);
   const basis = `scaled from the ${written(revisions, "revisions")} of this run, all formats loaded at the same time; larger revisions need more`;
   input.closest("p").querySelector("output").textContent = count
     ? `Estimate for ${written(count, "revisions")}: ${parts.join("; ")} (${basis}).`
     : "Estimates the time of svnadmin load and pack, and the length of all files.";
-}
-
-// The command that adds cells to the grid of this run.
-function commandToAdd(cells) {
-  const { study, args } = known.of;
-  const text = JSON.stringify({ grid: { [study]: { include: [...answers.include, ...cells] } } });
-  return `printf '%s\\n' ${quoted(text)} >more.yaml && make report ${withArgs(`${args} --configfile more.yaml`)}`;
 }
 
 // The number of cells in parts of a grid that have no result yet.
@@ -175,7 +167,7 @@ function countOf(cells) {
   return new Set(lacking.map((cell) => Object.entries(cell).sort().join())).size;
 }
 
-// The overview. Returns the result of each place ("" without any), and the cells that lack one.
+// The overview. Returns the result of each place ("" if it was not measured), and the cells that lack one.
 function applyOverview(values) {
   let isMine = false;
   const places = [];
@@ -192,9 +184,10 @@ function applyOverview(values) {
       const rows = comparisonsOf(card, { ...values, ...keys });
       square.replaceChildren(...rows.length ? chipsOf(rows, axis, values[axis]) : ["–"]);
       const sides = [...card.querySelectorAll(".forest tbody tr")].flatMap((one) => one.dataset.sides.split("|"));
-      if (!rows.length && isComplete) missing.push({ ...keys, ...values, [axis]: [...new Set([values[axis], ...sides])] });
+      const isRefused = !rows.length && isWithheld(card, { ...values, ...keys });
+      if (!rows.length && isComplete && !isRefused) missing.push({ ...keys, ...values, [axis]: [...new Set([values[axis], ...sides])] });
       const kinds = rows.map(({ className }) => className);
-      results.push(kinds.find((kind) => !["undecided", "small"].includes(kind)) ?? kinds[0] ?? "");
+      results.push(kinds.find((kind) => !["undecided", "small"].includes(kind)) ?? kinds[0] ?? (isRefused ? "withheld" : ""));
       shown += rows.length;
     }
     for (const { where, choices } of answers.situations) {

@@ -41,6 +41,7 @@ from vcsbench.words import is_number
 
 # The definition of a table, and its rows.
 Table = tuple[Mapping[str, Any], Sequence[Row]]
+ON_ONE_MACHINE = "measure all of it on one machine (`--forcerun cell`)"
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def _situation_of(
     best, *others = sorted(means, key=lambda cell: (means[cell], cell)) or [()]
     why_not = ""
     if len(hosts := sorted({*rows["host"]})) > 1:
-        why_not = f"measured on several machines ({', '.join(hosts)})"
+        why_not = f"measured on several machines ({', '.join(hosts)}): {ON_ONE_MACHINE}"
     elif most < limits.min_rounds:
         why_not = f"only {most} of at least {limits.min_rounds} rounds measured"
     elif not others:

@@ -24,22 +24,15 @@ from vcsbench.axes.client_server import BUILD_AXIS
 from vcsbench.axes.subject_axes import SHARD
 from vcsbench.evidence.flags import BUSY
 from vcsbench.report import charts
-from vcsbench.report.next_steps import command_with, variables_of
-from vcsbench.report.results import (
-    Results,
-    grouped_by,
-    unique_values,
-    values_in,
-    varying,
-)
+from vcsbench.report.next_steps import command_with, count_disturbed, variables_of
+from vcsbench.report.results import Results, grouped_by, unique_values, values_in, varying
+from vcsbench.statistics import comparisons
 
 NOT_PICKED = ("cache", "clients", "build")
 MAX_ANSWERS = 6000
 # What a change takes: its words, and the key of its seconds.
-WORK = {
-    "format": ("Loading {} into all formats at the same time", "seconds"),
-    "packing": ("Packing {}", "pack_seconds"),
-}
+LOADING = ("Loading {} into all formats at the same time", "seconds")
+WORK = {"format": LOADING, "packing": ("Packing {}", "pack_seconds")}
 NEARLY_ALL = 0.8
 # Cards show these in other words, or not.
 PLAIN_FLAGS = ("low-n", "mean-cpu", "mostly-fixed-cost", SAME_BINARIES)
@@ -74,25 +67,32 @@ class CardView(NamedTuple):
     costs: Sequence[str]
 
 
-def card_views(cards: Sequence[Card], results: Results) -> list[CardView]:
-    # In the order of applying changes, as the questions of a study.
-    unanswered = rule.NOT_MEASURED, rule.NOT_COMPARED
-    ranked = sorted(cards, key=lambda card: card.answer.kind in unanswered)
-    rare = rare_flags(cards)
-    return [_card_view(card, results, rare) for card in ranked]
+def card_views(results: Results) -> list[CardView]:
+    """Return the cards in the order of applying changes, as the questions of a study, the rest last."""
+    unanswered, shown = (rule.NOT_MEASURED, rule.NOT_COMPARED), shown_flags(results)
+    ranked = sorted(results.advice.cards, key=lambda card: card.answer.kind in unanswered)
+    return [_card_view(card, results, shown) for card in ranked]
 
 
-def rare_flags(cards: Sequence[Card]) -> set[str]:
-    """Return the flags that rows name, without flags of nearly all comparisons or of disturbed runs."""
+def is_disturbed_everywhere(results: Results) -> bool:
+    """Return True if other programs disturbed all comparisons and nearly all runs."""
+    disturbed, number, _ = count_disturbed(results.advice.cards)
+    runs = [not BUSY.isdisjoint(run["flags"].split()) for run in results.valid_runs]
+    return disturbed == number and sum(runs) > NEARLY_ALL * len(runs)
+
+
+def shown_flags(results: Results) -> set[str]:
+    """Return the flags that rows name: not those of nearly all comparisons, nor a disturbance everywhere."""
     flags = [
         [f for f in pair.flags.split() if card.question.aggregate or f not in DOUBTS]
-        for card in cards
+        for card in results.advice.cards
         for case in card.cases
         for pair in case.pairs
     ]
     counts = Counter(flag for of in flags for flag in of)
     rare = {flag for flag, number in counts.items() if number <= NEARLY_ALL * len(flags)}
-    return rare - BUSY.union(PLAIN_FLAGS)
+    busy = () if is_disturbed_everywhere(results) else BUSY
+    return rare.difference(BUSY, PLAIN_FLAGS).union(busy)
 
 
 def loads_of(results: Results) -> list[Row]:
@@ -111,9 +111,9 @@ def estimate_of(results: Results) -> Row:
     with the most revisions, its seconds, and the bytes of all files by format and packing.
     """
     loads = [load for load in loads_of(results) if load.get("seconds")]
-    if not loads:
+    load = max(loads, key=lambda load: int(load["revisions"]), default=None)
+    if not load:
         return {}
-    load = max(loads, key=lambda load: int(load["revisions"]))
     sizes: dict[str, dict[str, int]] = {}
     for of in (context.get("repository") or {} for context in results.contexts):
         if of.get("bytes") and results.loads.get(of.get("name", "")) is load:
@@ -130,13 +130,10 @@ def _costs(results: Results, axis: str) -> list[str]:
         both = ((name, of) for name, of in by_format.items() if len(of) > 1)
         of_format, sizes = next(both, ("", {}))
         of_format = f" of {of_format}" if of_format else ""
-    texts = [f"{value_label(axis, v)} {words.size(n)}" for v, n in sorted(sizes.items())]
-    costs = []
-    if axis in WORK and len(texts) > 1:
-        # Files take whole blocks, so that a disk loses most with many small ones.
-        costs = [
-            f"Length of all files{of_format} here (on disk more, if not packed): {', '.join(texts)}."
-        ]
+    texts = ", ".join(f"{value_label(axis, v)} {words.size(n)}" for v, n in sorted(sizes.items()))
+    # Files take whole blocks, so that a disk loses most with many small ones.
+    what = f"Length of all files{of_format} here (on disk more, if not packed)"
+    costs = [f"{what}: {texts}."] if axis in WORK and len(sizes) > 1 else []
     what, key = WORK.get(axis, ("", ""))
     for load in loads_of(results):
         if load.get(key):
@@ -147,30 +144,28 @@ def _costs(results: Results, axis: str) -> list[str]:
     return costs
 
 
-def builds_of(results: Results) -> dict[str, str]:
-    """Return the versions of each build, in order; nothing without several builds."""
+def versions_of_builds(results: Results) -> list[str]:
+    """Return `trunk 1.15.0` for each build in order, nothing without several builds."""
     versions: dict[str, list[str]] = {name: [] for name in results.order.get(BUILD_AXIS, ())}
     for build in (context.get("build") or {} for context in results.contexts):
         sides = (build.get(side) or {} for side in ("client", "server"))
         known = (side["version"] for side in sides if side.get("version"))
         versions.get(build.get("name", ""), []).extend(known)
-    return {name: ", ".join(unique_values(of)) for name, of in versions.items() if of}
+    return [f"{name} {', '.join(unique_values(of))}" for name, of in versions.items() if of]
 
 
-def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> CardView:
+def _card_view(card: Card, results: Results, shown: Collection[str]) -> CardView:
     name = card.question.axis
-    costs = _costs(results, name)
     studied = results.study.axes.get(name, ())
     studied = () if card.question.values or isinstance(studied, str) else studied
     present = {row.get(name) for row in results.grid}
     pairs = [(case, pair) for case in card.cases for pair in case.pairs]
     tested = [(case, pair) for case, pair in pairs if not pair.is_noise_check]
-    compared = [{p.baseline: "" for _, p in tested}, {p.candidate: "" for _, p in tested}]
     left, right = (
-        " or ".join(value_label(name, value) for value in side)
-        if len(side) < 3
-        else "another value"
-        for side in compared
+        " or ".join(value_label(name, v) for v in side) if len(side) < 3 else "another value"
+        for side in (
+            unique_values(getattr(p, which) for _, p in tested) for which in comparisons.SIDES
+        )
     )
     pairs.sort(key=lambda i: (i[1].is_noise_check, not i[1].is_decided, -abs(math.log(i[1].ratio))))
     axis = charts.LogAxis.over(v for _, p in pairs for v in (p.ratio, p.low, p.high))
@@ -181,7 +176,7 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
     ]
     if card.question.aggregate and tested:
         actions.append(("", "Fail in CI if it is slower", _guard(results, name, tested)))
-    lines = [*card.lines, *card.notes]
+    lines, has_several = [*card.lines, *card.notes], len({p.candidate for _, p in pairs}) > 1
     if outside := [value for value in studied if value not in present]:
         names = words.enumeration([value_label(name, value) for value in outside])
         lines.append(f"Not in the grid of this session: {names}.")
@@ -189,15 +184,17 @@ def _card_view(card: Card, results: Results, rare_flags: Collection[str]) -> Car
             lines[-1] += f" Today's svnadmin makes f8: `{action.steps[0].command}` measures it."
     if not card.question.aggregate:
         lines += [lost.sentence(value_label(name, lost.value)) for lost in card.missing]
-    has_several = len({pair.candidate for _, pair in pairs}) > 1
     runs = grouped_by(results.valid_runs, lambda run: values_in(run, [*results.order]))
     rows = []
     for case, pair in pairs:
         sides = ({**case.where, name: side} for side in (pair.baseline, pair.candidate))
         of_sides = [runs.get(values_in(side, [*results.order]), []) for side in sides]
-        rows.append(charts.forest_row(card, case, pair, axis, has_several, rare_flags, of_sides))
+        rows.append(charts.forest_row(card, case, pair, axis, has_several, shown, of_sides))
     drawing = charts.forest_axis(axis)
-    return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs)
+    return CardView(
+        *(card, f"card-{name}", rows, drawing, left, right, actions, lines),
+        _costs(results, name),
+    )
 
 
 def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> CardAction:
@@ -218,10 +215,8 @@ def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> C
         )
     given = variables_of(results.provenance.get("command", ""), results.study.name)
     command = command_with(given, f"--config expectations=[{GUARD}]", "check")
-    note = (
-        "It fails unless the 95 % interval of the slowest case is within the limit. `at_least` is "
-        f"time of baseline / time of candidate: 1 / {1 + limit / 100:g}. "
-    )
+    note = "It fails unless the 95 % interval of the slowest case is within the limit. "
+    note += f"`at_least` is time of baseline / time of candidate: 1 / {1 + limit / 100:g}. "
     if detectable:
         note += f"Here differences from {detectable_text(detectable)} on are detectable. "
         note += "Longer runs allow a lower limit."
@@ -256,13 +251,13 @@ def packed_answers(
     results: Results, cards: Sequence[CardView], picks: Sequence[Pick], cell_s: float
 ) -> dict[str, Any]:
     """Return the data of "What I have" for the script. `cell_s` are the seconds of a new cell."""
-    grid = (results.provenance.get("config") or {}).get("grid") or {}
+    labels = {
+        axis: {"": axis_label(axis), **{value: value_label(axis, value) for value in values}}
+        for axis, values in results.order.items()
+    }
     return {
         "picks": [pick.axis for pick in picks],
-        "labels": {
-            axis: {"": axis_label(axis), **{value: value_label(axis, value) for value in values}}
-            for axis, values in results.order.items()
-        },
+        "labels": labels,
         "cards": answers_by_picks(cards, picks),
         "situations": packed_situations(results),
         "actions": actions_of(cards),
@@ -272,12 +267,13 @@ def packed_answers(
         "estimate": estimate_of(results),
         "shard": SHARD,
         "notable": 1 + results.advice.min_effect_pct / 100,
-        "include": (grid.get(results.study.name) or {}).get("include") or [],
+        "include": results.grid_settings.get("include") or [],
     }
 
 
 def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[str, Row]:
-    """Return by card the different answers, and the number of the answer for each choice of picks.
+    """Return by card the different answers, the number of the answer for each choice of picks, and the
+    comparisons without a result although both sides were measured.
 
     A choice is its values in the order of the picker, joined by `|`, "" for any value.
     """
@@ -299,7 +295,12 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
                 known[key] = card.answer_for(chosen) if chosen else card.answer
             numbers["|".join(values)] = answers.setdefault(known[key], len(answers))
         texts = [[a.kind, a.short, a.sentence, a.value, a.effect] for a in answers]
-        by_card[view.anchor] = {"by": numbers, "answers": texts}
+        refused = [
+            {"keys": {**_present(c.where), "candidate": c.candidate}}
+            | {"compares": axis, "baseline": c.baseline}
+            for c in card.withheld
+        ]
+        by_card[view.anchor] = {"by": numbers, "answers": texts, "withheld": refused}
     return by_card
 
 

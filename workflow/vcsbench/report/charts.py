@@ -86,8 +86,7 @@ class ForestRow(NamedTuple):
     """A comparison in a forest plot; `where` and `sides` are for the filter.
 
     `winner` is the label of the faster value and `gain` its factor, "" and 1 without a difference. `times`
-    are of the baseline and the candidate, `range` is the 95 % interval in words, `flags` are those in
-    `note`.
+    are of the baseline and the candidate, `range` is the 95 % interval in words, `flags` are those in `note`.
     """
 
     where: Where
@@ -111,7 +110,7 @@ def forest_row(
     pair: Pair,
     axis: LogAxis,
     has_several: bool,
-    rare_flags: Collection[str],
+    shown_flags: Collection[str],
     runs: Sequence[Rows],
 ) -> ForestRow:
     name, label = card.question.axis, labels.case_label(case.where, card.shown)
@@ -121,13 +120,13 @@ def forest_row(
     style = STYLES.get(pair.outcome, "undecided")
     text = pair_text(name, pair, card.min_effect_pct, of_candidate=card.question.aggregate)
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
-    drawing = _forest_drawing(axis, pair.ratio, pair.low, pair.high, style, band, title)
+    drawing = _forest_drawing(axis, pair, style, band, title)
     # The time of the candidate has the pair's ratio.
     time = case.times.get(pair.baseline)
     times = labels.seconds_of_both([time, time / pair.ratio] if time else [])
     of_both, cache = [run for of in runs for run in of], case.where.get("cache", "")
-    disturbed, flags = flag_texts(pair.flags.split(), rare_flags, is_hot(cache), of_both)
-    notes = [disturbed] * bool(disturbed)
+    disturbed, flags = flag_texts(pair.flags.split(), shown_flags, is_hot(cache), of_both)
+    notes = [disturbed]
     if card.question.aggregate and all(runs):
         rounds = words.count_of(pair.rounds, "round")
         notes.append(f"{len(runs[0])} and {len(runs[1])} runs in {rounds}")
@@ -138,9 +137,8 @@ def forest_row(
     medians = [median_seconds(of) for of in runs]
     if contradicts_medians(pair.ratio, medians):
         both = " → ".join(labels.seconds_of_both(medians))
-        notes.append(
-            f"medians, as in tables: {both} ({labels.factor(labels.at_least_1(medians[0] / medians[1]))})"
-        )
+        quotient = labels.factor(labels.at_least_1(medians[0] / medians[1]))
+        notes.append(f"medians, as in tables: {both} ({quotient})")
     notes += [f"flags: {', '.join(flags)}"] * bool(flags)
     notes += [f"decides nothing: {LESS_WORK}"] * has_less_work(name, case.where)
     sides, winner, gain = (pair.baseline, pair.candidate), "", 1.0
@@ -151,11 +149,8 @@ def forest_row(
     interval = labels.change_between(pair.low, pair.high) if has_interval else pair.outcome
     range_ = f"{labels.value_label(name, pair.candidate)} {interval}"
     where = {axis: value for axis, value in case.where.items() if value}
-    note = "; ".join(notes)
-    return ForestRow(
-        *(where, sides, label, drawing, text, winner, gain, times, range_, note, style),
-        *(flags, bool(disturbed)),
-    )
+    about = where, sides, label, drawing, text, winner, gain, times, range_
+    return ForestRow(*about, "; ".join(filter(None, notes)), style, flags, bool(disturbed))
 
 
 def row_key(rows: Sequence[ForestRow]) -> list[tuple[str, str]]:
@@ -170,29 +165,27 @@ def row_key(rows: Sequence[ForestRow]) -> list[tuple[str, str]]:
 def flag_texts(
     flags: Iterable[str], shown: Collection[str], is_hot: bool, runs: Rows
 ) -> tuple[str, list[str]]:
-    """Return `! disturbed in 3 of 20 runs`, or "", and the `shown` ones of the flags.
+    """Return `! disturbed in 3 of 20 runs`, or "", and the others of the `shown` flags.
 
     The position of copies that are read from memory does not matter.
     """
-    names = unique_values(flags)
+    names = [flag for flag in unique_values(flags) if flag in shown]
     number = sum(not BUSY.isdisjoint(run["flags"].split()) for run in runs)
     share = f" in {number} of {words.count_of(len(runs), 'run')}" if number else ""
     disturbed = "" if BUSY.isdisjoint(names) else f"! disturbed{share}"
-    return disturbed, [f for f in names if f in shown and not (is_hot and f == "apart")]
+    return disturbed, [f for f in names if f not in BUSY and not (is_hot and f == "apart")]
 
 
 def is_hot(cache: str) -> bool:
     return STATES.get(cache, STATES[""])["promises"].get("os") == "hot"
 
 
-def _forest_drawing(
-    axis: LogAxis, ratio: float, low: float, high: float, style: str, band: float, label: str
-) -> str:
+def _forest_drawing(axis: LogAxis, pair: Pair, style: str, band: float, label: str) -> str:
     """Return a dot at the ratio, a whisker, and the band of equal values around 1."""
     shapes = [_rect(axis.x(1 / band), axis.x(band), "band"), _rect(axis.x(1), axis.x(1), "one")]
-    if 0 < low < high:
-        shapes.append(_whisker(axis.x(low), axis.x(high), style))
-    return _svg([*shapes, _dot(axis.x(ratio), style)], label)
+    if 0 < pair.low < pair.high:
+        shapes.append(_whisker(axis.x(pair.low), axis.x(pair.high), style))
+    return _svg([*shapes, _dot(axis.x(pair.ratio), style)], label)
 
 
 def forest_axis(axis: LogAxis) -> str:
@@ -228,9 +221,8 @@ def finding_picture(
     if measured and measured > 0:
         shapes.append(_dot(axis.x(measured), style, below, 6))
     if published and published > 0:
-        shapes.append(
-            f'<path class="diamond" d="M{axis.x(published)} {above - 7}l7 7 -7 7 -7 -7z"/>'
-        )
+        tip = f"{axis.x(published)} {above - 7}"
+        shapes.append(f'<path class="diamond" d="M{tip}l7 7 -7 7 -7 -7z"/>')
     return _svg(shapes, label, height=FINDING_HEIGHT)
 
 

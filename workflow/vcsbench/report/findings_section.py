@@ -11,11 +11,11 @@ from typing import NamedTuple
 from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row
-from vcsbench.advice.labels import at_least_1, factor, times, times_between, value_label
+from vcsbench.advice.labels import change, times, times_between, value_label
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report import charts
-from vcsbench.report.answers import rare_flags
+from vcsbench.report.answers import shown_flags
 from vcsbench.report.next_steps import command_with, seconds_of_rounds, variables_of
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
@@ -148,7 +148,7 @@ def finding_views(
     results: Results, rows: Rows, definitions: Mapping[str, Row], sections: Sequence[TableSection]
 ) -> list[FindingView]:
     """Return the findings or expectations of a file, news first. `definitions` maps an id to its check."""
-    views, rare = [], rare_flags(results.advice.cards)
+    views, shown = [], shown_flags(results)
     command_to_add = _command_to_add(results, rows, definitions)
     for row in rows:
         definition = definitions.get(row["id"], {})
@@ -156,16 +156,15 @@ def finding_views(
         bounds = [expect.get(name) for name in ("at_least", "at_most")]
         table, where = table_of(definition, results.study.tables)
         section = next((section for section in sections if section.name == table), None)
-        unit, interval = f" {metric_in(definition).unit}".rstrip() if definition else "", None
+        unit = f" {metric_in(definition).unit}".rstrip() if definition else ""
         unit = "x" if definition.get("compare") else unit
-        if row["low"] is not None and row["high"] is not None:
-            interval = row["low"], row["high"]
+        interval = None if None in (row["low"], row["high"]) else (row["low"], row["high"])
         expected = row["expected"] if bounds == [None, None] else _expected(bounds, unit)
         published, measured = (_written(row[name], unit) for name in ("published", "measured"))
         verdict = verdicts.verdict_for_reader(row)
         steps, notes = reason_steps(results, definition, row, verdict, command_to_add)
         is_measured = verdict != verdicts.NOT_MEASURED
-        note, flags = _flags(results, definition, rare) if is_measured else ("", [])
+        note, flags = _flags(results, definition, shown) if is_measured else ("", [])
         of = row.get("over", "")
         if section and expect.get("over") == comparisons.MEDIAN:
             of = _pairs_text(definition, section, where) or of
@@ -175,16 +174,12 @@ def finding_views(
             _STYLES.get(verdict, ""),
             unit,
         )
+        interval_text = _range(*interval, unit) if interval else ""
+        texts = row["id"], row["statement"], verdict, expected, published, measured, interval_text
         view = FindingView(
-            id=row["id"],
-            statement=row["statement"],
-            verdict=verdict,
-            expected=expected,
+            *texts,
             is_ours=bool(expect.get("ours")),
-            published=published,
             published_all=_published_all(row, unit),
-            measured=measured,
-            interval=_range(*interval, unit) if interval else "",
             ratio=_ratio_text(row, definition),
             of=of,
             steps=steps,
@@ -215,7 +210,7 @@ def reason_steps(
         if reason.code == "all-published":
             continue
         if verdict in DIFFERENT and reason.code not in verdicts.POSSIBLE:
-            notes += [f"{reason.sentence}."] if reason.code != "reversed" else []
+            notes += [f"{reason.sentence}."] * (reason.code != "reversed")
             continue
         if reason.code in NEEDS_ROUNDS:
             rounds = int(f"{reason.values['needed']:.0f}")
@@ -253,15 +248,10 @@ def _cells_of(results: Results, definition: Row) -> dict[str, list[str]]:
     return {axis: axis_values(v) for axis, v in where.items() if axis in results.order}
 
 
-def _grid_of(results: Results) -> Row:
-    grids = (results.provenance.get("config") or {}).get("grid") or {}
-    return grids.get(results.study.name) or {}
-
-
 def _can_be_added(results: Results, cells: Mapping[str, list[str]]) -> bool:
     """Return True if the configuration of the run has all values of some cells."""
-    order, has_grid = results.order, bool(_grid_of(results) and cells)
-    return has_grid and all({*values} <= {*order[axis]} for axis, values in cells.items())
+    has_all = all({*values} <= {*results.order[axis]} for axis, values in cells.items())
+    return bool(results.grid_settings and cells) and has_all
 
 
 def _command_to_add(
@@ -277,7 +267,7 @@ def _command_to_add(
         if any(reason.code == NOT_IN_GRID for reason in row.get("reasons") or ())
     )
     added = [cells for cells in lacking if _can_be_added(results, cells)]
-    include, order = _grid_of(results).get("include", []), results.order
+    include, order = results.grid_settings.get("include", []), results.order
     content = json.dumps({"grid": {results.study.name: {"include": [*include, *added]}}})
     given = variables_of(results.provenance.get("command", ""), results.study.name)
     run = command_with(given, "--configfile more.yaml")
@@ -304,12 +294,11 @@ def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonL
 
     `findings` are verdicts and steps. Tests that differ only in their cells have one command.
     """
-    groups = grouped_by(
-        ((number, verdict, step) for number, (verdict, of) in enumerate(findings) for step in of),
-        lambda item: item[2].label,
+    known = (
+        (number, verdict, step) for number, (verdict, of) in enumerate(findings) for step in of
     )
     lines = []
-    for label, members in groups.items():
+    for label, members in grouped_by(known, lambda item: item[2].label).items():
         by_number = {number: verdict for number, verdict, _ in members}
         steps = sorted((step for *_, step in members), key=lambda step: step.rounds)
         runs = grouped_by(
@@ -328,10 +317,8 @@ def reason_lines(findings: Sequence[tuple[str, Sequence[Step]]]) -> list[ReasonL
 
 
 def _expected(bounds: Sequence[float | None], unit: str) -> str:
-    low, high = (None if bound is None else f"{bound:.12g}{unit}" for bound in bounds)
-    if low is None or high is None:
-        return f"at most {high}" if low is None else f"at least {low}"
-    return f"{low} to {high}"
+    low, high = ("" if bound is None else f"{bound:.12g}{unit}" for bound in bounds)
+    return f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}"
 
 
 def _range(low: float, high: float, unit: str) -> str:
@@ -383,12 +370,10 @@ def _pairs_text(definition: Row, section: TableSection, where: Row) -> str:
     calls = Counter(row.get("call") or few for row in rows)
     if len(calls) == 1:
         return text
-    undecided = (comparisons.TOO_NOISY, few)
-    called = [call for call in calls if call not in undecided]
     known = {call: comparisons.CALL_LABELS.get(call, turned.get(call, call)) for call in calls}
-    outcomes = [
-        f"{known[c]} in {calls[c]}" for c in (*called, *(c for c in undecided if c in calls))
-    ]
+    undecided = [call for call in (comparisons.TOO_NOISY, few) if call in calls]
+    called = [call for call in calls if call not in undecided]
+    outcomes = [f"{known[call]} in {calls[call]}" for call in (*called, *undecided)]
     label = value_label(compare["axis"], compare["candidate"]) if "candidate" in compare else ""
     mixed = "mixed: " if len(called) > 1 else ""
     return f"{text}, {mixed}{f'{label} '.lstrip()}{', '.join(outcomes)}"
@@ -399,12 +384,11 @@ def _flags(results: Results, definition: Row, shown: set[str]) -> tuple[str, lis
     cells, compare = _cells_of(results, definition), definition.get("compare") or {}
     runs = [run for run in results.valid_runs if matches_cell(run, cells)]
     flags = (flag for run in runs for flag in run["flags"].split())
-    is_hot = all(charts.is_hot(cache) for cache in {run.get("cache") or "" for run in runs})
+    is_hot = all(charts.is_hot(run.get("cache") or "") for run in runs)
     disturbed, texts = charts.flag_texts(flags, shown, is_hot, runs)
-    less = unique_values(
-        run["command"] for run in runs if has_less_work(compare.get("axis", ""), run)
-    )
-    less = [f"{' or '.join(less)}: {LESS_WORK}"] if less and "svn" in compare.values() else []
+    of_access = runs if "svn" in compare.values() else ()
+    less = unique_values(run["command"] for run in of_access if has_less_work(compare["axis"], run))
+    less = [f"{' or '.join(less)}: {LESS_WORK}"] if less else []
     return "; ".join(filter(None, [*less, disturbed, *texts])), texts
 
 
@@ -412,15 +396,14 @@ def _news(row: Row, definition: Row) -> str:
     compare, published = definition.get("compare") or {}, row["published"]
     if "candidate" not in compare or not published:
         return ""
-    first, second = ("faster", "slower") if published > 1 else ("slower", "faster")
-    was, now = (factor(at_least_1(row[name])) for name in ("published", "measured"))
+    was, now = (change(row[name]) for name in ("published", "measured"))
     label = value_label(compare["axis"], compare["candidate"])
-    return f"{label[:1].upper()}{label[1:]}: {was} {first} as published, {now} {second} here."
+    return f"{label[:1].upper()}{label[1:]}: {was} as published, {now} here."
 
 
 def _anchor(where: Row, section: TableSection) -> str:
-    for row in (row for pair in section.pairs if pair.measured for row in pair.measured.rows):
-        for point in row.points:
-            if point and point.value is not None and overlaps(where, point.keys):
-                return f"{section.anchor}-{row.slug}"
+    rows = (row for pair in section.pairs if pair.measured for row in pair.measured.rows)
+    for row in rows:
+        if any(p and p.value is not None and overlaps(where, p.keys) for p in row.points):
+            return f"{section.anchor}-{row.slug}"
     return section.anchor

@@ -124,10 +124,6 @@ class Grid:
     across: Sequence[Mapping[str, str]]
 
     @property
-    def wide(self) -> bool:
-        return len(self.starts) > 5
-
-    @property
     def points(self) -> list[Point]:
         return [point for row in self.rows for point in row.points if point]
 
@@ -144,10 +140,6 @@ class Layout:
     rest: tuple[str, ...]
     order: Mapping[str, Sequence[str]]
     compared: str = ""
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        return (*self.rest, *self.rows, *self.columns)
 
     def axis_of(self, key: str) -> str:
         return self.compared if key == "candidate" else key
@@ -240,11 +232,11 @@ def _headings(
         for i, column in enumerate(columns)
     ]
     levels = []
-    for depth in range(1, len(columns[0]) + 1):
+    for depth, axis in enumerate(axes, 1):
         spans = grouped_by(range(len(columns)), lambda n: columns[n][:depth])  # noqa: B023
-        axis = axes[depth - 1]
-        level = [Heading(path[-1], len(at), starts[at[0]], axis) for path, at in spans.items()]
-        levels.append(level)
+        levels.append(
+            [Heading(path[-1], len(at), starts[at[0]], axis) for path, at in spans.items()]
+        )
     return levels, starts
 
 
@@ -258,23 +250,21 @@ def align_published(
 
     `repositories` are axes with the user's names: if no name is shared, all published ones are shown.
     """
-    places = {values_in(point.keys, layout.axes): point for point in published}
+    axes = (*layout.rest, *layout.rows, *layout.columns)
+    places = {values_in(point.keys, axes): point for point in published}
+    aligned: dict[tuple[str, ...], Point] = {}
     foreign: dict[str, list[str]] = {}
     for axis in repositories:
-        theirs, ours = (
-            unique_values(p.keys.get(axis, "") for p in s) for s in (published, measured)
-        )
-        if not {*theirs} & {*ours}:
+        theirs = unique_values(point.keys.get(axis, "") for point in published)
+        if {*theirs}.isdisjoint(point.keys.get(axis, "") for point in measured):
             foreign[axis] = theirs
-    keys_by_place: dict[tuple[str, ...], dict[str, str]] = {}
     for point in measured:
         for values in product(*(foreign.get(axis, [value]) for axis, value in point.keys.items())):
             keys = dict(zip(point.keys, values, strict=True))
-            keys_by_place[values_in(keys, layout.axes)] = keys
-    return [
-        places.get(place, Point(keys, "unpublished", text="·", title="not published"))
-        for place, keys in keys_by_place.items()
-    ]
+            place = values_in(keys, axes)
+            blank = Point(keys, "unpublished", text="·", title="not published")
+            aligned[place] = places.get(place, blank)
+    return [*aligned.values()]
 
 
 def with_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[Point]:

@@ -158,9 +158,9 @@ def _more_rounds(account: Row, given: Mapping[str, str]) -> list[NextStep]:
 def _larger_scales(results: Results) -> str:
     """Return a larger scale in YAML for each generated repository of the grid that is not at full scale."""
     values = {value for row in results.grid for value in row.values()}
-    config = results.provenance.get("config") or {}
+    generated = {} if results.configured("repository") else results.configured("repositories")
     return ", ".join(
         f"{name}: {{scale: {min(1, verdicts.LARGER * of['scale']):.3g}}}"
-        for name, of in (config.get("repositories") or {}).items()
-        if name in values and of.get("scale", 1) < 1 and not config.get("repository")
+        for name, of in generated.items()
+        if name in values and of.get("scale", 1) < 1
     )

@@ -10,8 +10,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from html import unescape
+from dataclasses import dataclass
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,7 @@ ENDED = {
 }
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
+WORDS_PLACE = "<!-- words -->"
 # Data in base64.
 PACKED = re.compile(r"[\w+/=]{100,}")
 FACTS = re.compile(r'<meta name="vcsbench:facts" content="([^"]*)">')
@@ -82,11 +83,14 @@ PAGE_FACTS = TypeAdapter(PageFacts)
 
 def build_page(results: Results) -> str:
     """Return the page. Its glossary has the words that the rest of the page uses."""
-    page = page_of(results)
-    rest = render("report.html.jinja", {"page": {**page, "glossary": {}}})
+    rest = render("report.html.jinja", {"page": page_of(results)})
     text = unescape(PACKED.sub("", rest))
-    glossary = {word: of for word, of in page["glossary"].items() if is_used(word, text)}
-    return render("report.html.jinja", {"page": {**page, "glossary": glossary}})
+    entries = (
+        f"<dt>{escape(word)}</dt><dd>{escape(meaning)}</dd>"
+        for word, meaning in _glossary(results).items()
+        if is_used(word, text)
+    )
+    return rest.replace(WORDS_PLACE, "".join(entries), 1)
 
 
 def is_used(word: str, text: str) -> bool:
@@ -137,11 +141,12 @@ def page_of(results: Results) -> dict[str, Any]:
     setup, tables = setup_of(results), table_sections(results)
     findings = finding_views(results, results.findings, results.definitions, tables)
     expectations = finding_views(results, results.expectations, results.checks, tables)
-    cards = answers.card_views(results.advice.cards, results)
+    cards = answers.card_views(results)
     picks = answers.picks_of(results, cards)
     packed = answers.packed_answers(results, cards, picks, cell_seconds(results))
     facts = _facts(results, setup, findings)
     given = next_steps.variables_of(results.provenance.get("command", ""), study.name)
+    steps = [*next_steps.next_steps(results, given)]
     saved = {**given, "NAME": "before", "ARGS": next_steps.configfiles_of(given.get("ARGS", ""))}
     citation, meta = citation_of(results, setup)
     quality, remarks = quality_of(results)
@@ -149,6 +154,8 @@ def page_of(results: Results) -> dict[str, Any]:
     origin = [year.group() if year else "", study.published.machine if study.published else ""]
     where = [words.enumeration(setup.host_names), *([str(setup.last.year)] if setup.last else [])]
     shown = {table.name for table in tables}
+    limit, noisy = f"{results.advice.min_effect_pct:g} %", results.account.get("noisy") or {}
+    usual = f" ({noisy['usual_pct']:g} % on a quieter machine)" if "usual_pct" in noisy else ""
     return {
         "study": study,
         "advice": results.advice,
@@ -161,7 +168,7 @@ def page_of(results: Results) -> dict[str, Any]:
         },
         "condition": _condition(results, setup) if findings else "",
         "reversed": reversed_table(results, tables) if findings else None,
-        "threshold": _threshold(results),
+        "threshold": f"A difference below {limit}{usual} is no reason to change.",
         "incomplete": _incomplete(results, facts, next_steps.command_of(given)),
         "facts": facts,
         "cells": defaultdict(str, cell_names(results)),
@@ -179,7 +186,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "noise": noise_verdict(results.account),
         "compared": compared_setup(setup, study),
         "situations": answers.situations_of(results),
-        "min_effect": f"{results.advice.min_effect_pct:g} %",
+        "min_effect": limit,
         "tables": tables,
         "absent": [title_of(table) for name, table in study.tables.items() if name not in shown],
         "measured_where": ", ".join(where),
@@ -187,19 +194,18 @@ def page_of(results: Results) -> dict[str, Any]:
         "plots": charts.plots_of(results),
         "history": history_table(results.history),
         "budget": _time(results.account),
-        "uncertain": _uncertain(results, sum(len(view.rows) for view in cards), given),
+        "uncertain": _uncertain(results, sum(len(view.rows) for view in cards), steps),
         "disturbed": next_steps.count_disturbed(results.advice.cards),
-        "next_steps": [*next_steps.next_steps(results, given)] if measured else [],
+        "disturbed_everywhere": answers.is_disturbed_everywhere(results),
+        "next_steps": steps if measured else [],
         "setup": setup,
         "remarks": remarks,
         "quality": quality,
         "limits": _limits(results, setup),
         "raw": download(
-            *(results, f"measurements/{study.name}.csv", f"{study.name}-measurements.csv.gz"),
-            is_packed=True,
+            results, f"measurements/{study.name}.csv", f"{study.name}-measurements.csv.gz"
         ),
         "packed_details": packed_json(details(results, tables)) if measured else "",
-        "glossary": _glossary(results),
         "citation": citation,
         "meta": {"facts": PAGE_FACTS.dump_json(facts).decode(), **meta},
     }
@@ -210,19 +216,18 @@ def _header(results: Results, setup: Setup, measured: int) -> list[str]:
         is_old = any(row["reason"] == OUTDATED for row in results.failures)
         return ["No result is up to date." if is_old else "Nothing has been measured."]
     subject, storage, version, machine = [*setup.conditions.values()][:4]
-    builds = answers.builds_of(results).items()
-    version = ", ".join(f"{name} {versions}" for name, versions in builds) or version
-    where = [f"Subversion {version}" if version else "", f"on {machine}" if machine else ""]
-    phrases, account = [" ".join(filter(None, where))], results.account
+    version = ", ".join(answers.versions_of_builds(results)) or version
+    where = [f"Subversion {version}"] * bool(version) + [f"on {machine}"] * bool(machine)
+    time = ""
     if setup.first and setup.last:
-        taken = (setup.last - setup.first).total_seconds()
+        time = words.duration((setup.last - setup.first).total_seconds())
         # From the preparation to the report, as the limit in minutes.
-        taken = account["taken_s"] if account else taken
-        around = " with preparation and report" if account else ""
-        phrases.append(f"{words.day(setup.last)}, {words.duration(taken)}{around}")
-    phrases.append(runs_text(results.measurements, " (a command with all its settings)"))
+        if account := results.account:
+            time = f"{words.duration(account['taken_s'])} with preparation and report"
+        time = f"{words.day(setup.last)}, {time}"
+    runs = runs_text(results.measurements, " (a command with all its settings)")
     what = ", ".join(filter(None, [subject, f"on {storage}" if storage else ""]))
-    return [*filter(None, [what, "; ".join(filter(None, phrases))])]
+    return [*filter(None, [what, "; ".join(filter(None, [" ".join(where), time, runs]))])]
 
 
 def _condition(results: Results, setup: Setup) -> str:
@@ -241,13 +246,6 @@ def _condition(results: Results, setup: Setup) -> str:
     return f"Measured on {here}{of}. {text[0].upper()}{text[1:]}:" if changes else ""
 
 
-def _threshold(results: Results) -> str:
-    """Return a sentence on the smallest effect worth noting, and why it is larger on a noisy machine."""
-    limit, noisy = f"{results.advice.min_effect_pct:g} %", results.account.get("noisy") or {}
-    reason = f" ({noisy['usual_pct']:g} % on a quieter machine)" if "usual_pct" in noisy else ""
-    return f"A difference below {limit}{reason} is no reason to change."
-
-
 def _incomplete(results: Results, facts: PageFacts, command: str) -> str:
     phrases, reasons = [], [row["reason"] for row in results.failures]
     if old := reasons.count(OUTDATED):
@@ -263,7 +261,7 @@ def _incomplete(results: Results, facts: PageFacts, command: str) -> str:
     return words.enumeration(phrases)
 
 
-def _uncertain(results: Results, in_cards: int, given: Mapping[str, str]) -> list[str]:
+def _uncertain(results: Results, in_cards: int, steps: Sequence[next_steps.NextStep]) -> list[str]:
     """Return sentences on the comparisons without an answer."""
     account, counts = results.account, next_steps.count_results(results.account)
     if not counts[comparisons.TOO_SMALL] + counts[comparisons.UNDECIDED]:
@@ -275,9 +273,7 @@ def _uncertain(results: Results, in_cards: int, given: Mapping[str, str]) -> lis
         sentences.append(f"{rest} of all are in tables only, not in cards.")
     if counts[comparisons.TOO_SMALL]:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
-    has_more_rounds = any(
-        step.name == next_steps.MORE_ROUNDS for step in next_steps.next_steps(results, given)
-    )
+    has_more_rounds = any(step.name == next_steps.MORE_ROUNDS for step in steps)
     if counts[comparisons.UNDECIDED] and not has_more_rounds:
         sentences.append("More rounds of up to a day answer no more.")
     return sentences
@@ -285,7 +281,6 @@ def _uncertain(results: Results, in_cards: int, given: Mapping[str, str]) -> lis
 
 def _facts(results: Results, setup: Setup, views: Sequence[FindingView]) -> PageFacts:
     grid, measured = originals(results.grid), originals(results.measurements)
-    names = [field.name for field in fields(FindingFacts)]
     return PageFacts(
         study=results.study.name,
         title=results.study.title,
@@ -295,7 +290,7 @@ def _facts(results: Results, setup: Setup, views: Sequence[FindingView]) -> Page
         measured=len({row["cell"] for row in measured}),
         skipped=sum(1 for cell in grid if cell["skip"]),
         failures=len(results.failures),
-        findings=[FindingFacts(*(getattr(view, name) for name in names)) for view in views],
+        findings=list(views),
     )
 
 

@@ -43,15 +43,21 @@ FIXED_COST = (
     "Delayed acknowledgements are those of the cell's own runs: each adds up to 40 ms, in which client and "
     "server are idle. Share: of the cell's median time. Over half, the cell is too small to compare."
 )
+NO_DUPLICATES = (
+    "No cell has a duplicate with at least two rounds, so the systematic noise is unknown and nothing is "
+    "called a difference. Set duplicates to 1 or more."
+)
+ERROR = "The error of every comparison includes that."
 
 
 def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
     """Return the tables of the section, and its sentences."""
     runs, axes = results.measurements, same_work.work_axes(results.study.axes)
-    flags, of_nearly_all = _flag_rows(runs, results.thresholds)
+    flags, of_nearly_all = _flag_rows(runs, results.configured("thresholds"))
     work = [*map(str.capitalize, axes), "Output", "Runs", "Runs with other output"]
     same = "Only cells with equal output are compared."
     reason = ["Reason", "Cells"]
+    sizes = "Smallest detectable differences"
     detectable = ["Cells", "Comparisons", "Detectable from (median)"]
     means = f"Detectable: {ROW_KEY['detectable from']}."
     tables = [
@@ -61,10 +67,7 @@ def quality_of(results: Results) -> tuple[list[PlainTable], list[str]]:
         PlainTable("Measured again", reason, set_aside(runs)),
         PlainTable("Fixed cost", FIXED_HEADS, _fixed_cost(results), 1, FIXED_COST, True),
         PlainTable("Work of the commands", work, work_done(runs, axes), len(axes) + 1, same, True),
-        PlainTable(
-            *("Smallest detectable differences", detectable, _detectable_rows(results)),
-            *(1, means, True),
-        ),
+        PlainTable(sizes, detectable, _detectable_rows(results), 1, means, True),
     ]
     invalid = sum(is_invalid(row["flags"]) for row in runs)
     of = runs_text(runs)
@@ -157,18 +160,12 @@ def _noise_sentence(results: Results) -> str:
     twins = {row["cell"] for row in results.measurements if is_duplicate(row["cell"])}
     known = [r["twin_sd"] for r in _of_times(results) if words.is_number(r.get("twin_sd"))]
     if not (twins and known):
-        return (
-            "No cell has a duplicate with at least two rounds, so the systematic noise is unknown "
-            "and nothing is called a difference. Set duplicates to 1 or more."
-        )
+        return NO_DUPLICATES
     have = f"{words.count_of(len(twins), 'cell')} have a duplicate"
     if not max(known):
         return f"{have}. They differ by no more than the rounds scatter."
-    return (
-        f"{have}. Beyond the scatter of the rounds they differ by "
-        f"{words.significant(100 * math.expm1(max(known)), 2)} % (standard deviation). The error of every "
-        "comparison includes that."
-    )
+    noise = words.significant(100 * math.expm1(max(known)), 2)
+    return f"{have}. Beyond the scatter of the rounds they differ by {noise} % (standard deviation). {ERROR}"
 
 
 def _of_times(results: Results) -> list[Row]:
@@ -185,12 +182,10 @@ def _detectable_rows(results: Results) -> list[tuple[str, str, str]]:
     of_times = [row for row in _of_times(results) if not row.get("withheld")]
     known = [row for row in of_times if words.is_number(row.get("detectable"))]
     groups = grouped_by(known, lambda row: values_label(row, results.study.variance_group))
+    medians = {name: median(row["detectable"] for row in of) for name, of in groups.items()}
     return [
-        (
-            *(name or "all cells", str(len(of))),
-            detectable_text(median(row["detectable"] for row in of)),
-        )
-        for name, of in groups.items()
+        (name or "all cells", str(len(groups[name])), detectable_text(value))
+        for name, value in medians.items()
     ]
 
 
@@ -228,19 +223,14 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
             "words": cell_words.get(cell, cell),
             "spent": [_short(value) for value in times_of(rows)],
             "counted": [_short(value) for value in counts],
-            "evidence": evidence_sentences(rows, results.thresholds),
+            "evidence": evidence_sentences(rows, results.configured("thresholds")),
             "rounds": len({run["round"] for run in rows}),
             "runs": [start, len(rows)],
         }
         start += len(rows)
+    of = {"own": results.own_repository, "tree": given.get("TREE", ""), "study": results.study.name}
     return {
-        "of": {
-            "own": results.own_repository,
-            "tree": given.get("TREE", ""),
-            "study": results.study.name,
-            "args": arguments,
-            "files": configfiles_of(arguments),
-        },
+        "of": {**of, "args": arguments, "files": configfiles_of(arguments)},
         "counted": {metric.title: metric.unit for metric in counted},
         "cells": cells,
         "runs": {
@@ -330,18 +320,13 @@ def times_of(rows: Rows) -> list[float | None]:
     rounds = grouped_by(valid, lambda row: row["round"]).values()
     if not rounds:
         return []
-    of_rounds: list[tuple[float, float | None, float | None]] = []
+    elapsed_s = median(median(_column(runs, "elapsed_s")) for runs in rounds)
+    mean_s = geometric_mean(geometric_mean(_column(runs, "elapsed_s")) for runs in rounds)
+    clients, servers = [], []
     for runs in rounds:
         cpu = [_column([run], "user_s") + _column([run], "system_s") for run in runs]
-        client = [sum(pair) for pair in cpu if len(pair) == 2]
-        server = _column(runs, "server_cpu_s")
-        elapsed = median(_column(runs, "elapsed_s"))
-        of_rounds.append(
-            (elapsed, mean(client) if client else None, mean(server) if server else None)
-        )
-    elapsed_s, client_s, server_s = map(_median, zip(*of_rounds, strict=True))
-    waiting_s = None
-    if elapsed_s is not None and client_s is not None:
-        waiting_s = elapsed_s - client_s - (server_s or 0.0)
-    mean_s = geometric_mean(geometric_mean(_column(runs, "elapsed_s")) for runs in rounds)
+        clients.append([sum(pair) for pair in cpu if len(pair) == 2])
+        servers.append(_column(runs, "server_cpu_s"))
+    client_s, server_s = (_median([mean(of) for of in all_ if of]) for all_ in (clients, servers))
+    waiting_s = None if client_s is None else elapsed_s - client_s - (server_s or 0.0)
     return [elapsed_s, mean_s, client_s, server_s, waiting_s]

@@ -98,10 +98,13 @@ class Results:
         """Return the runs that count, without those of duplicates."""
         return [run for run in originals(self.measurements) if not is_invalid(run["flags"])]
 
+    def configured(self, key: str) -> Any:
+        """Return a key of the configuration of the run."""
+        return (self.provenance.get("config") or {}).get(key) or {}
+
     @property
-    def thresholds(self) -> Row:
-        """Return the thresholds that the configuration sets."""
-        return (self.provenance.get("config") or {}).get("thresholds") or {}
+    def grid_settings(self) -> Row:
+        return self.configured("grid").get(self.study.name) or {}
 
 
 def grouped_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:

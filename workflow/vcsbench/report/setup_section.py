@@ -48,6 +48,10 @@ MADE = {
     **{"compiled": "Compiled", "compiler": "Compiler", "flags": "Compiler flags"},
     **{"linked": "Linked libraries", "httpd": "httpd"},
 }
+DELTIFICATION = {
+    "directory": "enable-dir-deltification",
+    "property": "enable-props-deltification",
+}
 SHORT_COMMIT = 12
 MAX_FILES = 4
 
@@ -85,13 +89,15 @@ def setup_of(results: Results) -> Setup:
     hosts = [context["host"] for context in contexts if context.get("host")]
     times = [time for c in contexts if (time := words.moment(c.get("started_at", "")))]
     first, last = min(times, default=None), max(times, default=None)
-    descriptions, scales = _subjects(contexts, study)
-    versions = _versions(contexts)
+    descriptions, versions = _descriptions(contexts, study), _versions(contexts)
     histories = (
         "generated" if facts["source"] == "generated" else "real"
         for kind, _, facts in _facts(contexts, study)
         if kind == "repository" and facts.get("source") not in (None, "empty")
     )
+    remote = unique_values(c["remote"]["host"] for c in contexts if c.get("remote"))
+    loopback = ON_ONE_MACHINE if any(context.get("server") for context in contexts) else ""
+    guests = (str(host["virtualized"]) for host in hosts if host.get("virtualized"))
     facts = {
         "Time": [words.period(first, last)] if first and last else [],
         "Rounds": [_rounds(contexts)],
@@ -108,20 +114,16 @@ def setup_of(results: Results) -> Setup:
         tables=[*_fact_tables(contexts, study), *_build_tables(results)],
         configurations=_configurations(contexts, study),
         conditions={
-            "Repositories": ", ".join(_sizes(contexts, study, scales)),
+            "Repositories": ", ".join(_sizes(contexts, study)),
             "Storage": words.enumeration(_texts(contexts, _storage_kind)),
             "Subversion": versions.get("svn", ""),
             "Machine": words.enumeration(unique_values(map(_machine, hosts))),
             "Rounds": _rounds(contexts).partition(": ")[2] if contexts else "",
-            "Network": _network(contexts),
+            "Network": f"{ON_NETWORK}: {words.enumeration(remote)}" if remote else loopback,
             "History": words.enumeration(unique_values(histories)),
         },
         host_names=unique_values(str(host["name"]) for host in hosts if host.get("name")),
-        guests=unique_values(
-            str(host["virtualized"]).replace("yes", "unknown hypervisor")
-            for host in hosts
-            if host.get("virtualized")
-        ),
+        guests=unique_values(guest.replace("yes", "unknown hypervisor") for guest in guests),
         first=first,
         last=last,
     )
@@ -136,12 +138,6 @@ def _rounds(contexts: Rows) -> str:
     copies = max((int(context.get("copy") or 0) for context in contexts), default=0)
     of = f", {words.count_of(copies, 'copy', 'copies')} of each repository" if copies else ""
     return f"{text}: {number}{of}"
-
-
-def _network(contexts: Rows) -> str:
-    if hosts := unique_values(c["remote"]["host"] for c in contexts if c.get("remote")):
-        return f"{ON_NETWORK}: {words.enumeration(hosts)}"
-    return ON_ONE_MACHINE if any(context.get("server") for context in contexts) else ""
 
 
 def _clearing(contexts: Rows) -> list[str]:
@@ -159,8 +155,10 @@ def _nodes(contexts: Rows, study: Study) -> list[str]:
     for context in contexts:
         if host := (context.get("host") or {}).get("name"):
             blocks.setdefault(host, set()).add(block_name(study.block, context.get("axes") or {}))
-    several = sorted(blocks.items()) if len(blocks) > 1 else []
-    return [f"{host} measured {words.enumeration(sorted(of))}" for host, of in several]
+    texts = (
+        f"{host} measured {words.enumeration(sorted(blocks[host]))}" for host in sorted(blocks)
+    )
+    return [*texts] if len(blocks) > 1 else []
 
 
 def _memory(size: int | None) -> str:
@@ -241,10 +239,10 @@ def _format_settings(context: Row) -> str:
     name, settings = repository["format"], repository["fsfs_settings"]
     if not settings:
         return f"{name}: the format has no settings."
-    phrases = []
-    for kind, option in (("directory", "dir"), ("property", "props")):
-        is_on = settings.get(f"enable-{option}-deltification") == "true"
-        phrases.append(f"{kind} deltification {'on' if is_on else 'off'}")
+    phrases = [
+        f"{kind} deltification {'on' if settings.get(key) == 'true' else 'off'}"
+        for kind, key in DELTIFICATION.items()
+    ]
     level = f"zlib-{settings.get('compression-level')}"
     phrases.append(f"compression {settings.get('compression') or level}")
     if size := settings.get("revprop-pack-size"):
@@ -291,12 +289,12 @@ def _configurations(contexts: Rows, study: Study) -> list[Configuration]:
         server, files = context.get("server") or {}, context.get("server_files") or {}
         if not (name or server):
             continue
-        same = (
-            c
-            for c in known
-            if c.name == name and all(c.files.get(n, text) == text for n, text in files.items())
-        )
-        if not (configuration := next(same, None)):
+        for configuration in known:
+            shared = configuration.files.keys() & files.keys()
+            is_same = all(configuration.files[file] == files[file] for file in shared)
+            if configuration.name == name and is_same:
+                break
+        else:
             configuration = Configuration(name)
             known.append(configuration)
         configuration.files.update(files)
@@ -315,18 +313,16 @@ def _facts(contexts: Rows, study: Study) -> Iterator[tuple[str, str, Row]]:
                 yield kind, str(facts.get("name") or kind), facts
 
 
-def _subjects(contexts: Rows, study: Study) -> tuple[dict[str, list[str]], dict[str, float]]:
-    texts, scales = {}, {}
+def _descriptions(contexts: Rows, study: Study) -> dict[str, list[str]]:
+    texts = {}
     for kind, name, facts in _facts(contexts, study):
         text, scale = str(facts.get("description") or facts.get("source") or ""), facts.get("scale")
-        if scale is not None:
-            scales[name] = float(scale)
-            phrases = [text] if "scale" in text else [text, f"scale {scale:g}"]
-            text = ", ".join(filter(None, phrases))
+        if scale is not None and "scale" not in text:
+            text = ", ".join(filter(None, [text, f"scale {scale:g}"]))
         notes = [str(note).rstrip(".") for note in facts.get("notes") or []]
         title = f"{kind.replace('_', ' ').capitalize()} {name}"
         texts[title] = ["; ".join(filter(None, [text, *notes]))]
-    return texts, scales
+    return texts
 
 
 def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
@@ -386,27 +382,24 @@ def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
     """Return the published and the measured conditions side by side; None without published numbers."""
     if not (published := study.published):
         return None
+    ours, title = setup.conditions, "Published and measured set-up"
     theirs = {
         **{"Repositories": published.size},
-        **({"History": published.history} if setup.conditions["History"] else {}),
-        "Storage": published.storage,
-        **{"Subversion": published.subversion, "Machine": published.machine},
-        "Rounds": words.count_of(published.rounds, "round"),
+        **({"History": published.history} if ours["History"] else {}),
+        **{"Storage": published.storage, "Subversion": published.subversion},
+        **{"Machine": published.machine, "Rounds": words.count_of(published.rounds, "round")},
     }
-    if setup.conditions["Network"] or published.server:
+    if ours["Network"] or published.server:
         theirs["Network"] = ON_NETWORK if published.server else ON_ONE_MACHINE
-    rows = [
-        (n, text or "not published", setup.conditions[n] or "none") for n, text in theirs.items()
-    ]
+    rows = [(name, of or "not published", ours[name] or "none") for name, of in theirs.items()]
     note = (
         "A verdict says what was measured on this set-up, not that the published result was wrong."
     )
-    return PlainTable(
-        "Published and measured set-up", ["", "Published", "Measured"], rows, note=note
-    )
+    return PlainTable(title, ["", "Published", "Measured"], rows, note=note)
 
 
-def _sizes(contexts: Rows, study: Study, scales: Mapping[str, float]) -> list[str]:
+def _sizes(contexts: Rows, study: Study) -> list[str]:
+    """Return `ruby: 5,526 revisions, 30 MiB (13 % of the published 42,000 revisions)` for each repository."""
     names: dict[str, str] = {}
     published = study.published
     for _, name, facts in _facts(contexts, study):
@@ -414,14 +407,14 @@ def _sizes(contexts: Rows, study: Study, scales: Mapping[str, float]) -> list[st
         phrases = [words.count_of(int(revisions), "revision")] if revisions else []
         if facts.get("bytes") and not is_generated:
             phrases.append(words.size(facts["bytes"]))
-        if scales.get(name, 1.0) < 1:
+        text, scale = ", ".join(phrases), facts.get("scale")
+        if scale is not None and scale < 1:
             known = published.revisions.get(name) if published else None
             whole = f"the published {words.count_of(known, 'revision')}" if known else ""
             whole = whole or ("its published size" if published else "the whole")
-            phrases.append(f"({100 * scales[name]:.2g} % of {whole})")
+            text = f"{text} ({100 * scale:.2g} % of {whole})".strip()
         title = f"generated history like {name}'s" if is_generated else name
-        text = ", ".join(phrases).replace(", (", " (")
-        names.setdefault(name, f"{title}: {text}" if phrases else name)
+        names.setdefault(name, f"{title}: {text}" if text else name)
     return [*names.values()]
 
 
@@ -437,11 +430,10 @@ def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[st
     if setup.first and setup.last:
         hosts = words.enumeration(setup.host_names)
         measured = f"{words.period(setup.first, setup.last)}, on {hosts}"
-    no_author, no_url = (
-        ("author not known", "No stable address known.") if study.published else ("", "")
-    )
-    authors = ", ".join(filter(None, [*(study.authors or [no_author]), study.date]))
-    text = f"{study.title} ({'; '.join(filter(None, [study.name, authors]))}). {study.source}"
+    no_author = ["author not known"] if study.published else []
+    no_url = "No stable address known." if study.published else ""
+    authors = ", ".join(filter(None, [*(study.authors or no_author), study.date]))
+    origin = "; ".join(filter(None, [study.name, authors]))
     few = words.enumeration(changed) if len(changed) <= MAX_FILES else ""
     files = few or words.count_of(len(changed), "file")
     state = f"with changes in {files}" if changed else "unchanged"
@@ -451,14 +443,15 @@ def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[st
         f"configuration {digest[:SHORT_COMMIT]}": digest,
     }
     known = "; ".join(name for name, is_known in about.items() if is_known)
-    reference = f"{version}{f' ({known})' if known else ''}. Study {study.name}: {study.title}. "
+    known = f" ({known})" if known else ""
+    when = f"Measured {measured}" if measured else "Nothing measured"
     entries = {
-        "Study": f"{text} {study.url or no_url}".strip(),
+        "Study": f"{study.title} ({origin}). {study.source} {study.url or no_url}".strip(),
         "Measured": measured,
         "Made by": code if made else "The version of vcsbench is not recorded.",
         "Configuration": digest,
         "Command": command and command_of(variables_of(command, study.name)),
-        "Cite as": f"{reference}{f'Measured {measured}' if measured else 'Nothing measured'}.",
+        "Cite as": f"{version}{known}. Study {study.name}: {study.title}. {when}.",
     }
     meta = {
         **{"study-authors": "; ".join(study.authors), "study-date": study.date},

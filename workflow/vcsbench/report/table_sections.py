@@ -50,6 +50,7 @@ BAR = ("▁", "its length is the number's share of the largest one in the table"
 GREY = ("grey", "equal or undecided; colours: the scale above, for differences")
 NOTHING = ("·", "not in the grid, or not published")
 DEVIATION = ("† ‡", "a run is over 10 or 20 % from its cell's median (shown by the switch above)")
+CARDS_HAVE_MEANS = "Cards print geometric means: click a number for both."
 REDUCTIONS = {"median": "medians", "best": "the best runs", "worst": "the worst runs"}
 
 
@@ -72,11 +73,12 @@ class Download(NamedTuple):
     name: str
 
 
-def download(results: Results, path: str, name: str, is_packed: bool = False) -> Download | None:
+def download(results: Results, path: str, name: str) -> Download | None:
+    """Return a file of the results, compressed if its `name` ends with .gz; None without the file."""
     if path not in results.texts:
         return None
     content, kind = results.texts[path].encode(), "text/csv;charset=utf-8"
-    if is_packed:
+    if name.endswith(".gz"):
         content, kind = gzip.compress(content, 9, mtime=0), "application/gzip"
     data = base64.b64encode(content).decode()
     return Download(f"../results/{path}", f"data:{kind};base64,{data}", name)
@@ -118,7 +120,6 @@ class TableSection:
     withheld: Mapping[str, Sequence[str]]
     download: Download | None
     notes: Sequence[str]
-    axes: tuple[str, ...]
     compared: str
     baseline: str
     key: Sequence[tuple[str, str]]
@@ -148,6 +149,7 @@ def table_sections(results: Results) -> list[TableSection]:
 
 
 def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
+    """Return by command the revisions that it covers, with the reason if the study covers more."""
     texts: dict[str, list[str]] = {}
     for context in contexts:
         first, last = (context.get("working_copy") or {}).get("revisions") or (0, 0)
@@ -160,9 +162,8 @@ def distances_of(contexts: Iterable[Row], study: Study) -> dict[str, list[str]]:
         range_ = f"from {words.group_digits(first)} to {words.group_digits(last)}"
         text = f"{name}{of} covers {words.count_of(last - first, 'revision')}, {range_}"
         if last - first < expected:
-            scale = repository.get("scale")
-            is_scaled = scale not in (None, 1)
-            why = f"has scale {scale:g}" if is_scaled else "has no more"
+            scale = repository.get("scale") or 1
+            why = "has no more" if scale == 1 else f"has scale {scale:g}"
             text += f", not {words.group_digits(expected)}: the repository {why}"
         texts.setdefault(name, []).append(f"{text}.")
     return {name: unique_values(of) for name, of in texts.items()}
@@ -198,8 +199,8 @@ def _section(
 
     reasons = {point.reason for point in points if point.kind != "skipped"}
     missing = reasons.pop() if len(reasons) == 1 and metric.exact else ""
-    pairs = _pairs([] if missing else points, published, grids_of, layout, study)
-    shown = sum(p.kind == "published" for x in pairs if x.published for p in x.published.points)
+    repositories = study.axes_of("repositories")
+    pairs = _pairs([] if missing else points, published, grids_of, layout, repositories)
     commands = {study.command_name(row) for row in rows}
     less = unique_values(
         point.keys["command"] for point in points if has_less_work(layout.compared, point.keys)
@@ -208,14 +209,14 @@ def _section(
     if has_published:
         nothing = "The published table does not exist yet. Run: make published-tables"
     has_cards = bool(compare and compares_times(definition, str(compare.get("axis"))))
-    return TableSection(
+    section = TableSection(
         name=name,
         title=title_of(definition),
         anchor=f"table-{words.slug(name)}",
         reading=_reading(definition, layout.caption(points or published), has_published),
         legend=_legend(definition, has_published),
         pairs=pairs,
-        whole=grids_of(published) if shown < len(published) else [],
+        whole=[],
         withheld={
             reason: [layout.label(point.keys) for point in of]
             for reason, of in grouped_by(points, lambda point: point.reason).items()
@@ -229,11 +230,12 @@ def _section(
             *(text for command, of in distances.items() if command in commands for text in of),
             *([f"{' or '.join(less)}: {LESS_WORK}."] if less else []),
         ],
-        axes=layout.axes,
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
         key=_key(points, bool(compare), has_cards and has_published),
     )
+    shown = sum(point.kind == "published" for point in section.published_points)
+    return replace(section, whole=grids_of(published)) if shown < len(published) else section
 
 
 def _with_medians(point: Point, medians: Mapping[str, float]) -> Point:
@@ -256,7 +258,7 @@ def _pairs(
     published: Sequence[Point],
     grids_of: Callable[[Sequence[Point]], list[Grid]],
     layout: Layout,
-    study: Study,
+    repositories: Sequence[str],
 ) -> list[SideBySide]:
     if not measured:
         return [SideBySide(grid.title, None, grid) for grid in grids_of(published)]
@@ -264,13 +266,9 @@ def _pairs(
     pairs = []
     for grid in grids_of(measured):
         same = theirs.get(tuple(grid.of.values()), [])
-        near = (
-            grids.align_published(same, grid.points, layout, study.axes_of("repositories"))
-            if same
-            else []
-        )
-        shown = any(point.kind == "published" for point in near)
-        pairs.append(SideBySide(grid.title, grid, grids_of(near)[0] if shown else None))
+        near = grids.align_published(same, grid.points, layout, repositories)
+        has_published = any(point.kind == "published" for point in near)
+        pairs.append(SideBySide(grid.title, grid, grids_of(near)[0] if has_published else None))
     return pairs
 
 
@@ -279,12 +277,8 @@ def _reading(definition: Row, caption: str, has_published: bool) -> str:
     if not definition.get("compare"):
         text = f"{metric.title}, in {metric.unit}: the {reduction} of all runs."
         text = metric.reading if reduction == "median" else text
-        means = (
-            "Cards print geometric means: click a number for both."
-            if metric.name == DEFAULT
-            else ""
-        )
-        return " ".join(filter(None, [text, means, caption]))
+        text += f" {CARDS_HAVE_MEANS}" if metric.name == DEFAULT else ""
+        return f"{text} {caption}".strip()
     x, y = sides_of(definition)
     if not has_published:
         return f"{y} against {x}: the geometric mean of the rounds' ratios. {caption}".strip()
@@ -352,17 +346,16 @@ def table_of(definition: Row, tables: Mapping[str, Row]) -> tuple[str, Row]:
     if "to" in comparison:
         name = table_name(comparison["to"])
         return (name if name in tables else ""), where
-    metric, sides = metric_in(definition), [comparison.get("baseline"), comparison.get("candidate")]
+    metric, sides = metric_in(definition), [comparison.get(side) for side in comparisons.SIDES]
     levels = []
     for name, table in tables.items():
-        compare = table.get("compare") or {}
-        if not compare and (metric_in(table) is metric or metric.name in table.get("each", ())):
+        is_same, compare = metric_in(table) is metric, table.get("compare") or {}
+        if not compare and (is_same or metric.name in table.get("each", ())):
             levels.append(name)
-        if not compare or compare["axis"] != comparison.get("axis"):
-            continue
-        for baseline, candidate in (sides, sides[::-1]) if metric_in(table) is metric else ():
-            if compare["baseline"] == baseline and candidate in compare["candidates"]:
-                return name, {**where, "candidate": candidate}
+        if is_same and compare and compare["axis"] == comparison.get("axis"):
+            for baseline, candidate in (sides, sides[::-1]):
+                if compare["baseline"] == baseline and candidate in compare["candidates"]:
+                    return name, {**where, "candidate": candidate}
     if comparison:
         where[comparison["axis"]] = sides
     fitting = (name for name in levels if overlaps(where, tables[name].get("where", {})))

@@ -5,7 +5,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from vcsbench import words
@@ -44,10 +43,10 @@ def results_text(account: Row) -> str:
     """Return `74 of 82 comparisons, 4 too small to compare, 4 undecided`, "" without comparisons."""
     counts = count_results(account)
     answered, all_ = counts[comparisons.DIFFERENT] + counts[comparisons.EQUAL], counts.total()
-    others = (
+    texts = [f"{answered} of {words.count_of(all_, 'comparison')}"]
+    texts += [
         f"{counts[n]} {n}" for n in (comparisons.TOO_SMALL, comparisons.UNDECIDED) if counts[n]
-    )
-    texts = [f"{answered} of {words.count_of(all_, 'comparison')}", *others]
+    ]
     return ", ".join(texts) if all_ else ""
 
 
@@ -124,12 +123,9 @@ def _rows(study: Results, has_steps: bool) -> Iterator[tuple[str, str, str]]:
     if disturbed:
         of = f"{disturbed} of {words.count_of(number, 'comparison')} of the answers"
         yield "Disturbed", "", f"{of}, by other programs"
-    invalid = [
-        own for run in study.measurements if (own := flags.INVALID & {*run["flags"].split()})
-    ]
-    if invalid:
-        flag, number = Counter(chain.from_iterable(map(sorted, invalid))).most_common(1)[0]
-        of = f" ({number} of them)" if number < len(invalid) else ""
+    of_runs = (flags.INVALID & {*run["flags"].split()} for run in study.measurements)
+    if invalid := [sorted(own) for own in of_runs if own]:
+        flag, of = _most_frequent([flag for own in invalid for flag in own], len(invalid))
         runs = f"{len(invalid)} of {words.count_of(len(study.measurements), 'timed run')}"
         yield "Invalid", "", f"{runs}, left out{of}: {flags.FLAGS[flag].sentence}"
     skipped = [row["skip"] for row in study.grid if row.get("skip")]
@@ -138,11 +134,16 @@ def _rows(study: Results, has_steps: bool) -> Iterator[tuple[str, str, str]]:
     others = [reason for reason in failed.values() if reason != OUTDATED]
     for name, reasons in (("Skipped", skipped), ("Failed", others), ("Outdated", old)):
         if reasons:
-            reason, number = Counter(reasons).most_common(1)[0]
-            of = f" ({number} of them)" if number < len(reasons) else ""
+            reason, of = _most_frequent(reasons, len(reasons))
             yield name, "", f"{words.count_of(len(reasons), 'cell')}{of}: {reason}"
     if not has_steps and count_results(study.account)[comparisons.TOO_SMALL]:
         yield "Next", "", "measure a larger repository: some runs are mostly start-up"
+
+
+def _most_frequent(reasons: Iterable[str], number: int) -> tuple[str, str]:
+    """Return the most frequent reason, and ` (3 of them)` if not all of a `number` of things have it."""
+    reason, count = Counter(reasons).most_common(1)[0]
+    return reason, f" ({count} of them)" if count < number else ""
 
 
 def read_summaries(folder: Path, studies: Iterable[Study]) -> list[Results]:
