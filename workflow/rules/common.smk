@@ -30,6 +30,7 @@ EXEC = "exec setpriv --pdeathsig TERM --"
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; {EXEC} ")
 
 from vcsbench.errors import UserError
+from vcsbench.files import export_path
 from vcsbench.modules import code_digest, script_code
 from vcsbench.plan.recipe import trace_digest
 from vcsbench.run import inputs
@@ -91,7 +92,7 @@ def cell_inputs(wildcards):
             "On a cluster, nodes measure whole blocks: choose them with `studies` and `grid`."
         )
     records = PROJECT.records(wildcards.study, wildcards.cell)
-    export = f"results/cells/{wildcards.study}/{wildcards.cell}/round{wildcards.round}.json"
+    export = export_path(wildcards.study, wildcards.cell, wildcards.round)
     if PLAN.is_fresh(wildcards.study, wildcards.cell, export):
         records = ancient(records)
     return [*records, *PLAN.environments(wildcards.study, wildcards.cell)]

@@ -10,7 +10,7 @@ import pandas as pd
 from vcsbench.errors import UserError
 from vcsbench.evidence.measurements import collect, read_grid, write_frame
 from vcsbench.evidence.run_columns import read_traces
-from vcsbench.files import write_json, write_record, write_text
+from vcsbench.files import context_path, write_json, write_record, write_text
 from vcsbench.plan.result_state import is_intact, is_up_to_date, read_context
 from vcsbench.records import Context
 from vcsbench.run.job import run_rule
@@ -37,7 +37,7 @@ def of_builds(frame: pd.DataFrame, exports: list[str]) -> list[Context]:
     first = frame.drop_duplicates(["build", "client", "server"])
     wanted = {f"{cell}/round{number}.json" for cell, number in first[["cell", "round"]].to_numpy()}
     paths = (path for path in exports if path.split("/", 3)[3] in wanted)
-    return [read_context(Path(path).with_suffix(".context.json")) for path in paths]
+    return [read_context(context_path(path)) for path in paths]
 
 
 def write_grid() -> None:

@@ -24,7 +24,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from vcsbench import processes, progress, words
 from vcsbench.errors import REMEDIES
 from vcsbench.external import printable
-from vcsbench.files import read_json
+from vcsbench.files import context_path, export_path, read_json
 from vcsbench.isolation import describe_process, lock_holder
 from vcsbench.progress import Stage
 from vcsbench.run.job import clear_line
@@ -298,7 +298,7 @@ def other_holder() -> int:
 def _waited_s(job: Job) -> float:
     """Return the seconds that a cell-round waited for another measurement."""
     study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
-    context = read_json(Path("results", "cells", study, cell, f"round{number}.context.json"))
+    context = read_json(context_path(export_path(study, cell, number)))
     return float(context.get("took", {}).get("waited_s") or 0.0)
 
 

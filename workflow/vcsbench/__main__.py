@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from vcsbench import words
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 from vcsbench.external import is_url, one_line
+from vcsbench.files import export_path
 from vcsbench.records import Recipe
 from vcsbench.run.job import exit_on_signals
 
@@ -219,7 +220,7 @@ def show(options: argparse.Namespace, keys: Keys) -> int:
         ("runs", f"{recipe['runs']} timed by hyperfine"),
         ("work", f"{recipe['work_kind']}: {KINDS[recipe['work_kind']].description}"),
         ("clear caches", recipe["clearing"] or "never"),
-        ("result", f"results/cells/{place}/round{number}.json"),
+        ("result", export_path(recipe["study"], recipe["cell"], number)),
     ]
     width = max(len(name) for name, _ in lines)
     print("\n".join(f"{name:<{width}}  {text}" for name, text in lines))

@@ -19,7 +19,7 @@ from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, judgement, run_columns, same_work
 from vcsbench.external import open_regular
-from vcsbench.files import read_json, read_rows, write_text
+from vcsbench.files import context_path, read_json, read_rows, write_text
 from vcsbench.machine import host_label
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.grid import NOT_FIXED, REPOSITORY_AXIS
@@ -200,7 +200,7 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
 
 
 def _read_cell_round(export: Path, thresholds: Mapping[str, float]) -> list[Columns]:
-    context = read_context(export.with_suffix(".context.json"))
+    context = read_context(context_path(export))
     if not (context and export.is_file()):
         raise _Failure(
             f"{export.name} or its context is missing or damaged; delete both and run again"

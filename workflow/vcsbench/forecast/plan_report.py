@@ -14,7 +14,7 @@ from vcsbench import kernel, words
 from vcsbench.axes import findings_of
 from vcsbench.axes.client_server import cache_bytes, server_settings
 from vcsbench.config.configuration import EMPTY
-from vcsbench.files import read_json
+from vcsbench.files import context_path, read_json
 from vcsbench.machine import host
 from vcsbench.measure.server import HOST
 from vcsbench.plan import grid as grids
@@ -60,7 +60,7 @@ def measured_durations(plan: Plan) -> dict[tuple[str, ...], float]:
     for cell in plan.cells:
         repository = plan.draft(cell).get("repository", {})
         for export in map(plan.root.joinpath, plan.exports_of(cell)):
-            context = read_json(export.with_suffix(".context.json"))
+            context = read_json(context_path(export))
             is_here = context.get("host", {}).get("id") == me
             identity = context.get("repository", {}).get("identity")
             is_same = identity == repository.get("identity")

@@ -11,6 +11,7 @@ from vcsbench.axes.axis import Environment
 from vcsbench.config.configuration import ENVIRONMENTS
 from vcsbench.config.study import Study, matches_cell
 from vcsbench.errors import UserError
+from vcsbench.files import export_path
 from vcsbench.plan import recipe as recipes
 from vcsbench.plan.grid import CellSpec, is_fixed_cost, make_grid
 from vcsbench.plan.recipe import TracedCell
@@ -109,8 +110,8 @@ class Plan:
         return {cell.path: self.rounds_of(cell, after) for cell in self.measured(study)}
 
     def exports_of(self, cell: CellSpec, after: int | None = None) -> list[str]:
-        folder = f"results/cells/{cell.study}/{cell.path}"
-        return [f"{folder}/round{n}.json" for n in range(1, self.rounds_of(cell, after) + 1)]
+        numbers = range(1, self.rounds_of(cell, after) + 1)
+        return [export_path(cell.study, cell.path, number) for number in numbers]
 
     def cell_files(self, study: str, only_fresh: bool = False) -> list[str]:
         exports_of = self.fresh_exports if only_fresh else self.exports_of

@@ -9,13 +9,12 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import cast
 
 from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
-from vcsbench.files import read_json, read_sealed, write_json
+from vcsbench.files import context_path, read_json, read_sealed, write_json
 from vcsbench.records import Context, RecipeRepository
 from vcsbench.storages.filesystems import remove_path
 
@@ -60,8 +59,8 @@ class SamplingBatches:
         self.study, self.root, self.least, self.blocks = study, root, least, blocks
         self._rounds = {1: dict.fromkeys(blocks, least)}
         self.last = 1
-        names = (path.name for path in (root / FOLDER / study).glob("batch*.json"))
-        matches = (re.fullmatch(r"batch(\d+)\.json", name) for name in names)
+        files = (root / FOLDER / study).glob("batch*.json")
+        matches = (re.fullmatch(r"batch(\d+)\.json", file.name) for file in files)
         for number in sorted((int(match[1]) for match in matches if match), reverse=True):
             if self._take(number):
                 break
@@ -107,7 +106,7 @@ def is_up_to_date(export: str, digest: str) -> bool:
 
 def is_intact(export: str | Path) -> bool:
     """Return True if an export has the digest that its context records, and the context is not altered."""
-    context = read_context(Path(context_path(str(export))))
+    context = read_context(context_path(export))
     try:
         with open(open_regular(export), "rb") as file:
             digest = hashlib.sha256(file.read()).hexdigest()
@@ -117,7 +116,7 @@ def is_intact(export: str | Path) -> bool:
     return has_recipe and context.get("export_sha256") == digest
 
 
-def read_context(path: Path) -> Context:
+def read_context(path: str | Path) -> Context:
     """Return a context; {} if it is missing, damaged or altered."""
     return cast("Context", read_json(path))
 
@@ -130,17 +129,12 @@ def check_version(path: Path, context: Context) -> None:
         )
 
 
-def context_path(export: str) -> str:
-    return f"{export.removesuffix('.json')}.context.json"
-
-
 def remove_damaged(root: Path) -> str:
     """Remove the damaged files of a checkout, and return a sentence that names them; "" if there are none.
 
     The caller holds the lock of the checkout, and no Snakemake works there.
     """
-    found = chain(_results(root), _records(root), _derived(root))
-    damaged = [path for path in dict.fromkeys(found) if os.path.lexists(path)]
+    damaged = [path for path in dict.fromkeys(_damaged(root)) if os.path.lexists(path)]
     for path in damaged:
         # Without a record of copies, Snakemake would measure all cells again. A damaged one is written again,
         # if Snakemake does not take it for write-protected.
@@ -160,34 +154,27 @@ def store_digests(root: Path, names: Iterable[str]) -> None:
     """Store the digests of files, and of the files in folders, for the next run."""
     known = read_json(root / DIGESTS)
     for name in names:
-        files = _digests(root, name)
-        if files:
+        if files := _digests(root, name):
             known[name] = files
         else:
             known.pop(name, None)
     write_json(root / DIGESTS, known)
 
 
-def contexts(root: Path) -> Iterator[Path]:
-    """Return the context files of all results of a checkout."""
-    return root.glob("results/cells/*/**/round*.context.json")
+def results(root: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the export, which may be missing, and the context of all results of a checkout."""
+    for context in root.glob(context_path("results/cells/*/**/round*")):
+        yield context.with_name(context.name.replace(".context.json", ".json")), context
 
 
-def _results(root: Path) -> Iterator[Path]:
-    """Yield exports and contexts that do not belong together. A killed job can leave a context alone."""
-    for context in contexts(root):
-        export = context.with_name(context.name.replace(".context.json", ".json"))
+def _damaged(root: Path) -> Iterator[Path]:
+    for export, context in results(root):
+        # A killed job can leave a context alone.
         if os.path.lexists(export) and not is_intact(export):
             yield from (export, context)
-
-
-def _records(root: Path) -> Iterator[Path]:
     for pattern, keys in RECORDS.items():
         yield from (path for path in root.glob(pattern) if not keys <= read_sealed(path).keys())
-
-
-def _derived(root: Path) -> Iterator[Path]:
-    """Yield the files and folders that are not as the last run left them."""
+    # Then the files and folders that are not as the last run left them.
     for name, files in read_json(root / DIGESTS).items():
         path = root / name
         is_ours = any(path.is_relative_to(root / folder) for folder in ("results", "reports"))

@@ -23,7 +23,7 @@ from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
-from vcsbench.files import is_altered, read_rows
+from vcsbench.files import context_path, export_path, is_altered, read_rows
 from vcsbench.metrics import metric_of, names
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.statistics import comparisons, verdicts
@@ -202,7 +202,7 @@ def read_results(
             for table, definition in study.tables.items()
         }
     measured = unique_values((row["cell"], int(row["round"])) for row in measurements)
-    paths = (folder / "cells" / name / c / f"round{n}.context.json" for c, n in measured)
+    paths = (Path(context_path(export_path(name, c, n, folder))) for c, n in measured)
     contexts: Iterable[Row] = filter(None, map(_read_json, paths))
     findings = cast(Mapping[str, list[FindingDefinition]], read_mapping(definitions))
     return Results(

@@ -28,7 +28,7 @@ from vcsbench.config.models import Name
 from vcsbench.config.study import Study, load_study
 from vcsbench.errors import UserError, sentence_of
 from vcsbench.external import one_line, open_regular, read_bytes
-from vcsbench.files import read_json, write_bytes
+from vcsbench.files import context_path, read_json, write_bytes
 from vcsbench.plan.result_state import check_version
 from vcsbench.records import Context
 from vcsbench.report.page import build_index, build_page, read_entries
@@ -169,7 +169,7 @@ def _archive(root: Path, files: Sequence[Path], studies: Sequence[str]) -> bytes
     """Return the archive: the manifest, then the files by name, without owner or time."""
     contents = {file.as_posix(): (root / file).read_bytes() for file in files}
     for name, content in contents.items():
-        if name.endswith(".context.json"):
+        if name.endswith(context_path("")):
             _check_context(root / name, content)
     packed_files = {
         name: PackedFile(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())

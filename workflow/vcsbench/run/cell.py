@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, cast
 from vcsbench import errors
 from vcsbench.evidence import judgement
 from vcsbench.external import printable
-from vcsbench.files import write_bytes, write_record
+from vcsbench.files import context_path, write_bytes, write_record
 from vcsbench.isolation import isolate_network, machine_lock
 from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import SUBJECTS
@@ -77,8 +77,8 @@ def _with_remedy(error: errors.UserError, recipe: Recipe) -> str:
 
 
 def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
-    context = Path(export).with_suffix(".context.json")
-    context.unlink(missing_ok=True)
+    context = context_path(export)
+    Path(context).unlink(missing_ok=True)
 
     def job(recipe: Recipe) -> None:
         exported, described = measure_round(recipe, int(number), json.loads(thresholds))

@@ -19,7 +19,14 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from vcsbench.files import read_json, read_sealed, write_bytes, write_json, write_record
+from vcsbench.files import (
+    context_path,
+    read_json,
+    read_sealed,
+    write_bytes,
+    write_json,
+    write_record,
+)
 from vcsbench.machine import node_name
 from vcsbench.plan.plan import Block, Plan, shares_of
 from vcsbench.plan.result_state import is_intact, is_up_to_date
@@ -152,7 +159,7 @@ def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
 def _take(folder: Path, root: Path, export: str, work: NodeWork) -> None:
     log = export.replace("results/cells/", "results/logs/cells/").replace(".json", ".log")
     _copy(folder / log, root / log)
-    context = Path(export).with_suffix(".context.json")
+    context = context_path(export)
     if not work.is_measured(folder, export):
         host = read_json(root / context).get("host", {}).get("name", "")
         if (root / export).exists() and host != folder.name:

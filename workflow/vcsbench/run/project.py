@@ -22,6 +22,7 @@ from vcsbench.config.study import Study
 from vcsbench.config.validation import validate
 from vcsbench.errors import UserError
 from vcsbench.external import split_credentials
+from vcsbench.files import context_path
 from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
@@ -38,8 +39,6 @@ from vcsbench.storages import filesystems, workdir
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 
-# The ends of the names of a cell-round's files.
-RESULT_FILES = (".json", ".context.json")
 STUDY_FILES = (
     "results/grid/{study}.csv",
     "results/measurements/{study}.csv",
@@ -155,7 +154,7 @@ class Project:
         as all the rest of a run with nothing to do.
         """
         exports = self.sampling.exports(study, decide)
-        files = [f"{e.removesuffix('.json')}{end}" for e in exports for end in RESULT_FILES]
+        files = [file for export in exports for file in (export, context_path(export))]
         missing = [file for file in files if not os.path.exists(f"{self.root}/{file}")]
         return [*missing, *self.sampling.next_decision(study), *self.sampling.traces(study)]
 

@@ -24,7 +24,7 @@ from vcsbench.config.validation import read_mapping
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import write_json
-from vcsbench.plan.result_state import NOTHING, UNFAILED, contexts, is_intact, remove_damaged
+from vcsbench.plan.result_state import NOTHING, UNFAILED, is_intact, remove_damaged, results
 from vcsbench.run.job import ENDED, SIGNALS, clear_line
 from vcsbench.storages import filesystems
 
@@ -119,7 +119,7 @@ def _measure(root: Path, snakemake: "Snakemake") -> int:
     if not status and prepared and _preparation_times(root) != prepared:
         # If copies are made again for results that are up to date, Snakemake makes no other missing file.
         status = snakemake.call({})
-    measured = len(list(contexts(root)))
+    measured = len(list(results(root)))
     if not status or not failed.exists() or full_folder(root) or not measured:
         return status
     # A job that ends the run leaves no other cell to measure.
@@ -127,7 +127,7 @@ def _measure(root: Path, snakemake: "Snakemake") -> int:
     while not is_complete and not ended.exists():
         print_message("some jobs failed. The other cells go on.")
         is_complete = not snakemake.call({"measure": UNFAILED})
-        before, measured = measured, len(list(contexts(root)))
+        before, measured = measured, len(list(results(root)))
         if measured <= before:
             break
     if is_complete or not snakemake.call({"measure": NOTHING}):
@@ -147,12 +147,8 @@ def last_result(root: Path) -> list[str]:
 
     Cell-rounds run one by one, so a killed Snakemake has at most this one unrecorded.
     """
-    context = max(contexts(root), key=lambda path: path.stat().st_mtime_ns, default=None)
-    if context is None:
-        return []
-    export = context.with_name(context.name.replace(".context.json", ".json"))
-    paths = [export, context] if is_intact(export) else []
-    return [str(path.relative_to(root)) for path in paths]
+    last = max(results(root), key=lambda paths: paths[1].stat().st_mtime_ns, default=None)
+    return [str(path.relative_to(root)) for path in last] if last and is_intact(last[0]) else []
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import TypedDict, TypeVar, cast
 from vcsbench import __version__
 from vcsbench.config.study import TableDefinition
 from vcsbench.errors import UserError
-from vcsbench.files import read_sealed
+from vcsbench.files import context_path, export_path, read_sealed
 from vcsbench.machine import host_label
 from vcsbench.metrics import DEFAULT
 from vcsbench.plan.result_state import check_version, read_context
@@ -93,8 +93,8 @@ def describe_baseline(
     contexts: dict[tuple[str, int], Context] = {}
     for cell, number, started_at in rounds:
         if (cell, number) not in contexts:
-            path = results / "cells" / study / cell / f"round{number}.context.json"
-            contexts[cell, number] = _context(path, started_at)
+            path = context_path(export_path(study, cell, number, results))
+            contexts[cell, number] = _context(Path(path), started_at)
     every = list(contexts.values())
     times = sorted(str(context["started_at"]) for context in every) or [""]
     hosts = [context["host"] for context in every]
