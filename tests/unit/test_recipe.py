@@ -128,7 +128,7 @@ def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     for name, fixed in (
         ("cell_code", "code"),
         ("binaries_of", {}),
-        ("_server_files_digest", "files"),
+        ("_files_digest", "files"),
     ):
         monkeypatch.setattr(recipe, name, lambda *_, fixed=fixed: fixed)
     monkeypatch.setattr(recipe, "network_of", lambda *_: recipe.OWN)

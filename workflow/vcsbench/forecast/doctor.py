@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -43,6 +42,7 @@ HYPERFINE = 2
 MIN_CORES = 2
 MIN_MEMORY = 1 << 30
 STEADY_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
+SAVING_GOVERNORS = ("powersave", "ondemand", "conservative", "schedutil")
 
 SERVICES = {
     *("svnserve", "httpd", "apache2", "nginx", "lighttpd", "caddy"),
@@ -119,10 +119,11 @@ def _cells(plan: Plan) -> Iterator[Check]:
 
 def _programs(plan: Plan) -> Iterator[Check]:
     for package, is_required, purpose in plan_report.missing_packages(plan.root):
-        state = MISSING if is_required else LIMITED
-        yield Check(
-            state, f"{package} is not installed. It is for {purpose}", f"apt-get install {package}"
+        text, remedy = (
+            f"{package} is not installed. It is for {purpose}",
+            f"apt-get install {package}",
         )
+        yield Check(MISSING if is_required else LIMITED, text, remedy)
     found = read_versions({name: argv for name, argv in VERSIONS.items() if shutil.which(name)})
     yield Check(AVAILABLE, ", ".join(f"{name} {version}" for name, version in found.items()))
     major = found.get("hyperfine", "").partition(".")[0]
@@ -135,9 +136,8 @@ def _caches(plan: Plan) -> Check:
     setting, machine = plan.config.settings.clear_caches, plan.env.machine
     how = machine.clearing(setting)
     if how == "drop-caches":
-        return Check(
-            AVAILABLE, "cold caches, by emptying the kernel's", f"on a server, {plan_report.EVICT}"
-        )
+        text = "cold caches, by emptying the kernel's"
+        return Check(AVAILABLE, text, f"on a server, {plan_report.EVICT}")
     if how:
         text = "cold caches file by file (vmtouch): inodes and folders stay cached"
         return Check(LIMITED, text, "run as root, on a machine without production servers")
@@ -151,15 +151,15 @@ def _storages(plan: Plan) -> Iterator[Check]:
     used = {plan.draft(cell)["storage"]["name"] for cell in plan.cells} | {settings.storage}
     for name in sorted(used):
         folder = resolve(settings.storages[name], root)
-        if missing := _check_folder(f"storages.{name}", folder):
-            yield missing
+        if fault := _folder_fault(f"storages.{name}", folder):
+            yield fault
             continue
         facts = filesystems.describe_storage(name, folder)
         kind = {True: "rotational", False: "not rotational", None: ""}[facts["rotational"]]
-        parts = [facts["filesystem"], f"on {facts['device']}", kind]
-        parts += [facts["scheduler"], facts["mount_options"]]
-        text = f"{', '.join(filter(None, parts))}; {words.size(facts['free_bytes'])} free"
-        yield Check(AVAILABLE, f"storage {name}: {folder}, {text}")
+        parts = [facts["filesystem"], f"on {facts['device']}", kind, facts["scheduler"]]
+        text = ", ".join(filter(None, [*parts, facts["mount_options"]]))
+        free = words.size(facts["free_bytes"])
+        yield Check(AVAILABLE, f"storage {name}: {folder}, {text}; {free} free")
         try:
             WorkDir(folder, root).check_reachable()
         except UserError as error:
@@ -169,14 +169,14 @@ def _storages(plan: Plan) -> Iterator[Check]:
             yield Check(LIMITED, text, "use a storage with a journal")
         yield from _try_file(name, folder)
     scratch = resolve(settings.scratch, root)
-    if missing := _check_folder("scratch", scratch):
-        yield missing
+    if fault := _folder_fault("scratch", scratch):
+        yield fault
     elif mount_of(scratch).filesystem not in IN_MEMORY:
         text = f"`scratch` ({scratch}) is not in RAM: loading takes several times as long"
         yield Check(LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
 
 
-def _check_folder(key: str, folder: Path) -> Check | None:
+def _folder_fault(key: str, folder: Path) -> Check | None:
     if reason := filesystems.why_unmounted(folder):
         return Check(MISSING, f"`{key}`: {folder}: {reason}", "mount it, or name another one")
     if not folder.is_dir():
@@ -229,9 +229,8 @@ def _machine() -> Iterator[Check]:
     if limit is not None:
         free = words.size(kernel.memory().available or 0)
         text = f"a control group limits memory to {words.size(limit)}; {free} of it are available"
-        is_small = limit < MIN_MEMORY
-        remedy = "raise the limit to 1 GiB or more" if is_small else ""
-        yield Check(WARNING if is_small else AVAILABLE, text, remedy)
+        too_small = WARNING, text, "raise the limit to 1 GiB or more"
+        yield Check(*too_small) if limit < MIN_MEMORY else Check(AVAILABLE, text)
     if quota is not None:
         text = (
             f"a control group limits processor time to {quota:.2g} cores; affected runs are flagged"
@@ -239,11 +238,10 @@ def _machine() -> Iterator[Check]:
         yield Check(WARNING, text, "remove the quota")
     if facts["cores"] < MIN_CORES:
         yield Check(WARNING, "client and server share one core", "use a machine with two or more")
-    clock = facts["clock_source"]
-    if clock and clock not in STEADY_CLOCKS:
+    if (clock := facts["clock_source"]) not in ("", *STEADY_CLOCKS):
         yield Check(WARNING, f"reading the clock is slow ({clock})", "boot with clocksource=tsc")
-    if re.fullmatch("powersave|ondemand|conservative|schedutil", facts["governor"]):
-        text = f"the governor {facts['governor']} changes the processor's speed with its load"
+    if (governor := facts["governor"]) in SAVING_GOVERNORS:
+        text = f"the governor {governor} changes the processor's speed with its load"
         yield Check(WARNING, text, "cpupower frequency-set -g performance")
     if facts["load"] > facts["cores"] / 4:
         text = f"other programs are at work: the load average is {facts['load']:.1f}"

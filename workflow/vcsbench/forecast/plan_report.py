@@ -17,8 +17,7 @@ from vcsbench.config.configuration import EMPTY
 from vcsbench.files import context_path, read_json
 from vcsbench.machine import host
 from vcsbench.measure.server import HOST
-from vcsbench.plan import grid as grids
-from vcsbench.plan.grid import CellSpec, is_fixed_cost
+from vcsbench.plan.grid import CellSpec, is_duplicate, is_fixed_cost, variance_class
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import OWN, SHARED, USER, is_private_cell
 from vcsbench.prepare.loader import repository_bytes
@@ -44,12 +43,10 @@ MAX_EFFECT = 10.0
 CLEAR = "clear-caches"
 EVICT = "`clear_caches: evict` in the configuration drops only the files of the repositories"
 
-Axes = Mapping[str, str]
 
-
-def _groups(plan: Plan, study: str, axes: Axes) -> list[tuple[str, ...]]:
+def _groups(plan: Plan, study: str, axes: Mapping[str, str]) -> list[tuple[str, ...]]:
     """Return the groups of a cell, the smallest first: the cell itself, its block, its study."""
-    block = grids.variance_class(axes, plan.config.studies[study].block)
+    block = variance_class(axes, plan.config.studies[study].block)
     return [("cell", study, *axes.values()), ("block", study, *block), ("study", study)]
 
 
@@ -61,10 +58,12 @@ def measured_durations(plan: Plan) -> dict[tuple[str, ...], float]:
         repository = plan.draft(cell).get("repository", {})
         for export in map(plan.root.joinpath, plan.exports_of(cell)):
             context = read_json(context_path(export))
-            is_here = context.get("host", {}).get("id") == me
-            identity = context.get("repository", {}).get("identity")
-            is_same = identity == repository.get("identity")
-            if "took" in context and is_here and is_same and export.exists():
+            before = (
+                context.get("host", {}).get("id"),
+                context.get("repository", {}).get("identity"),
+            )
+            is_same = before == (me, repository.get("identity"))
+            if "took" in context and is_same and export.exists():
                 hyperfine_s = context["took"]["hyperfine_s"] * (1 + len(context["set_aside"]))
                 for group in _groups(plan, cell.study, cell.axes):
                     durations[group].append(hyperfine_s + OVERHEAD_S)
@@ -73,9 +72,8 @@ def measured_durations(plan: Plan) -> dict[tuple[str, ...], float]:
 
 def forecast(plan: Plan, repositories: PreparedRepositories) -> tuple[dict[str, float], bool]:
     """Return the seconds of a run by stage, and whether typical rates stand for unknown ones."""
-    revisions = {
-        repo: plan.env.revisions(repo) for repo in repositories.all_repositories() if repo != EMPTY
-    }
+    repos = repositories.all_repositories()
+    revisions = {repo: plan.env.revisions(repo) for repo in repos if repo != EMPTY}
     loading_s = sum(
         revisions[repo] * len(repositories.formats(repo)) * LOAD_S
         for repo in unloaded_repositories(repositories)
@@ -115,7 +113,7 @@ def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]
     stages, is_rough = forecast(plan, repositories)
     total_s, minutes = sum(stages.values()), plan.config.minutes or 0.0
     yield from ("", f"Duration{', in part from typical rates' * is_rough}")
-    for stage, seconds in {**stages, "all": total_s}.items():
+    for stage, seconds in (stages | {"all": total_s}).items():
         yield f"  {stage:<12}  {words.duration(seconds):>9}"
     if minutes * 60 > total_s:
         yield f"  More rounds follow until all comparisons are decided, or {minutes:g} min are over."
@@ -125,17 +123,17 @@ def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]
     if rounds < (least := plan.config.least_rounds):
         yield f"  Fewer than {least} rounds (`thresholds.min_rounds`) decide nothing."
     else:
-        pct = detectable_pct(scatter, rounds)
         yield (
-            f"  {words.count_of(rounds, 'round')} can detect differences of {pct:.0f} %, if they scatter by "
-            f"{100 * scatter:.0f} % as a calculation does now."
+            f"  {words.count_of(rounds, 'round')} can detect differences of "
+            f"{detectable_pct(scatter, rounds):.0f} %, if they scatter by {100 * scatter:.0f} % as a "
+            f"calculation does now."
         )
 
 
 def _cells(plan: Plan) -> Iterator[str]:
     for study, grid in plan.grids.items():
-        cells = [cell for cell in grid if not cell.skip]
-        duplicates = sum(grids.is_duplicate(cell.path) for cell in cells)
+        cells = plan.measured(study)
+        duplicates = sum(is_duplicate(cell.path) for cell in cells)
         measured = [cell for cell in cells if not is_fixed_cost(cell.axes)]
         twice = f" ({duplicates} of them duplicates)" if duplicates else ""
         number, skipped = words.count_of(len(measured), "cell"), len(grid) - len(cells)
@@ -190,11 +188,8 @@ def missing_packages(root: Path) -> list[tuple[str, bool, str]]:
 
 
 def unloaded_repositories(repositories: PreparedRepositories) -> list[str]:
-    return [
-        repo
-        for repo in repositories.all_repositories()
-        if repo != EMPTY and repositories.needs_load(repo)
-    ]
+    repos = repositories.all_repositories()
+    return [repo for repo in repos if repo != EMPTY and repositories.needs_load(repo)]
 
 
 def unmeasured_rounds(plan: Plan) -> dict[tuple[str, str], int]:
@@ -205,6 +200,7 @@ def unmeasured_rounds(plan: Plan) -> dict[tuple[str, str], int]:
 
 
 def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
+    drafts = [plan.draft(cell) for cell in plan.cells]
     if missing := [package for package, _, _ in missing_packages(plan.root)]:
         names = words.enumeration(missing)
         yield f"Set-up installs {names} if it may (apt-get, as root). Starts no system service."
@@ -212,22 +208,34 @@ def side_effects(plan: Plan, repositories: PreparedRepositories) -> Iterator[str
         yield "Installs nothing: all packages and tools are installed. Starts no system service."
     yield _cache_effects(plan)
     yield from _disk(plan, repositories)
-    yield from _file_systems(plan)
-    yield from _memory(plan)
-    if servers := sorted({plan.draft(cell)["access"]["server"] for cell in plan.cells} - {""}):
-        verb = "listen" if len(servers) > 1 else "listens"
-        yield (
-            f"{words.enumeration(servers)} {verb} on a free port of {HOST} while a cell runs. One "
-            f"measurement at a time runs on this machine."
+    if made := [part["filesystem"] for part in drafts if part.get("filesystem", {}).get("make")]:
+        kinds, folders = (
+            words.enumeration(sorted({str(fs[k]) for fs in made})) for k in ("make", "root")
         )
-    else:
-        yield "Opens no port."
+        yield (
+            f"Makes file systems ({kinds}) in images of at least {words.size(SMALLEST)} in {folders}, one "
+            f"at a time. Only the measured command sees them, and they are removed."
+        )
+    yield from _memory(plan)
+    servers = sorted({draft["access"]["server"] for draft in drafts} - {""})
+    verb = "listen" if len(servers) > 1 else "listens"
+    yield (
+        f"{words.enumeration(servers)} {verb} on a free port of {HOST} while a cell runs. One measurement "
+        f"at a time runs on this machine."
+        if servers
+        else "Opens no port."
+    )
     yield from _privacy(plan)
 
 
 def _cache_effects(plan: Plan) -> str:
-    number = sum(n * _clearings(plan, *cell) for cell, n in unmeasured_rounds(plan).items())
-    per_round = sum(_clearings(plan, cell.study, cell.path) for cell in plan.cells)
+    clearings = {}
+    for key, cell in plan.by_path.items():
+        recipe, state = plan.draft(cell), plan.draft(cell)["state"]
+        once, runs = [*state["setup"], *state.get("first", [])], state["warmup"] + recipe["runs"]
+        clearings[key] = once.count(CLEAR) + state["prepare"].count(CLEAR) * int(runs)
+    number = sum(n * clearings[key] for key, n in unmeasured_rounds(plan).items())
+    per_round = sum(clearings.values())
     times = [f"about {words.count_of(number, 'time')}"] * bool(number)
     if plan.batches and per_round:
         each = f"in each {'further ' * bool(number)}round"
@@ -240,13 +248,6 @@ def _cache_effects(plan: Plan) -> str:
         f"Empties the kernel's caches for all programs on this machine, {', and '.join(times)}. "
         f"They read from the disk again. On a production server, {EVICT}."
     )
-
-
-def _clearings(plan: Plan, study: str, path: str) -> int:
-    recipe = plan.draft(plan.cell(study, path))
-    state = recipe["state"]
-    per_run, once = state["prepare"].count(CLEAR), [*state["setup"], *state.get("first", [])]
-    return int(once.count(CLEAR) + per_run * (state["warmup"] + recipe["runs"]))
 
 
 def _disk(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]:
@@ -279,18 +280,6 @@ def _space(need: float, folder: Path) -> str:
     return f"{words.size(need)} of the {words.size(free)} free in {folder}{' (too little)' * (need > free)}"
 
 
-def _file_systems(plan: Plan) -> Iterator[str]:
-    parts = [plan.draft(cell) for cell in plan.cells]
-    made = [part["filesystem"] for part in parts if part.get("filesystem", {}).get("make")]
-    if made:
-        kinds = words.enumeration(sorted({one["make"] for one in made}))
-        folders = words.enumeration(sorted({one["root"] for one in made}))
-        yield (
-            f"Makes file systems ({kinds}) in images of at least {words.size(SMALLEST)} in {folders}, one "
-            f"at a time. Only the measured command sees them, and they are removed."
-        )
-
-
 def _memory(plan: Plan) -> Iterator[str]:
     now = kernel.memory()
     if now.limit is not None:
@@ -311,12 +300,11 @@ def _privacy(plan: Plan) -> Iterator[str]:
     if not (names := sorted({part["repository"]["name"] for part in parts})):
         return
     networks = {part["network"] for part in parts}
+    servers = "no server of vcsbench has it"
     if SHARED in networks:
         servers = "its servers answer every user of this machine"
     elif networks & {OWN, USER}:
         servers = "its servers answer only in a network of the session"
-    else:
-        servers = "no server of vcsbench has it"
     verb = "is" if len(names) == 1 else "are"
     yield (
         f"{words.enumeration(names)} {verb} private: only you and the servers' user can read the copies; "

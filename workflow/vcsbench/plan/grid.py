@@ -11,7 +11,7 @@ from typing import TypeVar
 from vcsbench.axes import axis_of, measured_values
 from vcsbench.axes.axis import Environment
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.study import Command, Study, matches_cell
+from vcsbench.config.study import Study, matches_cell
 
 # A duplicate has its original's path with this suffix. Tables use originals only; the difference of the two
 # is systematic noise.
@@ -21,12 +21,10 @@ MOST_CELLS = 50_000
 
 REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS = "repo", "cache", "format", "packing"
 # Fixed cost does not depend on the storage of a repository and on the contents of memory.
-NOT_FIXED = frozenset(
-    [
-        *(REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS),
-        *("storage", "filesystem", "reflink", "pristines"),
-    ]
-)
+NOT_FIXED = {
+    *(REPOSITORY_AXIS, CACHE_AXIS, FORMAT_AXIS, PACKING_AXIS),
+    *("storage", "filesystem", "reflink", "pristines"),
+}
 WARMTH = ("hot-svn", "hot", "hot-os", "cold")
 EMPTY_FORMATS = ("f8", "f7")
 
@@ -99,15 +97,11 @@ def _points(
             if any(matches_cell(axes, part) for part in exclude):
                 continue
             command = study.command(axes)
-            if matches_cell(axes, command.restrict_to or {}):
-                points.append(_applicable(axes, command))
+            if not matches_cell(axes, command.restrict_to or {}):
+                continue
+            axes |= dict.fromkeys(command.inapplicable_axes or [], "")
+            points.append({a: v if axis_of(a).applies(axes) else "" for a, v in axes.items()})
     return points
-
-
-def _applicable(axes: AxisValues, command: Command) -> dict[str, str]:
-    excluded = command.inapplicable_axes or []
-    values = {axis: "" if axis in excluded else value for axis, value in axes.items()}
-    return {axis: value if axis_of(axis).applies(values) else "" for axis, value in values.items()}
 
 
 def _entry(
@@ -178,18 +172,14 @@ def fixed_cost_points(
         fails = study.command(axes).fixed_cost is False
         if fails or not axes.get(REPOSITORY_AXIS) or key in chosen:
             continue
-        points = (
-            {**axes, REPOSITORY_AXIS: EMPTY, **packing, **form, **cache}
-            for packing in [{PACKING_AXIS: "nopack"} if axes.get(PACKING_AXIS) else {}]
-            for form in _choices(axes, FORMAT_AXIS, [axes.get(FORMAT_AXIS, ""), *EMPTY_FORMATS])
-            for cache in _choices(
-                axes, CACHE_AXIS, [*(c for c in WARMTH if c in caches), axes.get(CACHE_AXIS, "")]
-            )
-        )
+        choices = {
+            REPOSITORY_AXIS: [EMPTY],
+            PACKING_AXIS: ["nopack"],
+            FORMAT_AXIS: [axes.get(FORMAT_AXIS, ""), *EMPTY_FORMATS],
+            CACHE_AXIS: [*(c for c in WARMTH if c in caches), axes.get(CACHE_AXIS, "")],
+        }
+        values = (choices[axis] if axis in choices and v else [v] for axis, v in axes.items())
+        points = (dict(zip(axes, point, strict=True)) for point in product(*values))
         if point := next((point for point in points if not why_skip(point)), None):
             chosen[key] = point
     return list(chosen.values())
-
-
-def _choices(axes: AxisValues, axis: str, values: list[str]) -> list[dict[str, str]]:
-    return [{axis: value} for value in dict.fromkeys(values)] if axes.get(axis) else [{}]

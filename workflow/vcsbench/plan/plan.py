@@ -13,7 +13,7 @@ from vcsbench.config.study import Study, matches_cell
 from vcsbench.errors import UserError
 from vcsbench.files import export_path
 from vcsbench.plan import recipe as recipes
-from vcsbench.plan.grid import CellSpec, is_fixed_cost, make_grid
+from vcsbench.plan.grid import CellSpec, is_fixed_cost, make_grid, variance_class
 from vcsbench.plan.recipe import TracedCell
 from vcsbench.plan.result_state import SamplingBatches, block_name, is_up_to_date, subject_digest
 from vcsbench.records import Recipe, RecipeRepository
@@ -33,8 +33,12 @@ class Plan:
         self.config = env.config
         self.root = env.root
         self._drafts: dict[tuple[str, ...], Recipe] = {}
+
+        def why_skip(axes: Mapping[str, str], study: Study) -> str:
+            return recipes.why_not(axes, self._draft(study, axes), env)
+
         self.grids = {
-            name: make_grid(env, study, partial(self._why_skip, study))
+            name: make_grid(env, study, partial(why_skip, study=study))
             for name, study in self.config.studies.items()
         }
         self.cells = [cell for grid in self.grids.values() for cell in grid if not cell.skip]
@@ -46,12 +50,8 @@ class Plan:
             )
             raise self.config.error([key], text)
         self.by_path = {(cell.study, cell.path): cell for cell in self.cells}
-        self.batches = (
-            {} if self.config.settings.rounds else {s: self._batches(s) for s in self.grids}
-        )
-
-    def _why_skip(self, study: Study, axes: Mapping[str, str]) -> str:
-        return recipes.why_not(axes, self._draft(study, axes), self.env)
+        studies = () if self.config.settings.rounds else self.grids
+        self.batches = {study: self._batches(study) for study in studies}
 
     def _draft(self, study: Study, axes: Mapping[str, str]) -> Recipe:
         key = (study.name, *axes.values())
@@ -148,14 +148,11 @@ class Plan:
         blocks = {name: study.block for name, study in self.config.studies.items()}
         return run_order(self.cells, blocks, rounds, self.config.settings.seed, self.by_block)
 
-    @property
-    def order(self) -> dict[tuple[str, str, int], int]:
-        decided = [n for batches in self.batches.values() for n in batches.rounds().values()]
-        return self._order(self.config.settings.rounds or max(decided))
-
     def position(self, study: str, path: str, number: int) -> int:
         """Put a target that the user named last."""
-        return self.order.get((study, path, number), len(self.order))
+        decided = [n for batches in self.batches.values() for n in batches.rounds().values()]
+        order = self._order(self.config.settings.rounds or max(decided))
+        return order.get((study, path, number), len(order))
 
     @cache  # noqa: B019 - there is one of it
     def environments(self, study: str, path: str) -> list[str]:
@@ -184,7 +181,7 @@ def run_order(
     """
     by_study: dict[str, dict[tuple[str, ...], list[CellSpec]]] = {study: {} for study in blocks}
     for cell in cells:
-        key = (cell.study, *(cell.axes.get(axis, "") for axis in blocks[cell.study]))
+        key = (cell.study, *variance_class(cell.axes, blocks[cell.study]))
         by_study[cell.study].setdefault(key, []).append(cell)
     order: list[tuple[str, str, int]] = []
     for of_study in by_study.values():
@@ -231,7 +228,6 @@ def shares_of(
     for block, share in shares.items():
         load[share] += sizes[block]
     for block in sorted(sizes.keys() - shares.keys(), key=lambda block: (-sizes[block], block)):
-        share = min(load, key=lambda share: (load[share], share))
-        shares[block] = share
-        load[share] += sizes[block]
+        shares[block] = min(load, key=lambda share: (load[share], share))
+        load[shares[block]] += sizes[block]
     return shares

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple, cast
 
 from vcsbench import isolation
@@ -79,16 +78,17 @@ def why_not(axes: Mapping[str, str], draft: Recipe, env: Environment) -> str:
 
 def recipe_of(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
     """Return the draft, digests of code, server files and binaries, and the `digest` of all that."""
-    config = env.config
+    server_folder = env.root / draft["server_folder"]
+    files = tuple(draft["access"]["files"]) if draft["server_folder"] else ()
     recipe: Recipe = {
         "study": cell.study,
         "cell": cell.path,
         "axes": cell.axes,
         **draft,
-        "time_limit_s": config.settings.time_limit_s,
-        "clearing": env.machine.clearing(config.settings.clear_caches),
+        "time_limit_s": env.config.settings.time_limit_s,
+        "clearing": env.machine.clearing(env.config.settings.clear_caches),
         "code": cell_code(draft),
-        "server_files_digest": _server_files_digest(draft, env.root),
+        "server_files_digest": _files_digest(server_folder, files) if files else "",
         "binaries": binaries_of(cell.axes, draft, env),
         "targets": _target_folder(draft, env),
     }
@@ -102,12 +102,6 @@ def recipe_digest(content: object) -> str:
 
 def _axes(axes: Mapping[str, str]) -> Iterable[str]:
     return dict.fromkeys([*sorted(AXES), *axes])
-
-
-def _server_files_digest(draft: Recipe, root: Path) -> str:
-    if not draft["server_folder"]:
-        return ""
-    return _files_digest(root / draft["server_folder"], tuple(draft["access"]["files"]))
 
 
 def _target_folder(draft: Recipe, env: Environment) -> str:
@@ -186,6 +180,4 @@ def trace_digest(recipe: Recipe) -> str:
 def traced_cells(recipes: Iterable[Recipe]) -> dict[str, TracedCell]:
     first: dict[str, str] = {}
     digests = {recipe["cell"]: trace_digest(recipe) for recipe in recipes}
-    return {
-        cell: TracedCell(first.setdefault(digest, cell), digest) for cell, digest in digests.items()
-    }
+    return {path: TracedCell(first.setdefault(d, path), d) for path, d in digests.items()}
