@@ -79,7 +79,7 @@ def verdict_on(frame, context=None, **changes):
 )
 def test_findings_hold_on_published_numbers(name, count):
     of = StudyParams(name, None)
-    checks, axes, by = of.findings, of.axes, of.group_columns
+    checks, axes, by = of.findings, of.axes, of.by
     rows = evaluate_findings(checks, axes, published_numbers(name), None, by=by)
     assert list(rows) == verdicts.OF_FINDINGS and len(rows) == count
     for check, value in zip(checks, rows["published"], strict=True):

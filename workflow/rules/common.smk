@@ -4,7 +4,6 @@ import re
 import shlex
 import sys
 from dataclasses import asdict
-from operator import attrgetter
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -34,6 +33,7 @@ from vcsbench.files import export_path
 from vcsbench.modules import code_digest, script_code
 from vcsbench.plan.recipe import trace_digest
 from vcsbench.run import inputs
+from vcsbench.run.job import clear_line
 from vcsbench.run.project import STUDY_FILES, open_project
 
 try:
@@ -46,7 +46,8 @@ try:
     PLAN, SAMPLING = PROJECT.plan, PROJECT.sampling
     EXPECTATIONS, CLUSTER = PROJECT.expectations, PROJECT.cluster
 except UserError as error:
-    raise WorkflowError(str(error)) from None
+    # Snakemake would print a WorkflowError with the line of this file.
+    sys.exit(f"{clear_line(sys.stderr)}{error}")
 
 
 def one_of(names):
@@ -72,7 +73,12 @@ def code_of(script):
 
 def of_study(name):
     """Return a function of the wildcards for a param or the input files of a study: an attribute by its name."""
-    return lambda wildcards: attrgetter(name)(PROJECT.params_of(wildcards.study))
+    return lambda wildcards: getattr(PROJECT.params_of(wildcards.study), name)
+
+
+def params_of_study(*names):
+    """Return such functions by the names of the attributes."""
+    return {name: of_study(name) for name in names}
 
 
 def is_measured(wildcards):

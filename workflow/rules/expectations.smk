@@ -12,11 +12,9 @@ rule history:
     conda:
         "../../envs/python.yaml"
     params:
+        **params_of_study("order", "block", "limits"),
         code=code_of("compute_statistics"),
         names=lambda wildcards: EXPECTATIONS.saved(wildcards.study),
-        order=of_study("order"),
-        block=of_study("definition.block"),
-        limits=of_study("limits"),
     script:
         "../scripts/compute_statistics.py"
 
@@ -39,10 +37,8 @@ rule expectations:
     conda:
         "../../envs/python.yaml"
     params:
+        **params_of_study("axes", "block", "limits"),
         code=code_of("compute_statistics"),
-        axes=of_study("axes"),
-        block=of_study("definition.block"),
-        limits=of_study("limits"),
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
     script:

@@ -37,7 +37,7 @@ rule copies:
         "../../envs/subversion.yaml"
     threads: 2
     params:
-        variants=lambda wildcards: PROJECT.repositories.variant_rows(wildcards.storage),
+        variants=lambda wildcards: [*map(list, PROJECT.repositories.needed[wildcards.storage])],
         rebuild_token=lambda wildcards: PROJECT.repositories.copies_token(wildcards.storage),
         copies=PLAN.config.settings.copies,
         fragmentation_kib=PLAN.config.settings.fragmentation_kib,

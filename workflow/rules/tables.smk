@@ -22,13 +22,10 @@ rule tables:
     conda:
         "../../envs/python.yaml"
     params:
+        **params_of_study("order", "by", "block", "limits"),
         code=code_of("compute_statistics"),
         definitions=of_study("tables"),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),
-        order=of_study("order"),
-        by=of_study("group_columns"),
-        block=of_study("definition.block"),
-        limits=of_study("limits"),
     script:
         "../scripts/compute_statistics.py"
 
@@ -45,13 +42,9 @@ rule published_tables:
     conda:
         "../../envs/python.yaml"
     params:
+        **params_of_study("order", "by", "metadata", "block", "limits"),
         code=code_of("compute_statistics"),
         definitions=of_study("tables_of_published"),
-        order=of_study("order"),
-        by=of_study("group_columns"),
-        metadata=of_study("published_options"),
-        block=of_study("definition.block"),
-        limits=of_study("limits"),
     script:
         "../scripts/compute_statistics.py"
 
@@ -87,14 +80,8 @@ rule findings:
     conda:
         "../../envs/python.yaml"
     params:
+        **params_of_study("axes", "by", "metadata", "block", "limits", "findings", "conditions"),
         code=code_of("compute_statistics"),
-        axes=of_study("axes"),
-        by=of_study("group_columns"),
-        metadata=of_study("published_options"),
-        block=of_study("definition.block"),
-        limits=of_study("limits"),
-        findings=of_study("findings"),
-        conditions=of_study("published_conditions"),
     script:
         "../scripts/compute_statistics.py"
 
@@ -112,15 +99,9 @@ rule advice:
     conda:
         "../../envs/python.yaml"
     params:
+        **params_of_study("order", "scenario_axes", "block", "limits", "questions", "workload"),
+        **params_of_study("reference_commands", "apply_commands"),
         code=code_of("write_report"),
         tables=of_study("comparing_tables"),
-        order=of_study("order"),
-        scenario_axes=of_study("definition.scenario_axes"),
-        block=of_study("definition.block"),
-        reference_commands=of_study("reference_commands"),
-        limits=of_study("limits"),
-        questions=of_study("definition.questions"),
-        apply_commands=of_study("apply_commands"),
-        workload=of_study("workload"),
     script:
         "../scripts/write_report.py"

@@ -127,9 +127,6 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
     options.others = ["--dry-run"] * options.dry_run + options.others
     arguments = ["--cores", options.cores, *options.others]
     options.is_read_only = is_read_only(arguments)
-    if options.is_read_only and not any("profile" in word for word in arguments):
-        # Snakemake prints the sentence about a wrong key between lines of its own.
-        _ = _project(options, keys).expectations
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments)
     if not options.is_read_only and status < 128:

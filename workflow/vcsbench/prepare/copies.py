@@ -17,14 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, pairwise
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from vcsbench import progress, words
 from vcsbench.errors import UserError
 from vcsbench.external import CHUNK
 from vcsbench.prepare import verify
 from vcsbench.prepare.repositories import missing_copies, staged_path
-from vcsbench.records import CopyLayout, LoadRecord, RepositoryFacts
+from vcsbench.records import CopyLayout, CopyMetadata, LoadRecord, RepositoryFacts
 from vcsbench.storages.filesystems import (
     ExtentsUnsupportedError,
     check_mounted,
@@ -55,6 +55,8 @@ LARGE_BYTES, SYNCED_BYTES = 48 << 10, 1 << 20
 # The servers read copies as another user. The work folder keeps other users out.
 UMASK, READABLE = 0o022, 0o044
 TEMPORARY = "making"
+# The facts on a load that the metadata of its copies have, too.
+FROM_LOAD = ("tree", "folder", "long_names", "reserved_names", "notes", "load_options")
 REMEDY = "lower `copies` or the scale, or use another folder in `storages`"
 _COPY_NAME = re.compile(r"\.?[\w.-]+\.\d+(\.json(\.new)?)?")
 
@@ -183,10 +185,14 @@ def make_copies(
     with naming(workdir.path):
         workdir.make(REPOSITORIES)
         workdir.remove(TEMPORARY)
-        _remove_incomplete(workdir)
+        for path in sorted((workdir.path / REPOSITORIES).iterdir()):
+            copy = path.with_name(path.name.lstrip(".").removesuffix(".new").removesuffix(".json"))
+            incomplete = path.name.endswith(".new") or not read_metadata(copy) or not copy.exists()
+            if _COPY_NAME.fullmatch(path.name) and incomplete:
+                workdir.remove(REPOSITORIES, path.name)
         missing = missing_copies(workdir.path, variants, copies)
         jobs = {}
-        for variant, copy in missing:
+        for variant, number in missing:
             paths = [copy_path(workdir.path, variant.name, n) for n in range(1, copies + 1)]
             intact = [path for n, path in enumerate(paths, 1) if (variant, n) not in missing]
             source = staged_path(loaded[variant.repo], variant) or next(iter(intact), None)
@@ -197,7 +203,7 @@ def make_copies(
                     f"{workdir.path}: no copy of {variant.name} is intact, and the loaded repository is "
                     f"gone or was changed. Run again to load it again."
                 )
-            jobs[variant, copy] = CopyJob(source, paths[copy - 1], fsfs.list_files(source))
+            jobs[variant, number] = CopyJob(source, paths[number - 1], fsfs.list_files(source))
         for job in jobs.values():
             _remove_copy(workdir, job.destination)
         _check_space(workdir.path, list(jobs.values()), fragmentation_kib)
@@ -214,14 +220,6 @@ def make_copies(
     }
 
 
-def _remove_incomplete(workdir: WorkDir) -> None:
-    for path in sorted((workdir.path / REPOSITORIES).iterdir()):
-        copy = path.with_name(path.name.lstrip(".").removesuffix(".new").removesuffix(".json"))
-        incomplete = path.name.endswith(".new") or not read_metadata(copy) or not copy.exists()
-        if _COPY_NAME.fullmatch(path.name) and incomplete:
-            workdir.remove(REPOSITORIES, path.name)
-
-
 def _remove_copy(workdir: WorkDir, copy: Path) -> None:
     # The metadata first: an incomplete copy has none.
     workdir.remove(REPOSITORIES, metadata_file(copy).name)
@@ -230,12 +228,11 @@ def _remove_copy(workdir: WorkDir, copy: Path) -> None:
 
 def _check_space(path: Path, jobs: Sequence[CopyJob], fragmentation_kib: float) -> None:
     status = os.statvfs(path)
-    block = status.f_frsize
+    block, free = status.f_frsize, status.f_bavail * status.f_frsize
     files = [file for job in jobs for file in job.files]
     steps = sum(len({file.revision for file in job.files}) for job in jobs)
     spacers = round(steps * fragmentation_kib * 1024)
     need = sum(-(-file.size // block) * block for file in files) + spacers
-    free = status.f_bavail * block
     needed = words.size(need)
     needed += f", spacers of {words.size(spacers)} included" if spacers else ""
     number = words.count_of(len(jobs), "copy needs", "copies need")
@@ -266,8 +263,8 @@ def _make_batch(
         check_mounted(workdir.path, mounted, "the workflow run began")
         for job, content in zip(jobs.values(), contents, strict=True):
             # A copy that was copied again may have other bytes than when it was made.
-            metadata = read_metadata(job.source)
-            if metadata and metadata["digest"] != content.digest:
+            of_source = read_metadata(job.source)
+            if of_source and of_source["digest"] != content.digest:
                 metadata_file(job.source).unlink()
                 raise UserError(
                     f"{job.source}: its files have other bytes than were written, though none was written "
@@ -275,29 +272,22 @@ def _make_batch(
                 )
         for ((variant, copy), job), content in zip(jobs.items(), contents, strict=True):
             record, shape = loaded[variant.repo], fsfs.check_shape(job.destination)
-            write_metadata(
-                job.destination,
+            metadata = cast(
+                "CopyMetadata",
                 {
+                    **variant._asdict(),
+                    **{key: value for key, value in record.items() if key in FROM_LOAD},
                     "variant": variant.name,
-                    "repo": variant.repo,
-                    "format": variant.format,
-                    "packing": variant.packing,
-                    "identity": variant.identity,
                     "youngest": shape.youngest,
                     "packed_shards": shape.packed,
                     "files": len(job.files),
                     "bytes": sum(file.size for file in job.files),
-                    "tree": record.get("tree", ""),
-                    "folder": record.get("folder", ""),
-                    "long_names": record.get("long_names", 0),
-                    "reserved_names": record.get("reserved_names", 0),
-                    "notes": record.get("notes", []),
-                    "load_options": record.get("load_options", []),
                     "digest": content.digest,
                     "state": content.state,
                     "copy": copy,
                 },
             )
+            write_metadata(job.destination, metadata)
     except BaseException:
         for job in jobs.values():
             _remove_copy(workdir, job.destination)

@@ -68,28 +68,26 @@ def choose_staging(
     `repositories` of the estimated size are made there, and `copies` on each storage. Storages on one
     device share its space. Raise UserError without enough space.
     """
-    size = repository_bytes(estimate)
+    size, need = repository_bytes(estimate), Counter[int]()
     devices = {workdir: os.stat(workdir.make()).st_dev for workdir in (scratch, *copies)}
-    free = {devices[workdir]: free_bytes(workdir.path) for workdir in (scratch, *copies)}
-    need: Counter[int] = Counter()
+    free = {workdir: free_bytes(workdir.path) for workdir in devices}
     for workdir, number in copies.items():
         need[devices[workdir]] += size * number
     _log(
         f"{words.count_of(repositories, 'repository', 'repositories')} of about {words.size(size)} each, and "
         f"{words.count_of(sum(copies.values()), 'copy', 'copies')}; "
-        + ", ".join(f"{w.path} has {words.size(free[device])}" for w, device in devices.items())
+        + ", ".join(f"{workdir.path} has {words.size(bytes_)}" for workdir, bytes_ in free.items())
     )
-    full = [workdir for workdir in copies if need[devices[workdir]] > free[devices[workdir]]]
-    fitting = [
-        w for w, device in devices.items() if need[device] + size * repositories <= free[device]
-    ]
+    loading = size * repositories
+    full = [workdir for workdir in copies if need[devices[workdir]] > free[workdir]]
+    fitting = [workdir for workdir in devices if need[devices[workdir]] + loading <= free[workdir]]
     if full or not fitting:
         workdir = [*full, *copies, scratch][0]
-        needed = need[devices[workdir]] + (0 if full else size * repositories)
+        needed = need[devices[workdir]] + (0 if full else loading)
         raise UserError(
             f"{workdir.path}: repositories and copies need about {words.size(needed)}, and "
-            f"{words.size(free[devices[workdir]])} are free. Use another folder in `storages`, or lower "
-            "`copies` or the scale."
+            f"{words.size(free[workdir])} are free. Use another folder in `storages`, or lower `copies` or "
+            f"the scale."
         )
     if fitting[0] is not scratch:
         _log(f"too large for {scratch.path}: loaded on {fitting[0].path}, which takes longer")
@@ -155,9 +153,8 @@ def load_source(source: Source, pairs: Sequence[Pair], staging: Path) -> LoadRec
 
 
 def simultaneous_repositories(pairs: Sequence[Pair]) -> int:
-    needed = {tuple(pair) for pair in pairs}
-    needed |= {(fmt, NOT_PACKED) for fmt, _ in pairs}
-    return len(needed | {(parse_format(fmt).loaded_as, NOT_PACKED) for fmt, _ in pairs})
+    plain = {name for fmt, _ in pairs for name in (fmt, parse_format(fmt).loaded_as)}
+    return len({*map(tuple, pairs)} | {(fmt, NOT_PACKED) for fmt in plain})
 
 
 def _copy_own(
@@ -192,15 +189,13 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
     try:
         with progress.stage("copying the repository", youngest, "revisions") as at:
             fsfs.run_svnadmin("hotcopy", view, copy, on_line=at.follow(_COPIED))
-        notes = []
         # Before other programs open the copy.
-        if has_memcached(copy):
+        if uses_memcached := has_memcached(copy):
             configuration = copy / "db" / "fsfs.conf"
             text = _MEMCACHED.sub(b"[unused]", configuration.read_bytes())
             configuration.write_bytes(text)
-            notes.append(MEMCACHED_NOTE)
         facts = _remove_bogus_dates(copy)
-        facts.notes += notes
+        facts.notes += [MEMCACHED_NOTE] * uses_memcached
     except UserError as error:
         reason = str(error).replace(str(view), str(repository))
         if "sqlite" in reason:
@@ -262,13 +257,14 @@ def _stream(source: Source, paths: list[Path]) -> Facts:
         failed = [(path, load) for path, load in in_order if load.process.wait() != 0]
         for path, load in failed:
             raise_write_error(load.errors(), path)
-        for path, load in failed:
+        if failed:
+            path, load = failed[0]
             reached = fsfs.youngest(path)
             place = source.place(reached + 1)
             load.failure += f" after revision {reached}" + (f" ({place})" if place else "")
             error = load.failed()
-            remedies = [text for code, text in REMEDIES.items() if code in str(error)]
-            raise UserError(f"{error}. {remedies[0]}") if remedies else error
+            remedy = next((text for code, text in REMEDIES.items() if code in str(error)), "")
+            raise UserError(f"{error}. {remedy}") if remedy else error
     if not facts:
         raise UserError(f"{paths[0]}: svnadmin load did not read all of the history. Run again.")
     # svnadmin load may take damage for the end of the stream.
@@ -319,17 +315,11 @@ def make_dump(repository: Path, revisions: int, workdir: WorkDir, name: str) -> 
         raise UserError(f"{repository}: cannot be dumped: {error}. Run again.") from None
     try:
         with path.open("xb") as file:
-            fsfs.read_output(
-                lambda output: shutil.copyfileobj(output, file, CHUNK),
-                *("dump", "-q", "-r", f"0:{last}", repository),
-            )
+            arguments = "dump", "-q", "-r", f"0:{last}", repository
+            fsfs.read_output(lambda dump: shutil.copyfileobj(dump, file, CHUNK), *arguments)
             os.fsync(file.fileno())
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return {
-        "path": str(path),
-        "state": file_state(path),
-        "bytes": path.stat().st_size,
-        "last": last,
-    }
+    size = path.stat().st_size
+    return {"path": str(path), "state": file_state(path), "bytes": size, "last": last}

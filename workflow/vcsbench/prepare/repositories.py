@@ -61,20 +61,10 @@ class PreparedRepositories:
         read = {variant.repo for variants in self.needed.values() for variant in variants}
         return sorted(read | set(self.dumps))
 
-    def variant_rows(self, storage: str) -> list[list[str]]:
-        return [list(variant) for variant in self.needed[storage]]
-
     def formats(self, repo: str) -> list[list[str]]:
         variants = [v for variants in self.needed.values() for v in variants if v.repo == repo]
         pairs = sorted({(variant.format, variant.packing) for variant in variants})
         return [list(pair) for pair in pairs] or [["f7", "nopack"]]
-
-    def storages_needing(self, repo: str) -> dict[str, list[list[str]]]:
-        return {
-            self.folders[storage]: [[v.format, v.packing] for v in variants if v.repo == repo]
-            for storage, variants in self.needed.items()
-            if repo in self.repositories(storage)
-        }
 
     def other_storages(self, storage: str) -> dict[str, list[str]]:
         return {
@@ -100,11 +90,8 @@ class PreparedRepositories:
         if gone:
             more = [f"and {len(gone) - LISTED} more"] if len(gone) > LISTED else []
             copies_are = words.count_of(len(gone), "copy is", "copies are")
-            print(
-                f"{workdir}: {copies_are} missing or changed, and made again "
-                f"({'; '.join(gone[:LISTED] + more)})",
-                file=sys.stderr,
-            )
+            text = f"{copies_are} missing or changed, and made again"
+            print(f"{workdir}: {text} ({'; '.join(gone[:LISTED] + more)})", file=sys.stderr)
         if gone or (known and not empty_copy_ok(workdir)):
             return self._now
         return str(record.get("made") or self._now)
@@ -141,7 +128,11 @@ class PreparedRepositories:
         return {
             "variants": self.formats(repo),
             "copies": self.copies,
-            "storages": self.storages_needing(repo),
+            "storages": {
+                self.folders[storage]: [[v.format, v.packing] for v in variants if v.repo == repo]
+                for storage, variants in self.needed.items()
+                if repo in self.repositories(storage)
+            },
             "dump": self.dumps.get(repo),
         }
 

@@ -40,33 +40,20 @@ class DamagedError(UserError):
         self.staging = staging
 
 
-class _Stop(threading.Event):
-    def check(self) -> None:
-        if self.is_set():
-            raise CancelledError
-
-
-def verify_all(staging: Path) -> None:
-    with verifying([staging]):
-        pass
-
-
 @contextlib.contextmanager
 def verifying(staging: Sequence[Path]) -> Iterator[None]:
     """Verify the repositories in staging folders during the `with` block, and wait for the end.
 
     Folders that were verified before are skipped. Raise DamagedError for a damaged repository.
     """
-    stop = _Stop()
+    stop = threading.Event()
     unverified = [folder for folder in staging if not (folder / MARK).exists()]
     with ThreadPoolExecutor(THREADS) as pool:
         try:
             futures = [
                 pool.submit(_run_task, folder, fmt, task)
                 for folder in unverified
-                for fmt in sorted(
-                    {p.name.partition(".")[0] for p in folder.iterdir() if p.is_dir()}
-                )
+                for fmt in sorted({path.name.partition(".")[0] for path in folder.glob("*.*")})
                 for task in _tasks(folder, fmt, stop)
             ]
             yield
@@ -78,6 +65,16 @@ def verifying(staging: Sequence[Path]) -> Iterator[None]:
         (folder / MARK).touch()
 
 
+def verify_all(staging: Path) -> None:
+    with verifying([staging]):
+        pass
+
+
+def _check(stop: threading.Event) -> None:
+    if stop.is_set():
+        raise CancelledError
+
+
 def _run_task(staging: Path, fmt: str, task: Callable[[], None]) -> None:
     try:
         task()
@@ -86,32 +83,31 @@ def _run_task(staging: Path, fmt: str, task: Callable[[], None]) -> None:
         raise DamagedError(staging, source if fmt == AS_IS else str(error)) from error
 
 
-def _tasks(staging: Path, fmt: str, stop: _Stop) -> list[Callable[[], None]]:
+def _tasks(staging: Path, fmt: str, stop: threading.Event) -> list[Callable[[], None]]:
     plain, partly, packed = (
         staging / f"{fmt}.{packing}" for packing in (NOT_PACKED, PARTLY_PACKED, PACKED)
     )
-    existing = [path for path in (packed, partly, plain) if path.exists()]
-    verified = [path for path in existing if path != plain] or existing
+    verified = [path for path in (packed, partly) if path.exists()] or [plain]
     tasks: list[Callable[[], None]] = [partial(_verify, path, stop) for path in verified]
     if plain.exists() and packed.exists():
         tasks.append(partial(_compare, plain, packed, stop))
     return tasks
 
 
-def _verify(path: Path, stop: _Stop, *options: str) -> None:
+def _verify(path: Path, stop: threading.Event, *options: str) -> None:
     pattern = _METADATA if METADATA_ONLY in options else _VERIFIED
-    stop.check()
+    _check(stop)
     with progress.stage("verifying", fsfs.youngest(path), "revisions") as at:
         count = at.follow(pattern)
 
         def on_line(line: str) -> None:
-            stop.check()
+            _check(stop)
             count(line)
 
         fsfs.run_svnadmin("verify", *options, path, on_line=on_line)
 
 
-def _compare(plain: Path, packed: Path, stop: _Stop) -> None:
+def _compare(plain: Path, packed: Path, stop: threading.Event) -> None:
     shape = fsfs.check_shape(packed)
     if shape.is_logical:
         _verify(plain, stop, METADATA_ONLY)
@@ -134,7 +130,7 @@ def _digest_of_properties(path: Path) -> bytes:
     return fsfs.read_output(read, "dump-revprops", "-q", path)
 
 
-def _compare_bytes(plain: Path, packed: Path, shards: int, stop: _Stop) -> None:
+def _compare_bytes(plain: Path, packed: Path, shards: int, stop: threading.Event) -> None:
     size, last = read_shape(plain).shard, fsfs.youngest(plain)
 
     def revision_file(path: Path, revision: int) -> Path:
@@ -142,7 +138,7 @@ def _compare_bytes(plain: Path, packed: Path, shards: int, stop: _Stop) -> None:
 
     with progress.stage("comparing", last, "revisions") as at:
         for shard in range(shards):
-            stop.check()
+            _check(stop)
             at.done = first = shard * size
             parts = [revision_file(plain, revision) for revision in range(first, first + size)]
             _check_concatenation(parts, packed / "db" / "revs" / f"{shard}.pack" / "pack")

@@ -15,22 +15,21 @@ import tarfile
 import tempfile
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Self, TypeGuard, cast
+from typing import Annotated, Self, TypeGuard
 
-from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
 from vcsbench import __version__, words
 from vcsbench.config.definitions import GLOSSARY
 from vcsbench.config.models import Name
-from vcsbench.config.study import Study, load_study
+from vcsbench.config.study import load_study
 from vcsbench.errors import UserError, sentence_of
 from vcsbench.external import one_line, open_regular, read_bytes
 from vcsbench.files import context_path, read_json, write_bytes
-from vcsbench.plan.result_state import check_version
-from vcsbench.records import Context
+from vcsbench.plan.result_state import check_version, read_context
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.sources import archives
@@ -74,12 +73,6 @@ def _is_in_bundle(name: str) -> bool:
     return _is_safe_name(name) and "/" in name and name.split("/")[0] in FOLDERS
 
 
-def _check_file_name(name: str) -> str:
-    if not _is_in_bundle(name):
-        raise ValueError(f"{name!r} does not belong in a bundle")
-    return name
-
-
 class PackedFile(BaseModel):
     """A file in the manifest."""
 
@@ -93,7 +86,7 @@ class Manifest(BaseModel):
     layout: int
     vcsbench: str
     studies: Annotated[list[Name], Field(min_length=1)]
-    files: dict[Annotated[str, AfterValidator(_check_file_name)], PackedFile]
+    files: dict[str, PackedFile]
 
     @model_validator(mode="after")
     def _can_be_shown(self) -> Self:
@@ -101,6 +94,8 @@ class Manifest(BaseModel):
             if f"results/page/{study}.json" not in self.files:
                 raise ValueError(f"it has no page of {study}")
         for name in self.files:
+            if not _is_in_bundle(name):
+                raise ValueError(f"{name!r} does not belong in a bundle")
             if self.files.keys() & {str(folder) for folder in PurePosixPath(name).parents}:
                 raise ValueError(f"{name!r} is below another file")
         return self
@@ -168,9 +163,12 @@ def _files(study: str, root: Path) -> Iterator[Path]:
 def _archive(root: Path, files: Sequence[Path], studies: Sequence[str]) -> bytes:
     """Return the archive: the manifest, then the files by name, without owner or time."""
     contents = {file.as_posix(): (root / file).read_bytes() for file in files}
-    for name, content in contents.items():
+    for name in contents:
         if name.endswith(context_path("")):
-            _check_context(root / name, content)
+            if not (context := read_context(root / name)):
+                text = f"{root / name}: the file is damaged. `make report` makes it again."
+                raise UserError(text)
+            check_version(root / name, context)
     packed_files = {
         name: PackedFile(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
         for name, content in contents.items()
@@ -178,31 +176,18 @@ def _archive(root: Path, files: Sequence[Path], studies: Sequence[str]) -> bytes
     manifest = Manifest(
         layout=LAYOUT, vcsbench=__version__, studies=list(studies), files=packed_files
     )
+    members = {MANIFEST: manifest.model_dump_json(indent=1).encode()}
+    members |= {f"{INSIDE}/{name}": content for name, content in contents.items()}
     packed = io.BytesIO()
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=9, mtime=0, fileobj=packed) as stream,
         tarfile.open(mode="w", fileobj=stream, format=tarfile.PAX_FORMAT) as archive,
     ):
-        _add(archive, MANIFEST, manifest.model_dump_json(indent=1).encode())
-        for name, content in contents.items():
-            _add(archive, f"{INSIDE}/{name}", content)
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o644
+            archive.addfile(member, io.BytesIO(content))
     return packed.getvalue()
-
-
-def _check_context(path: Path, content: bytes) -> None:
-    try:
-        context = from_json(content)
-    except ValueError:
-        context = None
-    if not isinstance(context, dict):
-        raise UserError(f"{path}: the file is damaged. `make report` makes it again.")
-    check_version(path, cast("Context", context))
-
-
-def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    member = tarfile.TarInfo(name)
-    member.size, member.mode = len(content), 0o644
-    archive.addfile(member, io.BytesIO(content))
 
 
 def unpack_bundle(archive: Path, name: str, root: Path) -> list[str]:
@@ -243,7 +228,12 @@ def _read(archive: Path, target: Path) -> Manifest:
             ContainedFolder(target, size, EXPANDED_BYTES) as contained,
         ):
             manifest = _extract(archives.read_members(stream), contained, shown)
-        _check_files(target, manifest.files)
+        # Readers of YAML have limits of their own.
+        checks = {".json": (_check_json, JSON_BYTES), ".csv": (_check_csv, CSV_BYTES)}
+        for name in manifest.files:
+            if (path := target / name).suffix in checks and path.is_file():
+                check, limit = checks[path.suffix]
+                check(read_bytes(path, limit), name)
         try:
             _rebuild_pages(target, manifest)
         except OSError as error:  # of this machine, such as a full disk
@@ -319,31 +309,20 @@ def _manifest(first: archives.Member | None, archive: str) -> Manifest:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
         reason = fault["msg"].removeprefix("Value error, ")
-        if fault["loc"][-1:] == ("[key]",):
-            raise UserError(f"{archive}: {one_line(reason)}. Nothing is unpacked.") from None
         reason = f"`{place}`: {reason}" if place else reason
     except ValueError as error:
         reason = str(error)
     raise UserError(f"{archive}: its manifest is damaged: {one_line(reason)}. {ASK}")
 
 
-def _check_files(folder: Path, names: Iterable[str]) -> None:
-    """Raise a UserError for a file that is too large or too nested to read, or an unsafe cell name."""
-    # Readers of YAML have limits of their own.
-    checks = {".json": (_check_json, JSON_BYTES), ".csv": (_check_csv, CSV_BYTES)}
-    for name in names:
-        path = folder / name
-        if path.suffix in checks and path.is_file():
-            check, limit = checks[path.suffix]
-            check(read_bytes(path, limit), name)
-
-
 def _check_json(content: bytes, name: str) -> None:
+    """Raise a UserError for a file that is too nested to read."""
     if content.count(b",") + content.count(b"[") + content.count(b"{") > VALUES:
         raise UserError(f"{name}: the file has more than {VALUES} values. {ASK}")
 
 
 def _check_csv(content: bytes, name: str) -> None:
+    """Raise a UserError for a file that is too wide to read, or has an unsafe name of a cell."""
     try:
         rows = csv.DictReader(io.StringIO(content.decode(), newline=""))
         columns = rows.fieldnames or []
@@ -358,19 +337,16 @@ def _check_csv(content: bytes, name: str) -> None:
         raise UserError(f"{name}: the file is not CSV: {one_line(error)}. {ASK}") from None
 
 
-def _check_study(study: Study, baselines: Iterable[object], where: str) -> None:
-    """Raise a UserError for a name that is part of a path."""
-    for name in [*study.tables, *study.numbers, *study.findings, *baselines]:
-        if not _is_safe_name(name) or "/" in name:
-            raise UserError(f"{where}: '{one_line(name)}' is not a name of vcsbench. {ASK}")
-
-
 def _rebuild_pages(folder: Path, manifest: Manifest) -> None:
     for study in manifest.studies:
         made_with = json.loads((folder / "results" / "page" / f"{study}.json").read_bytes())
         path = folder / "config" / "studies" / f"{study}.yaml"
         definition = load_study(path)
-        _check_study(definition, made_with.get("baselines", []), str(path))
+        # These are parts of paths.
+        names = [*definition.tables, *definition.numbers, *definition.findings]
+        for name in [*names, *made_with.get("baselines", [])]:
+            if not _is_safe_name(name) or "/" in name:
+                raise UserError(f"{path}: '{one_line(name)}' is not a name of vcsbench. {ASK}")
         results = read_results(definition, folder / "results", folder / FINDINGS, **made_with)
         page = folder / REBUILT / f"{study}.html"
         page.parent.mkdir(exist_ok=True)

@@ -71,9 +71,8 @@ def _with_remedy(error: errors.UserError, recipe: Recipe) -> str:
     if not isinstance(error, errors.ProgramError) or errors.full_errno(text):
         return text
     file = f"config/studies/{recipe['study']}.yaml"
-    return (
-        f"{text.removesuffix('.')}. Correct what this names, or the command (`commands` in {file})."
-    )
+    remedy = f"Correct what this names, or the command (`commands` in {file})."
+    return f"{text.removesuffix('.')}. {remedy}"
 
 
 def main(recipe_json: str, number: str, order: str, seed: str, thresholds: str, export: str) -> int:
@@ -119,10 +118,8 @@ def measure_round(
             exported, described = _measure_in_guest(recipe, number, thresholds, folder)
         else:
             exported, described = _measure_here(recipe, number, thresholds, folder, lock)
-        described["took"] |= {
-            "waited_s": round(began - requested, 3),
-            "cell_round_s": round(time.monotonic() - began, 3),
-        }
+        described["took"]["waited_s"] = round(began - requested, 3)
+        described["took"]["cell_round_s"] = round(time.monotonic() - began, 3)
     return exported, described | {"thresholds": thresholds}
 
 

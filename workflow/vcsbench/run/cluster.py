@@ -123,8 +123,8 @@ class NodeAssignment:
         self.write()
 
     def reject(self, node: str, reason: str) -> None:
-        self.rejected = [each for each in self.rejected if each["node"] != node]
-        self.rejected.append({"node": node, "reason": reason})
+        others = [each for each in self.rejected if each["node"] != node]
+        self.rejected = [*others, {"node": node, "reason": reason}]
         self.write()
 
     def fail(self, reason: str) -> None:
@@ -142,14 +142,12 @@ def collect_jobs(root: Path, job: int, work: NodeWork) -> dict[str, str]:
     # A block that is complete on another node stays there.
     order = sorted(folders, key=lambda node: (node == present, node))
     for block, exports in work.blocks.items():
-        for node in order:
-            if all(work.is_measured(folders[node], export) for export in exports):
-                nodes[block] = node
-                break
-        node = nodes.get(block, present)
-        if node in folders:
+        complete = (n for n in order if all(work.is_measured(folders[n], e) for e in exports))
+        if node := next(complete, ""):
+            nodes[block] = node
+        if folder := folders.get(node or present):
             for export in exports:
-                _take(folders[node], root, export, work)
+                _take(folder, root, export, work)
     if present in folders:
         for file in work.others:
             _copy(folders[present] / file, root / file)
@@ -198,14 +196,13 @@ class Cluster:
                     f"{folder!r} is a relative path. On a cluster each node works in a folder of its own: "
                     f"use an absolute path.",
                 )
-        nodes = self.settings.nodes
+        nodes, node_class = self.settings.nodes, self.settings.node_class
         self.nodes = nodes if isinstance(nodes, list) else []
         self.count = nodes if isinstance(nodes, int) else len(nodes)
-
-    @cached_property
-    def _blocks(self) -> dict[tuple[str, str], Block]:
-        name_of = self.plan.name_of_block
-        return {(c.study, c.path): (c.study, name_of(c)) for c in self.plan.cells}
+        self.constraint = {"constraint": node_class} if node_class else {}
+        self.cores = self.settings.cores or 1
+        name_of = plan.name_of_block
+        self._blocks = {(c.study, c.path): (c.study, name_of(c)) for c in plan.cells}
 
     @cached_property
     def jobs(self) -> dict[Block, int]:
@@ -252,14 +249,6 @@ class Cluster:
         text = json.dumps([work.digests, work.blocks, work.others], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    @property
-    def constraint(self) -> dict[str, str]:
-        return {"constraint": self.settings.node_class} if self.settings.node_class else {}
-
-    @property
-    def cores(self) -> int:
-        return self.settings.cores or 1
-
     def host(self, job: int, attempt: int) -> str:
         """Return the node for a job, or "" for any."""
         assigned = NodeAssignment.read(self.root, job).node
@@ -296,24 +285,21 @@ def is_lost(node: str) -> bool:
 
 def clean_nodes(root: Path) -> list[str]:
     """Remove the files of a checkout on its nodes. Return a line for each removed folder."""
-    lines = []
+    lines, environment = [], {**os.environ, "PYTHONPATH": str(root / "workflow")}
     for folder in sorted((root / NODES).glob("job*/*")):
-        command = [sys.executable, "-m", "vcsbench.run.node", CLEAN, str(folder)]
-        if folder.name != node_name():
-            on_node = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30"]
-            command = [*on_node, *command]
-        environment = {**os.environ, "PYTHONPATH": str(root / "workflow")}
-        done = None
-        with suppress(OSError):
+        arguments = ["-m", "vcsbench.run.node", CLEAN, str(folder)]
+        on_node = ["srun", f"--nodelist={folder.name}", "--nodes=1", "--immediate=30"]
+        command = [*on_node * (folder.name != node_name()), sys.executable, *arguments]
+        try:
             done = subprocess.run(
-                command, cwd=folder, env=environment, capture_output=True, text=True
+                command, cwd=folder, env=environment, capture_output=True, text=True, check=True
             )
-        if done and done.returncode == 0:
+        except (OSError, subprocess.CalledProcessError):
+            by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *arguments])
+            lines.append(f"{folder.name}: not removed. On the node, run {by_hand}")
+        else:
             lines += [f"{folder.name}: {line}" for line in done.stdout.splitlines()]
             remove_path(folder)
-        else:
-            by_hand = shlex.join(["env", "PYTHONPATH=workflow", "python", *command[-4:]])
-            lines.append(f"{folder.name}: not removed. On the node, run {by_hand}")
     for parent in [*(root / NODES).glob("job*"), root / NODES]:
         with suppress(OSError):
             parent.rmdir()

@@ -45,9 +45,12 @@ class StudyParams:
         self.definition = load_study(f"config/studies/{name}.yaml")
         self.environment = environment
 
-    @property
-    def axes(self) -> list[str]:
-        return list(self.definition.axes)
+        self.axes = list(self.definition.axes)
+        self.block = self.definition.block
+        self.scenario_axes = self.definition.scenario_axes
+        self.questions = self.definition.questions
+        self.published_files = [f"config/published/{name}" for name in self.definition.numbers]
+        self.limits = asdict(Limits.of(environment.config))
 
     @cached_property
     def published_values(self) -> dict[str, list[str]]:
@@ -58,10 +61,6 @@ class StudyParams:
                 for axis, value in row.items():
                     values[axis] |= {value: None} if axis and value else {}
         return {axis: list(of_axis) for axis, of_axis in values.items()}
-
-    @property
-    def published_files(self) -> list[str]:
-        return [f"config/published/{name}" for name in self.definition.numbers]
 
     @property
     def published_numbers(self) -> list[str]:
@@ -89,17 +88,16 @@ class StudyParams:
                 raise UserError(f"config/studies/{study.name}.yaml: `{key}`: {fault} {unknown}")
 
     @property
-    def published_options(self) -> dict[str, object]:
+    def metadata(self) -> dict[str, object]:
         """Return the axis values of files, and the axes that commands lack, for read_published."""
         numbers = self.definition.numbers.values()
         commands = self.definition.commands.items()
-        return {
-            "fixed": dict(zip(self.published_files, numbers, strict=True)),
-            "inapplicable": {n: c.inapplicable_axes for n, c in commands if c.inapplicable_axes},
-        }
+        inapplicable = {n: c.inapplicable_axes for n, c in commands if c.inapplicable_axes}
+        fixed = dict(zip(self.published_files, numbers, strict=True))
+        return {"fixed": fixed, "inapplicable": inapplicable}
 
     @property
-    def published_conditions(self) -> dict[str, float | str]:
+    def conditions(self) -> dict[str, float | str]:
         """Return the fields of statistics.finding_checks.Conditions of the published numbers."""
         include = {"scale", "subversion", "storage", "server", "system"}
         published = self.definition.published
@@ -119,7 +117,8 @@ class StudyParams:
         return axis_table.order_of(self.definition, self.environment, self.published_values)
 
     @property
-    def group_columns(self) -> list[str]:
+    def by(self) -> list[str]:
+        """Return the columns that tables group by."""
         tables = self.definition.tables.values()
         columns = [column for table in tables for column in table.get("by", [])]
         has_statistic = STATISTIC in self.published_values
@@ -141,17 +140,13 @@ class StudyParams:
         return dict(sorted(tables, key=lambda item: metric_in(item[1]).exact))
 
     @property
-    def limits(self) -> dict[str, float]:
-        return asdict(Limits.of(self.environment.config))
-
-    @property
     def comparison(self) -> dict[str, object]:
         """Return what the time budget compares: the tables of times, and their settings."""
         tables = self.comparing_tables.items()
         return {
             "tables": {n: table for n, table in tables if not metric_in(table).exact},
             "order": self.order,
-            "block": self.definition.block,
+            "block": self.block,
             "limits": self.limits,
         }
 
@@ -178,12 +173,8 @@ class StudyParams:
 
     @property
     def findings(self) -> list[FindingDefinition]:
-        columns = [*self.axes, *self.group_columns]
-        return [
-            finding
-            for group in self.definition.findings
-            for finding in read_findings(FINDINGS, group, columns)
-        ]
+        columns, groups = [*self.axes, *self.by], self.definition.findings
+        return [found for group in groups for found in read_findings(FINDINGS, group, columns)]
 
 
 def studies_with_findings(
@@ -274,10 +265,9 @@ class Expectations:
         for study in self.config.studies:
             params_of(study).check_names()
         files = [str(environment.root / path) for path in self.config.settings.expectations]
-        for path in files:
-            if not Path(path).is_file():
-                text = f"no file {path}. Write it, or remove the entry."
-                raise self.config.error(["expectations"], text)
+        if missing := next((path for path in files if not Path(path).is_file()), ""):
+            text = f"no file {missing}. Write it, or remove the entry."
+            raise self.config.error(["expectations"], text)
         places = {study: path for path in files for study in read_definitions(path)}
         for study, path in places.items():
             if study not in (known := study_names()):

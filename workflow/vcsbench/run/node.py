@@ -62,17 +62,6 @@ def main(number: str, attempt: str, record: str) -> int:
     return 0
 
 
-def clean_node(folder: Path) -> int:
-    """Remove and print the files of a node's folder on the node. Return the exit code."""
-    try:
-        config = read_json(folder / CONFIG)
-        print("\n".join(clean_checkout(config, folder, [folder / CONFIG])) if config else "")
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
-
-
 def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) -> Path:
     if node == work.head:
         raise UserError(
@@ -163,6 +152,12 @@ def _run(folder: Path, targets: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == CLEAN:
-        sys.exit(clean_node(Path(sys.argv[2])))
-    sys.exit(main(*sys.argv[1:]))
+    if sys.argv[1] != CLEAN:
+        sys.exit(main(*sys.argv[1:]))
+    place = Path(sys.argv[2])
+    try:
+        configuration = read_json(place / CONFIG)
+        lines = clean_checkout(configuration, place, [place / CONFIG]) if configuration else []
+    except UserError as error:
+        sys.exit(str(error))
+    print("\n".join(lines))

@@ -18,7 +18,6 @@ from vcsbench.axes.client_server import server_names
 from vcsbench.axes.subject_axes import GUEST, MAKE
 from vcsbench.config.configuration import EMPTY, BuildReader, load_config, where
 from vcsbench.config.models import FolderSettings, Settings
-from vcsbench.config.study import Study
 from vcsbench.config.validation import validate
 from vcsbench.errors import UserError
 from vcsbench.external import split_credentials
@@ -100,17 +99,17 @@ class Project:
         for keys, configured in self.config.folders.items():
             if keys[1:] and keys[1] not in used:
                 continue
-            folder = workdir.resolve(configured, self.root)
+            folder, fault = workdir.resolve(configured, self.root), ""
             if reason := filesystems.why_unmounted(folder):
-                raise self.config.error(
-                    keys, f"{folder}: {reason}. Mount it, or use another folder."
-                )
-            if not os.path.isdir(folder):  # is_dir() raises for long names
-                raise self.config.error(keys, f"{folder}: no such folder. Make it, or use another.")
-            if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-                raise self.config.error(keys, f"{folder}: cannot be written. Use another folder.")
-            if not os.statvfs(folder).f_blocks:  # as /proc and /sys, which root may write
-                raise self.config.error(keys, f"{folder}: holds no files. Use another folder.")
+                fault = f"{reason}. Mount it, or use another folder."
+            elif not os.path.isdir(folder):  # is_dir() raises for long names
+                fault = "no such folder. Make it, or use another."
+            elif not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+                fault = "cannot be written. Use another folder."
+            elif not os.statvfs(folder).f_blocks:  # as /proc and /sys, which root may write
+                fault = "holds no files. Use another folder."
+            if fault:
+                raise self.config.error(keys, f"{folder}: {fault}")
 
     def used_sources(self) -> list[Source]:
         axes = (cell.axes for cell in self.plan.cells)
@@ -189,8 +188,7 @@ class Project:
         with suppress(OSError):
             if failed:
                 (self.root / workflow.FAILED).touch()
-            names = (*STUDY_FILES, *OTHER_FILES)
-            studies = self.config.studies
+            names, studies = (*STUDY_FILES, *OTHER_FILES), self.config.studies
             store_digests(self.root, {n.format(study=s) for n in names for s in studies})
 
 
@@ -198,7 +196,8 @@ def stop_polling() -> None:
     """End the timers by which Snakemake looks for ready jobs, because they disturb measurements.
 
     Each job starts one (max-jobs-per-timespan in profiles/default), and each of these starts the next: after
-    500 jobs they keep a core busy. A job that ends looks for ready jobs, too. No option ends the timers.
+    500 jobs they keep a core busy. A job that ends looks for ready jobs, too. Snakemake documents no way to
+    end them: its option sets only how long they wait.
     """
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
@@ -216,8 +215,7 @@ def open_project(
         Path(file) for file in reversed(files) if Path(file).resolve() != root / workflow.OPTIONS
     ]
     # A node measures its job as a workstation does.
-    is_node = bool(raw.get("blocks"))
-    if is_node:
+    if is_node := bool(raw.get("blocks")):
         sources.restore_urls(raw["repositories"])
     is_cluster = raw.get("cluster") is not None and not is_node
     project = Project(copy.deepcopy(raw), root, paths, deployed, is_cluster)
@@ -249,13 +247,12 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
         places = work_dirs(settings, root)
         gone = (gone for place in places for gone in workdir.abandoned_workdirs(place.storage))
         for place in (*places, *gone):
+            if not os.path.lexists(place.path):
+                continue
+            place.remove()
+            lines.append(f"removed {place.path}")
             if os.path.lexists(place.path):
-                place.remove()
-                lines.append(
-                    f"{place.path} remains: it has files that vcsbench did not make"
-                    if os.path.lexists(place.path)
-                    else f"removed {place.path}"
-                )
+                lines[-1] = f"{place.path} remains: it has files that vcsbench did not make"
         results = root / "results"
         if results.is_symlink():
             lines.append(f"removed the link {results}; {results.resolve()} remains")
@@ -275,14 +272,20 @@ def open_environment(
 ) -> Environment:
     config = load_config(raw, root, files, is_cluster)
     for study in config.studies.values():
-        _check_commands(study)
+        for name, command in study.commands.items():
+            if KINDS[command.work].inspect and not command.output:
+                raise UserError(
+                    f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects "
+                    f"the output, but this command writes nothing. Add `output: target`, or choose "
+                    f"another kind."
+                )
     if (server := config.settings.server) and split_credentials(server.url)[2]:
         text = "the URL has a password. Remove it, and allow the server to be read without one."
         raise config.error(["server", "url"], text)
-    tree = config.settings.tree
+    own, tree = config.settings.repository, config.settings.tree
     definitions: Mapping[str, Mapping[str, object]] = config.repositories
-    if config.settings.repository is not None:
-        definitions = sources.own_repository(config.settings.repository, definitions, tree)
+    if own is not None:
+        definitions = sources.own_repository(own, definitions, tree)
     elif tree:
         text = "this needs `repository` (make: TREE= needs REPO=). Entries of `repositories` have their own."
         raise config.error(["tree"], text)
@@ -319,13 +322,3 @@ def _prepared_repositories(plan: Plan) -> PreparedRepositories:
             dumps[name] = max(dumps.get(name, 0), last_dumped_revision(parts))
     settings = plan.config.settings
     return PreparedRepositories(by_storage, settings.storages, settings.copies, plan.root, dumps)
-
-
-def _check_commands(study: Study) -> None:
-    """Raise a UserError if the work of a command is in an output that it lacks."""
-    for name, command in study.commands.items():
-        if KINDS[command.work].inspect and not command.output:
-            raise UserError(
-                f"config/studies/{study.name}.yaml: `commands.{name}.work`: {command.work!r} inspects the "
-                f"output, but this command writes nothing. Add `output: target`, or choose another kind."
-            )

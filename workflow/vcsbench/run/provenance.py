@@ -83,14 +83,18 @@ def how_built(contexts: Iterable[Context]) -> dict[str, dict[str, str]]:
             continue
         facts = made.setdefault(build["name"], {})
         for side in sides:
-            is_svn = os.path.basename(side["program"]).startswith("svn")
-            is_client = os.path.basename(side["program"]) == "svn"
-            options = ["--version", *["--verbose"] * is_client] if is_svn else ["-v"]
-            text = _output([side["program"], *options], side["places"])
-            for name, pattern in PRINTED.items():
+            name = os.path.basename(side["program"])
+            options = ["--version"] if name.startswith("svn") else ["-v"]
+            options += ["--verbose"] * (name == "svn")
+            # The prefix is first, then the folders of the library path.
+            libraries = ":".join(side["places"][1:])
+            path = {"LD_LIBRARY_PATH": libraries} if libraries else {}
+            environment = {**os.environ, "LC_ALL": "C.UTF-8", **path}
+            text = _run([side["program"], *options], environment)
+            for fact, pattern in PRINTED.items():
                 value = ", ".join(re.findall(pattern, text, re.MULTILINE))
-                if value and value not in facts.setdefault(name, value):
-                    facts[name] += f"; {side['program']}: {value}"
+                if value and value not in facts.setdefault(fact, value):
+                    facts[fact] += f"; {side['program']}: {value}"
         for file in files:
             unknown = [name for name in CONTAINED if name not in facts]
             content = Path(file).read_bytes() if unknown else b""
@@ -98,12 +102,6 @@ def how_built(contexts: Iterable[Context]) -> dict[str, dict[str, str]]:
                 if part := re.search(CONTAINED[name], content):
                     facts[name] = part[1].decode(errors="replace")
     return made
-
-
-def _output(command: Sequence[str], places: Sequence[str]) -> str:
-    # The prefix is first, then the folders of the library path.
-    path = {"LD_LIBRARY_PATH": ":".join(places[1:])} if places[1:] else {}
-    return _run(command, {**os.environ, "LC_ALL": "C.UTF-8", **path})
 
 
 def _without_passwords(config: Mapping[str, object]) -> dict[str, object]:

@@ -123,22 +123,18 @@ def _measure(root: Path, snakemake: "Snakemake") -> int:
     if not status or not failed.exists() or full_folder(root) or not measured:
         return status
     # A job that ends the run leaves no other cell to measure.
-    is_complete = False
-    while not is_complete and not ended.exists():
+    is_complete, before = False, 0
+    while before < measured and not is_complete and not ended.exists():
         print_message("some jobs failed. The other cells go on.")
         is_complete = not snakemake.call({"measure": UNFAILED})
         before, measured = measured, len(list(results(root)))
-        if measured <= before:
-            break
     if is_complete or not snakemake.call({"measure": NOTHING}):
         print_message("some jobs failed. The report has the results of the others.")
     return status
 
 
 def _preparation_times(root: Path) -> dict[Path, int]:
-    records = (
-        path for kind in ("loaded", "repositories") for path in root.glob(f"results/{kind}/*")
-    )
+    records = [*root.glob("results/loaded/*"), *root.glob("results/repositories/*")]
     return {path: path.stat().st_mtime_ns for path in records}
 
 
@@ -245,8 +241,8 @@ class Snakemake:
 def pass_signals_on() -> None:
     """Pass SIGINT and SIGTERM that Snakemake alone receives on to `vcsbench run`, which ends both.
 
-    Otherwise `vcsbench run` would call Snakemake again: by its exit code and its hooks, a Snakemake that a
-    signal has ended is one with failed jobs.
+    Otherwise `vcsbench run` would call Snakemake again: by its exit code and its hooks, which are all that
+    Snakemake documents, a Snakemake that a signal has ended is one with failed jobs.
     """
 
     def pass_on(number: int, frame: FrameType | None) -> None:
@@ -299,10 +295,8 @@ def checkout_lock(root: Path) -> Iterator[int]:
 
 
 def full_folder(root: Path) -> str:
-    for folder in (root, *(root / name for name in WRITTEN)):
-        if folder.exists() and filesystems.is_full(folder):
-            return str(folder)
-    return ""
+    folders = filter(Path.exists, (root, *(root / name for name in WRITTEN)))
+    return next((str(folder) for folder in folders if filesystems.is_full(folder)), "")
 
 
 def _check_folders(root: Path, exists: Callable[[Path], bool] = os.path.lexists) -> None:

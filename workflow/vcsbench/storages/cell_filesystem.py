@@ -128,7 +128,8 @@ class CellFilesystem:
         if self.kind:
             self._make()
         else:
-            self._empty_folder()
+            for path in self.folder.iterdir():
+                remove_path(path)
         self._empty_bytes = self._allocated()
 
     def _make(self) -> None:
@@ -167,10 +168,6 @@ class CellFilesystem:
             self._loop = None
         if self.folder.exists():
             remove_path(self.folder)
-
-    def _empty_folder(self) -> None:
-        for path in self.folder.iterdir():
-            remove_path(path)
 
     def used_bytes(self) -> int:
         return self._allocated() - self._empty_bytes

@@ -52,16 +52,13 @@ class Mount(NamedTuple):
     options: str = ""
 
 
-def read_mounts() -> list[Mount]:
-    # A path may have white space other than a newline (end of line) and a space (end of field).
-    table = os.fsdecode(MOUNTS.read_bytes()) if MOUNTS.exists() else ""
-    fields = [line.split(" ")[:4] for line in table.split("\n") if line]
-    return [Mount(*map(unescaped, four)) for four in fields]
-
-
 def mount_of(path: str | os.PathLike[str]) -> Mount:
     real = Path(os.path.realpath(path))
-    holding = [mount for mount in read_mounts() if real.is_relative_to(mount.point)]
+    # A path may have white space other than a newline (end of line) and a space (end of field).
+    table = os.fsdecode(MOUNTS.read_bytes()) if MOUNTS.exists() else ""
+    fields = (line.split(" ")[:4] for line in table.split("\n") if line)
+    mounts = (Mount(*map(unescaped, four)) for four in fields)
+    holding = [mount for mount in mounts if real.is_relative_to(mount.point)]
     # Of two at one point, the later one hides the other.
     return max(reversed(holding), key=lambda m: len(m.point), default=Mount("", "/", ""))
 
@@ -71,10 +68,9 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
 
     Files would go to the disk below, with the label of the storage.
     """
-    try:
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
         lines = os.fsdecode(FSTAB.read_bytes()).split("\n")
-    except OSError:
-        return ""
     real, mounted = Path(os.path.realpath(path)), len(mount_of(path).point)
     for _, name, *_ in (line.split() for line in lines if len(line.split()) > 1):
         point = os.path.realpath(unescaped(name)) if name.startswith("/") else ""
@@ -183,9 +179,8 @@ def _queue(path: Path, name: str) -> str:
 
 def is_full(folder: str | Path) -> bool:
     status = os.statvfs(folder)
-    return status.f_bavail * status.f_frsize < LEAST_BYTES or bool(
-        status.f_files and not status.f_favail
-    )
+    has_no_inode = status.f_files > 0 and not status.f_favail
+    return status.f_bavail * status.f_frsize < LEAST_BYTES or has_no_inode
 
 
 @contextlib.contextmanager
@@ -209,9 +204,9 @@ def naming(folder: Path) -> Iterator[None]:
 
 def raise_write_error(output: str, path: str | Path) -> None:
     """Raise the OSError that a program printed in English, if a full or read-only storage caused it."""
-    found = _SVN_ERRNO.search(output)
     number = errno.ENOSPC if _SQLITE_FULL.search(output) else full_errno(output)
-    number = int(found[1]) if found else number
+    if found := _SVN_ERRNO.search(output):
+        number = int(found[1])
     if number in REFUSALS:
         raise OSError(number, os.strerror(number), str(path))
 
@@ -222,13 +217,9 @@ def next_directory(above: Path, name: str) -> Path:
     lacks_journal() has the reason. ext4 spreads the folders in its root, or in a marked folder, over the
     disk, and chooses the part by the name.
     """
-    descriptor = os.open(above, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):
-            (flags,) = struct.unpack("i", fcntl.ioctl(descriptor, FS_IOC_GETFLAGS, bytes(4)))
-            fcntl.ioctl(descriptor, FS_IOC_SETFLAGS, struct.pack("i", flags | FS_TOPDIR_FL))
-    finally:
-        os.close(descriptor)
+    with open_folder(above) as folder, contextlib.suppress(OSError):
+        (flags,) = struct.unpack("i", fcntl.ioctl(folder, FS_IOC_GETFLAGS, bytes(4)))
+        fcntl.ioctl(folder, FS_IOC_SETFLAGS, struct.pack("i", flags | FS_TOPDIR_FL))
     new = above / os.urandom(16).hex()
     new.mkdir()
     return new.rename(above / name)
@@ -246,12 +237,7 @@ _LAST, _ENCODED, _ENCRYPTED, _INLINE, _SHARED = 0x1, 0x8, 0x80, 0x200, 0x2000
 _SYNC = 0x1
 _BATCH = 128
 _UNSUPPORTED = (
-    errno.EOPNOTSUPP,
-    errno.ENOTTY,
-    errno.EINVAL,
-    errno.ENOSYS,
-    errno.EPERM,
-    errno.EBADR,
+    *(errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EBADR),
 )
 
 
@@ -310,16 +296,12 @@ def disk_usage(paths: Iterable[str]) -> DiskUsage:
                 exclusive += extent.length
             else:
                 shared.append((extent.start, extent.start + extent.length))
-    return DiskUsage(exclusive, _covered(shared))
-
-
-def _covered(ranges: Iterable[tuple[int, int]]) -> int:
-    """Return the length of the union of ranges: clones of parts of a file overlap."""
-    total = reached = 0
-    for start, end in sorted(ranges):
-        total += max(0, end - max(start, reached))
+    # Clones of parts of a file overlap.
+    covered = reached = 0
+    for start, end in sorted(shared):
+        covered += max(0, end - max(start, reached))
         reached = max(reached, end)
-    return total
+    return DiskUsage(exclusive, covered)
 
 
 def _extents(descriptor: int, start: int, flags: int, limit: int) -> list[Extent]:

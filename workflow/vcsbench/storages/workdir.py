@@ -104,8 +104,7 @@ class WorkDir:
 
         A file system without owners and modes ignores that: see check_protected().
         """
-        ids = processes.server_ids()
-        status = os.fstat(folder)
+        ids, status = processes.server_ids(), os.fstat(folder)
         has_group = not ids or status.st_gid == ids[1]
         has_mode = stat.S_IMODE(status.st_mode) == (MODE if ids else MODE & 0o700)
         if not (has_group and has_mode) or processes.has_access_list(self.path):
@@ -207,12 +206,9 @@ def _entries(folder: Path, pattern: str = "*") -> Iterable[Path]:
 
 
 def abandoned_workdirs(storage: Path) -> list[WorkDir]:
-    workdirs = []
-    for path in _entries(storage, "vcsbench-*"):
-        workdir = WorkDir(storage, owner_of(path) or "/")
-        if workdir.path == path and not os.path.lexists(workdir.owner):
-            workdirs.append(workdir)
-    return workdirs
+    paths = _entries(storage, "vcsbench-*")
+    workdirs = ((path, WorkDir(storage, owner_of(path) or "/")) for path in paths)
+    return [w for path, w in workdirs if w.path == path and not os.path.lexists(w.owner)]
 
 
 @contextlib.contextmanager
