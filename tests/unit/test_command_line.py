@@ -246,15 +246,6 @@ def test_run_snakemake_started_by_hand_is_refused(checkout):
     assert f"process {by_hand.pid}" in done.stderr
 
 
-def test_run_only_looks_invalid_key_is_one_sentence_without_snakemake(checkout):
-    file = checkout.folder / "my.yaml"
-    file.write_text("copies: 0")
-    done = checkout.run("-n", "--configfile", file)
-    assert (done.returncode, checkout.calls()) == (1, [])
-    assert done.stderr.startswith(f"{file}: `copies`: '0' should be at least 1. ")
-    assert done.stderr.count("\n") == 1
-
-
 def test_run_argument_that_snakemake_ignores_is_refused(checkout):
     done = checkout.run("--export-cwl", "x.cwl")
     assert (done.returncode, checkout.calls()) == (1, [])

@@ -18,9 +18,12 @@ def error(project, *parts, **keys):
     return project.fail("measured")
 
 
-def test_configuration_unknown_key_on_command_line_is_refused(shared_project):
+def test_configuration_unknown_key_on_command_line_is_refused(shared_project, tmp_path):
     shared_project.configure()
-    assert "`rounds`?" in shared_project.fail("-n", "--config", "roundz=3")
+    (tmp_path / "config.yaml").write_text("keep-going: true\n")
+    for profile in ([], ["--profile", str(tmp_path)]):
+        text = shared_project.fail("-n", *profile, "--config", "roundz=3")
+        assert "`rounds`?" in text.splitlines()[-1] and "common.smk" not in text
 
 
 def test_run_in_another_folder_is_refused(shared_project, tmp_path):

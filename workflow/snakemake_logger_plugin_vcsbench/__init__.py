@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from logging import WARNING, LogRecord
@@ -98,9 +98,9 @@ class RunProgress:
         self.running[number] = job
         self.stage()
 
-    def end(self, number: int, has_failed: bool, now: float) -> str:
+    def end(self, job_number: int, has_failed: bool, now: float) -> str:
         """Remove a job that has ended. Return a sentence if a stage has ended with it, otherwise ""."""
-        job = self.running.pop(number, None)
+        job = self.running.pop(job_number, None)
         if job is None:
             return ""
         self.ended[job.rule] += 1
@@ -112,7 +112,10 @@ class RunProgress:
         if job.rule != MEASURING:
             return ""
         self.failed += has_failed
-        self.measured_s.append(took_s - _waited_s(job))
+        study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
+        took = read_json(context_path(export_path(study, cell, number))).get("took", {})
+        # Without the time that it waited for another measurement.
+        self.measured_s.append(took_s - float(took.get("waited_s") or 0.0))
         # More has ended than is known at the begin of a batch.
         if self.total[MEASURING] != self.ended[MEASURING]:
             return ""
@@ -141,11 +144,10 @@ class RunProgress:
             jobs = [job for job in self.running.values() if job.rule in PREPARING]
             return "; ".join(text for job in jobs for text in _describe_stages(job)) or "preparing"
         if stage == MEASURING:
-            done = f"measuring: {self.ended[MEASURING] - self.before:,} of "
-            is_known = self.total[MEASURING] > self.before
-            done = (
-                done + self._batch(self.total[MEASURING]) if is_known else "measuring more rounds"
-            )
+            done, is_known = "measuring more rounds", self.total[MEASURING] > self.before
+            if is_known:
+                done = f"measuring: {self.ended[MEASURING] - self.before:,} of "
+                done += self._batch(self.total[MEASURING])
             if holder := other_holder():
                 return f"{done}; waiting for another measurement: {describe_process(holder)}"
             left = ""
@@ -193,9 +195,8 @@ class Console:
             if event == "run_info":
                 more = " more" if self.progress.total[MEASURING] else ""
                 self.progress.expect(fields.get("stats", {}))
+                then = ", then more where they decide most" * bool(self.progress.left(DECIDING))
                 if number := self.progress.left(MEASURING):
-                    then = ", then more where they decide most"
-                    then = then if self.progress.left(DECIDING) else ""
                     self._print(f"{cell_rounds(number, more)} to measure{then}")
             elif event == "job_info":
                 log = next(iter(fields.get("log") or ()), "")
@@ -219,14 +220,10 @@ class Console:
             self._closed.set()
 
     def _refresh(self) -> None:
-        while not self._closed.wait(self._pause_s()):
+        pause_s = REFRESH_TIMED_S if self._is_terminal else LOG_EVERY_S
+        while not self._closed.wait(REFRESH_S if self.progress.stage() in PREPARING else pause_s):
             with self._lock:
                 self._show(time.monotonic())
-
-    def _pause_s(self) -> float:
-        if self.progress.stage() in PREPARING:
-            return REFRESH_S
-        return REFRESH_TIMED_S if self._is_terminal else LOG_EVERY_S
 
     def _show(self, now: float) -> None:
         if self._closed.is_set():
@@ -264,10 +261,9 @@ def describe_failure(fields: Mapping[str, Any]) -> str:
     logs = [str(log) for log in fields.get("log") or ()]
     name = next(iter(fields.get("output") or ()), fields.get("rule_name", ""))
     head = f"failed: {name}" + (f" (log: {', '.join(logs)})" if logs else "")
-    reason = str(fields.get("rule_msg") or "")
-    lines = [line for log in logs for line in processes.last_lines(Path(log), LOG_LINES)]
-    text = [f"    {printable(line)}" for line in [*filter(None, [reason]), *lines]]
-    return "\n".join([printable(head), *text])
+    lines = [str(fields["rule_msg"])] if fields.get("rule_msg") else []
+    lines += [line for log in logs for line in processes.last_lines(Path(log), LOG_LINES)]
+    return "\n".join([printable(head), *(f"    {printable(line)}" for line in lines)])
 
 
 def message(text: str) -> str:
@@ -295,24 +291,15 @@ def other_holder() -> int:
     return 0 if is_ours else holder
 
 
-def _waited_s(job: Job) -> float:
-    """Return the seconds that a cell-round waited for another measurement."""
-    study, cell, number = (job.wildcards.get(key, "") for key in ("study", "cell", "round"))
-    context = read_json(context_path(export_path(study, cell, number)))
-    return float(context.get("took", {}).get("waited_s") or 0.0)
-
-
 def cell_rounds(number: int, more: str = "") -> str:
     return f"{number:,}{more} cell-round{'s' if number != 1 else ''}"
 
 
-def _describe_stages(job: Job) -> Iterator[str]:
+def _describe_stages(job: Job) -> list[str]:
     stages = progress.read_stages(job.log)
     counted = [stage for stage in stages if stage.done or stage.total] or stages[-1:]
-    for stage in counted:
-        yield f"{job.phrase(0, stage.name)}{_extent(stage)}"
-    if not counted:
-        yield job.phrase(0, "preparing")
+    lines = [f"{job.phrase(0, stage.name)}{_extent(stage)}" for stage in counted]
+    return lines or [job.phrase(0, "preparing")]
 
 
 def _extent(stage: Stage) -> str:

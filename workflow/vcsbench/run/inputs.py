@@ -106,9 +106,7 @@ class StudyParams:
     @property
     def published_tables(self) -> list[str]:
         """Return the folder of the published tables; [] if the study has none."""
-        tables = self.definition.tables.values()
-        has_tables = any(table.get("published", True) for table in tables)
-        is_made = self.definition.published and has_tables
+        is_made = self.definition.published and self.tables_of_published
         return [f"results/published/{self.definition.name}"] if is_made else []
 
     @property

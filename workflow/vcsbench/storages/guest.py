@@ -131,11 +131,11 @@ def run_in_guest(
 
 
 def _boot(tools: Path, init: Path, image: Path, log: Path, limit_s: float) -> None:
-    kernel = next(path for path in (tools / "usr/bin").iterdir() if path.name.startswith("linux"))
+    linux = next((tools / "usr/bin").glob("linux*"))
     argv = [
         # On several processors its clock drifts.
         *("taskset", "-c", str(max(os.sched_getaffinity(0)))),
-        *(str(kernel), f"mem={MEMORY_MIB}M", "root=/dev/root", "rootfstype=hostfs"),
+        *(str(linux), f"mem={MEMORY_MIB}M", "root=/dev/root", "rootfstype=hostfs"),
         *("hostfs=/", "ro"),
         *(f"ubd0={image}", f"init={init}", "con=null", "con0=null,fd:1", "ssl=null"),
     ]

@@ -41,10 +41,9 @@ def owner_of(workdir: Path) -> str:
 def _owner(folder: int) -> str:
     is_own = os.fstat(folder).st_uid == os.geteuid()
     owner = read_json(_marker(folder), follow_links=False).get("owner") if is_own else ""
-    try:
+    with contextlib.suppress(UnicodeEncodeError):
         return owner if isinstance(owner, str) and b"\0" not in os.fsencode(owner) else ""
-    except UnicodeEncodeError:
-        return ""
+    return ""
 
 
 def _marker(folder: int) -> Path:
@@ -227,9 +226,9 @@ def remove_abandoned(root: str | Path, workdirs: Sequence[WorkDir]) -> list[Path
     refusals = contextlib.suppress(UserError, OSError)
     for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with refusals:
-            status = os.lstat(path)
+            status, pid = os.lstat(path), path.name.removeprefix(prefix).split("-")[0]
             is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-            if is_own and _is_abandoned(path.name.removeprefix(prefix).split("-")[0]):
+            if is_own and _is_abandoned(pid):
                 remove_path(path)
                 removed.append(path)
     for workdir in workdirs:
