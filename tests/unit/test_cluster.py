@@ -170,8 +170,7 @@ def test_node_of_another_class_is_rejected(tmp_path, on_node, capsys, part, know
     assert "not tried again" not in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("on_node")
-def test_node_with_other_programs_is_rejected(tmp_path, capsys):
+def test_node_with_other_programs_or_that_started_the_run_is_refused(tmp_path, on_node, capsys):
     path = tmp_path / "results" / "cluster" / "job1.work.json"
     work = json.loads(path.read_text())
     name = min(work["digests"])
@@ -179,6 +178,9 @@ def test_node_with_other_programs_is_rejected(tmp_path, capsys):
     path.write_text(json.dumps(work))
     assert node.main("1", "1", "record") == 1
     assert f"it would measure {name} differently" in capsys.readouterr().err
+    on_node.delenv("SLURMD_NODENAME")
+    assert node.main("1", "1", "record") == 1
+    assert "on this node" in capsys.readouterr().err
 
 
 def test_clean_nodes_without_scheduler_keeps_other_nodes(tmp_path, monkeypatch):
@@ -248,12 +250,6 @@ def test_digest_of_job_changes_only_with_its_own_cells(tmp_path):
     assert changed
     for number in (1, 2):
         assert (after.digest(number) == before[number - 1]) == (number not in changed)
-
-
-def test_node_that_started_the_run_measures_nothing(on_node, capsys):
-    on_node.delenv("SLURMD_NODENAME")
-    assert node.main("1", "1", "record") == 1
-    assert "on this node" in capsys.readouterr().err
 
 
 @given(

@@ -108,8 +108,7 @@ def test_load_of_a_changed_source_is_refused(tmp_path, monkeypatch, capsys, mome
 
 def test_load_killed_by_the_kernel_names_signal_and_place(tmp_path, monkeypatch):
     kill = f'[ "$1" != load ] || kill -{signal.SIGKILL} $$'
-    script = f'#!/bin/sh\n{kill}\nexec /usr/bin/svnadmin "$@"\n'
-    write_program(tmp_path / "bin" / "svnadmin", script)
+    write_program(tmp_path / "bin/svnadmin", f'#!/bin/sh\n{kill}\nexec /usr/bin/svnadmin "$@"\n')
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     (tmp_path / "it.dump").write_bytes(BASE)
     (tmp_path / "into").mkdir()

@@ -96,13 +96,14 @@ EVENTS = (
 )
 
 
-def shown(*events):
-    stream = io.StringIO()
+def shown(*events, stream=None):
+    stream = stream or io.StringIO()
     output = Console(stream)
     for each in events:
         output.handle(each)
+    text = stream.getvalue()
     output.close()
-    return stream.getvalue()
+    return text
 
 
 def test_console_in_log_file_has_a_line_a_minute(monkeypatch):
@@ -138,12 +139,7 @@ class Terminal(io.StringIO):
 
 def test_console_on_a_terminal_rewrites_one_line(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    stream = Terminal()
-    output = Console(stream)
-    for each in EVENTS:
-        output.handle(each)
-    _, _, later = stream.getvalue().partition("\n")
-    output.close()
+    _, _, later = shown(*EVENTS, stream=Terminal()).partition("\n")
     assert "\r" in later and "\n" not in later
 
 

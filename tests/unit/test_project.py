@@ -200,17 +200,20 @@ def test_names_in_studies_are_those_of_their_table(names, table):
 
 
 @pytest.mark.parametrize("key", ["scratch", "storages"])
-@pytest.mark.parametrize("kind", ["file", "pipe", "missing", "long"])
+@pytest.mark.parametrize("kind", ["file", "pipe", "missing", "long", "/proc"])
 def test_project_folder_that_is_none_is_refused_before_jobs(tmp_path, monkeypatch, key, kind):
     monkeypatch.setenv(URLS, "{}")
-    path = tmp_path / {"missing": "x/y", "long": "x" * 300}.get(kind, "x")
+    path = tmp_path / {"missing": "x/y", "long": "x" * 300, "/proc": kind}.get(kind, "x")
+    reason = "no such folder"
+    if kind == "/proc":
+        reason = "holds no files" if os.geteuid() == 0 else "cannot be written"
     if kind in ("file", "pipe"):
         os.mkfifo(path) if kind == "pipe" else path.touch()
     keys = {"scratch": str(path)} if key == "scratch" else {"storages": {"disk": str(path)}}
     raw = merge(read_yaml(DEFAULT), keys)
     assert "nothing" in clean_checkout(raw, tmp_path, [DEFAULT])[0]
     name = "scratch" if key == "scratch" else "storages.disk"
-    with pytest.raises(UserError, match=f"`{name}`: {path}: "):
+    with pytest.raises(UserError, match=f"`{name}`: {path}: {reason}"):
         open_project(raw, ROOT, [DEFAULT], deployed=False)
     # A report of the results that exist needs no storage.
     open_project({**raw, "measure": "nothing"}, ROOT, [DEFAULT], deployed=False)
@@ -263,13 +266,6 @@ def test_checkout_lock_with_a_closed_folder_of_the_user_names_the_remedy(tmp_pat
     folder = f"{tmp_path}/results/loaded"
     assert f"UserError: {folder}: cannot be written. " in done.stderr
     assert done.stderr.endswith(f" {folder}.\n")
-
-
-def test_project_folder_that_holds_no_files_is_refused():
-    project = Project(merge(read_yaml(DEFAULT), {"scratch": "/proc"}), ROOT, [DEFAULT])
-    reason = "holds no files" if os.geteuid() == 0 else "cannot be written"
-    with pytest.raises(UserError, match=f"`scratch`: /proc: {reason}"):
-        project.check_folders()
 
 
 @pytest.mark.parametrize("key", ["scratch", "storages.disk"])

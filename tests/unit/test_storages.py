@@ -25,7 +25,7 @@ from vcsbench.prepare import loader
 from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import filesystems, guest
 from vcsbench.storages import workdir as storages
-from vcsbench.storages.cell_filesystem import CellFilesystem, why_cannot_make
+from vcsbench.storages.cell_filesystem import CellFilesystem
 from vcsbench.storages.filesystems import (
     ExtentsUnsupportedError,
     copy_tree,
@@ -157,16 +157,12 @@ def test_remove_with_a_mount_inside_is_refused(workdir, precious, names):
         with mount(inside):
             (inside / "precious").write_text("mine")
             for below in ((), ("repositories", *names[:1]), ("repositories", "precious")):
-                refused_or_kept(lambda b=below: workdir.remove(*b), inside / "precious")
+                with suppress(UserError):
+                    workdir.remove(*below)
+                assert (inside / "precious").exists()
             refused(workdir.remove, f"{inside}: something is mounted here. Unmount it")
     workdir.remove()
     assert not workdir.path.exists()
-
-
-def refused_or_kept(act, file):
-    with suppress(UserError):
-        act()
-    assert file.exists()
 
 
 @project.needs_root
@@ -180,10 +176,7 @@ def test_remove_abandoned_with_a_mount_inside_keeps_its_files(workdir, precious,
         assert remove_abandoned(workdir.owner, [workdir]) == [place]
 
 
-@pytest.mark.parametrize("kind", ["", "tmpfs"])
-def test_cell_filesystem_follows_no_link_with_its_number(workdir, precious, monkeypatch, kind):
-    if kind and (why := why_cannot_make(kind)):
-        pytest.skip(why)
+def test_cell_filesystem_follows_no_link_with_its_number(workdir, precious, monkeypatch):
     os.mkdir(workdir.owner)
     monkeypatch.chdir(workdir.owner)
     (workdir.make("targets") / str(os.getpid())).symlink_to(precious.parent)
