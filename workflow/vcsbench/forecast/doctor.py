@@ -151,8 +151,9 @@ def _storages(plan: Plan) -> Iterator[Check]:
     used = {plan.draft(cell)["storage"]["name"] for cell in plan.cells} | {settings.storage}
     for name in sorted(used):
         folder = resolve(settings.storages[name], root)
-        if fault := _folder_fault(f"storages.{name}", folder):
-            yield fault
+        reason, remedy = filesystems.why_unusable(folder)
+        if reason:
+            yield Check(MISSING, f"`storages.{name}`: {folder}: {reason}", remedy)
             continue
         facts = filesystems.describe_storage(name, folder)
         kind = {True: "rotational", False: "not rotational", None: ""}[facts["rotational"]]
@@ -169,19 +170,12 @@ def _storages(plan: Plan) -> Iterator[Check]:
             yield Check(LIMITED, text, "use a storage with a journal")
         yield from _try_file(name, folder)
     scratch = resolve(settings.scratch, root)
-    if fault := _folder_fault("scratch", scratch):
-        yield fault
+    reason, remedy = filesystems.why_unusable(scratch)
+    if reason:
+        yield Check(MISSING, f"`scratch`: {scratch}: {reason}", remedy)
     elif mount_of(scratch).filesystem not in IN_MEMORY:
         text = f"`scratch` ({scratch}) is not in RAM: loading takes several times as long"
         yield Check(LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
-
-
-def _folder_fault(key: str, folder: Path) -> Check | None:
-    if reason := filesystems.why_unmounted(folder):
-        return Check(MISSING, f"`{key}`: {folder}: {reason}", "mount it, or name another one")
-    if not folder.is_dir():
-        return Check(MISSING, f"`{key}`: {folder} is no folder", "make it, or name another one")
-    return None
 
 
 def _try_file(name: str, folder: Path) -> Iterator[Check]:

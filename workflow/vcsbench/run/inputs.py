@@ -51,6 +51,14 @@ class StudyParams:
         self.questions = self.definition.questions
         self.published_files = [f"config/published/{name}" for name in self.definition.numbers]
         self.limits = asdict(Limits.of(environment.config))
+        numbers, commands = self.definition.numbers.values(), self.definition.commands.items()
+        # For read_published(): the axis values of files, and the axes that commands lack.
+        self.metadata = {
+            "fixed": dict(zip(self.published_files, numbers, strict=True)),
+            "inapplicable": {n: c.inapplicable_axes for n, c in commands if c.inapplicable_axes},
+        }
+        references = [name for name, command in commands if command.reference_only]
+        self.reference_commands = {self.definition.command_axis: references} if references else {}
 
     @cached_property
     def published_values(self) -> dict[str, list[str]]:
@@ -86,15 +94,6 @@ class StudyParams:
         for key, fault, names, known in named:
             if unknown := unknown_name(names, known):
                 raise UserError(f"config/studies/{study.name}.yaml: `{key}`: {fault} {unknown}")
-
-    @property
-    def metadata(self) -> dict[str, object]:
-        """Return the axis values of files, and the axes that commands lack, for read_published."""
-        numbers = self.definition.numbers.values()
-        commands = self.definition.commands.items()
-        inapplicable = {n: c.inapplicable_axes for n, c in commands if c.inapplicable_axes}
-        fixed = dict(zip(self.published_files, numbers, strict=True))
-        return {"fixed": fixed, "inapplicable": inapplicable}
 
     @property
     def conditions(self) -> dict[str, float | str]:
@@ -162,12 +161,6 @@ class StudyParams:
             return {}
         root, servers = self.environment.root, self.environment.servers
         return {SERVER_AXIS: {name: server_settings(root, name) for name in servers}}
-
-    @property
-    def reference_commands(self) -> dict[str, list[str]]:
-        commands = self.definition.commands.items()
-        references = [name for name, command in commands if command.reference_only]
-        return {self.definition.command_axis: references} if references else {}
 
     @property
     def findings(self) -> list[FindingDefinition]:

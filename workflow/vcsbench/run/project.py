@@ -99,17 +99,10 @@ class Project:
         for keys, configured in self.config.folders.items():
             if keys[1:] and keys[1] not in used:
                 continue
-            folder, fault = workdir.resolve(configured, self.root), ""
-            if reason := filesystems.why_unmounted(folder):
-                fault = f"{reason}. Mount it, or use another folder."
-            elif not os.path.isdir(folder):  # is_dir() raises for long names
-                fault = "no such folder. Make it, or use another."
-            elif not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-                fault = "cannot be written. Use another folder."
-            elif not os.statvfs(folder).f_blocks:  # as /proc and /sys, which root may write
-                fault = "holds no files. Use another folder."
-            if fault:
-                raise self.config.error(keys, f"{folder}: {fault}")
+            folder = workdir.resolve(configured, self.root)
+            reason, remedy = filesystems.why_unusable(folder)
+            if reason:
+                raise self.config.error(keys, f"{folder}: {reason}. {remedy.capitalize()}.")
 
     def used_sources(self) -> list[Source]:
         axes = (cell.axes for cell in self.plan.cells)

@@ -79,6 +79,19 @@ def why_unmounted(path: str | os.PathLike[str]) -> str:
     return ""
 
 
+def why_unusable(folder: Path) -> tuple[str, str]:
+    """Return in clauses why vcsbench cannot write to a configured folder, and the remedy; "" if it can."""
+    if reason := why_unmounted(folder):
+        return reason, "mount it, or use another folder"
+    if not os.path.isdir(folder):  # is_dir() raises for long names
+        return "no such folder", "make it, or use another"
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        return "cannot be written", "use another folder"
+    # As /proc and /sys, which root may write.
+    is_empty = not os.statvfs(folder).f_blocks
+    return ("holds no files", "use another folder") if is_empty else ("", "")
+
+
 def mounted_at(folder: str | Path) -> list[str]:
     mount = mount_of(folder)
     return [mount.filesystem, mount.point]
