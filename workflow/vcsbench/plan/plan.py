@@ -106,7 +106,7 @@ class Plan:
             return self.config.settings.rounds or 0
         return self.batches[cell.study].rounds(after)[self.name_of_block(cell)]
 
-    def rounds_by_cell(self, study: str, after: int | None = None) -> int | dict[str, int]:
+    def rounds_by_cell(self, study: str, after: int | None = None) -> dict[str, int]:
         return {cell.path: self.rounds_of(cell, after) for cell in self.measured(study)}
 
     def exports_of(self, cell: CellSpec, after: int | None = None) -> list[str]:

@@ -183,9 +183,9 @@ class Snakemake:
             # With the checkout's lock no other Snakemake works here.
             print_message("a killed workflow run left Snakemake's lock. It is removed.")
             self._tidy(files, "--unlock")
-            if results := last_result(self.root):
+            if last := last_result(self.root):
                 # The killed Snakemake may not have recorded this cell-round.
-                self._tidy(files, "--cleanup-metadata", *results)
+                self._tidy(files, "--cleanup-metadata", *last)
             status = self._run(command)
         return status
 
