@@ -44,13 +44,11 @@ class StudyParams:
     def __init__(self, name: str, environment: Environment) -> None:
         self.definition = load_study(f"config/studies/{name}.yaml")
         self.environment = environment
-
         self.axes = list(self.definition.axes)
         self.block = self.definition.block
         self.scenario_axes = self.definition.scenario_axes
         self.questions = self.definition.questions
         self.published_files = [f"config/published/{name}" for name in self.definition.numbers]
-        self.limits = asdict(Limits.of(environment.config))
         numbers, commands = self.definition.numbers.values(), self.definition.commands.items()
         # For read_published(): the axis values of files, and the axes that commands lack.
         self.metadata = {
@@ -135,6 +133,10 @@ class StudyParams:
         """Return the tables that compare: first times, then counts."""
         tables = [(n, table) for n, table in self.tables.items() if "compare" in table]
         return dict(sorted(tables, key=lambda item: metric_in(item[1]).exact))
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return asdict(Limits.of(self.environment.config))
 
     @property
     def comparison(self) -> dict[str, object]:
