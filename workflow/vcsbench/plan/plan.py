@@ -148,11 +148,14 @@ class Plan:
         blocks = {name: study.block for name, study in self.config.studies.items()}
         return run_order(self.cells, blocks, rounds, self.config.settings.seed, self.by_block)
 
+    @property
+    def order(self) -> dict[tuple[str, str, int], int]:
+        decided = [n for batches in self.batches.values() for n in batches.rounds().values()]
+        return self._order(self.config.settings.rounds or max(decided))
+
     def position(self, study: str, path: str, number: int) -> int:
         """Put a target that the user named last."""
-        decided = [n for batches in self.batches.values() for n in batches.rounds().values()]
-        order = self._order(self.config.settings.rounds or max(decided))
-        return order.get((study, path, number), len(order))
+        return self.order.get((study, path, number), len(self.order))
 
     @cache  # noqa: B019 - there is one of it
     def environments(self, study: str, path: str) -> list[str]:
