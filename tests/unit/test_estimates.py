@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import rows_frame
-from vcsbench.metrics import DEFAULT
+from vcsbench.metrics import DEFAULT, metric_of
 from vcsbench.statistics import estimates
 from vcsbench.statistics.comparisons import (
     DEFAULT_LIMITS,
@@ -137,6 +137,16 @@ def test_calls_of_untested_rows_are_not_corrected_for():
     assert (
         call(0.04) == estimates.calls_of([one, *others], True, WORDS, DEFAULT_LIMITS)[0] == "faster"
     )
+
+
+@pytest.mark.parametrize(("withheld", "calls"), [("hosts", {"", "faster"}), ("", {NOT_SHOWN})])
+def test_call_table_withheld_rows_have_no_call_and_are_not_corrected_for(withheld, calls):
+    """The difference is significant alone, and not among 51 comparisons."""
+    found = [ratio_with(0.03), *[ratio_with(0.0)] * 50]
+    table = pd.DataFrame(found).rename(columns={"value": "ratio"})
+    table = table.assign(flags="", withheld=["", *[withheld] * 50])
+    metric = metric_of(DEFAULT)
+    assert {*estimates.call_table(table, 0.0, metric, DEFAULT_LIMITS)["call"]} == calls
 
 
 AXES = ["command", "ra", "format", "cache"]

@@ -173,5 +173,6 @@ def test_make_table_rounds_of_one_host_have_ratio():
     row = row_of(frame)
     assert (row["ratio"], row["n"]) == (pytest.approx(2), 5)
     assert row["flags"] == "hosts-differ no-duplicates" and math.isnan(row["value"])
+    assert row["withheld"] and row["call"] == ""
     levels = table_of(frame, ELAPSED, FORMAT_ONLY)
     assert levels["value"].isna().all() and set(levels["flags"]) == {"hosts-differ"}

@@ -320,11 +320,14 @@ def _posterior(squares: np.ndarray, by_rounds: np.ndarray, degrees: np.ndarray) 
 def call_table(
     table: pd.DataFrame, duplicate_sd: float | pd.Series, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
-    is_known = table["ratio"].notna()
-    sd = np.where(is_known, duplicate_sd, np.nan)
-    unknown = zip(table["flags"], is_known & np.isnan(sd), strict=True)
+    """Return the table with calls. A withheld row has none, and the correction excludes it."""
+    is_known, is_compared = table["ratio"].notna(), table["withheld"] == ""
+    unknown = zip(table["flags"], is_known & np.isnan(duplicate_sd), strict=True)
     flagged = [flags.add_flag(own, "no-duplicates", missing) for own, missing in unknown]
-    return add_calls(table.assign(twin_sd=sd, flags=flagged), metric.calls, limits)
+    sd = np.where(is_known & is_compared, duplicate_sd, np.nan)
+    table = add_calls(table.assign(twin_sd=sd, flags=flagged), metric.calls, limits)
+    table = call_exact_rows(table, metric) if metric.exact else table
+    return table.assign(call=table["call"].where(is_compared, ""))
 
 
 def add_calls(table: pd.DataFrame, differences: tuple[str, str], limits: Limits) -> pd.DataFrame:

@@ -23,7 +23,6 @@ from vcsbench.statistics.comparisons import DEFAULT_LIMITS, MEDIAN, SIDES, STATI
 from vcsbench.statistics.estimates import (
     NO_ESTIMATE,
     Estimate,
-    call_exact_rows,
     call_table,
     constant_ratio,
     ratio_interval,
@@ -120,7 +119,6 @@ def _table(
         if aggregation.is_measured and not table.empty:
             sd = math.sqrt(aggregation.noise(metric.name).duplicates.variance)
             table = call_table(table, sd, metric, limits)
-            table = call_exact_rows(table, metric) if metric.exact else table
             # The correction includes these rows, but they decide nothing.
             small = table[FIXED_SHARE] > flags.DECIDING_SHARE
             table["call"] = table["call"].mask(small, "")
