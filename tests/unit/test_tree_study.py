@@ -20,7 +20,7 @@ from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.sources import open_source
 from vcsbench.subjects import strategies
-from vcsbench.subjects.tree import Tree, TreeTemplates, checkout_head, lost_features
+from vcsbench.subjects.tree import Tree, checkout_head, lost_features
 from vcsbench.subjects.tree_stores import STORES
 
 STUDY = load_study(CONFIG / "studies" / "tree-building-2007.yaml")
@@ -97,12 +97,18 @@ def recipe_of(tree, store, storage):
     storage.mkdir(exist_ok=True)
     head = {"kind": "directory", "path": str(tree)}
     identity = open_source("tree", {"source": "directory", "path": str(tree)}).identity()
-    of = {"identity": identity, "head": head}
-    return {"repository": of, "store": store, "storage": {"path": str(storage)}, "binaries": {}}
+    return {
+        "repository": {"identity": identity, "head": head},
+        "store": store,
+        "storage": {"path": str(storage)},
+        "filesystem": {"make": "", "root": str(storage)},
+        "binaries": {},
+        "build": {"client": {}},
+    }
 
 
-def templates(tree, store, storage):
-    return TreeTemplates(recipe_of(tree, store, storage), None, "")
+def store_record(tree, store, storage):
+    return Tree(recipe_of(tree, store, storage), 1, storage).store_record
 
 
 def build(name, stored, target, private):
@@ -129,7 +135,7 @@ def test_strategy_builds_the_tree(name, tree, tmp_path):
     (tree / "folder" / "below" / "ends\r").rename(tree / "folder" / "below" / "ends")
     private = tmp_path / "private"
     private.mkdir()
-    record = templates(tree, command.store or "", tmp_path / "storage").store_record
+    record = store_record(tree, command.store or "", tmp_path / "storage")
     target = tmp_path / "built"
     build(name, Path(record["path"]), target, private)
     assert inspect_built_tree(target, NEUTRAL) == inspect_built_tree(tree, NEUTRAL)
@@ -152,9 +158,8 @@ def test_tree_file_system_has_room_for_its_templates_once(tree, tmp_path):
     with (tree / "large").open("wb") as file:
         file.truncate(100 << 20)
     storage = tmp_path / "storage"
-    part = {"filesystem": {"make": "", "root": str(storage)}, "build": {"client": {}}}
-    subject = Tree(recipe_of(tree, "", storage) | part, 1, tmp_path)
-    record = subject.templates.source_record
+    subject = Tree(recipe_of(tree, "", storage), 1, tmp_path)
+    record = subject.source_record
     subject.check()
     assert subject.filesystem.size == subject.prepare()
     assert subject.filesystem.size == subject.filesystem.size_for(2 * record["bytes"])
@@ -168,7 +173,7 @@ def test_store_without_a_name_it_cannot_carry_counts_it(tree, tmp_path):
     (tree / ".hgsub").write_text("sub = /nowhere\n")
     # The escaped name in the tree has a backslash, which Breezy refuses.
     for store, count in {"svn": 0, "git": 0, "hg": 2, "brz": 1}.items():
-        record = templates(tree, store, tmp_path / "storage").store_record
+        record = store_record(tree, store, tmp_path / "storage")
         assert record["left_out"] == count, store
 
 

@@ -43,7 +43,7 @@ BUILD_FOLDER = "here"
 
 
 class Tree(FilesystemSubject):
-    """A tree, or its store of the command's kind `store`.
+    """A tree, or its store of the command's kind `store`. Both are made once on the storage (make_template).
 
     Words: {source} and {store} are its path, {store_url} the path in a URL.
     """
@@ -54,11 +54,12 @@ class Tree(FilesystemSubject):
         super().__init__(recipe, number, run)
         reads_repository = self.reads_repository(recipe)
         self.repository = Repository(recipe, number, run) if reads_repository else None
-        svn = Programs(**recipe["build"]["client"]).find("svn")
-        self.templates = TreeTemplates(recipe, self.repository, svn)
+        self.store = STORES[recipe.get("store", "")]
+        self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
+        identity = recipe["repository"]["identity"]
+        self.digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self.path = self.filesystem.inside / "store"
         self.idle = Path()
-        self.left_out = 0
 
     @classmethod
     def records(cls, recipe: Recipe) -> list[str]:
@@ -71,13 +72,10 @@ class Tree(FilesystemSubject):
 
     def check(self) -> None:
         super().check()
-        record = self.templates.store_record
-        self.left_out = record.get("left_out", 0)
-        self.size = record["content_bytes"]
-        template, self.idle = Path(record["path"]), self.templates.idle_store()
+        self.size = self.store_record["content_bytes"]
+        template, self.idle = Path(self.store_record["path"]), self._idle_store()
         part = self.recipe["filesystem"]
-        storage = self.templates.workdir.storage
-        if not part["make"] and resolve(part["root"], os.getcwd()) == storage:
+        if not part["make"] and resolve(part["root"], os.getcwd()) == self.workdir.storage:
             self.path = template
         else:
             idle = self.filesystem.inside / "idle"
@@ -92,8 +90,8 @@ class Tree(FilesystemSubject):
             return 0
         if self.repository:
             self.repository.check()
-        self.templates.idle_store()
-        return self.templates.source_record["bytes"] + self.templates.store_record["bytes"]
+        self._idle_store()
+        return self.source_record["bytes"] + self.store_record["bytes"]
 
     def words(self) -> Words:
         return _words_of(self.path)
@@ -101,13 +99,9 @@ class Tree(FilesystemSubject):
     def idle_words(self) -> Words:
         return _words_of(self.idle)
 
-    def clean(self) -> None:
-        for path in (self.path, self.idle):
-            self.templates.store.clean(path)
-
     def facts(self) -> SubjectFacts:
         self.filesystem.check()
-        repository, source = self.recipe["repository"], self.templates.source_record
+        repository, source = self.recipe["repository"], self.source_record
         notes = source.get("notes")
         return {
             "repository": {**repository},
@@ -122,11 +116,66 @@ class Tree(FilesystemSubject):
             "read": {
                 "path": str(self.path),
                 "store": self.recipe.get("store", ""),
-                "left_out": self.left_out,
+                "left_out": self.store_record.get("left_out", 0),
                 "bytes": self.size,
                 "filesystem": self.filesystem.describe(),
             },
         }
+
+    @cached_property
+    def source_record(self) -> TreeRecord:
+        """The record of the tree. A tree that was changed is made again."""
+        path = self.workdir.make(FOLDER) / f"{self.digest}-tree"
+        return make_template(path, self._make_source, check_sizes=True)
+
+    @cached_property
+    def store_record(self) -> TreeRecord:
+        return self._make_store(self.digest, self.source_record)
+
+    def _idle_store(self) -> Path:
+        def make(path: Path, _: Path) -> TreeRecord:
+            path.mkdir()
+            return {}
+
+        empty = make_template(self.workdir.make(FOLDER) / "empty", make)
+        return Path(self._make_store("idle", empty)["path"])
+
+    def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
+        if not (kind := self.recipe.get("store", "")):
+            return source
+        code = modules.code_digest([tree_stores.__file__, filesystems.__file__, processes.__file__])
+        programs = json.dumps(self.recipe["binaries"], sort_keys=True)
+        digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
+
+        def make(path: Path, temporary: Path) -> TreeRecord:
+            tree = original = Path(source["path"])
+            left_out = [
+                file
+                for file, _ in entries(tree)
+                if not self.store.carries(os.path.basename(os.fsencode(file)))
+            ]
+            if left_out:
+                tree = temporary / "carried"
+                copy_tree(original, tree)
+                for file in left_out:
+                    remove_path(tree / os.path.relpath(file, original))
+            home = temporary / "home"
+            home.mkdir()
+            self.store.make(tree, path, home)
+            return {"left_out": len(left_out)}
+
+        return make_template(self.workdir.make(FOLDER) / f"{name}-{kind}-{digest}", make)
+
+    def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
+        svn = Programs(**self.recipe["build"]["client"]).find("svn")
+        if not self.repository:
+            repository = self.recipe["repository"]
+            # In a guest, files have other times.
+            identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
+            return {"notes": checkout_head(repository["head"], path, temporary, svn, identity)}
+        url = file_url(self.repository.path, self.repository.tree)
+        run_client(svn, "export", "-q", "--ignore-externals", pegged(url), path)
+        return {}
 
 
 def _words_of(path: Path) -> Words:
@@ -146,8 +195,8 @@ class BuiltTree(Subject):
         self.path = self.tree.filesystem.inside / BUILD_FOLDER / "built"
         self.folders = [self.path]
         # A store that lacks names builds another tree.
-        if self.recipe["work_kind"] == "built_tree" and not self.tree.left_out:
-            self.counterpart = Path(self.tree.templates.source_record["path"]), ""
+        if self.recipe["work_kind"] == "built_tree" and not self.tree.store_record.get("left_out"):
+            self.counterpart = Path(self.tree.source_record["path"]), ""
         self.restore()
 
     def words(self) -> Words:
@@ -159,7 +208,8 @@ class BuiltTree(Subject):
     def restore(self) -> None:
         remove_path(self.path.parent)
         next_directory(self.tree.filesystem.inside, BUILD_FOLDER)
-        self.tree.clean()
+        for path in (self.tree.path, self.tree.idle):
+            self.tree.store.clean(path)
 
     def discard(self) -> None:
         with suppress(UserError, OSError):
@@ -195,74 +245,6 @@ def lost_features(source: Path, built: Path) -> dict[str, int]:
             inode = (of_copy.st_dev, of_copy.st_ino)
             lost["hard-links"] += inodes.setdefault((status.st_dev, status.st_ino), inode) != inode
     return lost
-
-
-class TreeTemplates:
-    """Trees and their stores on the storage, made once (make_template)."""
-
-    def __init__(self, recipe: Recipe, repository: Repository | None, svn: str) -> None:
-        self.recipe = recipe
-        self.repository = repository
-        self.svn = svn
-        self.kind = recipe.get("store", "")
-        self.store = STORES[self.kind]
-        self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
-        identity = recipe["repository"]["identity"]
-        self.name = hashlib.sha256(identity.encode()).hexdigest()[:16]
-
-    @cached_property
-    def source_record(self) -> TreeRecord:
-        """The record of the tree. A tree that was changed is made again."""
-        path = self.workdir.make(FOLDER) / f"{self.name}-tree"
-        return make_template(path, self._make_source, check_sizes=True)
-
-    @cached_property
-    def store_record(self) -> TreeRecord:
-        return self._make_store(self.name, self.source_record)
-
-    def idle_store(self) -> Path:
-        def make(path: Path, _: Path) -> TreeRecord:
-            path.mkdir()
-            return {}
-
-        empty = make_template(self.workdir.make(FOLDER) / "empty", make)
-        return Path(self._make_store("idle", empty)["path"])
-
-    def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
-        if not self.kind:
-            return source
-        code = modules.code_digest([tree_stores.__file__, filesystems.__file__, processes.__file__])
-        programs = json.dumps(self.recipe["binaries"], sort_keys=True)
-        digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
-
-        def make(path: Path, temporary: Path) -> TreeRecord:
-            tree = original = Path(source["path"])
-            left_out = [
-                file
-                for file, _ in entries(tree)
-                if not self.store.carries(os.path.basename(os.fsencode(file)))
-            ]
-            if left_out:
-                tree = temporary / "carried"
-                copy_tree(original, tree)
-                for file in left_out:
-                    remove_path(tree / os.path.relpath(file, original))
-            home = temporary / "home"
-            home.mkdir()
-            self.store.make(tree, path, home)
-            return {"left_out": len(left_out)}
-
-        return make_template(self.workdir.make(FOLDER) / f"{name}-{self.kind}-{digest}", make)
-
-    def _make_source(self, path: Path, temporary: Path) -> TreeRecord:
-        if not self.repository:
-            repository = self.recipe["repository"]
-            # In a guest, files have other times.
-            identity = "" if self.recipe.get("is_in_guest") else repository["identity"]
-            return {"notes": checkout_head(repository["head"], path, temporary, self.svn, identity)}
-        url = file_url(self.repository.path, self.repository.tree)
-        run_client(self.svn, "export", "-q", "--ignore-externals", pegged(url), path)
-        return {}
 
 
 def checkout_head(
