@@ -8,7 +8,7 @@ import pytest
 from unit.study_grid import study_environment, study_grid
 from unit.synthetic import finding
 from vcsbench.errors import UserError
-from vcsbench.evidence.measurements import split_fixed_cost, with_fixed_cost
+from vcsbench.evidence.measurements import separate_fixed_cost
 from vcsbench.plan.grid import is_fixed_cost
 from vcsbench.statistics.comparisons import TOO_SMALL
 from vcsbench.statistics.findings import evaluate_findings
@@ -55,8 +55,7 @@ def runs(repo, elapsed, count=5, **more):
 
 
 def measured(*rows):
-    frame, fixed = split_fixed_cost(pd.DataFrame([row for part in rows for row in part]))
-    return with_fixed_cost(frame, fixed, AXES)
+    return separate_fixed_cost(pd.DataFrame([row for part in rows for row in part]), AXES)[0]
 
 
 def test_with_fixed_cost_relates_the_median_to_the_same_command_on_an_empty_repository():

@@ -150,8 +150,7 @@ def collect(
                 for run in of_cell_round:
                     run |= run_columns.trace_columns(traces.get(path, {}))
             runs += [common | run for run in of_cell_round]
-    frame, fixed = split_fixed_cost(_frame_of_runs(runs, axes))
-    frame = with_fixed_cost(frame, fixed, axes)
+    frame, fixed = separate_fixed_cost(_frame_of_runs(runs, axes), axes)
     if not frame.empty:
         frame["flags"] = _flags(frame, axes, thresholds["min_run_s"])
     fixed = fixed.assign(flags=fixed["flags"].map(flags.joined))
@@ -235,7 +234,8 @@ def _columns_of_run(
         *["other-output"] * same_work.has_other_output(of_run, context),
     ]
     timed, untimed = run.peak_memory_bytes, evidence.get("client_peak_memory_bytes")
-    work = of_run.get("work")
+    work, working_copy = of_run.get("work"), context.get("working_copy")
+    space = working_copy["space"] if working_copy else {}
     return {
         "elapsed_s": run.elapsed_s,
         "user_s": run.user_s,
@@ -251,7 +251,7 @@ def _columns_of_run(
         ),
         **run_columns.count_columns(evidence, context),
         **run_columns.client_columns(run, of_run, context),
-        **run_columns.space_columns(context),
+        **{name: space.get(name) for name in run_columns.SPACE_COLUMNS},
         "work": _COMPACT.encode(work) if work else "",
         "flags": words,
     }
@@ -317,22 +317,21 @@ def _is_valid(frame: pd.DataFrame) -> pd.Series:
     return frame["flags"].map(flags.INVALID.isdisjoint).astype(bool)
 
 
-def split_fixed_cost(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    if REPOSITORY_AXIS not in frame:
-        return frame, frame.iloc[:0]
-    frame = frame.copy()
-    is_fixed = frame[REPOSITORY_AXIS] == EMPTY
-    return frame[~is_fixed].reset_index(drop=True), frame[is_fixed].reset_index(drop=True)
+def separate_fixed_cost(
+    frame: pd.DataFrame, axes: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the runs on repositories, and those on the empty one, which measure the fixed cost.
 
-
-def with_fixed_cost(runs: pd.DataFrame, fixed: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
-    """Add `fixed_cost_s` (seconds: median of the command's fixed-cost runs on the host, plus waits for late
-    acknowledgements) and `fixed_share` (of the cell's median time), both of valid runs. Unknown values are
-    empty."""
+    The first have the columns `fixed_cost_s` (seconds: median of the command's fixed-cost runs on the host,
+    plus waits for late acknowledgements) and `fixed_share` (of the cell's median time), both of valid runs.
+    Unknown values are empty.
+    """
+    is_fixed = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index)) == EMPTY
+    runs, fixed = (frame[rows].reset_index(drop=True) for rows in (~is_fixed, is_fixed))
     keys = [axis for axis in axes if axis not in NOT_FIXED]
-    fixed = fixed[_is_valid(fixed)]
-    fixed = fixed.assign(fixed_cost_s=fixed["elapsed_s"] - _acknowledgement_s(fixed))
-    known = fixed.groupby([*keys, "host"], as_index=False)["fixed_cost_s"].median()
+    valid = fixed[_is_valid(fixed)]
+    valid = valid.assign(fixed_cost_s=valid["elapsed_s"] - _acknowledgement_s(valid))
+    known = valid.groupby([*keys, "host"], as_index=False)["fixed_cost_s"].median()
     known["fixed_cost_s"] = known["fixed_cost_s"].astype(float)
     merged = runs.merge(known, on=[*keys, "host"], how="left")
     cell = [merged["cell"], merged["host"]]
@@ -341,7 +340,7 @@ def with_fixed_cost(runs: pd.DataFrame, fixed: pd.DataFrame, axes: Sequence[str]
     cost = (merged["fixed_cost_s"] + waits).astype(float)
     median = merged["elapsed_s"].where(is_valid).groupby(cell).transform("median")
     merged = merged.assign(fixed_cost_s=cost, fixed_share=(cost / median).clip(upper=1.0))
-    return merged[[*(name for name in merged if name != "flags"), "flags"]]
+    return merged[[*(name for name in merged if name != "flags"), "flags"]], fixed
 
 
 def _acknowledgement_s(frame: pd.DataFrame) -> pd.Series:

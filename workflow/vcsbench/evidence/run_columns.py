@@ -102,12 +102,6 @@ def client_columns(timed: Run, run: RunRecord, context: Context) -> Columns:
     }
 
 
-def space_columns(context: Context) -> Columns:
-    working_copy = context.get("working_copy")
-    space = working_copy["space"] if working_copy else {}
-    return {name: space.get(name) for name in SPACE_COLUMNS}
-
-
 def read_traces(
     paths: Iterable[str | Path], traced: Mapping[str, TracedCell]
 ) -> dict[str, CellTrace]:

@@ -7,8 +7,7 @@ work of several runs has a line for each different one (`join_works`).
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from vcsbench.axes import axis_of
 from vcsbench.measure.work import UNCHECKED
@@ -25,8 +24,7 @@ WRITTEN_TOLERANCE_BYTES = 1024
 Key = TypeVar("Key", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     """The flag and the reason, a sentence without full stop, if cells cannot be compared."""
 
     flag: str

@@ -6,7 +6,7 @@ import mmap
 import os
 import stat
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -26,8 +26,7 @@ LOCAL = frozenset(["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"])
 
 def clear_caches(method: str, folders: Sequence[Path]) -> None:
     if method == "drop-caches":
-        with open(DROP_CACHES, "wb", buffering=0) as file:
-            file.write(b"3")
+        DROP_CACHES.write_bytes(b"3")
         return
     existing = [folder for folder in folders if folder.exists()]
     if existing:
@@ -97,7 +96,7 @@ def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
         uses = [_query_file(os.open(file, os.O_RDONLY)) for file in chosen]
     except OSError:
         return None
-    size, cached, pages_bytes = _sum(uses)
+    size, cached, pages_bytes = map(sum, zip((0, 0, 0), *uses, strict=True))
     coverage = f"{len(chosen)} of {len(files)} files"
     return Residency(cached / size, pages_bytes * step, coverage) if size else None
 
@@ -112,11 +111,6 @@ def _files(folder: str) -> Iterator[str]:
                 yield entry.path
             elif entry.is_dir(follow_symlinks=False):
                 yield from _files(entry.path)
-
-
-def _sum(uses: Iterable[FileUse]) -> FileUse:
-    size, cached, pages_bytes = map(sum, zip((0, 0, 0), *uses, strict=True))
-    return size, cached, pages_bytes
 
 
 def _query_file(fd: int) -> FileUse:
@@ -152,7 +146,7 @@ def resident_by_names(size: int, *paths: Path) -> Residency | None:
         uses = [use for path in paths for use in _query_cached(os.fsencode(path))]
     except OSError:
         return None
-    _, cached, pages_bytes = _sum(uses)
+    _, cached, pages_bytes = map(sum, zip((0, 0, 0), *uses, strict=True))
     return Residency(cached / size, pages_bytes, "all files")
 
 

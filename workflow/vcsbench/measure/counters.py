@@ -5,6 +5,7 @@ import errno
 import glob
 import mmap
 import os
+import re
 import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -153,16 +154,15 @@ class NetworkOutput(NamedTuple):
         from_server = _read_from_server(self.mount)
         return {"network_read_bytes": from_server, "network_storage_read_bytes": from_storage}
 
-    def facts(self) -> Counts:
-        return {"network_filesystem": self.mount.filesystem, "network_input": self.has_input}
-
 
 def network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:
     mount = mount_of(outputs[0]) if outputs else None
     if not mount or mount.filesystem not in NETWORK:
         return None
     has_input = any(mount_of(folder).point == mount.point for folder in inputs)
-    storage = _local_exports() if mount.filesystem in NFS and _is_served_here(mount) else ()
+    # The disk of a server counts as unknown, unless it has a loopback address.
+    is_here = re.search(r"(^|,)addr=(::1(,|$)|127\.)", mount.options)
+    storage = _local_exports() if mount.filesystem in NFS and is_here else ()
     return NetworkOutput(mount, storage, has_input)
 
 
@@ -179,14 +179,6 @@ def _read_from_server(mount: Mount) -> int | None:
             numbers = [int(word) for word in words[1:]]
             return numbers[DIRECT_BYTES] + numbers[PAGES] * mmap.PAGESIZE
     return None
-
-
-def _is_served_here(mount: Mount) -> bool:
-    """Return True if the server has a loopback address. Over another one, its disk counts as unknown."""
-    return any(
-        option == "addr=::1" or option.startswith("addr=127.")
-        for option in mount.options.split(",")
-    )
 
 
 def _local_exports() -> tuple[Path, ...]:

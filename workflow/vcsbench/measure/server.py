@@ -6,7 +6,7 @@ import socket
 import string
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -46,14 +46,6 @@ def quote_for_httpd(path: str | Path) -> str:
     for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("$", "${dollar}")):
         text = text.replace(character, escaped)
     return text
-
-
-def _load_modules(programs: Programs) -> Iterator[str]:
-    for name in ("mpm_event", "unixd", "authz_core", "dav"):
-        path = os.path.join(programs.httpd_modules, f"mod_{name}.so")
-        if os.path.exists(path):
-            yield f'LoadModule {name}_module "{quote_for_httpd(path)}"'
-    yield f'LoadModule dav_svn_module "{quote_for_httpd(programs.mod_dav_svn)}"'
 
 
 class Server:
@@ -236,7 +228,11 @@ class Httpd(Server):
             content = read_bytes(directives, DIRECTIVES_LIMIT)
         except FileNotFoundError:
             raise missing_server_file(directives) from None
-        root = quote_for_httpd(self.root)
+        # Some modules are part of the program, as in Debian.
+        names = ("mpm_event", "unixd", "authz_core", "dav")
+        paths = {name: f"{self.programs.httpd_modules}/mod_{name}.so" for name in names}
+        modules = {name: path for name, path in paths.items() if os.path.exists(path)}
+        modules["dav_svn"] = self.programs.mod_dav_svn
         # The one folder that the server may write. Nothing in it is opened by name: any process of the
         # servers' user may change it.
         writable = self.run / "writable"
@@ -245,9 +241,12 @@ class Httpd(Server):
         text = string.Template(HTTPD_TEMPLATE.read_text()).substitute(
             run=self._hand_over("writable", os.O_PATH | os.O_DIRECTORY),
             port=self.port,
-            root=root,
+            root=quote_for_httpd(self.root),
             utf8="" if str(self.root).isascii() else "SVNUseUTF8 on",
-            modules="\n".join(_load_modules(self.programs)),
+            modules="\n".join(
+                f'LoadModule {name}_module "{quote_for_httpd(path)}"'
+                for name, path in modules.items()
+            ),
             directives=self._write(DIRECTIVES, content),
         )
         return self._write("httpd.conf", os.fsencode(text))

@@ -183,38 +183,34 @@ class WorkingCopyTemplates:
     """
 
     def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
-        self.recipe = recipe
+        self.recipe, self.repository, self.svn = recipe, repository, svn
         self.workdir = WorkDir(recipe["storage"]["path"], os.getcwd())
-        self.svn = svn
         self.options = recipe.get("pristine_options", [])
-        self.path = repository.path
-        self.repository = file_url(repository.path)
-        self.tree = repository.tree
-        key = [recipe["repository"]["identity"], self.tree, self.options, recipe["binaries"]]
+        key = [recipe["repository"]["identity"], repository.tree, self.options, recipe["binaries"]]
         self.digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
 
     def working_copy(self, revision: int) -> TreeRecord:
-        return self._record(revision, "checkout", *self.options)
+        def make(path: Path, _: Path) -> TreeRecord:
+            self._check_names(revision)
+            return self._write("checkout", revision, path, *self.options)
+
+        return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{revision}", make)
 
     def export(self, revision: int) -> TreeRecord:
-        return self._record(revision, "export")
+        path = self.workdir.make(FOLDER) / f"{self.digest}-{revision}-export"
+        return make_template(path, lambda path, _: self._write("export", revision, path))
 
-    def _record(self, revision: int, command: str, *options: str) -> TreeRecord:
-        def make(path: Path, _: Path) -> TreeRecord:
-            if command == "checkout":
-                self._check_names(revision)
-            source = pegged(f"{self.repository}/{self.tree}".rstrip("/"))
-            options_of_all = ("-q", f"-r{revision}", "--ignore-externals")
-            run_client(self.svn, command, *options, *options_of_all, source, path)
-            return {"url": self.repository}
-
-        suffix = "" if command == "checkout" else f"-{command}"
-        return make_template(self.workdir.make(FOLDER) / f"{self.digest}-{revision}{suffix}", make)
+    def _write(self, command: str, revision: int, path: Path, *options: str) -> TreeRecord:
+        url = file_url(self.repository.path)
+        source = pegged(f"{url}/{self.repository.tree}".rstrip("/"))
+        options = (*options, "-q", f"-r{revision}", "--ignore-externals")
+        run_client(self.svn, command, *options, source, path)
+        return {"url": url}
 
     def _check_names(self, revision: int) -> None:
         """Raise UserError with the number of paths that an older revision's working copy cannot hold."""
-        tree = urllib.parse.unquote(self.tree, errors="surrogateescape")
-        counts = run_sources("odd paths", str(self.path), tree, str(revision))
+        tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
+        counts = run_sources("odd paths", str(self.repository.path), tree, str(revision))
         behind = self.recipe.get("revisions_behind") or 0
         if reason := filesystems.why_not_on_disk(
             self.recipe, lambda: filesystems.OddPaths(*map(int, counts)), behind
