@@ -263,8 +263,12 @@ class DumpReader:
         elif properties and self._properties(headers, properties) != properties:
             self.oddities["lengths"] += 1
         if self._skips_texts:
-            self._skip(whole - properties)
-            return
+            self._check_size(whole - properties)
+            if self._stream.seekable():
+                self.offset += whole - properties
+                if self._stream.seek(whole - properties, os.SEEK_CUR) < self.offset:
+                    raise self.wrong(_TRUNCATED)
+                return
         is_delta = headers.get(b"Text-delta") == b"true"
         for number, chunk in enumerate(self._content(text)):
             if is_delta and number == 0 and not chunk.startswith(b"SVN"):
@@ -388,13 +392,3 @@ class DumpReader:
     def _check_size(self, length: int) -> None:
         if self.offset + length > self._size:
             raise _PartReadError if self._is_part else self.wrong(_TRUNCATED)
-
-    def _skip(self, length: int) -> None:
-        self._check_size(length)
-        if self._stream.seekable():
-            self.offset += length
-            if self._stream.seek(length, os.SEEK_CUR) < self.offset:
-                raise self.wrong(_TRUNCATED)
-        else:
-            for _ in self._content(length):
-                pass

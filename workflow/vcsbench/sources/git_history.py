@@ -9,15 +9,7 @@ from typing import BinaryIO, NamedTuple
 from vcsbench.external import printable
 from vcsbench.sources import base, dump_format
 from vcsbench.sources.base import Facts, notes_of
-from vcsbench.sources.dump_format import (
-    LINKS,
-    LONGEST_TARGET,
-    RENAMED,
-    above,
-    file_records,
-    link,
-    subversion_path,
-)
+from vcsbench.sources.dump_format import above, subversion_path
 from vcsbench.sources.git_objects import (
     EXECUTABLE,
     FOLDER,
@@ -133,7 +125,8 @@ class NodeWriter:
     def __init__(self, objects: Objects, out: BinaryIO) -> None:
         self._objects = objects
         self._out = out
-        self.noted = {reason: set[bytes]() for reason in (SUBMODULES, RENAMED, LINKS)}
+        reasons = (SUBMODULES, dump_format.RENAMED, dump_format.LINKS)
+        self.noted = {reason: set[bytes]() for reason in reasons}
 
     def write(self, changes: list[Change], line: bytes, origin: Origin) -> None:
         changes = [change for change in changes if self._has_node(change)]
@@ -164,7 +157,7 @@ class NodeWriter:
     def _path(self, line: bytes, path: bytes) -> bytes:
         name = subversion_path(path)
         if name != path:
-            self.noted[RENAMED].add(path)
+            self.noted[dump_format.RENAMED].add(path)
         return line + b"/" + name
 
     def _copyfrom(self, change: Change, origin: Origin) -> bytes:
@@ -198,12 +191,12 @@ class NodeWriter:
             size, chunks = next(blobs)
             if change.new_mode == SYMLINK:
                 properties = {}
-                if size <= LONGEST_TARGET:
-                    properties, text = link(b"".join(chunks))
+                if size <= dump_format.LONGEST_TARGET:
+                    properties, text = dump_format.link(b"".join(chunks))
                     size, chunks = len(text), iter([text])
                 if not properties:
-                    self.noted[LINKS].add(change.path)
-            records = file_records(path, action, copyfrom, properties, size, chunks)
+                    self.noted[dump_format.LINKS].add(change.path)
+            records = dump_format.file_records(path, action, copyfrom, properties, size, chunks)
             self._out.writelines(records)
         for _ in blobs:
             pass

@@ -190,7 +190,8 @@ def read_revision(program: Program, git: Git) -> Revision:
     """
     _field(program)
     author = " ".join(_REFUSED.sub(" ", _field(program).decode("utf-8", "replace")).split())
-    text = _text(_field(program))
+    message = _field(program).decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    text = _REFUSED.sub("\N{REPLACEMENT CHARACTER}", message)
     if program.stdout.peek()[:1] == b"\n":
         program.stdout.read(1)
     changes = list[Change]()
@@ -236,8 +237,3 @@ def _check_paths(nodes: Sequence[tuple[bytes, bytes]], git: Git) -> None:
                 "one outside of its folder. `git fsck` lists such trees."
             )
         added.add(path)
-
-
-def _text(message: bytes) -> str:
-    text = message.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
-    return _REFUSED.sub("\N{REPLACEMENT CHARACTER}", text)
