@@ -27,12 +27,7 @@ from vcsbench.sources.base import (
 )
 from vcsbench.sources.dump_source import DumpSource
 from vcsbench.sources.generated import EmptySource, GeneratedSource
-from vcsbench.sources.git_repository import (
-    list_folders,
-    list_objects,
-    open_repository,
-    work_tree_above,
-)
+from vcsbench.sources.git_repository import list_folders, list_objects, open_repository
 from vcsbench.sources.git_source import GitSource, write_tree
 from vcsbench.sources.svn_source import SvnSource, SvnUrlSource, export_head, summarize_tree
 from vcsbench.sources.tree_source import (
@@ -52,7 +47,6 @@ KINDS: dict[str, Callable[[str, Definition, str], Source]] = {
     EMPTY: EmptySource,
 }
 
-WITH_TREE = ("svn", "dump")
 OF_COPIES = ("packing", "studies")
 # The hidden URLs of repositories, as JSON, in the environment of jobs.
 URLS = "VCSBENCH_URLS"
@@ -117,8 +111,8 @@ def _why_unknown(place: Path) -> str:
     for folder in place.resolve().parents:
         if svn_source.is_svn_repository(folder):
             return f"lies in the Subversion repository {folder}. Give that."
-    if top := work_tree_above(place):
-        return f"lies in the git work tree {printable(str(top))}. Give that."
+        if os.path.lexists(folder / ".git"):
+            return f"lies in the git work tree {printable(str(folder))}. Give that."
     return neither
 
 
@@ -154,8 +148,8 @@ def own_repository(
     """Return the user's repository as the only definition, named after its folder."""
     definition = detect(path)
     if tree is not None:
-        if definition["source"] not in WITH_TREE:
-            kind = definition["source"]
+        kind = definition["source"]
+        if kind not in ("svn", "dump"):
             raise UserError(
                 f"TREE={printable(tree)}: the source {kind} has no `tree`. Leave it out."
             )

@@ -14,7 +14,6 @@ from vcsbench.sources.base import (
     MAGICS,
     TRUNK,
     Facts,
-    LocalSource,
     SizeEstimate,
     compression,
     digest_of,
@@ -24,7 +23,7 @@ from vcsbench.sources.base import (
 )
 from vcsbench.sources.dump_format import FORMAT, is_impossible, is_reserved
 from vcsbench.sources.dump_reader import DumpReader
-from vcsbench.sources.svn_source import exported_tree
+from vcsbench.sources.svn_source import SourceWithTree
 from vcsbench.storages.filesystems import OddPaths
 
 COMPRESSED_FACTOR = 6
@@ -83,20 +82,19 @@ def _begin(path: Path, length: int) -> bytes:
         return file.read(length)
 
 
-class DumpSource(LocalSource):
+class DumpSource(SourceWithTree):
     """A dump file, plain or compressed, of format 1 to 3, with or without deltas."""
 
     kind = "dump"
-    keys = ("path", "tree")
     _checked: DumpReader | None = None
 
     def identity(self) -> str:
-        self._options.check_file("path", self._path)
+        self._check_file()
         identity = digest_of_file(self.kind, self._path)
         return digest_of(identity, self._tree) if self._tree is not None else identity
 
     def check(self) -> None:
-        self._options.check_file("path", self._path)
+        self._check_file()
         if not is_dump(self._path):
             other = "is not a Subversion dump file. Give one, plain or as .gz, .xz or .zst."
             raise self._wrong(why_no_dump(self._path) or other)
@@ -144,7 +142,7 @@ class DumpSource(LocalSource):
 
         The file is read twice: all of it is checked before anything is written.
         """
-        self._options.check_file("path", self._path)
+        self._check_file()
         size = self._size()
         with opened(self._path) as file:
             reader = DumpReader(str(self._path), file, tree=self._tree or TRUNK)
@@ -152,7 +150,7 @@ class DumpSource(LocalSource):
                 reader.run()
         self._checked = reader
         if self._tree and reader.has_tree is False:
-            raise self._options.no_tree(self._path, self._tree)
+            raise self._no_tree(self._tree)
         with opened(self._path) as file:
             shutil.copyfileobj(file, out, CHUNK)
         out.flush()
@@ -170,4 +168,4 @@ class DumpSource(LocalSource):
         return f"revision {number} of {self._path}, at byte {offset:,} of the stream"
 
     def tree(self, loaded: Path) -> str:
-        return exported_tree(self._options, self._path, self._tree, loaded)
+        return self._tree_in(loaded)

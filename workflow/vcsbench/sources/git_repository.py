@@ -20,7 +20,7 @@ from typing import IO, Any, NamedTuple
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
 from vcsbench.processes import Program
-from vcsbench.sources.base import readable
+from vcsbench.sources.base import check_files, readable
 
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
@@ -36,6 +36,20 @@ TAGS = b"refs/tags/"
 # As files, they would hide newer refs than those in `packed-refs`.
 REF_FOLDERS = ("refs", "refs/heads", "refs/tags", "refs/remotes")
 INHERITED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
+ENVIRONMENT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    # Nothing is fetched into a partial clone; git before 2.44 knows only the second of these.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
 EMPTY_TREE = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -62,6 +76,7 @@ CONFIGURATION = """\
 [extensions]
 """
 PACKS = (".pack", ".idx")
+CLONE = "Clone the repository again."
 CLONE_AGAIN = "try `git fsck`, or clone it again"
 MEND = "use a newer git, or mend the repository's configuration"
 
@@ -126,17 +141,10 @@ def list_objects(folder: Path) -> Iterator[os.DirEntry[str]]:
                     yield file
 
 
-def work_tree_above(path: Path) -> Path | None:
-    above = path.resolve().parents
-    return next((folder for folder in above if os.path.lexists(folder / ".git")), None)
-
-
 def _linked(file: Path) -> Path:
     text = _read(file, REF_BYTES).rstrip(b"\r\n")
     if not text.startswith(b"gitdir: "):
-        raise UserError(
-            f"{one_line(file)}: has no line `gitdir: FOLDER`. Clone the repository again."
-        )
+        raise UserError(f"{one_line(file)}: has no line `gitdir: FOLDER`. {CLONE}")
     folder = file.parent / os.fsdecode(text.removeprefix(b"gitdir: "))
     if b"\0" in text or not os.path.isdir(folder):
         raise UserError(
@@ -178,28 +186,6 @@ def _read_head(layout: GitLayout) -> bytes:
     return b"ref: " + match[1] if match[1] else head
 
 
-def _check_refs(common: Path) -> None:
-    for name in REF_FOLDERS:
-        if os.path.lexists(common / name) and not os.path.isdir(common / name):
-            raise UserError(
-                f"{one_line(common / name)}: is not a folder. Clone the repository again."
-            )
-    _check_files(common / "refs", common / "packed-refs")
-
-
-def _check_files(*places: str | Path) -> None:
-    """Raise UserError for a pipe or a device at a place or below it, because git would wait for it."""
-    waiting = [*places]
-    for place in waiting:
-        if os.path.isdir(place):
-            with readable(Path(place)), os.scandir(place) as entries:
-                waiting += [entry.path for entry in entries if not entry.is_file()]
-        elif os.path.exists(place) and not os.path.isfile(place):
-            raise UserError(
-                f"{one_line(place)}: this is not a regular file. Clone the repository again."
-            )
-
-
 def _object_folders(objects: Path) -> list[Path]:
     """Return the folders of objects: the repository's own and all that it borrows from.
 
@@ -207,7 +193,7 @@ def _object_folders(objects: Path) -> list[Path]:
     """
     folders = [Path(os.path.realpath(objects))]
     for folder in folders:
-        _check_files(folder)
+        check_files(folder, remedy=CLONE, allows_broken_links=True)
         file = folder / "info" / "alternates"
         for line in _read_optional(file, CONFIG_BYTES).split(b"\n"):
             if not line or line.startswith(b"#"):
@@ -247,14 +233,19 @@ class Git:
         self._private = private
         common = Path(os.path.abspath(layout.common))
         self._objects = _object_folders(common / "objects")[0]
-        _check_refs(common)
+        for path in (common / name for name in REF_FOLDERS):
+            if os.path.lexists(path) and not os.path.isdir(path):
+                raise UserError(f"{one_line(path)}: is not a folder. {CLONE}")
+        refs, packed_refs = common / "refs", common / "packed-refs"
+        # Old versions of git made symbolic refs as links to the name of another ref.
+        check_files(refs, packed_refs, remedy=CLONE, allows_broken_links=True)
         self.head = _read_head(layout)
         (private / "HEAD").write_bytes(self.head + b"\n")
-        if (common / "refs").is_dir():
-            (private / "refs").symlink_to(common / "refs")
+        if refs.is_dir():
+            (private / "refs").symlink_to(refs)
         else:
             (private / "refs").mkdir()
-        (private / "packed-refs").symlink_to(common / "packed-refs")
+        (private / "packed-refs").symlink_to(packed_refs)
         self.shallow = _read_optional(common / "shallow", LIST_BYTES)
         if self.shallow:
             (private / "shallow").write_bytes(self.shallow)
@@ -282,11 +273,9 @@ class Git:
                 f"{self.where}: its refstorage is {printable(storage)}, not files. "
                 "Run `git refs migrate --ref-format=files` in it, or clone it with --ref-format=files."
             )
-        empty = EMPTY_TREE[
-            "sha256" if settings.get("extensions.objectformat") == "sha256" else "sha1"
-        ]
+        kind = "sha256" if settings.get("extensions.objectformat") == "sha256" else "sha1"
         version = _quoted(settings.get("core.repositoryformatversion", "0"))
-        text = CONFIGURATION.format(version=version, empty=empty)
+        text = CONFIGURATION.format(version=version, empty=EMPTY_TREE[kind])
         for key, value in settings.items():
             section, _, name = key.partition(".")
             if section == "extensions":
@@ -301,30 +290,6 @@ class Git:
         # git refuses unknown formats and extensions.
         self.output("rev-parse", "--git-dir", remedy=MEND)
 
-    def _argv(self, *arguments: str) -> list[str]:
-        # git's messages do not show the private folder then.
-        return ["git", "-C", str(self._private), "--git-dir=.", *arguments]
-
-    def _environment(self) -> dict[str, str]:
-        inherited = {key: os.environ[key] for key in INHERITED if key in os.environ}
-        return inherited | {
-            "GIT_OBJECT_DIRECTORY": str(self._objects),
-            "HOME": str(self._private),
-            "XDG_CONFIG_HOME": str(self._private),
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_SYSTEM": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_GRAFT_FILE": os.devnull,
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            # Nothing is fetched into a partial clone; git before 2.44 knows only the second of these.
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_ALLOW_PROTOCOL": "none",
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-            "LC_ALL": "C",
-        }
-
     def output(self, *arguments: str, remedy: str = CLONE_AGAIN) -> bytes:
         with self.start(*arguments, remedy=remedy) as program:
             return program.read_all()
@@ -333,7 +298,12 @@ class Git:
         self, *arguments: str, stdin: int | IO[Any] = subprocess.DEVNULL, remedy: str = CLONE_AGAIN
     ) -> Program:
         failure = f"{self.where}: git {arguments[0]} failed ({remedy})"
-        program = Program(self._argv(*arguments), failure, self._environment(), stdin)
+        # With -C, git's messages do not show the private folder.
+        argv = ["git", "-C", str(self._private), "--git-dir=.", *arguments]
+        env = {key: os.environ[key] for key in INHERITED if key in os.environ} | ENVIRONMENT
+        env |= {"HOME": str(self._private), "XDG_CONFIG_HOME": str(self._private)}
+        env["GIT_OBJECT_DIRECTORY"] = str(self._objects)
+        program = Program(argv, failure, env, stdin)
         limits = (MEMORY_BYTES, MEMORY_BYTES)
         with suppress(OSError, ValueError):
             resource.prlimit(program.process.pid, resource.RLIMIT_DATA, limits)
@@ -352,20 +322,17 @@ class Git:
 
     def branches(self) -> list[Ref]:
         """Return the local branches, then origin's that have no local one of the same name."""
-        local = self._refs(HEADS)
+        local = self.refs(HEADS)
         names = {ref.name for ref in local} | {b"HEAD"}
-        return local + [ref for ref in self._refs(REMOTES) if ref.name not in names]
-
-    def tags(self) -> list[Ref]:
-        return self._refs(TAGS)
+        return local + [ref for ref in self.refs(REMOTES) if ref.name not in names]
 
     def count_other_refs(self) -> int:
         """Return the number of refs that are neither branches nor tags of commits."""
         names = self.output("for-each-ref", "--format=%(refname)").splitlines()
         others = [name for name in names if not name.startswith((HEADS, REMOTES))]
-        return len(others) - len(self.tags())
+        return len(others) - len(self.refs(TAGS))
 
-    def _refs(self, prefix: bytes) -> list[Ref]:
+    def refs(self, prefix: bytes) -> list[Ref]:
         """Return the refs below a prefix that lead to commits. Raise UserError if an object is missing."""
         lines = self.output("for-each-ref", "--format=%(objectname) %(refname)", prefix.decode())
         listed = [line.split(b" ") for line in lines.splitlines()]

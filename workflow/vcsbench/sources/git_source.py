@@ -16,7 +16,7 @@ from vcsbench import progress
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable
 from vcsbench.processes import Program
-from vcsbench.sources import dump_format
+from vcsbench.sources import dump_format, git_objects
 from vcsbench.sources.archives import ContainedFolder, Parts
 from vcsbench.sources.base import (
     TRUNK,
@@ -28,27 +28,7 @@ from vcsbench.sources.base import (
     check_space,
     notes_of,
 )
-from vcsbench.sources.dump_format import (
-    LINKS,
-    LONGEST_TARGET,
-    RENAMED,
-    is_link_target,
-    subversion_path,
-)
 from vcsbench.sources.git_history import SUBMODULES, ConversionPlan, RevisionWriter
-from vcsbench.sources.git_objects import (
-    COMMITS,
-    EXECUTABLE,
-    FOLDER,
-    REVISIONS,
-    SUBMODULE,
-    SYMLINK,
-    TreeEntry,
-    open_objects,
-    read_commits,
-    read_revision,
-    read_tree,
-)
 from vcsbench.sources.git_repository import (
     HEADS,
     REMOTES,
@@ -86,7 +66,7 @@ class GitSource(LocalSource):
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         super().__init__(name, definition, where)
-        self._branch = self._options.text("branch", "HEAD")
+        self._branch = definition.get("branch", "HEAD")
         self._history = definition.get("history", FIRST_PARENT)
         self._coming = 0
 
@@ -103,23 +83,21 @@ class GitSource(LocalSource):
             yield git
 
     def _commit(self, git: Git) -> str:
-        def parse(*words: str) -> str:
-            return git.output("rev-parse", "--verify", *words).decode("ascii").strip()
-
-        try:
-            name = parse("-q", "--end-of-options", self._branch)
-        except UserError:
-            raise self._missing(git) from None
+        name = self._parse(git, self._branch)
         if name.startswith("^"):  # git's word for all commits but these
             raise self._missing(git)
         try:
             git.output("cat-file", "-e", name)
         except UserError:
             raise git.missing(name.encode()) from None
+        return self._parse(git, f"{name}^{{commit}}")
+
+    def _parse(self, git: Git, name: str) -> str:
         try:
-            return parse("-q", f"{name}^{{commit}}")
+            parsed = git.output("rev-parse", "--verify", "-q", "--end-of-options", name)
         except UserError:
             raise self._missing(git) from None
+        return parsed.decode("ascii").strip()
 
     def _missing(self, git: Git) -> UserError:
         # Raises git's own reason if it cannot read the refs.
@@ -178,11 +156,13 @@ class GitSource(LocalSource):
             tip = self._commit(git)
             with self._walk(git, self._refs(git), "rev-list", "--count") as counted:
                 revisions = int(counted.read_all())
-            entries = read_tree(git, tip)
+            entries = git_objects.read_tree(git, tip)
             tree_bytes = sum(entry.size for entry in entries)
             # Objects that a clone borrows may be of other histories.
             packed = max(git.packed_bytes(), tree_bytes // 4)
-        files = sum(entry.mode not in (FOLDER, SUBMODULE) for entry in entries)
+        files = sum(
+            entry.mode not in (git_objects.FOLDER, git_objects.SUBMODULE) for entry in entries
+        )
         return SizeEstimate(revisions + 1, int(packed * REPOSITORY_FACTOR), files, tree_bytes)
 
     def write(self, out: BinaryIO) -> Facts:
@@ -192,19 +172,19 @@ class GitSource(LocalSource):
                 raise self.changed()
             with (
                 progress.stage("listing the commits"),
-                self._walk(git, refs, "log", "--reverse", *COMMITS) as log,
+                self._walk(git, refs, "log", "--reverse", *git_objects.COMMITS) as log,
             ):
-                plan = ConversionPlan(read_commits(log.stdout), *refs)
+                plan = ConversionPlan(git_objects.read_commits(log.stdout), *refs)
                 log.finish()
             self._coming = plan.revisions
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
             with (
-                open_objects(git) as objects,
-                self._walk(git, refs, "log", "--reverse", *REVISIONS) as log,
+                git_objects.open_objects(git) as objects,
+                self._walk(git, refs, "log", "--reverse", *git_objects.REVISIONS) as log,
             ):
                 writer = RevisionWriter(plan, objects, out)
                 for commit in range(len(plan.commits)):
-                    writer.write(commit, read_revision(log, git))
+                    writer.write(commit, git_objects.read_revision(log, git))
                 log.finish()
             out.flush()
             facts = writer.facts()
@@ -227,7 +207,7 @@ class GitSource(LocalSource):
         others = [
             ref for ref in git.branches() if full not in (HEADS + ref.name, REMOTES + ref.name)
         ]
-        return [trunk, *others], git.tags()
+        return [trunk, *others], git.refs(TAGS)
 
     @contextmanager
     def _walk(self, git: Git, refs: tuple[list[Ref], list[Ref]], *words: str) -> Iterator[Program]:
@@ -249,33 +229,33 @@ def write_tree(git: Git, commit: str, folder: Path) -> list[str]:
     Names are as in the loaded history.
     """
     counts = Counter[str]()
-    entries = read_tree(git, commit)
+    entries = git_objects.read_tree(git, commit)
     tree_bytes = sum(entry.size for entry in entries)
     check_space(tree_bytes, folder.parent, git.where)
     folder.mkdir()
     folder.chmod(0o755)
-    files: list[tuple[Parts, TreeEntry]] = []
-    with ContainedFolder(folder, tree_bytes) as contained, open_objects(git) as objects:
+    files: list[tuple[Parts, git_objects.TreeEntry]] = []
+    with ContainedFolder(folder, tree_bytes) as contained, git_objects.open_objects(git) as objects:
         for entry in entries:
-            path = subversion_path(entry.path)
-            if entry.mode == SUBMODULE:
+            path = dump_format.subversion_path(entry.path)
+            if entry.mode == git_objects.SUBMODULE:
                 counts[SUBMODULES] += 1
                 continue
-            counts[RENAMED] += path != entry.path
+            counts[dump_format.RENAMED] += path != entry.path
             parts = tuple(path.split(b"/"))
-            if entry.mode == FOLDER:
+            if entry.mode == git_objects.FOLDER:
                 contained.add_folder(parts)
             else:
                 files.append((parts, entry))
         blobs = objects.read([entry.object for _, entry in files])
         for (parts, entry), (size, chunks) in zip(files, blobs, strict=True):
-            is_link = entry.mode == SYMLINK
-            text = b"".join(chunks) if is_link and size <= LONGEST_TARGET else b""
-            if is_link_target(text):
+            is_link = entry.mode == git_objects.SYMLINK
+            text = b"".join(chunks) if is_link and size <= dump_format.LONGEST_TARGET else b""
+            if dump_format.is_link_target(text):
                 contained.add_link(parts, text)
                 continue
-            counts[LINKS] += is_link
-            mode = 0o755 if entry.mode == EXECUTABLE else 0o644
+            counts[dump_format.LINKS] += is_link
+            mode = 0o755 if entry.mode == git_objects.EXECUTABLE else 0o644
             contained.add_file(parts, chain([text], chunks), mode=mode)
         contained.close()
     return notes_of(counts)

@@ -41,6 +41,7 @@ from vcsbench.sources.base import (
     Options,
     SizeEstimate,
     Source,
+    check_files,
     digest_of,
     readable,
 )
@@ -56,6 +57,7 @@ ANSWER_S, PAUSE_S = 60, 600
 UNKNOWN_REVISIONS = 1000
 
 SAMPLE = 8
+REPLACE = "Replace it."
 LARGEST_REVISION = 2**40
 # Of older shards, only the folder is part of the identity.
 YOUNGEST_SHARDS = 3
@@ -71,24 +73,6 @@ def is_svn_repository(path: Path) -> bool:
     # Subversion 1.0 wrote no fs-type: all was in Berkeley DB.
     names = ("fs-type", "DB_CONFIG")
     return (path / "format").exists() and any((path / "db" / name).exists() for name in names)
-
-
-def revision_bytes(folder: Path) -> int:
-    shards = sorted(folder.iterdir())
-    sample = shards[:: 1 + len(shards) // SAMPLE]
-    files = (file for shard in sample for file in (shard, *shard.glob("*")) if file.is_file())
-    return sum(file.stat().st_size for file in files) * len(shards) // max(1, len(sample))
-
-
-def _check_files(*folders: str | Path) -> None:
-    """Raise UserError if an entry is a pipe or a device, which would block programs of Subversion.
-
-    100,000 revisions take about 0.1 s.
-    """
-    for folder in folders:
-        for entry in os.scandir(folder):
-            if entry.name != "locks" and not entry.is_file() and not entry.is_dir():
-                raise UserError(f"{printable(entry.path)}: this is not a regular file. Replace it.")
 
 
 def _revision_folders(repository: Path) -> list[str]:
@@ -179,31 +163,39 @@ def summarize_tree(repository: Path, tree: str, revision: str = "") -> tuple[str
     return (above + largest).decode(errors="surrogateescape"), odd_paths
 
 
-def exported_tree(options: Options, path: Path, tree: str | None, repository: Path) -> str:
-    """Return the definition's `tree`, or trunk if the youngest revision has one, or the root.
+class SourceWithTree(LocalSource):
+    """A source whose definition can name the folder that export exports."""
 
-    `path` is the source in the error about a folder that the repository lacks.
-    """
-    argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
-    if tree is None:
-        listed = output(argv, _failure(repository, "svnlook tree")).split(b"\n")
-        return TRUNK if b"trunk/" in listed else ""
-    if tree:
-        try:
-            listed = output([*argv, tree], "").split(b"\n")
-        except UserError:
-            listed = [b""]
-        # A slash at the end of a name marks a folder.
-        if not listed[0].endswith(b"/"):
-            raise options.no_tree(path, tree)
-    return tree
+    keys = ("path", "tree")
+
+    def _tree_in(self, repository: Path) -> str:
+        """Return the definition's `tree`, or trunk if the youngest revision has one, or the root."""
+        argv = ["svnlook", "tree", "-N", "--full-paths", "--", os.path.abspath(repository)]
+        if self._tree is None:
+            listed = output(argv, _failure(repository, "svnlook tree")).split(b"\n")
+            return TRUNK if b"trunk/" in listed else ""
+        if self._tree:
+            try:
+                listed = output([*argv, self._tree], "").split(b"\n")
+            except UserError:
+                listed = [b""]
+            # A slash at the end of a name marks a folder.
+            if not listed[0].endswith(b"/"):
+                raise self._no_tree(self._tree)
+        return self._tree
+
+    def _no_tree(self, tree: str) -> UserError:
+        return self._options.error(
+            "tree",
+            f"{self._path} has no folder {tree[:200]!r} at its youngest revision. Name another by TREE=, "
+            "or use TREE=/ for the root.",
+        )
 
 
-class SvnSource(LocalSource):
+class SvnSource(SourceWithTree):
     """A local repository."""
 
     kind = "svn"
-    keys = ("path", "tree")
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         super().__init__(name, definition, where)
@@ -242,11 +234,14 @@ class SvnSource(LocalSource):
                 raise self._wrong("is not a Subversion repository. Check the path.")
             kind = self._kind()
             read_bytes(self._path / "format", SMALL_FILE)
-            _check_files(self._path / "db")
+            entries = [
+                e for e in os.scandir(self._path / "db") if e.name != "locks" and not e.is_dir()
+            ]
+            check_files(*(entry.path for entry in entries), remedy=REPLACE)
         if kind == "bdb":
             raise self._wrong(
                 "is kept in Berkeley DB, which today's Subversion does not read. Run `svnadmin dump` of "
-                "the old Subversion that serves it, and give the dump file.",
+                "the old Subversion that serves it, and give the dump file."
             )
 
     def _kind(self) -> str:
@@ -286,9 +281,7 @@ class SvnSource(LocalSource):
         self._check_place()
         if self.youngest == 0:
             raise self._wrong("is empty: it has no revision 1. Give another.")
-        with readable(self._path):
-            for top in _revision_folders(self._path):
-                _check_files(top, *(entry.path for entry in os.scandir(top) if entry.is_dir()))
+        check_files(*_revision_folders(self._path), remedy=REPLACE)
         self.tree()
 
     def describe(self) -> str:
@@ -297,7 +290,11 @@ class SvnSource(LocalSource):
 
     @cached_property
     def _estimate(self) -> SizeEstimate:
-        return SizeEstimate(self.youngest, revision_bytes(self._path / "db" / "revs"))
+        shards = sorted((self._path / "db" / "revs").iterdir())
+        sample = shards[:: 1 + len(shards) // SAMPLE]
+        files = (file for shard in sample for file in (shard, *shard.glob("*")) if file.is_file())
+        size = sum(file.stat().st_size for file in files) * len(shards) // max(1, len(sample))
+        return SizeEstimate(self.youngest, size)
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
         if not behind:
@@ -311,10 +308,10 @@ class SvnSource(LocalSource):
     def write(self, out: BinaryIO) -> Facts:
         # A larger cache than svnadmin's default halves the time that full texts take.
         argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", f"0:{self.youngest}", str(self._path)]
-        return _pass_on(argv, out, self._name, _failure(self._name, "svnadmin dump"))
+        return _pass_on(Program(argv, _failure(self._name, "svnadmin dump")), self._name, out)
 
     def tree(self, loaded: Path | None = None) -> str:
-        return exported_tree(self._options, self._path, self._tree, self._path)
+        return self._tree_in(self._path)
 
 
 def export_head(
@@ -339,18 +336,11 @@ def export_head(
     return []
 
 
-def _pass_on(
-    argv: Sequence[str],
-    out: BinaryIO,
-    name: str,
-    failure: str,
-    secret: str = "",
-    limit_s: float | None = None,
-) -> Facts:
+def _pass_on(dumping: Program, name: str, out: BinaryIO) -> Facts:
     remedy = "Check it with svnadmin verify."
-    with Program(argv, failure, secret=secret, limit_s=limit_s) as program:
-        reader = DumpReader(name, program.stdout, out=out, remedy=remedy)
-        reader.run_on(program)
+    with dumping:
+        reader = DumpReader(name, dumping.stdout, out=out, remedy=remedy)
+        reader.run_on(dumping)
     out.flush()
     return reader.facts()
 
@@ -429,7 +419,8 @@ class SvnUrlSource(Source):
         # svnrdump takes no @ behind its URL.
         argv = ["svnrdump", "dump", "-q", *self._login(), "-r", f"0:{youngest}", self._url]
         failure = f"{self._url}: svnrdump dump failed"
-        return _pass_on(argv, out, self._url, failure, self._password, PAUSE_S)
+        dumping = Program(argv, failure, secret=self._password, limit_s=PAUSE_S)
+        return _pass_on(dumping, self._url, out)
 
     def _tree_at(self, revision: int) -> str:
         if self._tree is None:

@@ -115,15 +115,10 @@ def _tree_records(root: Path, counts: Counter[str]) -> Iterator[bytes]:
             counts[LINKED] += (state.st_dev, state.st_ino) in seen
             seen.add((state.st_dev, state.st_ino))
             properties = dump_format.EXECUTABLE if state.st_mode & stat.S_IXUSR else {}
-            yield from _file_records(at, path, properties)
-
-
-def _file_records(at: bytes, path: str, properties: dump_format.Properties) -> Iterator[bytes]:
-    with open(open_regular(path, follow_links=False), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        yield from dump_format.file_records(
-            at, b"add", b"", properties, size, _read(file, size, path)
-        )
+            with open(open_regular(path, follow_links=False), "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                chunks = _read(file, size, path)
+                yield from dump_format.file_records(at, b"add", b"", properties, size, chunks)
 
 
 def _read(file: BinaryIO, size: int, path: str) -> Iterator[bytes]:
@@ -218,8 +213,7 @@ class _TreeSource(LocalSource):
             out.write(dump_format.header(str(uuid.uuid5(uuid.NAMESPACE_OID, self.identity()))))
             for number in range(REVISIONS + 1):
                 out.write(dump_format.revision(number, {b"svn:date": DATE}))
-            for record in _tree_records(root, counts):
-                out.write(record)
+            out.writelines(_tree_records(root, counts))
             out.flush()
             return Facts(REVISIONS, notes_of(counts))
 
@@ -262,10 +256,9 @@ class ArchiveSource(_TreeSource):
         return digest_of_file(self.kind, self._path)
 
     def check(self) -> None:
-        self._options.check_file("path", self._path)
+        self._check_file()
         if not is_archive(self._path):
-            why = why_no_dump(self._path) or NO_ARCHIVE
-            raise self._wrong(why)
+            raise self._wrong(why_no_dump(self._path) or NO_ARCHIVE)
 
     @contextmanager
     def _open(self, counts: Counter[str]) -> Iterator[Path]:
