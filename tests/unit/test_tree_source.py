@@ -446,14 +446,6 @@ def test_tree_source_path_too_long_by_its_escapes_is_refused_in_a_plan(name, tmp
         checkout_head(source.head(), tmp_path / "tree", private, "svn")
 
 
-def test_directory_identity_changes_with_an_edit_only(tmp_path):
-    root = make_tree(tmp_path / "tree")
-    before = source_of(root, "").identity()
-    assert source_of(root, "").identity() == before
-    (root / "deep/nothing").write_text("something")
-    assert source_of(root, "").identity() != before
-
-
 @pytest.mark.parametrize("name", ["", "a.tar"])
 def test_checkout_head_of_a_changed_source_is_refused(tmp_path, name):
     source = source_of(make_tree(tmp_path / "tree"), name)
