@@ -73,12 +73,12 @@ class GitSource(LocalSource):
     @contextmanager
     def _open(self) -> Iterator[Git]:
         if not self._path.exists():
-            raise self._options.error("path", f"{self._path} does not exist. Check the path.")
+            raise self._wrong("does not exist. Check the path.")
         if not shutil.which("git"):
             why = f"only the program git can read {self._path}. Install the package git."
             raise self._options.error("path", why)
         if find_layout(self._path) is None:
-            raise self._options.error("path", f"{self._path} is not a git repository. Give one.")
+            raise self._wrong("is not a git repository. Give one.")
         with open_repository(self._path) as git:
             yield git
 
@@ -105,10 +105,11 @@ class GitSource(LocalSource):
         if self._branch != "HEAD":
             why = f"{self._path} has no commit {self._branch[:200]!r}. Give a branch of it."
             return self._options.error("branch", why)
-        why = f"{self._path} has no commit on its current branch, "
-        why += printable(git.head.removeprefix(b"ref: "))
-        remedy = "`git symbolic-ref HEAD refs/heads/NAME` in it chooses another one."
-        return self._options.error("path", f"{why}. {remedy}")
+        branch = printable(git.head.removeprefix(b"ref: "))
+        return self._wrong(
+            f"has no commit on its current branch, {branch}. `git symbolic-ref HEAD refs/heads/NAME` in "
+            "it chooses another one."
+        )
 
     def identity(self) -> str:
         """Return a digest of the commit, a shallow clone's start, and with `whole` of branches and tags."""
