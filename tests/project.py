@@ -95,21 +95,19 @@ class Project:
         start = (sys.executable, "-m", "snakemake", "--cores", "2")
         return [*start, *arguments, "--configfile", str(self.config)]
 
-    def snakemake(
-        self, *arguments: str, timeout: float = 900, environment: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
+    def snakemake(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run Snakemake. `stdout` has both streams."""
-        return run_merged(self.command(*arguments), self.path, timeout, **(environment or {}))
+        return run_merged(self.command(*arguments), self.path, 1200, **environment)
 
-    def succeed(self, *arguments: str, timeout: float = 900) -> str:
+    def succeed(self, *arguments: str, **environment: str) -> str:
         """Run Snakemake, which must succeed. Return the output."""
-        done = self.snakemake(*arguments, timeout=timeout)
+        done = self.snakemake(*arguments, **environment)
         assert done.returncode == 0, done.stdout
         return done.stdout
 
-    def fail(self, *arguments: str) -> str:
+    def fail(self, *arguments: str, **environment: str) -> str:
         """Run Snakemake, which must fail without a traceback. Return the output."""
-        done = self.snakemake(*arguments)
+        done = self.snakemake(*arguments, **environment)
         assert done.returncode != 0 and "Traceback" not in done.stdout, done.stdout
         return done.stdout
 
@@ -117,10 +115,12 @@ class Project:
         """Load the repositories and make their copies."""
         self.succeed("results/repositories/disk.json")
 
-    def tool(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run the command-line tool with the configuration of the project. `stdout` has both streams."""
+    def tool(self, *arguments: str, code: int = 0) -> str:
+        """Run the command-line tool, which must end with a code, without a traceback. Return the output."""
         command = ["./vcsbench", *arguments, "--configfile", str(self.config)]
-        return run_merged(command, self.path, 600, **{"PATH": path_of_tool(), **environment})
+        done = run_merged(command, self.path, 600, PATH=path_of_tool())
+        assert done.returncode == code and "Traceback" not in done.stdout, done.stdout
+        return done.stdout
 
     def exports(self) -> dict[str, int]:
         """Return the time of writing of each export, without fixed-cost cells."""
@@ -130,6 +130,12 @@ class Project:
             for path in cells.rglob("round*.json")
             if not path.name.endswith(".context.json") and "/empty/" not in str(path)
         }
+
+    def measured_since(self, before: dict[str, int]) -> set[str]:
+        """Return the exports that are newer than an earlier answer of `exports`, all of which remain."""
+        after = self.exports()
+        assert before.keys() <= after.keys()
+        return {path for path, at in after.items() if before.get(path) != at}
 
     def rows(self, path: str) -> list[dict[str, str]]:
         with (self.path / "results" / path).open(encoding="utf-8", newline="") as file:
@@ -141,6 +147,11 @@ class Project:
     def context(self, study: str, cell: str, number: int = 1) -> dict[str, Any]:
         found: dict[str, Any] = self.json(f"cells/{study}/{cell}/round{number}.context.json")
         return found
+
+    def contexts(self) -> dict[str, dict[str, Any]]:
+        """Return the context of each export, without fixed-cost cells."""
+        paths = {export: f"cells/{export.removesuffix('.json')}" for export in self.exports()}
+        return {export: self.json(f"{path}.context.json") for export, path in paths.items()}
 
     def log(self, study: str, cell: str) -> str:
         return (self.path / "results/logs/cells" / study / cell / "round1.log").read_text()
@@ -244,6 +255,11 @@ def start_python(
     argv, pipe = [*start, sys.executable, "-c", program, *map(str, arguments)], subprocess.PIPE
     env = {**os.environ, "PYTHONPATH": str(ROOT / "workflow")}
     return subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def slow(*values: Any) -> Any:
+    """Return the values of a case that `make test` leaves out."""
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from project import free_port
+from project import free_port, wait_for
 
 # A job's step drops SLURM_CONF, so its programs read this one.
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
@@ -117,12 +117,8 @@ class Slurm:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
         return (done.stdout + done.stderr).strip()
 
-    def wait_for(self, node: str, state: str, seconds: float = 30) -> None:
-        until = time.monotonic() + seconds
-        while (now := self.ask("sinfo", "-h", "-n", node, "-o", "%T")) != state:
-            if time.monotonic() > until:
-                raise TimeoutError(f"{node} is {now}, not {state}")
-            time.sleep(0.2)
+    def wait_for(self, node: str, state: str) -> None:
+        wait_for(lambda: self.ask("sinfo", "-h", "-n", node, "-o", "%T") == state, 30)
 
     def stop(self) -> None:
         self.ask("scancel", "--signal=KILL", "-u", "root")

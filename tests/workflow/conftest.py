@@ -1,10 +1,14 @@
 """Fixtures of the tests that run the real workflow."""
 
+import os
 import subprocess
 
 import pytest
 
 from project import ROOT, make_project, open_folder
+
+# Each project compiles vcsbench once, and not in each of its processes.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture

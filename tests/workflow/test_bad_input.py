@@ -1,16 +1,14 @@
 """Bad input through Snakemake: an error that names the key or the file, and no traceback."""
 
-import os
 import subprocess
 
 import pytest
 
-from project import HOT, mounted, needs, ruby
+from project import HOT, mounted, needs, needs_root, ruby, slow
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 
 PART = {**HOT, "ra": "file"}
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root to mount a file system")
 
 
 def error(project, *parts, **keys):
@@ -32,7 +30,9 @@ def test_run_in_another_folder_is_refused(shared_project, tmp_path):
     assert f"\n{tmp_path}: vcsbench works in its clone only." in text
 
 
-@pytest.mark.parametrize("target", ["measurements/nope.csv", "published/nope", "loaded/nope.json"])
+@pytest.mark.parametrize(
+    "target", ["measurements/nope.csv", slow("published/nope"), slow("loaded/nope.json")]
+)
 def test_target_with_an_unknown_name_is_refused(shared_project, target):
     shared_project.configure()
     assert f"No rule to produce results/{target}" in shared_project.fail("-n", f"results/{target}")
@@ -49,7 +49,7 @@ def test_repository_empty_is_refused(shared_project):
         assert str(path) in text and reason in text, text
 
 
-@as_root
+@needs_root
 @pytest.mark.parametrize(
     ("options", "expected"),
     [("size=3m,mode=755", "repositories and copies need about"), ("ro", "cannot be written")],
@@ -61,7 +61,7 @@ def test_storage_too_small_or_read_only_is_refused_before_loading(project, optio
     assert not (project.path / "results" / "repositories" / "disk.json").exists()
 
 
-@as_root
+@needs_root
 def test_storage_closed_to_the_user_of_servers_is_refused(project):
     closed = project.path / "storage"
     closed.chmod(0o700)

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from project import STUDY, make_project, needs, ruby, servers_of
+from project import STUDY, needs, ruby, servers_of
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import Programs
 
@@ -37,7 +37,7 @@ def elapsed(project, cell, number=1):
 
 @pytest.fixture(scope="module")
 def measured(shared_project):
-    shared_project.configure(*ALL, repositories=ruby(0.005))
+    shared_project.configure(*ALL)
     shared_project.succeed("measured", f"results/tables/{STUDY}")
     return shared_project
 
@@ -84,49 +84,39 @@ def test_server_configuration_edited_measures_its_cells_only(measured):
     args = measured.path / "config" / "servers" / "fast" / "svnserve.args"
     args.write_text(args.read_text().replace("1024", "512"))
     measured.succeed("measured")
-    changed = {path for path, at in measured.exports().items() if before[path] != at}
+    changed = measured.measured_since(before)
     assert changed == {p for p in before if "/svn/" in p and "/fast/" in p} and len(changed) == 2
 
 
-@pytest.fixture(scope="module")
-def tiny():
-    """A project after a run of two cells. The tests below extend it in their order."""
-    for project in make_project():
-        project.configure(HOT)
-        project.succeed("measured")
-        assert len(project.exports()) == 2
-        yield project
-
-
-def test_new_rounds_and_values_are_measured_alone(tiny):
-    before = tiny.exports()
-    tiny.configure(HOT, F8, rounds=2, copies=2)
-    done = tiny.snakemake("-n")
+# The two cells of HOT are among those measured. The tests below extend the project in their order.
+def test_new_rounds_and_values_are_measured_alone(measured):
+    before = measured.exports()
+    measured.configure(HOT, F8, rounds=2, copies=2)
+    done = measured.snakemake("-n")
     found = re.search(r"(\d+) cell-rounds? to measure|^cell +(\d+)", done.stdout, re.MULTILINE)
     assert found and int(found[1] or found[2]) == 4, done.stdout
-    tiny.succeed(f"results/cells/{STUDY}/{F8_CELL}/round2.json")
-    after = tiny.exports()
-    assert {path: after[path] for path in before} == before
-    assert tiny.context(STUDY, F8_CELL, 2)["copy"] == 2
+    measured.succeed(f"results/cells/{STUDY}/{F8_CELL}/round2.json")
+    assert not measured.measured_since(before) & before.keys()
+    assert measured.context(STUDY, F8_CELL, 2)["copy"] == 2
 
 
-def test_copies_lost_are_made_again_and_keep_results(tiny):
-    before = tiny.exports()
+def test_copies_lost_are_made_again_and_keep_results(measured):
+    before = measured.exports()
     for folder in ("storage", "scratch"):
-        for path in (tiny.path / folder).iterdir():
+        for path in (measured.path / folder).iterdir():
             shutil.rmtree(path)
-    tiny.configure(HOT, rounds=2)
-    tiny.succeed("measured")
-    after = tiny.exports()
-    assert {path: after[path] for path in before} == before and len(after) == len(before) + 2
+    measured.configure(HOT, rounds=2)
+    measured.succeed("measured")
+    new = measured.measured_since(before)
+    assert len(new) == 2 and not new & before.keys()
 
 
-def test_source_changed_makes_copies_and_cells_again(tiny):
+def test_source_changed_makes_copies_and_cells_again(measured):
     cell = "log/file/ruby/f7/nopack/slow/hot-os"
-    before = tiny.context(STUDY, cell)["repository"]["youngest"]
-    tiny.configure({**HOT, "ra": "file"}, repositories=ruby(0.001))
-    tiny.succeed("measured")
-    assert (before, tiny.context(STUDY, cell)["repository"]["youngest"]) == (23, 46)
+    before = measured.context(STUDY, cell)["repository"]["youngest"]
+    measured.configure({**HOT, "ra": "file"}, repositories=ruby(0.001))
+    measured.succeed("measured")
+    assert (before, measured.context(STUDY, cell)["repository"]["youngest"]) == (23, 46)
 
 
 def test_failed_cells_are_reported_and_measured_by_the_next_run(project):
@@ -135,30 +125,28 @@ def test_failed_cells_are_reported_and_measured_by_the_next_run(project):
     (broken / "httpd.conf").write_text("SVNNoSuchDirective on\n")
     (broken / "svnserve.args").write_text("--threads --no-such-option\n")
     project.configure({**HOT, "ra": ["svn", "http"], "config": ["slow", "broken"]})
-    done = project.tool("run", f"--study={STUDY}")
-    assert done.returncode == 1, done.stdout
+    output = project.tool("run", f"--study={STUDY}", code=1)
     for chatter in ("RuleException", "rule cell:", "jobid", "\r", "\x1b"):
-        assert chatter not in done.stdout
+        assert chatter not in output
     stages = ("cell-rounds to measure", "loaded ruby in ", "made the copies on disk in ")
-    places = [done.stdout.index(stage) for stage in stages]
+    places = [output.index(stage) for stage in stages]
     assert places == sorted(places)
     assert len(project.exports()) == 2
     # The further calls of Snakemake, for other cells and for the report, keep the copies.
-    assert "the other cells go on" in done.stdout.lower()
-    assert done.stdout.count("made the copies on") == 1
+    assert "the other cells go on" in output.lower()
+    assert output.count("made the copies on") == 1
     for ra, server, option in (
         ("http", "httpd", "SVNNoSuchDirective"),
         ("svn", "svnserve", "no-such-option"),
     ):
         log = project.log(STUDY, f"log/{ra}/ruby/f7/nopack/broken/hot-os")
-        assert f"{server} did not start" in log and option in log and option in done.stdout
-        assert "Traceback" not in log + done.stdout
+        assert f"{server} did not start" in log and option in log and option in output
+        assert "Traceback" not in log
     assert "SVNNoSuchDirective" in project.page(STUDY)
     (broken / "httpd.conf").write_text("")
     (broken / "svnserve.args").write_text("--threads\n")
     before = project.exports()
-    done = project.tool("run", "measured")
-    assert done.returncode == 0, done.stdout
-    after = project.exports()
-    assert {path: after[path] for path in before} == before and len(after) == 4
+    project.tool("run", "measured")
+    new = project.measured_since(before)
+    assert len(new) == 2 and not new & before.keys()
     assert project.rows(f"failures/{STUDY}.csv") == []

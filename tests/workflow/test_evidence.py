@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from project import HOT, STUDY, needs, ruby, servers_of, wait_for, write_program
+from project import HOT, STUDY, needs, ruby, servers_of, slow, wait_for, write_program
 from vcsbench.evidence import flags
 from vcsbench.machine import can_drop_caches
 from vcsbench.programs import Programs
@@ -47,11 +47,14 @@ class Bench:
         where = [f"results/cells/{STUDY}/log/{c}/round{self.rounds}" for c in cells]
         environment["PATH"] = f"{self.bin}:{os.environ['PATH']}"
         targets = [f"{target}.json" for target in where]
-        done = self.project.snakemake(*targets, environment=environment)
-        return done.stdout + "".join(map(self.log, where)) if done.returncode else ""
+        done = self.project.snakemake(*targets, **environment)
+        logs = [f"{target.replace('results/', 'results/logs/', 1)}.log" for target in where]
+        written = [path for path in map(self.project.path.joinpath, logs) if path.exists()]
+        return "".join([done.stdout, *(p.read_text() for p in written)]) if done.returncode else ""
 
-    def measure_all(self, cells):
-        errors = self.run(cells)
+    def measure_all(self, cells, **environment):
+        """Measure one more round of each cell. Return the flags and the evidence of each."""
+        errors = self.run(cells, **environment)
         assert not errors, errors
         runs = {cell: self.context(cell)["runs"][0] for cell in cells}
         return {cell: (run["flags"], run["evidence"]) for cell, run in runs.items()}
@@ -62,11 +65,6 @@ class Bench:
     def measure(self, cell):
         return self.measure_all([cell])[cell]
 
-    def log(self, where):
-        file = self.project.path / where.replace("results/", "results/logs/", 1)
-        log = file.with_suffix(".log")
-        return log.read_text() if log.exists() else ""
-
     @property
     def repositories(self):
         return next(self.project.path.glob("storage/vcsbench-*/repositories"))
@@ -76,10 +74,28 @@ class Bench:
         shutil.rmtree(self.repositories.parent / "discarded", ignore_errors=True)
 
     @contextlib.contextmanager
+    def configured(self, **keys):
+        self.configure(**keys)
+        try:
+            yield
+        finally:
+            self.configure()
+
+    @contextlib.contextmanager
     def program(self, name, text):
         path = write_program(self.bin / name, text)
-        yield
-        path.unlink()
+        try:
+            yield
+        finally:
+            path.unlink()
+
+    def client(self, body):
+        """Return a context with a client that has an extra action. The file `count` grows with its runs."""
+        count = self.project.path / "count"
+        count.unlink(missing_ok=True)
+        svn = shutil.which("svn")
+        text = CLIENT.format(python=sys.executable, svn=svn, count=str(count), body=body)
+        return self.program("svn", text)
 
 
 @pytest.fixture(scope="module")
@@ -93,18 +109,15 @@ HTTP = "http/ruby/f7/nopack/slow"
 
 
 @contextlib.contextmanager
-def process(*argv, **options):
-    """Run a process in the background after its first line of output."""
+def python(program, *arguments, **options):
+    """Run a Python program in the background after its first line of output."""
+    argv = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, **options) as started:
         try:
             assert started.stdout and started.stdout.readline()
             yield started
         finally:
             started.kill()
-
-
-def python(program):
-    return [sys.executable, "-c", program]
 
 
 # The real client with an extra action. `number` counts its runs, with the discarded ones.
@@ -120,14 +133,6 @@ number = os.path.getsize({count!r})
 {body}
 os.execv(real[0], real)
 """
-
-
-def client(bench, body):
-    count = bench.project.path / "count"
-    count.unlink(missing_ok=True)
-    return CLIENT.format(
-        python=sys.executable, svn=shutil.which("svn"), count=str(count), body=body
-    )
 
 
 def test_runs_undisturbed_have_no_invalid_flag(bench):
@@ -163,12 +168,9 @@ def test_runs_undisturbed_have_no_invalid_flag(bench):
 
 def test_cold_run_without_clearing_has_cache_not_cold(bench):
     bench.forget()
-    bench.configure(clear_caches="evict")
-    try:
-        with bench.program("vmtouch", "#!/bin/sh\nexit 0\n"):
-            found, seen = bench.measure(f"{FILE}/cold")
-    finally:
-        bench.configure()
+    idle = bench.program("vmtouch", "#!/bin/sh\nexit 0\n")
+    with bench.configured(clear_caches="evict"), idle:
+        found, seen = bench.measure(f"{FILE}/cold")
     assert "cache-not-cold" in found and seen["resident_before"] > 0.3
     # Another process may clear the caches in the meantime.
     assert ("no-disk-reads" in found) == (not seen["client_read_bytes"])
@@ -185,45 +187,17 @@ if number {when}:
 """
 
 
-@pytest.mark.parametrize(("when", "attempts"), [("== 2", 2), (">= 2", 3)])
+@pytest.mark.parametrize(("when", "attempts"), [("== 2", 2), slow(">= 2", 3)])
 def test_hot_run_losing_its_pages_is_measured_again(bench, when, attempts):
     body = EVICT.format(when=when, files=f"{bench.repositories}/**")
-    bench.configure(thresholds={"ignore_below_mib": 0})
-    try:
-        with bench.program("svn", client(bench, body)):
-            found, seen = bench.measure(f"{FILE}/hot-os")
-    finally:
-        bench.configure()
+    with bench.configured(thresholds={"ignore_below_mib": 0}), bench.client(body):
+        found, seen = bench.measure(f"{FILE}/hot-os")
     aside = bench.context(f"{FILE}/hot-os")["set_aside"]
     # One warm-up run and one timed run per attempt.
     assert (bench.project.path / "count").stat().st_size == 2 * attempts
     assert len(aside) == attempts - 1 and all(attempt["results"][0]["times"] for attempt in aside)
     assert all("cache-not-warm" in run["flags"] for attempt in aside for run in attempt["runs"])
     assert ("cache-not-warm" in found) == (attempts == 3) == (seen["client_read_bytes"] > 0)
-
-
-def test_run_with_another_server_has_other_server(bench):
-    root = str(bench.repositories)
-    words = ["svnserve", "-d", "--foreground", "--root", root, "--listen-host", "127.0.0.1"]
-    with subprocess.Popen([*words, "--listen-port", "0"]) as server:
-        try:
-            found, seen = bench.measure(f"{SVN}/hot-os")
-        finally:
-            server.kill()
-    assert "other-server" in found and any(root in line for line in seen["other_servers"])
-
-
-def test_run_with_a_server_not_stopped_has_server_reused(bench):
-    steps = bench.project.path / "workflow" / "vcsbench" / "measure" / "prepared_cell.py"
-    text = steps.read_text()
-    broken = text.replace("self.server.stop()", "bool(self.server)")
-    assert broken != text
-    steps.write_text(broken)
-    try:
-        found, seen = bench.measure(f"{SVN}/hot-os")
-    finally:
-        steps.write_text(text)
-    assert "server-reused" in found and seen["server_runs_before"] == 1
 
 
 HALVED = """#!{python}
@@ -241,17 +215,30 @@ sys.exit(code)
 """
 
 
-def test_hyperfine_reporting_half_of_the_time_has_clock(bench):
-    text = HALVED.format(python=sys.executable, hyperfine=shutil.which("hyperfine"))
-    with bench.program("hyperfine", text):
-        found, seen = bench.measure(f"{FILE}/cold")
-    assert "clock" in found, seen["window_s"]
-
-
-def test_environment_changing_programs_is_recorded_without_secrets(bench):
+def test_run_with_four_faults_has_the_flag_of_each(bench):
+    root = str(bench.repositories)
+    server = ["svnserve", "-d", "--foreground", "--root", root, "--listen-host", "127.0.0.1"]
+    steps = bench.project.path / "workflow" / "vcsbench" / "measure" / "prepared_cell.py"
+    text = steps.read_text()
+    broken = text.replace("self.server.stop()", "bool(self.server)")
+    assert broken != text
+    steps.write_text(broken)
+    halved = HALVED.format(python=sys.executable, hyperfine=shutil.which("hyperfine"))
     proxy = "http://somebody:secret@proxy.invalid:3128"
-    assert not bench.run([f"{FILE}/hot-os"], MALLOC_ARENA_MAX="1", http_proxy=proxy)
-    context = bench.context(f"{FILE}/hot-os")
+    cells = [f"{SVN}/hot-os", f"{FILE}/cold"]
+    with subprocess.Popen([*server, "--listen-port", "0"]) as other:
+        try:
+            with bench.program("hyperfine", halved):
+                measured = bench.measure_all(cells, MALLOC_ARENA_MAX="1", http_proxy=proxy)
+        finally:
+            other.kill()
+            steps.write_text(text)
+    found, seen = measured[cells[0]]
+    assert "other-server" in found and any(root in line for line in seen["other_servers"])
+    assert "server-reused" in found and seen["server_runs_before"] == 1
+    # A cold run takes long enough to tell half of its time from delays.
+    assert "clock" in measured[cells[1]][0], measured[cells[1]][1]["window_s"]
+    context = bench.context(cells[0])
     assert "environment" in context["flags"]
     assert context["environment"]["MALLOC_ARENA_MAX"] == "1"
     assert context["environment"]["http_proxy"] == "http://...@proxy.invalid:3128"
@@ -264,7 +251,7 @@ def test_server_configuration_edited_during_a_run_fails_later_cells(bench):
     body = f"if number == 1: open({str(args)!r}, 'a').write('--memory-cache-size 1\\n')"
     cells = [f"{SVN}/hot-os", f"{SVN}/hot-svn"]
     try:
-        with bench.program("svn", client(bench, body)):
+        with bench.client(body):
             errors = bench.run(cells)
     finally:
         args.write_text(text)
@@ -307,7 +294,7 @@ def test_server_restarted_during_a_run_has_restarted(bench):
     pids.write_text("")
     body = RESTART.format(pids=str(pids)) + "if number == 3: restart()"
     try:
-        with bench.program("svn", client(bench, body)):
+        with bench.client(body):
             found, seen = bench.measure(f"{SVN}/hot-svn")
     finally:
         for pid in pids.read_text().split():
@@ -323,7 +310,7 @@ def read_all(folder):
             path.read_bytes()
 
 
-@pytest.mark.parametrize("timed", [1, 2])
+@pytest.mark.parametrize("timed", [slow(1), 2])
 def test_repository_read_after_clearing_has_foreign_reads(bench, timed):
     bench.forget()
     if timed == 1:
@@ -341,20 +328,21 @@ def test_repository_read_after_clearing_has_foreign_reads(bench, timed):
     thread = threading.Thread(target=reader, daemon=True)
     thread.start()
     body = f"if number == {timed}: open({str(ask)!r}, 'w').write('x'); open({str(answer)!r}).read()"
-    with bench.program("svn", client(bench, body)):
+    with bench.client(body):
         found, seen = bench.measure(f"{SVN}/cold")
     thread.join(10)
     assert "foreign-reads" in found and {"too-few-disk-reads", "no-disk-reads"} & set(found), seen
     assert "cache-not-cold" not in found
 
 
+@pytest.mark.slow
 def test_repository_read_all_the_time_has_a_cold_flag(bench):
     program = (
         "import os, sys\nprint(flush=True)\nwhile True:\n"
         "  for folder, _, files in os.walk(sys.argv[1]):\n"
         "    for file in files:\n      open(os.path.join(folder, file), 'rb').read()\n"
     )
-    with process(*python(program), str(bench.repositories)):
+    with python(program, str(bench.repositories)):
         found, seen = bench.measure(f"{SVN}/cold")
     assert {"cache-not-cold", "no-disk-reads", "too-few-disk-reads", "foreign-reads"} & set(
         found
@@ -371,15 +359,13 @@ def test_memory_taken_has_low_memory(bench):
         pytest.skip("takes 6 GiB of memory")
     eat = "a = bytearray(3 << 30)\na[::4096] = b'x' * len(a[::4096])\nprint(flush=True)\ninput()"
     limit_mib = (free - 3 * GIB // 2) >> 20
-    bench.configure(thresholds={"min_memory_available_mib": limit_mib})
-    try:
-        with process(*python(eat), stdin=subprocess.PIPE):
-            found, seen = bench.measure(f"{FILE}/hot-os")
-    finally:
-        bench.configure()
+    limits = {"min_memory_available_mib": limit_mib}
+    with bench.configured(thresholds=limits), python(eat, stdin=subprocess.PIPE):
+        found, seen = bench.measure(f"{FILE}/hot-os")
     assert "low-memory" in found and seen["memory_available_bytes"] < limit_mib << 20
 
 
+@pytest.mark.slow
 def test_machine_swapping_has_swapped(bench):
     file = bench.project.path / "swap"
     with file.open("wb") as out:
@@ -397,7 +383,7 @@ def test_machine_swapping_has_swapped(bench):
         "while True:\n  a[:] = b\n  a.madvise(21)\n"
     )
     try:
-        with process(*python(out)):
+        with python(out):
             found, seen = bench.measure(f"{FILE}/hot-os")
     finally:
         subprocess.run(["swapoff", file], check=True)
@@ -409,9 +395,9 @@ def test_processor_busy_has_cpu_busy(bench):
     hog = "print(flush=True)\nwhile True: pass"
     with contextlib.ExitStack() as stack:
         for _ in range(os.cpu_count() or 1):
-            stack.enter_context(process(*python(hog)))
+            stack.enter_context(python(hog))
         # The client waits for enough ticks of the kernel.
-        with bench.program("svn", client(bench, "import time; time.sleep(0.5)")):
+        with bench.client("import time; time.sleep(0.5)"):
             found, seen = bench.measure(f"{FILE}/hot-os")
     assert "cpu-busy" in found and seen["others_cpu_s"] > 0.4
 

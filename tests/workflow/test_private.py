@@ -1,6 +1,5 @@
 """Private repositories, odd folder names and a strict umask, next to another user of the machine."""
 
-import json
 import os
 import stat
 import subprocess
@@ -47,13 +46,6 @@ def readable_files(*folders, user):
     return subprocess.run([*user, *find], capture_output=True, text=True).stdout.splitlines()
 
 
-def contexts(project):
-    """Return the contexts of all cells but those of the fixed cost."""
-    files = (project.path / "results" / "cells").rglob("*.context.json")
-    read = [json.loads(file.read_text()) for file in files]
-    return [context for context in read if context["axes"]["repo"] != "empty"]
-
-
 class Spy(threading.Thread):
     """Collect the files and answers of servers that another user can read during a run."""
 
@@ -97,13 +89,12 @@ def test_run_of_a_private_repository_shows_nothing_to_other_users(project, priva
     spy.start()
     umask = os.umask(0o077)
     try:
-        done = project.snakemake(measurements_of(STUDY), environment={"TMPDIR": str(temporary)})
+        project.succeed(measurements_of(STUDY), TMPDIR=str(temporary))
     finally:
         os.umask(umask)
         spy.ended.set()
         spy.join()
-    assert done.returncode == 0, done.stdout
-    measured = contexts(project)
+    measured = [*project.contexts().values()]
     assert len(measured) == 6
     assert {context["network"] for context in measured if context["server"]} == {"own"}
     assert spy.read == set() and spy.answers == set()
@@ -116,7 +107,7 @@ KILLED = """#!/bin/sh
 case "$*" in *--version*|*/empty*) exec /usr/bin/svn "$@" ;; esac
 count=$(cat {count} 2>/dev/null || echo 0)
 echo $((count + 1)) > {count}
-[ "$count" -lt {first} ] || {{ {act}; }}
+[ "$count" -lt 1 ] || {{ {act}; }}
 exec /usr/bin/svn "$@"
 """
 
@@ -139,12 +130,10 @@ def test_cell_whose_client_or_copy_is_lost_in_a_run_fails_with_one_sentence(
     project.prepare()
     copy = next((project.path / "storage").glob("vcsbench-*/repositories/ruby.f7.nopack.1"))
     # One earlier run counts the reads of the client.
-    script = KILLED.format(count=project.path / "count", first=1, act=act.format(copy=copy))
+    script = KILLED.format(count=project.path / "count", act=act.format(copy=copy))
     write_program(project.path / "svn", script)
-    path = f"{project.path}:{os.environ['PATH']}"
-    done = project.snakemake(measurements_of(STUDY), environment={"PATH": path})
-    assert done.returncode != 0, done.stdout
-    assert contexts(project) == []
+    project.fail(measurements_of(STUDY), PATH=f"{project.path}:{os.environ['PATH']}")
+    assert project.exports() == {}
     logs = (project.path / "results" / "logs" / "cells").rglob("round1.log")
     log = next(path for path in logs if "ruby" in path.parts).read_text()
     assert expected in log and "Traceback" not in log, log
@@ -178,6 +167,10 @@ def test_run_of_a_plain_user_serves_a_private_repository_in_a_network_of_its_own
     argv = [*start, *AS_USER, "env", *own, *command]
     done = subprocess.run(argv, cwd=project.path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert sorted(context["network"] for context in contexts(project)) == ["", "user", "user"]
+    assert sorted(context["network"] for context in project.contexts().values()) == [
+        "",
+        "user",
+        "user",
+    ]
     (folder,) = (project.path / "storage").glob("vcsbench-*")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -1,6 +1,6 @@
 """Additions as documented: each is made in one place and is measured.
 
-The tests extend one project in their order. The report of the last test has all additions."""
+The tests extend one project in their order."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ from project import HOT, ROOT, STUDY, measurements_of, needs, ruby
 
 pytestmark = needs("svn", "svnserve", "hyperfine")
 
-SMALL = ruby(0.0005)
+MEASURED = measurements_of(STUDY)
 PART = {**HOT, "ra": "svn", "repo": "ruby"}
 HALVED = '''"""A generated history of half the scale."""
 
@@ -36,32 +36,17 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-class Extended:
-    """A project with the additions so far, their parts of the grid, and their repositories."""
-
-    def __init__(self, project):
-        self.path = project.path
-        self.project = project
-        self.parts = []
-        self.repositories = dict(SMALL)
-
-    def run(self, *targets, **keys):
-        """Run the workflow. Return the cells with a new result."""
-        before = self.project.exports()
-        self.project.configure(**keys)
-        self.project.succeed(*targets)
-        after = self.project.exports()
-        return [str(Path(path).parent) for path, at in after.items() if before.get(path) != at]
-
-    def measure(self, *parts, target=f"results/measurements/{STUDY}.csv"):
-        include = [{**PART, **part} for part in parts]
-        self.parts += include
-        return self.run(target, repositories=self.repositories, grid={STUDY: {"include": include}})
-
-
 @pytest.fixture(scope="module")
 def project(shared_project):
-    return Extended(shared_project)
+    return shared_project
+
+
+def measure(project, *parts, target=MEASURED, **keys):
+    """Measure parts of a grid. Return the cells with a new result."""
+    before = project.exports()
+    project.configure(*({**PART, **part} for part in parts), **keys)
+    project.succeed(target)
+    return {str(Path(path).parent) for path in project.measured_since(before)}
 
 
 def study_file(project):
@@ -114,18 +99,20 @@ def add_source(project):
     edit(folder / "__init__.py", imported, added)
     models = project.path / "workflow" / "vcsbench" / "config" / "models.py"
     edit(models, 'Literal["generated", "git",', 'Literal["halved", "generated", "git",')
-    project.repositories["half"] = {**SMALL["ruby"], "source": "halved", "scale": 0.001}
 
 
 def test_values_added_to_axes_are_measured(project):
     for add in (add_command, add_server_configuration, add_access, add_cache_states, add_source):
         add(project)
-    cells = project.measure(
-        *({"command": "blame", "cache": "cold"}, {"config": "tiny-cache"}, {"ra": "svn-again"}),
-        *({"cache": ["once", "never"]}, {"repo": "half"}),
+    small = ruby(0.0005)
+    half = {**small["ruby"], "source": "halved", "scale": 0.001}
+    cells = measure(
+        *(project, {"command": "blame", "cache": "cold"}, {"config": "tiny-cache"}),
+        *({"ra": "svn-again"}, {"cache": ["once", "never"]}, {"repo": "half"}),
+        repositories={**small, "half": half},
     )
     blame = "blame/svn/ruby/f7/nopack/slow/cold"
-    assert set(cells) == {
+    assert cells == {
         f"{STUDY}/{blame}",
         f"{STUDY}/log/svn/ruby/f7/nopack/tiny-cache/hot-os",
         f"{STUDY}/log/svn-again/ruby/f7/nopack/slow/hot-os",
@@ -133,12 +120,12 @@ def test_values_added_to_axes_are_measured(project):
         f"{STUDY}/log/svn/ruby/f7/nopack/slow/never",
         f"{STUDY}/log/svn/half/f7/nopack/slow/hot-os",
     }
-    context = project.project.context(STUDY, blame)
+    context = project.context(STUDY, blame)
     argv = ["svn", "blame", f"file://{context['repository']['path']}/trunk/ChangeLog"]
     output = subprocess.run(argv, capture_output=True, check=True).stdout
     work = context["runs"][0]["work"]
     assert work["lines"] == output.count(b"\n") > 10 and work["bytes"] == len(output)
-    rows = project.project.rows(f"measurements/{STUDY}.csv")
+    rows = project.rows(f"measurements/{STUDY}.csv")
     flags = {row["cache"]: row["flags"].split() for row in rows}
     assert "server-reused" in flags["never"] and "server-reused" not in flags["once"]
 
@@ -160,13 +147,12 @@ def test_axes_added_are_measured(project):
         table["rows"] = [*table["rows"], "depth", "reader"]
     text = yaml.safe_dump({**study, "title": "Readers"}, sort_keys=False)
     (study_file(project).parent / "readers.yaml").write_text(text)
-    keys = {"studies": ["readers"], "grid": {"readers": {"include": [PART]}}}
-    cells = project.run(measurements_of("readers"), repositories=SMALL, **keys)
+    cells = measure(project, {}, target=measurements_of("readers"), study="readers")
     path = "readers/log/svn/ruby/f7/nopack/slow/hot-os"
-    assert sorted(cells) == [f"{path}/5/man", f"{path}/7/man"]
-    skips = {row["cell"]: row["skip"] for row in project.project.rows("grid/readers.csv")}
+    assert cells == {f"{path}/5/man", f"{path}/7/man"}
+    skips = {row["cell"]: row["skip"] for row in project.rows("grid/readers.csv")}
     assert skips["log/svn/ruby/f7/nopack/slow/hot-os/5/nobody"] == "nobody reads that"
-    context = project.project.context("readers", "log/svn/ruby/f7/nopack/slow/hot-os/7/man")
+    context = project.context("readers", "log/svn/ruby/f7/nopack/slow/hot-os/7/man")
     assert context["runs"][0]["work"]["revisions"] == 7
 
 
@@ -181,10 +167,9 @@ def test_metric_and_tables_added_are_written(project):
     added = f"  server-cpu: {{metric: server_cpu, {table}}}\n"
     added += f"  server-cpu-by-format: {{compare: {compare}, {table}}}\n"
     edit(study_file(project), "tables:\n", f"tables:\n{added}")
-    tables = f"results/tables/{STUDY}"
-    project.measure({"format": ["f6", "f7"]}, target=tables)
+    measure(project, {"format": ["f6", "f7"]}, target=f"results/tables/{STUDY}")
     seconds, compared = (
-        project.project.rows(f"tables/{STUDY}/{name}.csv")
+        project.rows(f"tables/{STUDY}/{name}.csv")
         for name in ("server-cpu", "server-cpu-by-format")
     )
     assert [row["format"] for row in seconds] == ["f6", "f7"]

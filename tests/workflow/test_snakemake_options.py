@@ -23,17 +23,29 @@ clean*) ;;
 *) exit 1 ;;
 esac
 """
+IN_CONDA = ("--sdm", "conda")
 
 
 @pytest.fixture(scope="module")
 def reported(shared_project):
+    """A project after a run in conda environments."""
+    prefix = shared_project.path / "conda"
+    write_program(prefix / "bin" / "conda", CONDA.replace("PREFIX", str(prefix)))
+    (prefix / "bin" / "activate").touch()
     shared_project.configure({**HOT, "ra": "file"})
-    shared_project.succeed()
-    return shared_project
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{prefix / 'bin'}:{os.environ['PATH']}")
+        shared_project.succeed(*IN_CONDA)
+        yield shared_project
+
+
+def test_run_in_conda_environments_measures_and_reports(reported):
+    assert len(reported.rows(f"measurements/{STUDY}.csv")) == 1 and reported.page(STUDY)
+    assert list((reported.path / ".snakemake/conda").glob("*/conda-meta/history"))
 
 
 def test_report_of_snakemake_has_tables_and_no_warning(reported):
-    output = reported.succeed("--report", "report.zip")
+    output = reported.succeed("--report", "report.zip", *IN_CONDA)
     assert "warning" not in output.lower()
     names = zipfile.ZipFile(reported.path / "report.zip").namelist()
     page = next(name for name in names if name.endswith("report.html"))
@@ -42,16 +54,4 @@ def test_report_of_snakemake_has_tables_and_no_warning(reported):
 
 
 def test_workflow_of_the_catalog_has_the_same_jobs(reported):
-    assert reported.is_complete("--snakefile", "workflow/Snakefile")
-
-
-def test_cells_run_in_conda_environments(project):
-    program = write_program(project.path / "conda" / "bin" / "conda", CONDA)
-    program.write_text(CONDA.replace("PREFIX", str(program.parents[1])))
-    (program.parent / "activate").touch()
-    project.configure({**HOT, "ra": "file"})
-    path = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-    target = f"results/measurements/{STUDY}.csv"
-    done = project.snakemake(target, "--sdm", "conda", environment=path)
-    assert done.returncode == 0, done.stdout
-    assert len(project.rows(f"measurements/{STUDY}.csv")) == 1
+    assert reported.is_complete("--snakefile", "workflow/Snakefile", *IN_CONDA)

@@ -48,6 +48,7 @@ def test_old_repository_with_a_bogus_date_and_a_long_name_is_measured(project, k
     assert not skips["log"] and IMPOSSIBLE_PATHS in skips["export"]
 
 
+@pytest.mark.slow
 def test_report_lists_losses_of_a_git_conversion(project):
     commits = [
         Commit({b"a": (FILE, b"1\n"), b"sub": (SUBMODULE, b"1" * 40)}),
