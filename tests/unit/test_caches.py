@@ -5,9 +5,8 @@ import os
 import pytest
 
 from project import needs
-from unit.study_grid import study_environment
 from vcsbench import processes
-from vcsbench.axes import AXES
+from vcsbench.axes import STATES
 from vcsbench.machine import can_drop_caches
 from vcsbench.measure import caches, counters
 from vcsbench.measure.caches import clear_caches
@@ -101,9 +100,8 @@ def test_resident_by_names_queries_cached_names_only(folder):
 
 
 def test_cold_state_clears_caches_while_the_server_is_stopped():
-    environment = study_environment("fsfs-san-2014")
     steps = ["restore", "stop-server", "sync", "clear-caches", "start-server", "touch-client"]
-    state = AXES["cache"].recipe_keys("cold", environment)["state"]
+    state = STATES["cold"]
     assert state["setup"] == [] and state["prepare"] == steps
     assert state["promises"] == {"os": "cold", "server": "new"} and state["discard"]
 

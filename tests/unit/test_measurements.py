@@ -150,22 +150,25 @@ def test_read_measurements_of_an_unusable_file_is_user_error(tmp_path, content, 
 
 
 @pytest.mark.parametrize(
-    ("times", "invalid_after", "expected"),
+    ("times", "invalid_after", "moved_after", "expected"),
     [
         (
             [1.0, 1.09, 1.11, 0.81, 0.79, 1.0, 1.0],
-            *(7, ["", "", "outlier-10", "outlier-10", "outlier-20", "", ""]),
+            *(7, 7, ["", "", "outlier-10", "outlier-10", "outlier-20", "", ""]),
         ),
-        ([0.19, 0.19, 0.205], 3, ["too-short"] * 3),
-        ([0.201, 0.201, 0.185], 3, [""] * 3),
+        ([0.19, 0.19, 0.205], 3, 3, ["too-short"] * 3),
+        ([0.201, 0.201, 0.185], 3, 3, [""] * 3),
         # Invalid runs have no part in the median.
-        ([1.0, 1.0, 0.5, 0.5, 0.5], 2, ["", "", *["cache-not-cold"] * 3]),
+        ([1.0, 1.0, 0.5, 0.5, 0.5], 2, 5, ["", "", *["cache-not-cold"] * 3]),
+        # Each host has a median.
+        ([1.0, 1.0, 1.0, 9.0, 9.0, 9.0], 6, 3, [""] * 6),
     ],
 )
-def test_flags_by_median_of_valid_runs(tmp_path, times, invalid_after, expected):
+def test_flags_by_median_of_valid_runs(tmp_path, times, invalid_after, moved_after, expected):
     left = iter(times)
     study = make_study(
         tmp_path, axes=ONE_CELL, rounds=len(times), noise=0, drift=0,
+        host=lambda number: f"moved {number > moved_after}",
         seconds=lambda axes: next(left),
         flags=lambda axes, number: ["cache-not-cold"] * (number > invalid_after),
     )  # fmt: skip
@@ -180,15 +183,6 @@ def test_flags_too_short_and_saturated_have_thresholds(tmp_path):
     assert flags_of(study) == flags_of(study, min_run_s=0.3) == ["saturated"]
     assert flags_of(study, min_run_s=0.31) == ["saturated too-short"]
     assert flags_of(study, max_cpu_share=1) == [""]
-
-
-def test_flags_median_is_by_host(tmp_path):
-    times = iter([1.0, 1.0, 1.0, 9.0, 9.0, 9.0])
-    study = make_study(
-        tmp_path, axes=ONE_CELL, rounds=6, noise=0, drift=0, host=lambda number: f"h{number > 3}",
-        seconds=lambda axes: next(times),
-    )  # fmt: skip
-    assert set(flags_of(study)) == {""}
 
 
 def test_hosts_of_one_name_differ_by_identity(tmp_path):

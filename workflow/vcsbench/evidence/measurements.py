@@ -264,9 +264,7 @@ def _columns_of_cell_round(context: Context) -> Columns:
     return {
         **run_columns.build_columns(context),
         "set_aside": ", ".join(flags.joined(words & flags.INVALID) for words in flagged),
-        "copy": context.get("copy"),
-        "order": context.get("order"),
-        "seed": context.get("seed"),
+        **{name: context.get(name) for name in ("copy", "order", "seed")},
         "scale": context.get("repository", {}).get("scale"),
         "storage_kind": run_columns.storage_label(storage, context["host"]),
         "host": host_label(context["host"]),

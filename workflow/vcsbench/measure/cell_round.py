@@ -106,13 +106,13 @@ class CellRound:
                 self.cell.stop_server()
                 self.cell.start_server()
                 self._time(lock)
-            took = {"hyperfine_s": self.hyperfine.seconds, "hooks_s": self.hyperfine.hooks_s}
             self._check_counterpart()
             context = describe(self.cell, self.runs, self.captured)
             context["round"] = self.number
             context["started_at"] = started_at.strftime(TIME_FORMAT)
             context["set_aside"] = self.set_aside
-            context["took"] = {name: round(seconds, 6) for name, seconds in took.items()}
+            timed_s, hooks_s = self.hyperfine.seconds, self.hyperfine.hooks_s
+            context["took"] = {"hyperfine_s": round(timed_s, 6), "hooks_s": round(hooks_s, 6)}
             if self.recipe.get("locking") and self.number == 1:
                 context["locks"] = count_locks(self.cell)
         return self.hyperfine.export.read_bytes(), context
