@@ -154,6 +154,9 @@ class NetworkOutput(NamedTuple):
         from_server = _read_from_server(self.mount)
         return {"network_read_bytes": from_server, "network_storage_read_bytes": from_storage}
 
+    def facts(self) -> Counts:
+        return {"network_filesystem": self.mount.filesystem, "network_input": self.has_input}
+
 
 def network_output(inputs: Sequence[Path], outputs: Sequence[Path]) -> NetworkOutput | None:
     mount = mount_of(outputs[0]) if outputs else None

@@ -133,14 +133,10 @@ class EvidenceCollector:
         if have_ended and counts.get("server_cpu_s", 0.0) < COARSE_S:
             counts["server_cpu_s"] = None
         others_pct = 100 * others_s / ((os.cpu_count() or 1) * counts["window_s"])
-        of_network: dict[str, object] = {}
-        if self.network:
-            of_network["network_filesystem"] = self.network.mount.filesystem
-            of_network["network_input"] = self.network.has_input
         seen = {
             **counts,
             **(_server_facts(self.server, before, after) if self.server else {}),
-            **of_network,
+            **(self.network.facts() if self.network else {}),
             **instructions,
             "instructions_why_not": counters.why_no_instructions(),
             "others_cpu_s": round(others_s, 3),
