@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from dump_streams import BASE, DATE, file, folder, revision
+from fuzz import limits
 from git_histories import (
     FILE,
     Commit,
@@ -268,6 +269,18 @@ def test_svn_revision_that_is_no_file_is_refused(tmp_path, template, name, to):
     os.mkfifo(path / name) if to == "pipe" else (path / name).symlink_to(to)
     with pytest.raises(UserError, match="regular file"):
         sources.open_source("it", sources.detect(str(path))).check()
+
+
+@needs_git
+def test_svn_and_git_folders_that_links_lead_back_to_are_read_once(tmp_path, template):
+    shutil.copytree(template, tmp_path / "it")
+    make_git(tmp_path / "git", [Commit({})])
+    for number in range(30):
+        for place in ("it/db/revs/0", "git/objects/info"):
+            (tmp_path / place / f"link{number}").symlink_to("..")
+    for name in ("it", "git"):
+        with limits(20):
+            sources.open_source("it", sources.detect(str(tmp_path / name))).check()
 
 
 @pytest.mark.parametrize("name", ["a@5", "-r", "50%25", "50%2F", "it's", "sp ace", "é"])

@@ -207,9 +207,13 @@ def check_files(*places: str | Path, remedy: str, allows_broken_links: bool = Fa
     100,000 revisions take about 0.1 s.
     """
     exists = os.path.exists if allows_broken_links else os.path.lexists
-    waiting = [*places]
+    waiting, seen = [*places], set[str]()
     for place in waiting:
         if os.path.isdir(place):
+            # Links may lead back to a folder above.
+            if (folder := os.path.realpath(place)) in seen:
+                continue
+            seen.add(folder)
             with readable(Path(place)), os.scandir(place) as entries:
                 waiting += [entry.path for entry in entries if not entry.is_file()]
         elif exists(place) and not os.path.isfile(place):
