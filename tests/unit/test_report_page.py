@@ -329,7 +329,7 @@ def test_page_of_one_round_names_too_few_rounds_and_offers_more(tmp_path):
     cases = len(view.rows)
     assert re.findall(r"\d+", view.card.answer.sentence) == [str(cases)] * 2
     (section,) = (t for t in page["tables"] if t.name == "f6-vs-f7")
-    assert {p.mark for pair in section.pairs for p in pair.measured.points} == {"?"}
+    assert {point.mark for point in section.measured_points} == {"?"}
     name, text, command = page["next_steps"][0]
     assert (name, command.split()[-1]) == ("More rounds", "rounds=5'") and "all 2" in text
 
@@ -346,7 +346,7 @@ def test_page_without_a_result_up_to_date_has_the_command_that_measures(results)
     command = "`make report STUDY=fsfs-san-2014 ARGS='--configfile my.yaml'`"
     assert command in page["incomplete"] and "1 cell-round failed" in page["incomplete"]
     (section,) = (table for table in page["tables"] if table.name == "elapsed")
-    shown = Counter(p.text for pair in section.pairs for p in pair.measured.points)
+    shown = Counter(point.text for point in section.measured_points)
     assert shown["failed"] == 1 and shown["outdated"] == shown.total() - 1
 
 
@@ -363,8 +363,8 @@ def test_number_with_mostly_fixed_cost_is_hatched_and_without_colour(results):
     small = [{**row, "fixed_share": 0.7} for row in results.tables["f6-vs-f7"]]
     changed = replace(results, tables={**results.tables, "f6-vs-f7": small})
     table = next(t for t in page_of(changed)["tables"] if t.name == "f6-vs-f7")
-    points = [p for pair in table.pairs if pair.measured for p in pair.measured.points]
-    assert all(p.is_small and p.colour == "same" for p in points if p.value is not None)
+    points = [point for point in table.measured_points if point.value is not None]
+    assert points and all(point.is_small and point.colour == "same" for point in points)
 
 
 def test_page_with_nothing_measured_has_all_sections(results):
@@ -375,17 +375,13 @@ def test_page_with_nothing_measured_has_all_sections(results):
     assert "details" not in ids
 
 
-def test_page_with_invalid_runs_only_names_them_at_the_head(results):
-    cell = results.measurements[0]["cell"]
-    runs = [
-        {**run, "flags": "cache-not-cold" if run["cell"] == cell else ""}
-        for run in results.measurements
-    ]
-    assert (
-        "all runs of 1 cell are invalid"
-        in page_of(replace(results, measurements=runs))["incomplete"]
-    )
-    assert "invalid" not in page_of(results)["incomplete"]
+def test_page_with_invalid_runs_only_names_them_at_the_head(results, page):
+    first, *_ = results.measurements
+    flags = {first["cell"]: "cache-not-cold"}
+    runs = [{**run, "flags": flags.get(run["cell"], "")} for run in results.measurements]
+    incomplete = page_of(replace(results, measurements=runs))["incomplete"]
+    assert "all runs of 1 cell are invalid" in incomplete
+    assert "invalid" not in page["incomplete"]
 
 
 def test_words_of_the_page_are_those_that_it_uses(results):
@@ -415,8 +411,8 @@ def test_cells_of_the_empty_repository_give_the_fixed_cost_only(tmp_path):
     (table,) = (table for table in page["quality"] if table.title == "Fixed cost")
     assert page["facts"].cells == 2 and len(table.rows) == 2
     assert {row[1:] for row in table.rows} == {("0.020 s", "0.040 s", "0.060 s", "60 %")}
-    measured = [pair.measured for table in page["tables"] for pair in table.pairs if pair.measured]
-    assert {point.keys["repo"] for grid in measured for point in grid.points} == {"ruby"}
+    points = [point for table in page["tables"] for point in table.measured_points]
+    assert {point.keys["repo"] for point in points} == {"ruby"}
 
 
 def reported(day, study=STUDY, findings=()):

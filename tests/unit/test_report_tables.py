@@ -164,16 +164,19 @@ def test_details_of_a_cell_have_its_runs_and_times(results, known):
 
 def test_numbers_of_tables_have_their_cells(sections, known):
     for section in sections:
-        points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
-        for cells in (point.cells for point in points if point.value is not None):
+        for cells in (p.cells for p in section.measured_points if p.value is not None):
             assert len(cells) == (2 if section.compares else 1)
             assert {*cells} <= known["cells"].keys()
 
 
-def test_title_of_a_comparison_has_ratio_interval_and_call(sections):
+def packing_of_cell(sections):
+    """Return the section that compares packing, and its point of the cell."""
     section = next(s for s in sections if s.name == "nopack-vs-pack")
-    points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
-    (point,) = (point for point in points if point.cells[:1] == (CELL,))
+    return section, next(p for p in section.measured_points if p.cells[:1] == (CELL,))
+
+
+def test_title_of_a_comparison_has_ratio_interval_and_call(sections):
+    _, point = packing_of_cell(sections)
     assert point.cells[1] == CELL.replace("nopack", "pack")
     for part in ("packed: 1.3x faster", "= 1.2", "interval 1.2", "packed is faster."):
         assert part in point.title
@@ -189,10 +192,7 @@ def test_medians_with_another_factor_than_their_comparison_are_printed(results, 
         {**run, "elapsed_s": run["elapsed_s"] * factor} if run["cell"] == packed else run
         for run in results.measurements
     ]
-    changed = replace(results, measurements=runs)
-    section = next(s for s in table_sections(changed) if s.name == "nopack-vs-pack")
-    points = [p for pair in section.pairs if pair.measured for p in pair.measured.points]
-    (point,) = (point for point in points if point.cells[:1] == (CELL,))
+    section, point = packing_of_cell(table_sections(replace(results, measurements=runs)))
     assert ("m" in point.mark, "m" in dict(section.key)) == (differs, differs)
 
 

@@ -190,11 +190,8 @@ def _card_view(card: Card, results: Results, shown: Collection[str]) -> CardView
         sides = ({**case.where, name: side} for side in (pair.baseline, pair.candidate))
         of_sides = [runs.get(values_in(side, [*results.order]), []) for side in sides]
         rows.append(charts.forest_row(card, case, pair, axis, has_several, shown, of_sides))
-    drawing = charts.forest_axis(axis)
-    return CardView(
-        *(card, f"card-{name}", rows, drawing, left, right, actions, lines),
-        _costs(results, name),
-    )
+    drawing, costs = charts.forest_axis(axis), _costs(results, name)
+    return CardView(card, f"card-{name}", rows, drawing, left, right, actions, lines, costs)
 
 
 def _guard(results: Results, axis: str, pairs: Sequence[tuple[Case, Pair]]) -> CardAction:
@@ -255,12 +252,22 @@ def packed_answers(
         axis: {"": axis_label(axis), **{value: value_label(axis, value) for value in values}}
         for axis, values in results.order.items()
     }
+    keys = ("cost", "undo", "condition")
     return {
         "picks": [pick.axis for pick in picks],
         "labels": labels,
         "cards": answers_by_picks(cards, picks),
         "situations": packed_situations(results),
-        "actions": actions_of(cards),
+        # The cost of an action, the way back, and the condition.
+        "actions": {
+            view.card.question.axis: {
+                value: {
+                    key: text.replace("`", "") for key in keys if (text := getattr(action, key))
+                }
+                for value, action in view.card.question.actions.items()
+            }
+            for view in cards
+        },
         "slight": SLIGHT,
         "workload": results.advice.workload,
         "cell_s": cell_s,
@@ -302,18 +309,6 @@ def answers_by_picks(cards: Sequence[CardView], picks: Sequence[Pick]) -> dict[s
         ]
         by_card[view.anchor] = {"by": numbers, "answers": texts, "withheld": refused}
     return by_card
-
-
-def actions_of(cards: Sequence[CardView]) -> dict[str, dict[str, Row]]:
-    """Return by axis and value the cost of an action, the way back, and the condition."""
-    keys = ("cost", "undo", "condition")
-    return {
-        view.card.question.axis: {
-            value: {key: text.replace("`", "") for key in keys if (text := getattr(action, key))}
-            for value, action in view.card.question.actions.items()
-        }
-        for view in cards
-    }
 
 
 def operations_of(results: Results, cards: Sequence[CardView]) -> list[Where]:

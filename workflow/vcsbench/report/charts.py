@@ -307,6 +307,6 @@ def plots_of(results: Results) -> list[Plot]:
 
 def _plot(title: str, rows: Rows, over: str, along: Sequence[str], shown: Sequence[str]) -> Plot:
     by_line = grouped_by(rows, lambda row: values_label(row, shown) or "all cells")
-    lines = [{row[over]: row["value"] for row in members} for members in by_line.values()]
+    lines = ({row[over]: row["value"] for row in members} for members in by_line.values())
     series = [[values.get(place) for place in along] for values in lines]
     return Plot(title, line_plot(series, along, title), list(by_line))

@@ -227,10 +227,8 @@ def _grid(points: Sequence[Point], layout: Layout) -> Grid:
 def _headings(
     columns: Sequence[tuple[str, ...]], axes: Sequence[str]
 ) -> tuple[list[list[Heading]], list[bool]]:
-    starts = [
-        i == 0 or (len(column) > 1 and column[0] != columns[i - 1][0])
-        for i, column in enumerate(columns)
-    ]
+    pairs = pairwise([(), *columns])
+    starts = [not left or (len(axes) > 1 and left[0] != column[0]) for left, column in pairs]
     levels = []
     for depth, axis in enumerate(axes, 1):
         spans = grouped_by(range(len(columns)), lambda n: columns[n][:depth])  # noqa: B023
@@ -336,9 +334,8 @@ def measured_points(
     found: list[tuple[ExpectedRow, Row | None]] = []
     for place in expected:
         found += [(place, row) for row in measured.pop(tuple(place.keys.values()), [None])]
-    found += [
-        (ExpectedRow(comparisons.keys_of(row)), row) for of in measured.values() for row in of
-    ]
+    others = (row for of in measured.values() for row in of)
+    found += [(ExpectedRow(comparisons.keys_of(row)), row) for row in others]
     return [
         _numbered(definition, row, place, in_words)
         if row is not None and words.is_number(row["value"])
@@ -461,14 +458,12 @@ def _rows_of_grid(
     compare: Row, axes: Sequence[str], grid: Rows
 ) -> Iterator[tuple[dict[str, str], list[Row]]]:
     compared = compare.get("axis", "")
-    if compared not in axes:
-        candidate = {"candidate": compare["candidates"][0]} if compare else {}
-        for cell in grid:
-            yield {axis: cell[axis] for axis in axes} | candidate, [cell]
-        return
     by_axes = {values_in(cell, axes): cell for cell in grid}
     for cell in grid:
-        partner = by_axes.get(values_in({**cell, compared: compare["baseline"]}, axes))
-        if partner and cell[compared] in compare["candidates"]:
-            keys = {axis: cell[axis] for axis in axes if axis != compared}
-            yield keys | {"candidate": cell[compared]}, [partner, cell]
+        keys = {axis: cell[axis] for axis in axes if axis != compared}
+        if compared not in axes:
+            yield keys | ({"candidate": compare["candidates"][0]} if compare else {}), [cell]
+        elif cell[compared] in compare["candidates"]:
+            partner = by_axes.get(values_in({**cell, compared: compare["baseline"]}, axes))
+            if partner:
+                yield keys | {"candidate": cell[compared]}, [partner, cell]

@@ -48,10 +48,7 @@ MADE = {
     **{"compiled": "Compiled", "compiler": "Compiler", "flags": "Compiler flags"},
     **{"linked": "Linked libraries", "httpd": "httpd"},
 }
-DELTIFICATION = {
-    "directory": "enable-dir-deltification",
-    "property": "enable-props-deltification",
-}
+DELTIFIED = {"directory": "enable-dir-deltification", "property": "enable-props-deltification"}
 SHORT_COMMIT = 12
 MAX_FILES = 4
 
@@ -241,7 +238,7 @@ def _format_settings(context: Row) -> str:
         return f"{name}: the format has no settings."
     phrases = [
         f"{kind} deltification {'on' if settings.get(key) == 'true' else 'off'}"
-        for kind, key in DELTIFICATION.items()
+        for kind, key in DELTIFIED.items()
     ]
     level = f"zlib-{settings.get('compression-level')}"
     phrases.append(f"compression {settings.get('compression') or level}")
