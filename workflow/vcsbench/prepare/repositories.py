@@ -4,7 +4,7 @@ import datetime
 import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -50,6 +50,7 @@ class PreparedRepositories:
         self.copies = copies
         self.root = root
         self.dumps = dumps or {}
+        self._now = datetime.datetime.now(datetime.UTC).isoformat()
 
     def workdir(self, storage: str) -> WorkDir:
         return WorkDir(self.folders[storage], self.root)
@@ -150,10 +151,6 @@ class PreparedRepositories:
 
     def load_record(self, repo: str) -> Path:
         return self.root / "results" / "loaded" / f"{repo}.json"
-
-    @cached_property
-    def _now(self) -> str:
-        return datetime.datetime.now(datetime.UTC).isoformat()
 
 
 def has_dump(record: LoadRecord, revisions: int) -> bool:

@@ -181,10 +181,7 @@ def _copy(source: Path, copy: Path) -> None:
 
 
 class Cluster:
-    """The jobs of a run and their nodes.
-
-    `raw` is the merged configuration.
-    """
+    """The jobs of a run and their nodes. `raw` is the merged configuration."""
 
     def __init__(self, plan: Plan, raw: Mapping[str, Any]) -> None:
         self.plan, self.raw, self.root = plan, raw, plan.root

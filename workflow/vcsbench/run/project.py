@@ -76,7 +76,7 @@ class Project:
         `deployed`: Snakemake deploys the programs. `is_cluster`: the nodes of a cluster measure. Raise a
         UserError that names the file and the key.
         """
-        self.root, self.raw, self.is_cluster = root, raw, is_cluster
+        self.root = root
         self.environment = open_environment(raw, root, files, deployed, is_cluster)
         self.config = self.environment.config
         if is_cluster and raw.get("rounds") is None:
@@ -87,6 +87,8 @@ class Project:
         # A lost node leaves whole blocks if it measures one after another.
         self.plan = Plan(self.environment, by_block=bool(self.config.settings.blocks))
         self.repositories = _prepared_repositories(self.plan)
+        self.sampling = SamplingState(self.plan, is_cluster)
+        self.cluster = Cluster(self.plan, raw) if is_cluster else None
         # At the begin of a run: a storage that is unmounted later is noticed.
         folders = self.config.settings.storages.items()
         self.mounted = {n: filesystems.mounted_at(workdir.resolve(f, root)) for n, f in folders}
@@ -110,20 +112,12 @@ class Project:
         return [self.environment.sources[name] for name in sorted(names)]
 
     @cached_property
-    def sampling(self) -> SamplingState:
-        return SamplingState(self.plan, self.is_cluster)
-
-    @cached_property
     def expectations(self) -> Expectations:
         return Expectations(self.environment, self.params_of)
 
     @cache  # noqa: B019 - one instance
     def params_of(self, study: str) -> StudyParams:
         return StudyParams(study, self.environment)
-
-    @cached_property
-    def cluster(self) -> Cluster | None:
-        return Cluster(self.plan, self.raw) if self.is_cluster else None
 
     @property
     def conda_environments(self) -> dict[str, str]:
