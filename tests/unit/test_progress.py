@@ -185,11 +185,6 @@ AT_Y = 'Traceback (most recent call last):\n\n  File "/x/y.py", line 3, in b\n\n
     ("message", "expected"),
     [
         (
-            'WorkflowError in file "/c/workflow/rules/common.smk", line 3:\nx.yaml: `a`: is no number.\n'
-            '  File "/c/workflow/rules/common.smk", line 3, in <module>',
-            r"x\.yaml: `a`: is no number\.",
-        ),
-        (
             'InputFunctionException in rule cell in file "/c/workflow/rules/cells.smk", line 4:\nError:\n'
             "  UserError: s/x: no such cell.\nWildcards:\n  study=s\n  cell=x\nTraceback:\n"
             '  File "/c/workflow/rules/common.smk", line 74, in cell_inputs',

@@ -6,14 +6,14 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import DeploymentMethod
 
+# Snakemake would print a WorkflowError with the line of this file, so a sentence ends the program.
 WORKFLOW = Path(str(workflow.current_basedir)).parent
 if not WORKFLOW.is_dir():
-    raise WorkflowError("vcsbench runs from a clone of its repository, not as a module. Clone it.")
+    sys.exit("vcsbench runs from a clone of its repository, not as a module. Clone it.")
 if not os.path.samefile(WORKFLOW.parent, "."):
-    raise WorkflowError(
+    sys.exit(
         f"{Path.cwd()}: vcsbench works in its clone only. For another folder, make another clone there."
     )
 
@@ -46,7 +46,6 @@ try:
     PLAN, SAMPLING = PROJECT.plan, PROJECT.sampling
     EXPECTATIONS, CLUSTER = PROJECT.expectations, PROJECT.cluster
 except UserError as error:
-    # Snakemake would print a WorkflowError with the line of this file.
     sys.exit(f"{clear_line(sys.stderr)}{error}")
 
 
@@ -94,7 +93,7 @@ def cell_inputs(wildcards):
     compares no params of a job that depends on a running job.
     """
     if CLUSTER:
-        raise WorkflowError(
+        raise UserError(
             "On a cluster, nodes measure whole blocks: choose them with `studies` and `grid`."
         )
     records = PROJECT.records(wildcards.study, wildcards.cell)

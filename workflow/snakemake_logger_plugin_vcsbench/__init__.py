@@ -51,10 +51,9 @@ SHOWN = (
 REPEATED = ("RuleException:", "Error in rule", "WorkflowError:\nAt least one job")
 TRACEBACK, PERSISTENCE = "Traceback (most recent call last)", "/snakemake/persistence/"
 ERRNO = re.compile(r"\w+: \[Errno (\d+)\]")
-# The place in our own code where an error in the configuration, or in a target, was found.
+# The place in our own code where an error in a target was found.
 PLACE = re.compile(
-    r'^WorkflowError in file ".*/rules/common\.smk", line \d+:\n|\n  File ".*", line \d+, in <module>$'
-    r"|^InputFunctionException in .*\nError:\n *(?:UserError: )?|\nWildcards:\n(?s:.*)"
+    r"^InputFunctionException in .*\nError:\n *(?:UserError: )?|\nWildcards:\n(?s:.*)"
 )
 
 
