@@ -58,11 +58,6 @@ def clear_line(stream: IO[str]) -> str:
     return "\r\x1b[K" if stream.isatty() else ""
 
 
-def _kill_family() -> None:
-    processes.send(processes.family(os.getpid())[1:], signal.SIGKILL)
-    os._exit(1)
-
-
 def exit_on_signals(
     status: Callable[[int], int | str] = lambda number: f"ended by {signal.Signals(number).name}",
     grace_s: float | None = GRACE_S,
@@ -73,11 +68,15 @@ def exit_on_signals(
     After `grace_s` seconds, this process and all that it started are killed.
     """
 
+    def kill_family() -> None:
+        processes.send(processes.family(os.getpid())[1:], signal.SIGKILL)
+        os._exit(1)
+
     def end(number: int, _: object) -> None:
         for name in SIGNALS:
             signal.signal(name, signal.SIG_IGN)
         if grace_s is not None:
-            timer = threading.Timer(grace_s, _kill_family)
+            timer = threading.Timer(grace_s, kill_family)
             timer.daemon = True
             timer.start()
         sys.exit(status(number))

@@ -68,8 +68,7 @@ def _enter(root: Path, node: str, work: NodeWork, assignment: NodeAssignment) ->
             f"{node}: the workflow run was started on this node, so nothing is measured here. Start it on "
             f"another one."
         )
-    usable, total = len(os.sched_getaffinity(0)), os.cpu_count()
-    if usable != total:
+    if (usable := len(os.sched_getaffinity(0))) != (total := os.cpu_count()):
         raise UserError(
             f"{node}: the job may use {usable} of {total} processors. A measurement needs the whole node: "
             f"set `cluster.cores: {total}`."
