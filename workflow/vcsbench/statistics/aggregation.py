@@ -143,9 +143,8 @@ def valid_runs(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.DataFrame:
-    missing: dict[str, str | float] = {"work": "", "started_at": ""}
-    missing |= {FIXED_SHARE: np.nan}
     runs = valid_runs(frame)
+    missing: dict[str, str | float] = {"work": "", "started_at": "", FIXED_SHARE: np.nan}
     runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
     runs = _with_logs(runs) if reduce == MEAN else runs
     rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()

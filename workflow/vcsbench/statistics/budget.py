@@ -207,17 +207,15 @@ def budget_report(
     scatter: float,
 ) -> dict[str, object]:
     here, percent = limits.on_machine(scatter), scatter_pct(scatter)
-    steps = {
-        "preparation": spent.preparation_s,
-        "measuring": spent.measuring_s,
-        "waiting": spent.waiting_s,
-    }
-    by_table: dict[str, Counter[str]] = {}
-    for comparison in comparisons:
-        by_table.setdefault(comparison.table, Counter())[comparison.result] += 1
+    tables = dict.fromkeys(comparison.table for comparison in comparisons)
+    counts = Counter((comparison.table, comparison.result) for comparison in comparisons)
     return {
         "taken_s": round(taken_s(spent, cell_rounds), 1),
-        "spent_s": {step: round(seconds, 1) for step, seconds in steps.items()},
+        "spent_s": {
+            "preparation": round(spent.preparation_s, 1),
+            "measuring": round(spent.measuring_s, 1),
+            "waiting": round(spent.waiting_s, 1),
+        },
         "timed_s": round(spent.timed_s, 1),
         "min_effect_pct": here.min_effect_pct,
         "scatter_pct": round(percent, 1),
@@ -228,10 +226,7 @@ def budget_report(
             {"block": name, "rounds": block.rounds, "seconds": round(block.seconds, 1)}
             for name, block in spent.blocks.items()
         ],
-        "tables": {
-            name: {result: results[result] for result in RESULTS}
-            for name, results in by_table.items()
-        },
+        "tables": {name: {result: counts[name, result] for result in RESULTS} for name in tables},
         # The further rounds of all cells that decide each undecided comparison.
         "more_rounds": sorted(
             int(c.more) for c in comparisons if c.result == UNDECIDED and c.is_reachable

@@ -72,7 +72,9 @@ class Noise:
         """
         if not estimate.n > 1:
             return estimate
-        of_duplicates = self._of_duplicates(estimate.averaged)
+        of_duplicates = Variance(0.0)
+        if self.has_duplicates:
+            of_duplicates = self.duplicates.scaled(1 / estimate.averaged)
         if estimate.is_ratio:
             of_rounds = self._of_round(estimate, pairs).scaled(1 / estimate.n)
         else:
@@ -84,9 +86,6 @@ class Noise:
         error = sum_variances([of_rounds, of_duplicates])
         degrees = error.degrees if error.variance else estimate.degrees
         return estimate.with_error(math.sqrt(error.variance), degrees)
-
-    def _of_duplicates(self, averaged: float) -> Variance:
-        return self.duplicates.scaled(1 / averaged) if self.has_duplicates else Variance(0.0)
 
     def _of_round(self, estimate: Estimate, pairs: Sequence[CellPair]) -> Variance:
         observed = Variance(estimate.error**2 * estimate.n, estimate.degrees)
@@ -166,9 +165,8 @@ def noise_by_metric(
         if metric_of(name).exact:
             return NO_NOISE
         with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log(both[name].astype(float)) if name in both else math.nan
-        named = both.assign(log=log)
-        named = named.assign(log=named["log"].where(np.isfinite(named["log"])))
+            log = pd.Series(np.log(both.reindex(columns=[name])[name].astype(float)))
+        named = both.assign(log=log.where(np.isfinite(log)))
         logs = named.set_index([*axes, "cell", "host", "round"])["log"].unstack("round")
         keys = [tuple(map(str, row)) for row in logs.index.to_frame()[axes].to_numpy()]
         hosts, paths = (list(logs.index.get_level_values(level)) for level in ("host", "cell"))
