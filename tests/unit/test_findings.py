@@ -19,7 +19,7 @@ from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
 from vcsbench.statistics import verdicts
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
-from vcsbench.statistics.estimates import Variance, mean, ratio
+from vcsbench.statistics.estimates import Variance, interval
 from vcsbench.statistics.finding_checks import (
     Conditions,
     EvaluationContext,
@@ -110,19 +110,19 @@ def test_evaluate_findings_inconclusive_has_needed_rounds():
     reason = verdicts.Reason("needs-rounds", {"needed": needed, "n": 5})
     assert (row["verdict"], row["why"]) == ("inconclusive", reason.text)
     # The larger room of an interval that is wider on one side.
-    wide = replace(ratio(0.0, 0.05, 8.0, 5), low=0.5, high=1.1)
+    wide = replace(interval(0.0, 0.05, 8.0, 5), low=0.5, high=1.1)
     between = {"expect": {"at_least": 0.6}}
     verdict, (why,) = verdict_of({**finding(), **between}, wide, DEFAULT_LIMITS)
     needed = math.ceil(5 * (math.log(0.5) / math.log(0.6)) ** 2)
     assert (why.code, why.values["needed"], needed) == ("needs-rounds", needed, 10)
     # A bound of a value that is no ratio may be 0.
-    level_ = mean(1.0, 1.0, 8.0, 5)
+    level_ = interval(1.0, 1.0, 8.0, 5, is_ratio=False)
     verdict, (why,) = verdict_of({"expect": {"at_least": 0}}, level_, DEFAULT_LIMITS)
     needed = math.ceil(5 * (1.0 - level_.low) ** 2)
     assert (why.code, why.values["needed"], needed) == ("needs-rounds", needed, 27)
     # A saved baseline gets no more rounds, whatever the current side gets.
     saved = {**finding(), "compare": {"to": "old"}}
-    verdict, (why,) = verdict_of(saved, ratio(math.log(1.85), 0.03, 8.0, 5), DEFAULT_LIMITS)
+    verdict, (why,) = verdict_of(saved, interval(math.log(1.85), 0.03, 8.0, 5), DEFAULT_LIMITS)
     assert (verdict, why.code) == ("inconclusive", "saved-rounds")
 
 

@@ -31,7 +31,7 @@ from vcsbench.statistics.estimates import (
     Estimate,
     Variance,
     calls_of,
-    ratio,
+    interval,
     ratio_interval,
     sum_variances,
 )
@@ -313,4 +313,4 @@ def geometric_mean(
     ]
     error = sum_variances(variances)
     degrees = error.degrees if error.variance else 1.0
-    return ratio(log, math.sqrt(error.variance), degrees, min(e.n for e in estimates), whole)
+    return interval(log, math.sqrt(error.variance), degrees, min(e.n for e in estimates), whole)

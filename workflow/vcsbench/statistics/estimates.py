@@ -86,29 +86,42 @@ class Estimate:
 
     def with_error(self, error: float, degrees: float, level: float = CONFIDENCE) -> "Estimate":
         """Return the estimate with another error, and its interval."""
-        make, centre = (ratio, math.log(self.value)) if self.is_ratio else (mean, self.value)
-        return make(centre, error, degrees, self.n, self.averaged, level)
+        centre = math.log(self.value) if self.is_ratio else self.value
+        return interval(centre, error, degrees, self.n, self.averaged, level, self.is_ratio)
 
 
 NO_ESTIMATE = Estimate(math.nan, math.nan, math.nan, 0)
 
 
-def mean_interval(values: Iterable[float], averaged: float = 1.0) -> Estimate:
-    value, square, n = _mean_and_square(values)
-    return mean(value, math.sqrt(square), n - 1 if n > 1 else math.nan, n, averaged)
-
-
-def mean(
-    value: float,
+def interval(
+    centre: float,
     error: float,
     degrees: float,
     n: int,
     averaged: float = 1.0,
     level: float = CONFIDENCE,
+    is_ratio: bool = True,
 ) -> Estimate:
+    """Return a mean, or a ratio from its logarithm and the error of this, with its interval."""
     half = t_quantile(degrees, level) * error
-    low, high = value - half, value + half
-    return Estimate(value, low, high, n, error, degrees, averaged, is_ratio=False)
+    value, low, high = centre, centre - half, centre + half
+    if is_ratio:
+        half = min(half, MAX_HALF_WIDTH)
+        value, low, high = (math.exp(log) for log in (centre, centre - half, centre + half))
+    return Estimate(value, low, high, n, error, degrees, averaged, is_ratio)
+
+
+def mean_interval(
+    values: Iterable[float], averaged: float = 1.0, is_ratio: bool = False
+) -> Estimate:
+    centre, square, n = _mean_and_square(values)
+    degrees = n - 1 if n > 1 else math.nan
+    return interval(centre, math.sqrt(square), degrees, n, averaged, is_ratio=is_ratio)
+
+
+def ratio_interval(log_ratios: Iterable[float], averaged: float = 1.0) -> Estimate:
+    """Return the geometric mean of paired ratios, given as one ln(baseline / candidate) per round."""
+    return mean_interval(log_ratios, averaged, is_ratio=True)
 
 
 def _mean_and_square(values: Iterable[float]) -> tuple[float, float, int]:
@@ -117,25 +130,6 @@ def _mean_and_square(values: Iterable[float]) -> tuple[float, float, int]:
     centre = math.fsum(numbers) / n if n else math.nan
     squares = math.fsum((number - centre) ** 2 for number in numbers)
     return centre, squares / (n - 1) / n if n > 1 else math.nan, n
-
-
-def ratio_interval(log_ratios: Iterable[float], averaged: float = 1.0) -> Estimate:
-    """Return the geometric mean of paired ratios, given as one ln(baseline / candidate) per round."""
-    log = mean_interval(log_ratios)
-    return ratio(log.value, log.error, log.degrees, log.n, averaged)
-
-
-def ratio(
-    log: float,
-    error: float,
-    degrees: float,
-    n: int,
-    averaged: float = 1.0,
-    level: float = CONFIDENCE,
-) -> Estimate:
-    half = min(t_quantile(degrees, level) * error, MAX_HALF_WIDTH)
-    low, high = math.exp(log - half), math.exp(log + half)
-    return Estimate(math.exp(log), low, high, n, error, degrees, averaged)
 
 
 def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[float]) -> Estimate:
@@ -149,7 +143,7 @@ def unpaired_ratio(baseline_logs: Sequence[float], candidate_logs: Sequence[floa
     degrees = fewer - 1 if fewer > 1 else math.nan
     if square > 0:
         degrees = square**2 / math.fsum([first**2 / (m - 1), second**2 / (n - 1)])
-    return ratio(baseline - candidate, math.sqrt(square), degrees, fewer)
+    return interval(baseline - candidate, math.sqrt(square), degrees, fewer)
 
 
 def t_quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
@@ -183,27 +177,22 @@ def residual_squares(logs: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, 
     squares, degrees = np.zeros(len(logs)), np.zeros(len(logs))
     for block in np.unique(blocks):
         rows = np.flatnonzero(blocks == block)
-        rest = logs[rows]
-        measured = np.isfinite(rest)
+        measured = np.isfinite(logs[rows])
+        cells, rounds = (measured.sum(axis=axis) for axis in (0, 1))
+        rest = np.where(measured, logs[rows], 0.0)
         # Cells that miss rounds need several steps, because their means contain other drift.
         for _ in range(MAX_STEPS):
-            rest = rest - _mean(rest, measured, 0)
-            levels = _mean(rest, measured, 1)[:, None]
-            rest = rest - levels
+            rest = np.where(measured, rest - rest.sum(axis=0) / np.maximum(cells, 1), 0.0)
+            levels = rest.sum(axis=1, keepdims=True) / np.maximum(rounds, 1)[:, None]
+            rest = np.where(measured, rest - levels, 0.0)
             if np.abs(levels).max(initial=0.0) < SMALL_STEP:
                 break
-        squares[rows] = np.where(measured, rest**2, 0.0).sum(axis=1)
-        cells = measured.sum(axis=0)
+        squares[rows] = (rest**2).sum(axis=1)
         # A round of a single cell shows only drift.
         shared = measured & (cells > 1)
         free = np.where(shared, 1 - 1 / np.maximum(cells, 1), 0.0).sum(axis=1)
         degrees[rows] = free * (1 - 1 / np.maximum(shared.sum(axis=1), 1))
     return squares, degrees
-
-
-def _mean(values: np.ndarray, is_measured: np.ndarray, axis: int) -> np.ndarray:
-    total = np.where(is_measured, values, 0.0).sum(axis=axis)
-    return np.asarray(total / np.maximum(is_measured.sum(axis=axis), 1))
 
 
 def moderated(variances: np.ndarray, degrees: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -371,9 +360,8 @@ def calls_of(
     limits: Limits,
 ) -> list[str]:
     """Correct ratios together, by their errors (Noise.with_error)."""
-    duplicate_sd = 0.0 if has_duplicates else math.nan
-    rows = [(e.value, e.n, e.error, e.degrees, duplicate_sd) for e in estimates]
-    table = pd.DataFrame(rows, columns=["ratio", "n", "error", "degrees", "twin_sd"])
+    table = pd.DataFrame(estimates).rename(columns={"value": "ratio"})
+    table = table.assign(twin_sd=0.0 if has_duplicates else math.nan)
     return [str(call) for call in add_calls(table, differences, limits)["call"]]
 
 

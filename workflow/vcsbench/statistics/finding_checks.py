@@ -27,7 +27,6 @@ from vcsbench.statistics.estimates import (
     NO_ESTIMATE,
     Estimate,
     mean_interval,
-    ratio_interval,
 )
 from vcsbench.statistics.noise import NO_NOISE, CellPair, Noise
 from vcsbench.statistics.verdicts import LARGER, Reason, ReasonTest
@@ -185,10 +184,8 @@ class CellCheck:
             if self.reduction == comparisons.MEDIAN
             else 1.0
         )
-        if self.sides:
-            estimate = ratio_interval(np.log(reduced), averaged)
-        else:
-            estimate = mean_interval(reduced, averaged)
+        numbers = np.log(reduced) if self.sides else reduced
+        estimate = mean_interval(numbers, averaged, is_ratio=bool(self.sides))
         return replace(estimate, value=float(reduced.iloc[0])) if estimate.n == 1 else estimate
 
     def _with_error(self, values: pd.DataFrame, noise: Noise) -> Estimate:
@@ -359,13 +356,13 @@ def verdict_of(
         return verdicts.INCONCLUSIVE, [Reason("saved-rounds")]
     # Intervals of ratios are symmetric as logarithms.
     on: Callable[[float], float] = math.log if measured.is_ratio else float
-    value, bounds = measured.value, [b for b in (low, high) if measured.low <= b <= measured.high]
-    # The interval of a least or greatest value is wider on one side.
-    halves = [on(measured.high if bound > value else measured.low) - on(value) for bound in bounds]
-    rooms = [on(bound) - on(value) for bound in bounds]
-    shrink = max(
-        half / room if room else math.inf for half, room in zip(halves, rooms, strict=True)
-    )
+    value, shrink = on(measured.value), 0.0
+    for bound in (low, high):
+        if measured.low <= bound <= measured.high:
+            # The interval of a least or greatest value is wider on one side.
+            half = on(measured.high if bound > measured.value else measured.low) - value
+            room = on(bound) - value
+            shrink = max(shrink, half / room if room else math.inf)
     needed = measured.n * shrink**2
     if needed > MAX_ROUNDS:
         return verdicts.INCONCLUSIVE, [Reason("on-bound")]
