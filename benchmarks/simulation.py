@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
 
 from stopping import by_minutes, by_width, judged
 
-from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.metrics import DEFAULT, METRICS
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, NOT_SHOWN
 from vcsbench.statistics.estimates import (
     ALPHA,
@@ -157,7 +157,7 @@ def study(case: Case, slowdown: float, random: np.random.Generator) -> Study:
     noise, found = judged(measured, pairs)
     own = [ratio_interval(measured.logs[one] - measured.logs[other]) for one, other in pairs]
     truth = -slowdown * (np.arange(len(pairs)) % 2)
-    words = metric_of(DEFAULT).calls
+    words = METRICS[DEFAULT].calls
     rows = pd.DataFrame(
         {
             "truth": truth,

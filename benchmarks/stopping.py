@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vcsbench.config.study import TableDefinition
-from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.metrics import DEFAULT, METRICS
 from vcsbench.statistics import budget
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS
 from vcsbench.statistics.estimates import Estimate, add_calls, ratio_interval
@@ -95,4 +95,4 @@ def table_of(measured: LogTable, pairs: Pairs) -> pd.DataFrame:
         "twin_sd": float(np.sqrt(noise.duplicates.variance)),
         "withheld": "",
     }
-    return add_calls(pd.DataFrame(rows), metric_of(DEFAULT).calls, DEFAULT_LIMITS)
+    return add_calls(pd.DataFrame(rows), METRICS[DEFAULT].calls, DEFAULT_LIMITS)

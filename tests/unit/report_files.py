@@ -10,7 +10,7 @@ from unit.synthetic import SyntheticStudy, make_study
 from vcsbench.advice.advise import AdviceSettings, advise
 from vcsbench.advice.cards import ADVICE, Advice
 from vcsbench.advice.labels import questions_of
-from vcsbench.config.definitions import read_findings
+from vcsbench.config.definitions import read_expectations
 from vcsbench.config.study import Study, load_study
 from vcsbench.evidence.measurements import read_grid, write_frame
 from vcsbench.report.page import build_page
@@ -63,7 +63,7 @@ def derive(
     assert study.published
     published = read_published([CONFIG / "published" / study.published.numbers], axes)
     _write_tables(study, published, folder / "published" / study.name)
-    defined = read_findings(DEFINITIONS, study.name, axes)
+    defined = read_expectations([DEFINITIONS], study.name, dict.fromkeys(axes))
     basis = findings.context_of(
         frame, axes, grid, study.block, DEFAULT_LIMITS, Conditions(study.published.scale)
     )

@@ -91,6 +91,11 @@ class Checkout:
         assert processes.command_line(job)
         return job
 
+    def refuses(self, done, beginning):
+        """Check that a run ended with one sentence, without a call of Snakemake."""
+        assert (done.returncode, self.calls()) == (1, [])
+        assert done.stderr.startswith(beginning) and done.stderr.count("\n") == 1
+
 
 @pytest.fixture
 def checkout(tmp_path):
@@ -193,8 +198,7 @@ def test_configuration_file_unusable_is_refused_before_snakemake(checkout, actio
     else:
         file.write_bytes(content)
     done = checkout.fakes.run(checkout.folder / "vcsbench", action, "--configfile", file)
-    assert (done.returncode, checkout.calls()) == (1, [])
-    assert done.stderr.startswith(f"{file}: ") and done.stderr.count("\n") == 1
+    checkout.refuses(done, f"{file}: ")
 
 
 MINUTES = ["-3", "0.0", "08", "5m", "1e3", "nan"]
@@ -247,17 +251,13 @@ def test_run_snakemake_started_by_hand_is_refused(checkout):
 
 
 def test_run_argument_that_snakemake_ignores_is_refused(checkout):
-    done = checkout.run("--export-cwl", "x.cwl")
-    assert (done.returncode, checkout.calls()) == (1, [])
-    assert done.stderr.startswith("--export-cwl: ")
+    checkout.refuses(checkout.run("--export-cwl", "x.cwl"), "--export-cwl: ")
 
 
 def test_file_in_place_of_the_folder_of_a_run_is_one_sentence(checkout):
     (checkout.folder / ".vcsbench").touch()
     done = checkout.fakes.run(checkout.folder / "envs" / "run.sh", "snakemake", "-n")
-    assert (done.returncode, checkout.calls()) == (1, [])
-    assert done.stderr.startswith(f"{checkout.folder}/.vcsbench: this is no folder")
-    assert done.stderr.count("\n") == 1
+    checkout.refuses(done, f"{checkout.folder}/.vcsbench: this is no folder")
 
 
 LOOKS = ["-n", "--dry-run", "--lint", "--list-rules", "--dag", "--summary", "-S", "--archive=x.tar"]
@@ -381,9 +381,7 @@ def test_run_odd_entry_in_place_of_a_file_or_folder_is_refused(checkout, name, k
     dangling = {"dangling": lambda path: path.symlink_to("/nonexistent")}
     for kind in kinds:
         {**ODD_FILES, **dangling}[kind](path)
-        done = checkout.run()
-        assert (done.returncode, checkout.calls()) == (1, [])
-        assert done.stderr.startswith(f"{path}: ") and done.stderr.count("\n") == 1
+        checkout.refuses(checkout.run(), f"{path}: ")
         path.rmdir() if kind == "folder" else path.unlink()
 
 

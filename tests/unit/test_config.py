@@ -21,7 +21,7 @@ from project import CONFIG, DEFAULT, ROOT, needs
 from unit.study_grid import merge, study_grid
 from vcsbench.config import validation
 from vcsbench.config.configuration import load_config
-from vcsbench.config.definitions import load_glossary, read_expectations, read_findings
+from vcsbench.config.definitions import load_glossary, read_expectations
 from vcsbench.config.models import Settings
 from vcsbench.config.study import SUBJECT_WORDS, WORDS, StudyFile, load_study
 from vcsbench.config.validation import (
@@ -75,7 +75,6 @@ def test_load_config_valid_keys_have_studies_rounds_and_minutes(
     assert config.settings.rounds == rounds
     of_studies = [config.minutes_of(name) for name in config.studies]
     assert minutes is None or of_studies == minutes
-    assert config.minutes == (None if rounds else sum(of_studies))
 
 
 REPOSITORY = {"source": "generated", "profle": "ruby"}
@@ -130,7 +129,7 @@ REPOSITORY = {"source": "generated", "profle": "ruby"}
             ["`server.url`: {rep} stands for nothing. Use one of {repo}."],
         ),
         ({"workload": {"log": 90}}, ["`workload`: the sum of the weights is 90"]),
-        ({"workload": {"jump": 100}}, ["`workload`: no study measures the command jump"]),
+        ({"workload": {"jump": 100}}, ["`workload`: no study measures the command 'jump'. Use"]),
     ],
 )
 def test_load_config_invalid_names_file_key_and_remedy(tmp_path, keys, expected):
@@ -144,7 +143,7 @@ def test_load_config_minutes_by_study_must_name_each_study():
 
     with pytest.raises(UserError, match=rf"`minutes\.{SAN}` is missing"):
         loaded(minutes={PROTOTYPE: 5}, studies=[SAN, PROTOTYPE])
-    assert loaded(minutes={PROTOTYPE: 5}, studies=[PROTOTYPE]).minutes == 5
+    assert loaded(minutes={PROTOTYPE: 5}, studies=[PROTOTYPE]).minutes_of(PROTOTYPE) == 5
     with pytest.raises(UserError, match=r"`studies.*default"):
         loaded(studies={"repository": ["own-repository"]})
 
@@ -439,7 +438,7 @@ def read_checks(content, folder):
     path = written(content, folder)
     values = {"command": ["dump", "export", "load", "log"], "format": ["f6", "f7"]}
     axes = {axis: values.get(axis) for axis in load_study(ROOT / f"config/studies/{SSD}.yaml").axes}
-    read_findings(path, SSD, list(axes))
+    read_expectations([path], SSD, dict.fromkeys(axes))
     read_expectations([path], SSD, axes)
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from unit.synthetic import rows_frame
-from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.metrics import DEFAULT, METRICS
 from vcsbench.statistics import estimates
 from vcsbench.statistics.comparisons import (
     DEFAULT_LIMITS,
@@ -145,7 +145,7 @@ def test_call_table_withheld_rows_have_no_call_and_are_not_corrected_for(withhel
     found = [ratio_with(0.03), *[ratio_with(0.0)] * 50]
     table = pd.DataFrame(found).rename(columns={"value": "ratio"})
     table = table.assign(flags="", withheld=["", *[withheld] * 50])
-    metric = metric_of(DEFAULT)
+    metric = METRICS[DEFAULT]
     assert {*estimates.call_table(table, 0.0, metric, DEFAULT_LIMITS)["call"]} == calls
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 from project import CONFIG
 from unit.study_grid import published_numbers
 from unit.synthetic import finding, level, rows_frame
-from vcsbench.config.definitions import read_findings
+from vcsbench.config.definitions import read_expectations
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.run.inputs import StudyParams
@@ -354,6 +354,6 @@ def test_read_findings_invalid_is_user_error(tmp_path, keys, expected):
     path = tmp_path / "findings.yaml"
     path.write_text(f"a: [{{id: x, statement: y, {keys}}}]")
     with pytest.raises(UserError, match=f"^{path}: ") as error:
-        read_findings(path, "a", AXES)
+        read_expectations([path], "a", dict.fromkeys(AXES))
     assert expected in str(error.value)
-    assert read_findings(FINDINGS, "of-my-own", AXES) == []
+    assert read_expectations([FINDINGS], "of-my-own", dict.fromkeys(AXES)) == []

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,17 +76,13 @@ def main(arguments: list[str]) -> int:
         message = describe_fault(error)
     if message:
         print(printable(message), file=sys.stderr)
-    _drop_output()
-    return MISCONFIGURED if options.action == "doctor" and message else FAILED
-
-
-def _drop_output() -> None:
-    """Drop output that cannot be written. The interpreter would flush it again, at its end."""
     try:
         if sys.stdout:
             sys.stdout.flush()
     except OSError:
+        # The interpreter would flush it again, at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return MISCONFIGURED if options.action == "doctor" and message else FAILED
 
 
 def configuration(options: argparse.Namespace) -> Keys:
@@ -119,6 +116,7 @@ def configuration(options: argparse.Namespace) -> Keys:
 
 def run(options: argparse.Namespace, keys: Keys) -> int:
     """Measure, write the report and print its answers."""
+    from vcsbench.config.configuration import load_config
     from vcsbench.run.workflow import is_read_only, run_workflow
     from vcsbench.sources import detect
 
@@ -130,7 +128,10 @@ def run(options: argparse.Namespace, keys: Keys) -> int:
     began = time.time()
     status = run_workflow(ROOT, keys, options.configfiles, arguments)
     if not options.is_read_only and status < 128:
-        _print_report(status, began, _studies_of_run(options, keys))
+        with suppress(UserError):
+            config, files = _configuration(options, keys)
+            studies = load_config(config, ROOT, files).studies
+            _print_report(status, began, [*studies.values()])
     return status
 
 
@@ -329,16 +330,6 @@ def _configuration(options: argparse.Namespace, keys: Keys) -> tuple[Keys, list[
     for file in files:
         update_config(config, read_mapping(file))
     return {**config, **keys}, files
-
-
-def _studies_of_run(options: argparse.Namespace, keys: Keys) -> list[Study]:
-    from vcsbench.config.configuration import load_config
-
-    try:
-        config, files = _configuration(options, keys)
-        return [*load_config(config, ROOT, files).studies.values()]
-    except UserError:
-        return []
 
 
 def _config_keys(pairs: Sequence[str]) -> Keys:

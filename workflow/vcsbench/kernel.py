@@ -99,11 +99,24 @@ def machine_memory_bytes(name: str = "MemTotal") -> int | None:
 
 
 def quota_cores() -> float | None:
-    return min(filter(None, map(_quota_of, groups("cpu"))), default=None)
+    quotas = []
+    for folder, version in groups("cpu"):
+        fields = read(folder / "cpu.max").split()
+        if version == 1:
+            fields = [read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
+        # "max", or -1, is no number.
+        numbers = [number for field in fields if (number := parse_number(field, LARGEST))]
+        if len(numbers) == 2:
+            quotas.append(numbers[0] / numbers[1])
+    return min(quotas, default=None)
 
 
 def throttled_us() -> int | None:
-    counts = [n for group in groups("cpu") if (n := _throttled_of(group)) is not None]
+    counts = []
+    for folder, version in groups("cpu"):
+        name, per_us = ("throttled_time", 1000) if version == 1 else ("throttled_usec", 1)
+        if (number := number_in(folder / "cpu.stat", name)) is not None:
+            counts.append(number // per_us)
     return sum(counts) if counts else None
 
 
@@ -155,25 +168,6 @@ def _memory_limits(group: Group) -> Iterator[tuple[int, int]]:
         used = parse_number(read(folder / usage_file), LARGEST) or 0
         freeable = sum(number_in(stat, f"{prefix}{name}") or 0 for name in RECLAIMABLE)
         yield limit, max(0, used - freeable)
-
-
-def _quota_of(group: Group) -> float | None:
-    if group.version == 2:
-        fields = read(group.folder / "cpu.max").split()
-    else:
-        fields = [read(group.folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
-    numbers = [parse_number(field, LARGEST) for field in fields]
-    if len(numbers) != 2 or not numbers[0] or not numbers[1]:
-        return None  # "max", or -1
-    return numbers[0] / numbers[1]
-
-
-def _throttled_of(group: Group) -> int | None:
-    stat = group.folder / "cpu.stat"
-    if group.version == 2:
-        return number_in(stat, "throttled_usec")
-    nanoseconds = number_in(stat, "throttled_time")
-    return None if nanoseconds is None else nanoseconds // 1000
 
 
 def _least(*values: int | None) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -213,17 +213,8 @@ _STRACE_COUNTS = (
     for name, title, unit, quantity, words, reading in _CALLS
 )
 # fmt: on
-METRICS: dict[str, Metric] = {
-    metric.name: metric for metric in (*_TIMES, *_LOADS, *_SIZES, *_KERNEL_COUNTS, *_STRACE_COUNTS)
-}
-
-
-def names() -> list[str]:
-    return sorted(METRICS)
-
-
-def metric_of(name: str) -> Metric:
-    return METRICS[name]
+_METRICS = (*_TIMES, *_LOADS, *_SIZES, *_KERNEL_COUNTS, *_STRACE_COUNTS)
+METRICS = {metric.name: metric for metric in sorted(_METRICS, key=attrgetter("name"))}
 
 
 def metric_in(definition: Mapping[str, object]) -> Metric:

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import functools
 import io
 import os
 import pwd
@@ -39,13 +38,9 @@ def server_ids() -> tuple[int, int] | None:
     if os.geteuid() != 0:
         return None
     user = pwd.getpwnam(UNPRIVILEGED)
-    return user.pw_uid, SERVER_GROUP if _has_group(SERVER_GROUP) else user.pw_gid
-
-
-@functools.cache
-def _has_group(gid: int) -> bool:
     rows = [map(int, line.split()) for line in read("/proc/self/gid_map").splitlines()]
-    return not rows or any(first <= gid < first + count for first, _, count in rows)
+    has_group = not rows or any(gid <= SERVER_GROUP < gid + count for gid, _, count in rows)
+    return user.pw_uid, SERVER_GROUP if has_group else user.pw_gid
 
 
 def run_program(

@@ -42,6 +42,7 @@ MODULE = "python3:"
 SCRIPT_BYTES = 1 << 16
 
 
+# The import of dataclasses would take milliseconds of each cell-round.
 class _Places(NamedTuple):
     prefix: str = ""
     library_path: str = ""
@@ -119,9 +120,7 @@ class Programs(_Places):
             return self._libraries()
         if name in ("httpd", "mod_dav_svn"):
             return digest(self.httpd if name == "httpd" else self.mod_dav_svn)
-        return digest(
-            self.find(name) if name in SUBVERSION or name == "svnserve" else path_of(name)
-        )
+        return digest(self.find(name) if name in (*SUBVERSION, "svnserve") else path_of(name))
 
     def _libraries(self) -> str:
         """Return a digest of the Subversion libraries in this build's folders, and for each architecture.

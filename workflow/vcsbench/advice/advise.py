@@ -23,7 +23,7 @@ from vcsbench.config.study import TableDefinition
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import DEFAULT, metric_in, metric_of
+from vcsbench.metrics import DEFAULT, METRICS, metric_in
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, by_round, pair_rows
 from vcsbench.statistics.comparisons import DEFAULT_LIMITS, NOT_SHOWN, TOO_NOISY, TOO_SMALL, Limits
 from vcsbench.statistics.estimates import (
@@ -150,7 +150,7 @@ def _situation_of(
     for cell in others:
         shared = [logs[cell][n] - log for n, log in logs[best].items() if n in logs[cell]]
         ratios.append(noise.with_error(ratio_interval(shared), [(best, cell)]))
-    verbs = metric_of(DEFAULT).calls
+    verbs = METRICS[DEFAULT].calls
     calls = calls_of(ratios, noise.has_duplicates, verbs, limits)
     choices = [Choice(choice(best), math.exp(means[best]), is_equal=True)]
     for cell, estimate, call in zip(others, ratios, calls, strict=True):

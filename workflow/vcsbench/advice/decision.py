@@ -16,7 +16,7 @@ from typing import Any
 
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS
-from vcsbench.metrics import DEFAULT, metric_of, name_in
+from vcsbench.metrics import DEFAULT, METRICS, name_in
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.words import count_of, is_number
 
@@ -192,7 +192,7 @@ def cases_of(
 def outcome_of(row: Row) -> str:
     result, flags = comparisons.result_of(row), str(row.get("flags") or "").split()
     if result == comparisons.DIFFERENT:
-        return BETTER if row["call"] == metric_of(DEFAULT).words.better else WORSE
+        return BETTER if row["call"] == METRICS[DEFAULT].words.better else WORSE
     if result != UNDECIDED:
         return result
     if "low-n" in flags or not row.get("call"):

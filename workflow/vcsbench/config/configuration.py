@@ -11,7 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypedDict
 
-from vcsbench.config.models import BuildPlace, Settings, Side, StudySets, WorkloadPart
+from vcsbench.config.models import (
+    BuildPlace,
+    Settings,
+    Side,
+    StudySets,
+    WorkloadPart,
+    unknown_name,
+)
 from vcsbench.config.study import Study, load_study
 from vcsbench.config.validation import Keys, dotted, read_yaml, validate, value_at
 from vcsbench.errors import UserError
@@ -49,11 +56,6 @@ class Config:
     files: tuple[Path, ...]
     settings: Settings
     studies: dict[str, Study]
-
-    @property
-    def minutes(self) -> float | None:
-        each = [self.minutes_of(study) for study in self.studies]
-        return None if self.settings.rounds else sum(minutes or 0.0 for minutes in each)
 
     @property
     def folders(self) -> dict[tuple[str, ...], str]:
@@ -142,7 +144,18 @@ def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
     for keys, folder in config.folders.items():
         if ODD.search(path := os.path.realpath(config.root / folder)):
             yield keys, f"{path!a} {IS_ODD}. Use another folder."
-    yield from _faults_of_minutes(config)
+    minutes, rounds = settings.minutes, settings.rounds
+    if minutes is None and rounds is None:
+        text = "`minutes` and `rounds` are missing. Add a time limit (`minutes: 15`) or a number of rounds."
+        yield ["minutes"], text
+    of_studies = minutes if isinstance(minutes, Mapping) else {DEFAULT: 0.0}
+    if FORMER_DEFAULT in of_studies:
+        text = f"this is not a key here. It is now `{DEFAULT}`: rename it."
+        yield ["minutes", FORMER_DEFAULT], text
+    missing = [name for name in config.studies if name not in of_studies]
+    if missing and rounds is None and DEFAULT not in of_studies:
+        text = f"`minutes.{missing[0]}` is missing. Add it, or `minutes.{DEFAULT}` for all others."
+        yield ["minutes"], text
     for name, study in config.studies.items():
         if not STUDY_NAME.fullmatch(name):
             text = f"{name!r} has other characters than a to z, 0 to 9 and `-`. Rename its file."
@@ -156,8 +169,7 @@ def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
         if name not in settings.grid:
             yield ["grid"], f"`grid.{name}` is missing. Add the cells to measure."
     named: list[tuple[Keys, str]] = [(["grid", name], name) for name in settings.grid]
-    if isinstance(settings.minutes, Mapping):
-        named += [(["minutes", name], name) for name in settings.minutes if name != DEFAULT]
+    named += [(["minutes", name], name) for name in of_studies if name != DEFAULT]
     for repository, definition in settings.repositories.items():
         named += [
             (["repositories", repository, "studies"], name) for name in definition.studies or ()
@@ -167,22 +179,6 @@ def _faults(config: Config) -> Iterator[tuple[Keys, str]]:
             yield place, f"no such file {STUDIES}/{name}.yaml. Correct the name, or remove it."
     if settings.workload:
         yield from _faults_of_workload(settings.workload, config)
-
-
-def _faults_of_minutes(config: Config) -> Iterator[tuple[Keys, str]]:
-    minutes, rounds = config.settings.minutes, config.settings.rounds
-    if minutes is None and rounds is None:
-        text = "`minutes` and `rounds` are missing. Add a time limit (`minutes: 15`) or a number of rounds."
-        yield ["minutes"], text
-    if not isinstance(minutes, Mapping):
-        return
-    if FORMER_DEFAULT in minutes:
-        text = f"this is not a key here. It is now `{DEFAULT}`: rename it."
-        yield ["minutes", FORMER_DEFAULT], text
-    missing = [name for name in config.studies if name not in minutes]
-    if missing and rounds is None and DEFAULT not in minutes:
-        text = f"`minutes.{missing[0]}` is missing. Add it, or `minutes.{DEFAULT}` for all others."
-        yield ["minutes"], text
 
 
 def workload_of(workload: Workload | None, study: Study) -> list[WorkloadShare]:
@@ -217,11 +213,10 @@ def _faults_of_workload(workload: Workload, config: Config) -> Iterator[tuple[Ke
     if len({frozenset(part["where"].items()) for part in parts}) < len(parts):
         yield keys, "two parts have the same cells. Merge them."
     for axis, value in (item for part in parts for item in part["where"].items()):
-        if axis not in axes:
-            yield keys, f"no study has an axis {axis}. Use one of {', '.join(axes)}."
-        if axis == "command" and value not in commands:
-            text = f"no study measures the command {value}. Use one of {', '.join(commands)}."
-            yield keys, text
+        if unknown := unknown_name([axis], axes):
+            yield keys, f"no study has an axis {unknown}"
+        if axis == "command" and (unknown := unknown_name([value], commands)):
+            yield keys, f"no study measures the command {unknown}"
 
 
 @dataclass(frozen=True)

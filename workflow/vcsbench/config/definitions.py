@@ -104,24 +104,17 @@ Finding = Annotated[FindingDefinition, exactly_one("compare", "level")]
 AxisChoices = Mapping[str, Sequence[str] | None]
 
 
-def read_findings(path: str | Path, study: str, axes: Sequence[str]) -> list[FindingDefinition]:
-    """Return the findings of a study whose cells have these axes; [] if it has none.
-
-    Raise UserError for an unknown or missing key, an unknown axis or metric, and a repeated id.
-    """
-    return read_expectations([path], study, dict.fromkeys(axes))
-
-
 def read_expectations(
     paths: Sequence[str | Path],
     study: str,
     axes: AxisChoices,
     baselines: Sequence[str] | None = None,
 ) -> list[FindingDefinition]:
-    """Return the expectations of a study from all files, in the form of findings.
+    """Return the findings of a study, or the expectations in all files of a user; [] without any.
 
-    `baselines` are the saved ones, None if they do not matter. Raise UserError like read_findings, and for a
-    value that no cell has, or a baseline that is not saved, because it would never be checked.
+    `baselines` are the saved ones, None if they do not matter. Raise UserError for an unknown or missing key,
+    an unknown axis or metric, a repeated id, and for a value that no cell has, or a baseline that is not
+    saved, because it would never be checked.
     """
     expectations: dict[str, FindingDefinition] = {}
     for path in paths:

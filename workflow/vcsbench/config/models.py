@@ -19,7 +19,7 @@ from pydantic import (
     with_config,
 )
 
-from vcsbench.metrics import names as metric_names
+from vcsbench.metrics import METRICS
 from vcsbench.programs import WORD
 
 Item = TypeVar("Item", bound=Hashable)
@@ -59,11 +59,8 @@ def unique(values: list[Item]) -> list[Item]:
 
 
 def known_metric(name: str) -> str:
-    if name not in metric_names():
-        raise ValueError(
-            f"no metric {name!r}. Use one of {', '.join(sorted(metric_names()))}, or add it to "
-            f"workflow/vcsbench/metrics.py."
-        )
+    if unknown := unknown_name([name], METRICS):
+        raise ValueError(f"no metric {unknown} workflow/vcsbench/metrics.py defines them.")
     return name
 
 

@@ -36,7 +36,9 @@ def read_yaml(path: Path) -> object:
     try:
         text = read_bytes(path, YAML_BYTES).decode()
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file. {_siblings(path)}") from None
+        names = sorted(each.stem for each in path.parent.glob(f"*{path.suffix}"))
+        remedy = f"{path.parent} has {', '.join(names)}." if names else "Check the name."
+        raise UserError(f"{path}: no such file. {remedy}") from None
     except UnicodeDecodeError as error:
         raise UserError(
             f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8."
@@ -250,8 +252,3 @@ def dotted(keys: Keys) -> str:
     for key in keys:
         text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else str(key)
     return text
-
-
-def _siblings(path: Path) -> str:
-    names = sorted(p.stem for p in path.parent.glob(f"*{path.suffix}"))
-    return f"{path.parent} has {', '.join(names)}." if names else "Check the name."

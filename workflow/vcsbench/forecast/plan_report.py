@@ -111,7 +111,8 @@ def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]
     effects = side_effects(plan, repositories)
     yield from ("Cells", *_cells(plan), "", "Side effects", *(f"  {effect}" for effect in effects))
     stages, is_rough = forecast(plan, repositories)
-    total_s, minutes = sum(stages.values()), plan.config.minutes or 0.0
+    total_s, config = sum(stages.values()), plan.config
+    minutes = sum(config.minutes_of(study) or 0.0 for study in config.studies)
     yield from ("", f"Duration{', in part from typical rates' * is_rough}")
     for stage, seconds in (stages | {"all": total_s}).items():
         yield f"  {stage:<12}  {words.duration(seconds):>9}"

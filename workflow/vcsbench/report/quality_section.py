@@ -12,7 +12,7 @@ from vcsbench.config.models import Thresholds
 from vcsbench.evidence import same_work
 from vcsbench.evidence.flags import FLAGS, is_invalid
 from vcsbench.evidence.judgement import acknowledgement_s
-from vcsbench.metrics import DEFAULT, Metric, metric_in, metric_of, name_in, names
+from vcsbench.metrics import DEFAULT, METRICS, Metric, metric_in, name_in
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.charts import ROW_KEY
@@ -213,7 +213,7 @@ def details(results: Results, sections: Sequence[TableSection]) -> dict[str, Row
     runs = [run for rows in of_cells.values() for run in rows]
     of_tables = [(s, metric_in(results.study.tables[s.name])) for s in sections]
     metrics = {metric.name: metric for _, metric in of_tables}
-    exact = [metric for metric in map(metric_of, names()) if metric.exact]
+    exact = [metric for metric in METRICS.values() if metric.exact]
     counted = [metric for metric in exact if any(_value(metric, run) for run in runs)]
     cells: dict[str, Row] = {}
     start = 0

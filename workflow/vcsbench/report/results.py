@@ -24,7 +24,7 @@ from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
 from vcsbench.files import context_path, export_path, is_altered, read_rows
-from vcsbench.metrics import metric_of, names
+from vcsbench.metrics import METRICS
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.baselines import table_definition, table_name
@@ -39,7 +39,7 @@ NUMBERS = frozenset(
         *("published", "measured"),
         *("round", "run", "rounds", "runs"),
         "others_cpu_pct",
-        *(column for name in names() for column in metric_of(name).needs),
+        *(column for metric in METRICS.values() for column in metric.needs),
     ]
 )
 # A comparison and the quotient of medians that are further apart need an explanation.

@@ -15,7 +15,6 @@ from vcsbench.config.definitions import (
     load_glossary,
     read_definitions,
     read_expectations,
-    read_findings,
 )
 from vcsbench.config.models import unknown_name
 from vcsbench.config.study import RUN_COLUMNS, TableDefinition, load_study
@@ -166,8 +165,9 @@ class StudyParams:
 
     @property
     def findings(self) -> list[FindingDefinition]:
-        columns, groups = [*self.axes, *self.by], self.definition.findings
-        return [found for group in groups for found in read_findings(FINDINGS, group, columns)]
+        columns = dict.fromkeys([*self.axes, *self.by])
+        groups = (read_expectations([FINDINGS], name, columns) for name in self.definition.findings)
+        return [finding for group in groups for finding in group]
 
 
 def studies_with_findings(

@@ -16,7 +16,7 @@ from vcsbench.config.study import axis_values
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.measurements import group_rows, read_frame
-from vcsbench.metrics import COUNT, LOW, Column, metric_of, names
+from vcsbench.metrics import COUNT, LOW, METRICS, Column
 from vcsbench.plan import grid as grids
 from vcsbench.statistics.comparisons import MEDIAN, STATISTIC
 
@@ -178,7 +178,7 @@ def pair_rows(
 
 def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
     added: dict[str, Column] = {}
-    for metric in map(metric_of, names()):
+    for metric in METRICS.values():
         is_published = metric.name in frame and metric.name not in metric.needs
         if set(metric.needs) <= set(frame.columns) and not is_published:
             columns = {name: frame[name] for name in metric.needs}
@@ -199,7 +199,7 @@ def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd
         FIXED_SHARE: groups[FIXED_SHARE].max(),
         "work": groups["work"].agg(same_work.join_works),
     }
-    for metric in (metric_of(name) for name in names() if name in frame):
+    for metric in (METRICS[name] for name in METRICS if name in frame):
         columns = {part: f"{metric.name}/{part}" for part in metric.parts}
         if reduce not in (MEDIAN, MEAN):
             smallest = (metric.better == LOW) == (reduce == BEST)
@@ -221,7 +221,7 @@ def _centre(frame: pd.DataFrame, groups: DataFrameGroupBy, column: str, reduce: 
 
 def _with_logs(runs: pd.DataFrame) -> pd.DataFrame:
     """Add logarithms of the parts of noisy metrics; a rounded time of 0 gives a mean of 0."""
-    noisy = [metric for metric in map(metric_of, names()) if not metric.exact]
+    noisy = [metric for metric in METRICS.values() if not metric.exact]
     columns = [f"{metric.name}/{part}" for metric in noisy for part in metric.parts]
     with np.errstate(divide="ignore"):
         logs = {f"log {c}": np.log(runs[c].astype(float)) for c in columns if c in runs}

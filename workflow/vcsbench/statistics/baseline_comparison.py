@@ -19,7 +19,7 @@ from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.measurements import group_rows, in_order, read_measurements
 from vcsbench.external import one_line
 from vcsbench.files import write_bytes, write_record
-from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.metrics import DEFAULT, METRICS
 from vcsbench.plan.grid import is_duplicate
 from vcsbench.statistics import baselines, estimates, tables
 from vcsbench.statistics.aggregation import MEAN, by_cell, by_round
@@ -189,7 +189,7 @@ def baseline_table(
     is_few = pairs["ratio"].notna() & (pairs["n"] < limits.min_rounds)
     of_cells = [flags.add_flag(*row) for row in zip(pairs["flags"], repeat("low-n"), is_few)]
     table = estimates.call_table(
-        pairs.assign(flags=of_cells), pairs["twin_sd"], metric_of(DEFAULT), limits
+        pairs.assign(flags=of_cells), pairs["twin_sd"], METRICS[DEFAULT], limits
     ).assign(baseline=baseline, candidate=baselines.NOW)
     return tables.finish_table(
         in_order(table, order, order), baselines.table_name(baseline), [*order]

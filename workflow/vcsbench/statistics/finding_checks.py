@@ -17,7 +17,7 @@ from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.evidence import flags, same_work
 from vcsbench.evidence.flags import DECIDING_SHARE
 from vcsbench.evidence.measurements import group_rows
-from vcsbench.metrics import NO_RATIO, metric_of, name_in, names
+from vcsbench.metrics import METRICS, NO_RATIO, name_in
 from vcsbench.statistics import comparisons, verdicts
 from vcsbench.statistics.aggregation import FIXED_SHARE, MEAN, pair_rows, rows_where
 from vcsbench.statistics.baseline_comparison import HOSTS
@@ -110,7 +110,7 @@ class CellCheck:
 
     @property
     def unit(self) -> str:
-        return metric_of(self.metric).unit if self.metric in names() else ""
+        return METRICS[self.metric].unit if self.metric in METRICS else ""
 
     def involved(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of the finding's cells. `frame` may lack axes."""
@@ -212,7 +212,7 @@ class CellCheck:
 
     def _without_small(self, values: pd.DataFrame) -> pd.DataFrame:
         # A limit of a time holds with its fixed cost; a ratio of fixed costs contains no work.
-        if not self.sides or metric_of(self.metric).exact:
+        if not self.sides or METRICS[self.metric].exact:
             return values
         share = group_rows(values, self.keys)[FIXED_SHARE].transform("max")
         return values[~(share > DECIDING_SHARE)]
@@ -234,7 +234,7 @@ class CellCheck:
         return values, list(refused.values())
 
     def _why_nothing(self, rows: pd.DataFrame, grid: Sequence[Mapping[str, str]]) -> Reason:
-        if len(rows) and (reason := metric_of(self.metric).why_missing):
+        if len(rows) and (reason := METRICS[self.metric].why_missing):
             return Reason("not-counted", {"reason": reason})
         for side in [{self.compare["axis"]: side} for side in self.sides] or [{}]:
             where = {**self.where, **side}

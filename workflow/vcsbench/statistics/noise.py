@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from vcsbench.metrics import DEFAULT, metric_of
+from vcsbench.metrics import DEFAULT, METRICS
 from vcsbench.statistics.aggregation import MEAN, by_round, duplicates_by_round, valid_runs
 from vcsbench.statistics.estimates import (
     EXACT,
@@ -162,7 +162,7 @@ def noise_by_metric(
 
     @cache
     def noise(name: str) -> Noise:
-        if metric_of(name).exact:
+        if METRICS[name].exact:
             return NO_NOISE
         with np.errstate(divide="ignore", invalid="ignore"):
             log = pd.Series(np.log(both.reindex(columns=[name])[name].astype(float)))
