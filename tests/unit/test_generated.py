@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from vcsbench import sources
+from vcsbench import modules, sources
+from vcsbench.sources import generated as generated_source
 from vcsbench.sources import generated_text
 from vcsbench.sources.generated import History
 from vcsbench.sources.generated_profiles import PROFILES
@@ -63,6 +64,24 @@ def test_generated_stream_is_the_same_for_each_hash_seed_and_python():
     others = [p for p in paths if not subprocess.run([p, "-c", ""], capture_output=True).returncode]
     digests = {digest_in(python, seed) for python in (sys.executable, *others) for seed in "12"}
     assert {digest.strip() for digest in digests} == {DIGESTS["ruby"][1]}
+
+
+def test_generator_digest_changes_with_the_code_and_not_with_its_words(tmp_path, monkeypatch):
+    shutil.copytree(Path(sources.__file__).parent, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(generated_source, "__file__", str(tmp_path / "generated.py"))
+
+    def digest_with(old: str, new: str) -> str:
+        file = tmp_path / "dump_format.py"
+        text = file.read_text()
+        assert old in text
+        file.write_text(text.replace(old, new, 1))
+        # Each file is read once in a process.
+        modules._bytes.cache_clear()
+        return generated_source.generator_digest.__wrapped__()
+
+    before = digest_with("", "")
+    assert digest_with("\nimport ", "\n# A reason.\nimport ") == before
+    assert digest_with("SVN-fs-dump-format-version", "Other") != before
 
 
 def test_generated_identity_and_history_change_with_each_key():

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from vcsbench import words
 from vcsbench.config.configuration import EMPTY
-from vcsbench.config.server_files import files_digest
+from vcsbench.modules import code_digest
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import TRUNK, Definition, Facts, Options, SizeEstimate, Source
 from vcsbench.sources.generated_profiles import GAPS, PROFILES, Profile, ProjectLayout
@@ -97,7 +97,7 @@ class History:
 def generator_digest() -> str:
     folder = Path(__file__).parent
     names = sorted(file.name for file in folder.glob("generated*.py"))
-    return files_digest(folder, ["dump_format.py", *names])
+    return code_digest(str(folder / name) for name in ["dump_format.py", *names])
 
 
 class GeneratedSource(Source):
