@@ -162,10 +162,10 @@ def test_metric_and_tables_added_are_written(project):
     )
     metrics = project.path / "workflow" / "vcsbench" / "metrics.py"
     edit(metrics, "_LOADS = (\n", f"_LOADS = (\n    {metric}")
-    table = "rows: [ra, repo, packing, format], columns: [cache, config], published: false"
+    more = "columns: [cache, config], published: false"
     compare = "{axis: format, baseline: f6, candidates: [f7], metric: server_cpu}"
-    added = f"  server-cpu: {{metric: server_cpu, {table}}}\n"
-    added += f"  server-cpu-by-format: {{compare: {compare}, {table}}}\n"
+    added = f"  server-cpu: {{metric: server_cpu, rows: [ra, repo, format], {more}}}\n"
+    added += f"  server-cpu-by-format: {{compare: {compare}, rows: [ra, repo], {more}}}\n"
     edit(study_file(project), "tables:\n", f"tables:\n{added}")
     measure(project, {"format": ["f6", "f7"]}, target=f"results/tables/{STUDY}")
     seconds, compared = (
