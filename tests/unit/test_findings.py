@@ -348,6 +348,7 @@ COMPARE = "compare: {axis: format, baseline: f6"
         (f"{COMPARE}}}, {BOUND}", "`a[0].compare`: `candidate` is missing"),
         (f"{LEVEL}}}, {{id: x, statement: z, {LEVEL}", "`a[1]`: the id `x` is there twice"),
         (f"level: mb_s, {BOUND}", "`a[0].level`: no metric 'mb_s'"),
+        (f"level: counts, {BOUND}", "`a[0].level`: no metric 'counts'"),
     ],
 )
 def test_read_findings_invalid_is_user_error(tmp_path, keys, expected):

@@ -175,6 +175,12 @@ WHERE = {
         ({"trace_syscalls": {"ra": ["tea"]}}, {}, LOG, ["`trace_syscalls.ra`: the axis has no"]),
         ({"tables": {"a": SPEED}}, {}, LOG, ["`tables.a.metric`: no metric 'speed'. Use one of"]),
         ({"tables": {"a": COMPARED}}, {}, LOG, ["`tables.a.compare.metric`: no metric 'speed'"]),
+        (
+            {"tables": {"a": {**SPEED, "metric": "counts", "each": ["counts"]}}},
+            {},
+            LOG,
+            ["`tables.a.each[0]`: no metric 'counts'"],
+        ),
     ],
 )
 def test_project_invalid_study_is_refused(tmp_path, study, keys, command, part, expected):

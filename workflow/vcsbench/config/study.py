@@ -22,6 +22,7 @@ from vcsbench.config.models import (
     fits_pattern,
     former,
     key,
+    known_metric_of_table,
     unique,
     unknown_name,
     without_nul,
@@ -260,7 +261,7 @@ class ComparisonDefinition(TypedDict, total=False):
 class TableDefinition(TypedDict, total=False):
     """A table of a study."""
 
-    metric: Metric
+    metric: Annotated[Text, AfterValidator(known_metric_of_table)]
     """The metric of the table, by its name in workflow/vcsbench/metrics.py."""
     reduce: Literal["median", "best", "worst"]
     """How the runs of a cell are aggregated, within each round and then over the rounds (default: median).
