@@ -137,13 +137,13 @@ def test_build_of_conda_is_made_once_and_measured(project, monkeypatch):
     assert changed and all("/conda/" in path for path in changed)
 
 
-# The real client, and then a busy loop for 15 % of its time.
+# The real client, and then a busy loop for 30 % of its time, which a noisy machine shows, too.
 SLOWER = """#!/bin/bash
 began=${{EPOCHREALTIME/./}}
 {svnadmin} "$@"
 code=$?
 now=${{EPOCHREALTIME/./}}
-ends=$((now + (now - began) * 15 / 100))
+ends=$((now + (now - began) * 30 / 100))
 while ((${{EPOCHREALTIME/./}} < ends)); do :; done
 exit $code
 """
@@ -172,7 +172,7 @@ def test_build_slower_client_is_detected_and_equal_client_is_not(project):
         if calls["slower"] == "slower":
             break
     assert calls["slower"] == "slower", table
-    assert 1 / 1.3 < float(table["slower"]["ratio"]) < 1 / 1.05
+    assert 1 / 1.45 < float(table["slower"]["ratio"]) < 1 / 1.15
     assert calls["same"] in (NOT_SHOWN, TOO_NOISY), table
 
 
