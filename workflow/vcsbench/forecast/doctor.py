@@ -119,11 +119,8 @@ def _cells(plan: Plan) -> Iterator[Check]:
 
 def _programs(plan: Plan) -> Iterator[Check]:
     for package, is_required, purpose in plan_report.missing_packages(plan.root):
-        text, remedy = (
-            f"{package} is not installed. It is for {purpose}",
-            f"apt-get install {package}",
-        )
-        yield Check(MISSING if is_required else LIMITED, text, remedy)
+        text = f"{package} is not installed. It is for {purpose}"
+        yield Check(MISSING if is_required else LIMITED, text, f"apt-get install {package}")
     found = read_versions({name: argv for name, argv in VERSIONS.items() if shutil.which(name)})
     yield Check(AVAILABLE, ", ".join(f"{name} {version}" for name, version in found.items()))
     major = found.get("hyperfine", "").partition(".")[0]
@@ -223,8 +220,10 @@ def _machine() -> Iterator[Check]:
     if limit is not None:
         free = words.size(kernel.memory().available or 0)
         text = f"a control group limits memory to {words.size(limit)}; {free} of it are available"
-        too_small = WARNING, text, "raise the limit to 1 GiB or more"
-        yield Check(*too_small) if limit < MIN_MEMORY else Check(AVAILABLE, text)
+        if limit < MIN_MEMORY:
+            yield Check(WARNING, text, "raise the limit to 1 GiB or more")
+        else:
+            yield Check(AVAILABLE, text)
     if quota is not None:
         text = (
             f"a control group limits processor time to {quota:.2g} cores; affected runs are flagged"

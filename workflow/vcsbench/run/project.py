@@ -234,12 +234,13 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
         places = work_dirs(settings, root)
         gone = (gone for place in places for gone in workdir.abandoned_workdirs(place.storage))
         for place in (*places, *gone):
-            if not os.path.lexists(place.path):
-                continue
-            place.remove()
-            lines.append(f"removed {place.path}")
             if os.path.lexists(place.path):
-                lines[-1] = f"{place.path} remains: it has files that vcsbench did not make"
+                place.remove()
+                lines.append(
+                    f"{place.path} remains: it has files that vcsbench did not make"
+                    if os.path.lexists(place.path)
+                    else f"removed {place.path}"
+                )
         results = root / "results"
         if results.is_symlink():
             lines.append(f"removed the link {results}; {results.resolve()} remains")
