@@ -4,9 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from project import PLACES, remove_leftovers
 from unit.report_files import default_grid, make_files
+from vcsbench.isolation import is_allowed, unshare_mounts
 
 TESTS = Path(__file__).parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Remove what killed tests left. What is mounted from now on ends with the processes of the tests."""
+    if not hasattr(config, "workerinput"):  # not again in each worker of pytest-xdist
+        for place in PLACES:
+            remove_leftovers(place)
+    if is_allowed(unshare_mounts):
+        unshare_mounts()
 
 
 # Before pytest-xdist reads the groups.

@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import fcntl
 import json
 import os
 import shutil
@@ -19,7 +20,10 @@ import pytest
 import yaml
 
 from vcsbench import processes
+from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
+from vcsbench.kernel import unescaped
+from vcsbench.storages import filesystems
 
 ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "config"
@@ -34,6 +38,9 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
 # A part of its grid with one cell per access.
 HOT = {"command": "log", "format": "f7", "packing": "nopack", "config": "slow", "cache": "hot-os"}
 PARTS = ("Snakefile", "config", "envs", "profiles", "vcsbench", "workflow")
+# Folders of tests, and the places in which tests make them.
+PREFIX = "vcsbench-test-"
+PLACES = ("/var/tmp", "/tmp", "/run", "/var/lib", "/mnt", "/dev/shm")
 
 
 def ruby(scale: float, name: str = "ruby", profile: str = "ruby") -> dict[str, Any]:
@@ -316,13 +323,56 @@ def make_project() -> Iterator[Project]:
 
 @contextmanager
 def open_folder(above: str) -> Iterator[Path]:
-    """Make a folder that the user of the servers can enter, other than the folders of pytest."""
-    path = Path(tempfile.mkdtemp(prefix="vcsbench-test-", dir=above))
-    path.chmod(0o755)
+    """Make a folder that the user of the servers can enter, other than the folders of pytest.
+
+    It is locked: remove_leftovers() keeps it.
+    """
+    path, lock = _make_locked(above)
     try:
         yield path
     finally:
         shutil.rmtree(path)
+        os.close(lock)
+
+
+def _make_locked(above: str) -> tuple[Path, int]:
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=above))
+        # A test run that begins now may remove it before it is locked.
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(path, os.O_RDONLY)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            path.chmod(0o755)
+            return path, lock
+
+
+def remove_leftovers(above: str) -> None:
+    """Remove this user's folders of open_folder() that killed tests left, and unmount what is in them.
+
+    A folder stays if it is locked, if a process works in it, or if a mount in it is busy.
+    """
+    refusals = contextlib.suppress(OSError, UserError, subprocess.CalledProcessError)
+    for path in Path(above).glob(f"{PREFIX}*"):
+        with refusals, filesystems.open_folder(path) as folder:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(folder).st_uid != os.geteuid() or _is_used(path):
+                continue
+            lines = Path("/proc/self/mounts").read_text().splitlines()
+            # The last mount is the first to go.
+            for point in reversed([unescaped(line.split(" ")[1]) for line in lines]):
+                if Path(point).is_relative_to(path):
+                    subprocess.run(["umount", point], check=True, capture_output=True)
+            filesystems.remove_path(path)
+
+
+def _is_used(path: Path) -> bool:
+    """Return True if a process works in a folder, or has it in its command line."""
+    for pid in processes.all_pids():
+        with contextlib.suppress(OSError):
+            words = [os.readlink(f"/proc/{pid}/cwd"), *processes.command_line(pid)]
+            if any(str(path) in word for word in words):
+                return True
+    return False
 
 
 def free_port() -> int:

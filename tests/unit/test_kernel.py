@@ -55,11 +55,10 @@ Path({str(tmp_path / "file")!r}).write_bytes(bytes(64 << 20))
 os.sync()
 print(before - kernel.memory().available)
 shared = Path(f"/dev/shm/vcsbench-test-{{os.getpid()}}")
-try:
-    shared.write_bytes(bytes(64 << 20))
-    print(before - kernel.memory().available)
-finally:
+with shared.open("wb") as file:
     shared.unlink()
+    file.write(bytes(64 << 20))
+    print(before - kernel.memory().available)
 """
     limit = {"memory.limit_in_bytes": str(300 * MIB)}
     cached, shared = map(int, run_in_group("memory", limit, {}, code))

@@ -444,13 +444,14 @@ def raid0(tmp_path):
             devices.append(subprocess.run(argv, stdout=subprocess.PIPE, check=True).stdout.strip())
         subprocess.run(["mkfs.btrfs", "-q", "-draid0", "-mraid1", *devices], check=True)
         subprocess.run(["mount", devices[0], point], check=True)
-        yield point
-        subprocess.run(["umount", point], check=True)
     except subprocess.CalledProcessError as error:
         pytest.skip(f"no btrfs can be made here: {error}")
     finally:
+        # Those in use are detached by the unmount.
         for device in devices:
             subprocess.run(["losetup", "--detach", device], check=True)
+    yield point
+    subprocess.run(["umount", point], check=True)
 
 
 @project.needs_root

@@ -5,12 +5,10 @@ import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from project import ROOT, invalid_flags, needs, ruby
+from project import PLACES, ROOT, invalid_flags, needs, open_folder, ruby
 from vcsbench.errors import UserError
 from vcsbench.storages import guest
 
@@ -131,10 +129,7 @@ def test_guest_hanging_is_ended(tmp_path, monkeypatch):
 def covered_folders():
     """Folders below each folder of the host that the guest mounts over."""
     with ExitStack() as stack:
-        yield [
-            Path(stack.enter_context(TemporaryDirectory(dir=top, prefix="vcsbench-test-")))
-            for top in ("/tmp", "/run", "/var/lib", "/mnt", "/dev/shm")
-        ]
+        yield [stack.enter_context(open_folder(top)) for top in PLACES if top != "/var/tmp"]
 
 
 @pytest.mark.slow

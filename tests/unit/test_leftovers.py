@@ -1,0 +1,48 @@
+"""Folders and mounts of killed tests are removed by the next test run, and nothing besides."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from project import PREFIX, ROOT, needs_root, remove_leftovers, start_python
+
+HOLD = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+from project import mounted, open_folder
+with open_folder(sys.argv[1]) as path, mounted(path / "disk"), mounted(path / "disk/sp ace"):
+    print(path, flush=True)
+    sys.stdin.read()
+"""
+
+
+@needs_root
+def test_leftovers_of_a_killed_test_are_removed_once_nothing_uses_them(tmp_path):
+    with start_python(HOLD, tmp_path) as test:
+        assert test.stdout
+        path = Path(test.stdout.readline().strip())
+        remove_leftovers(str(tmp_path))
+        assert os.path.ismount(path / "disk/sp ace"), "a test that runs"
+        test.kill()
+    with subprocess.Popen(["sleep", "100"], cwd=path / "disk") as other:
+        remove_leftovers(str(tmp_path))
+        assert os.path.ismount(path / "disk/sp ace"), "a process that works there"
+        other.kill()
+    with (path / "disk/file").open("w"):
+        remove_leftovers(str(tmp_path))
+        assert (path / "disk/file").exists(), "an open file"
+    remove_leftovers(str(tmp_path))
+    assert not [*tmp_path.iterdir()]
+
+
+@needs_root
+def test_leftovers_of_others_stay(tmp_path):
+    for name in ("vcsbench-0123abcd", f"{PREFIX}theirs", "mine"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "precious").touch()
+    os.chown(tmp_path / f"{PREFIX}theirs", 12345, 12345)
+    (tmp_path / f"{PREFIX}link").symlink_to("mine")
+    (tmp_path / f"{PREFIX}file").touch()
+    before = sorted(tmp_path.rglob("*"))
+    remove_leftovers(str(tmp_path))
+    assert sorted(tmp_path.rglob("*")) == before
