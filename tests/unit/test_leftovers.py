@@ -1,10 +1,12 @@
-"""Folders and mounts of killed tests are removed by the next test run, and nothing besides."""
+"""Folders and mounts of killed tests and runs are removed by the next one, and nothing besides."""
 
 import os
 import subprocess
 from pathlib import Path
 
-from project import PREFIX, ROOT, needs_root, remove_leftovers, start_python
+from git_histories import git
+from project import PREFIX, ROOT, needs, needs_root, remove_leftovers, start_python
+from vcsbench.storages.workdir import remove_abandoned
 
 HOLD = f"""
 import sys
@@ -46,3 +48,26 @@ def test_leftovers_of_others_stay(tmp_path):
     before = sorted(tmp_path.rglob("*"))
     remove_leftovers(str(tmp_path))
     assert sorted(tmp_path.rglob("*")) == before
+
+
+READ = """
+import sys
+from pathlib import Path
+from vcsbench.sources.git_repository import open_repository
+with open_repository(Path(sys.argv[1])):
+    print("opened", flush=True)
+    sys.stdin.read()
+"""
+
+
+@needs("git")
+def test_private_folder_of_a_killed_reader_is_abandoned(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    git(tmp_path, "init", "-q", "mine")
+    start = ("env", f"TMPDIR={tmp_path}")
+    with start_python(READ, tmp_path / "mine", start=start) as reader:
+        assert reader.stdout and reader.stdout.readline() == "opened\n"
+        assert remove_abandoned(os.getcwd(), []) == []
+        reader.kill()
+    assert len(remove_abandoned(os.getcwd(), [])) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -10,7 +10,6 @@ import os
 import re
 import resource
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -21,6 +20,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
 from vcsbench.processes import Program
 from vcsbench.sources.base import check_files, readable
+from vcsbench.storages.workdir import run_folder
 
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
@@ -218,8 +218,8 @@ def open_repository(path: Path) -> Iterator[Git]:
     layout = find_layout(path)
     if layout is None:
         raise UserError(f"{one_line(path)}: is not a git repository. Give one.")
-    with tempfile.TemporaryDirectory(prefix="vcsbench-git-") as folder:
-        yield Git(one_line(path), layout, Path(folder))
+    with run_folder(os.getcwd()) as folder:
+        yield Git(one_line(path), layout, folder)
 
 
 class Git:
@@ -238,7 +238,7 @@ class Git:
                 raise UserError(f"{one_line(path)}: is not a folder. {CLONE}")
         refs, packed_refs = common / "refs", common / "packed-refs"
         # Old versions of git made symbolic refs as links to the name of another ref.
-        check_files(refs, packed_refs, remedy=CLONE, allows_broken_links=True)
+        check_files(refs, packed_refs, remedy=CLONE, allows_broken_links=True, allows_loops=False)
         self.head = _read_head(layout)
         (private / "HEAD").write_bytes(self.head + b"\n")
         if refs.is_dir():

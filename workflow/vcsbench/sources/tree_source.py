@@ -4,7 +4,6 @@ import os
 import shutil
 import stat
 import struct
-import tempfile
 import uuid
 import zipfile
 from collections import Counter
@@ -35,6 +34,7 @@ from vcsbench.sources.base import (
 )
 from vcsbench.sources.dump_source import why_no_dump
 from vcsbench.storages.filesystems import PATH_BYTES, entries
+from vcsbench.storages.workdir import run_folder
 
 REVISIONS = 1
 # A constant, because the same tree must give the same bytes.
@@ -262,8 +262,8 @@ class ArchiveSource(_TreeSource):
 
     @contextmanager
     def _open(self, counts: Counter[str]) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix="vcsbench-archive-") as folder:
-            yield unpack(self._path, Path(folder), counts)
+        with run_folder(os.getcwd()) as folder:
+            yield unpack(self._path, folder, counts)
 
 
 def is_archive(path: Path) -> bool:

@@ -212,7 +212,7 @@ def abandoned_workdirs(storage: Path) -> list[WorkDir]:
 
 @contextlib.contextmanager
 def run_folder(root: str | Path) -> Iterator[Path]:
-    """Make a temporary folder for one measurement. Its name has the process id."""
+    """Make a temporary folder. Its name has the process id: remove_abandoned() finds it after a kill."""
     with tempfile.TemporaryDirectory(
         prefix=f"{_prefix(root)}{os.getpid()}-", ignore_cleanup_errors=True
     ) as folder:
