@@ -1,6 +1,7 @@
 """Git repositories to convert, and readers of the resulting Subversion repositories."""
 
 import hashlib
+import io
 import os
 import subprocess
 import tempfile
@@ -9,10 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from project import needs
 from vcsbench import sources
+from vcsbench.errors import UserError
 from vcsbench.sources.base import Facts, Source
 from vcsbench.sources.dump_format import subversion_path
+from vcsbench.subjects.tree import checkout_head
 
 needs_git = needs("svnadmin", "git")
 FILE, EXECUTABLE, SYMLINK, SUBMODULE = "100644", "100755", "120000", "160000"
@@ -276,3 +281,64 @@ def check_tree(path: Path, commit: str, repository: Path, revision: int, tree: s
     """Compare a folder at a revision with the tree of a commit."""
     actual = exported(repository, revision, tree)
     assert actual == git_tree(path, commit), f"{tree} at revision {revision}"
+
+
+CONTENT = {
+    ".gitattributes": b"* filter=canary diff=canary text eol=crlf ident\n",
+    "plain.txt": b"one\ntwo $Id$\n",
+    "run.bin": bytes(range(256)),
+}
+
+
+def make_work(path: Path) -> Path:
+    """Make a work tree with one commit whose attributes name a filter for every file."""
+    path.mkdir()
+    git(path, "init", "-q", "-b", "main")
+    for name, content in CONTENT.items():
+        (path / name).write_bytes(content)
+        # With these two commands, the attributes change no content.
+        blob = git(path, "hash-object", "-w", "--no-filters", name).decode().strip()
+        git(path, "update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
+    git(path, "commit", "-q", "-m", "one")
+    return path
+
+
+def resolve(path: Path, name: str) -> str:
+    return git(path, "rev-parse", name).decode().strip()
+
+
+def write_blob(path: Path, content: bytes) -> str:
+    return git(path, "hash-object", "-w", "--stdin", stdin=content).decode().strip()
+
+
+def check_out(source: Source, folder: Path) -> list[str]:
+    """Write the youngest tree of a source to folder/tree, and return the notes."""
+    folder.mkdir()
+    return checkout_head(source.head(), folder / "tree", folder, "svn")
+
+
+def refusal(path: Path, **options: str) -> str:
+    """Return the error of a plan. It must be one line."""
+
+    def plan() -> None:
+        source = sources.open_source("mine", {**sources.detect(str(path)), **options})
+        source.check()
+        source.estimate()
+        source.check_history()
+
+    with pytest.raises(UserError, match=r"^[^\n]*$") as caught:
+        plan()
+    return str(caught.value)
+
+
+def read_everything(path: Path, folder: Path) -> Path:
+    """Detect, estimate, convert and take the tree of a repository, as plan and run do."""
+    definition = sources.detect(str(path))
+    source = sources.open_source("mine", {**definition, "history": "whole"})
+    source.check()
+    source.identity()
+    source.describe()
+    source.estimate()
+    source.write(io.BytesIO())
+    check_out(source, folder)
+    return folder / "tree"

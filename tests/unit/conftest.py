@@ -2,6 +2,7 @@
 
 import pytest
 
+from git_histories import make_work
 from project import open_folder
 
 
@@ -10,3 +11,8 @@ def folder():
     """A folder on a disk that all users can enter, other than the folders of pytest."""
     with open_folder("/var/tmp") as path:
         yield path
+
+
+@pytest.fixture
+def work(tmp_path):
+    return make_work(tmp_path / "work")
