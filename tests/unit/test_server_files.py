@@ -10,10 +10,9 @@ import pytest
 from project import CONFIG
 from vcsbench.advice.labels import HTTPD_LOCATION, HTTPD_SERVER, questions_of
 from vcsbench.axes.client_server import ACCESS, server_settings
-from vcsbench.config.server_files import server_file, server_files, server_files_digest
 from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
-from vcsbench.programs import Programs
+from vcsbench.programs import Programs, server_file, server_files, server_files_digest
 from vcsbench.run.project import Project
 
 SERVERS = CONFIG / "servers"

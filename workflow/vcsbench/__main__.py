@@ -185,9 +185,9 @@ def doctor(options: argparse.Namespace, keys: Keys) -> int:
 
 def show(options: argparse.Namespace, keys: Keys) -> int:
     """Print what a cell does, step by step."""
-    from vcsbench.config.server_files import server_files
     from vcsbench.measure.prepared_cell import STEPS, PreparedCell
     from vcsbench.measure.work import KINDS
+    from vcsbench.programs import server_files
     from vcsbench.storages.workdir import run_folder
 
     recipe, number = _prepared_recipe(_project(options, keys), options.cell), options.round

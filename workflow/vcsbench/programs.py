@@ -1,16 +1,18 @@
-"""Find the programs of a build's client or server, and compute their digests."""
+"""Find the programs of builds and the files of server configurations, and compute their digests."""
 
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench.errors import UserError
+from vcsbench.external import read_bytes
 
 PROGRAMS = ("bin", "sbin")
 HTTPD = ("/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/local/sbin/httpd")
@@ -40,6 +42,9 @@ BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 MODULES_OF = "lib/python3*/*-packages"
 MODULE = "python3:"
 SCRIPT_BYTES = 1 << 16
+CONFIGURATION_BYTES = 1 << 20
+# The server configuration with the files that another one lacks.
+DEFAULTS = "default"
 
 
 # The import of dataclasses would take milliseconds of each cell-round.
@@ -208,3 +213,58 @@ def _file_digest(path: str) -> str:
         return ""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def files_digest(folder: Path, names: Sequence[str]) -> str:
+    return _content_digest(_list(folder, names))
+
+
+def server_files(folder: Path, names: Sequence[str]) -> dict[str, Path]:
+    return {**dict(_list(folder.parent / DEFAULTS, names)), **dict(_list(folder, names))}
+
+
+def server_file(folder: Path, name: str) -> Path:
+    return server_files(folder, [name]).get(name, folder / name)
+
+
+def server_files_digest(folder: Path, names: Sequence[str]) -> str:
+    return _content_digest([*server_files(folder, names).items()])
+
+
+def read_arguments(path: Path) -> list[str]:
+    """Return the options in a file of a server configuration. A # starts a comment."""
+    try:
+        return shlex.split(path.read_text(), comments=True)
+    except FileNotFoundError:
+        raise missing_server_file(path) from None
+    except ValueError as error:
+        raise UserError(f"{path}: cannot be read as options: {error}. Correct the file.") from None
+
+
+def missing_server_file(path: Path) -> UserError:
+    """Return the error about a missing file of a server configuration."""
+    return UserError(f"{path}: no such file, which the server configuration needs. Add it.")
+
+
+def _list(folder: Path, names: Sequence[str]) -> list[tuple[str, Path]]:
+    paths: list[Path] = []
+    for name in names:
+        path = folder / name
+        if os.path.lexists(path) and not path.is_file() and not path.is_dir():
+            raise UserError(f"{path}: this is not a regular file. Replace it, or remove it.")
+        paths += path.rglob("*") if path.is_dir() else [path]
+    return [(str(path.relative_to(folder)), path) for path in paths if path.is_file()]
+
+
+def _content_digest(files: Sequence[tuple[str, Path]]) -> str:
+    total = hashlib.sha256()
+    for name, path in sorted(files):
+        content = read_bytes(path, CONFIGURATION_BYTES)
+        try:
+            is_text = "\0" not in content.decode()
+        except UnicodeDecodeError:
+            is_text = False
+        if not is_text:
+            raise UserError(f"{path}: the file is not text in UTF-8. Save it as UTF-8.")
+        total.update(f"{name}\0".encode() + content + b"\0")
+    return total.hexdigest()[:16]

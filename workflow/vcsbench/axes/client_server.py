@@ -12,18 +12,24 @@ from typing import Any
 
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.configuration import ON_PATH, Build
-from vcsbench.config.server_files import (
+from vcsbench.errors import UserError
+from vcsbench.machine import Machine, subversion_version
+from vcsbench.processes import closed_folder
+from vcsbench.programs import (
     DEFAULTS,
+    MODULE,
+    PROGRAMS,
+    SUBVERSION,
+    Programs,
+    binaries,
     missing_server_file,
+    path_of,
+    programs_in,
     read_arguments,
     server_file,
     server_files,
     server_files_digest,
 )
-from vcsbench.errors import UserError
-from vcsbench.machine import Machine, subversion_version
-from vcsbench.processes import closed_folder
-from vcsbench.programs import MODULE, PROGRAMS, SUBVERSION, Programs, binaries, path_of, programs_in
 from vcsbench.records import Access, Recipe
 from vcsbench.storages import guest
 from vcsbench.storages.cell_filesystem import REFLINK_KINDS

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench import __version__
-from vcsbench.config.server_files import files_digest, read_arguments, server_file, server_files
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import pegged
 from vcsbench.measure import launcher
@@ -32,6 +31,10 @@ from vcsbench.programs import (
     WORD,
     Programs,
     check_unchanged,
+    files_digest,
+    read_arguments,
+    server_file,
+    server_files,
 )
 from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Words, strategies
 from vcsbench.subjects.repository import EMPTY, Dump, FreshRepository, Repository

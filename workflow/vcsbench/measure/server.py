@@ -11,10 +11,9 @@ from functools import cached_property
 from pathlib import Path
 
 from vcsbench import processes
-from vcsbench.config.server_files import missing_server_file, read_arguments
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
-from vcsbench.programs import Programs
+from vcsbench.programs import Programs, missing_server_file, read_arguments
 
 HOST = "127.0.0.1"
 ON_PATH = Programs()

@@ -10,10 +10,10 @@ from vcsbench import isolation
 from vcsbench.axes import AXES, axis_of
 from vcsbench.axes.axis import Environment
 from vcsbench.axes.client_server import binaries_of
-from vcsbench.config.server_files import server_files_digest
 from vcsbench.config.study import Command, Study
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec
+from vcsbench.programs import server_files_digest
 from vcsbench.records import Promises, Recipe
 from vcsbench.sources import is_private
 from vcsbench.storages.filesystems import lacks_journal
