@@ -12,9 +12,16 @@ from vcsbench.advice.labels import CardQuestion
 from vcsbench.config.study import Study
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import FLAGS
-from vcsbench.report.next_steps import command_of, variables_of
 from vcsbench.report.results import Results
-from vcsbench.report.terminal import COLUMNS, HEADER, lines, read_summaries, verdict_counts
+from vcsbench.report.summary import (
+    COLUMNS,
+    HEADER,
+    command_of,
+    lines,
+    read_summaries,
+    variables_of,
+    verdict_counts,
+)
 
 COUNTS = {"different": 40, "equal": 30, "too small to compare": 2, "undecided": 10}
 OUTLOOK = [{"seconds": s, "left": {"t": n}} for s, n in ((0, 10), (720, 2), (3600, 0))]

@@ -356,8 +356,7 @@ def _print_report(status: int, began: float, studies: Sequence[Study]) -> None:
     if status and (not report.exists() or report.stat().st_mtime < began):
         print(f"The report was not written. That of an earlier workflow run: {report.resolve()}")
         return
-    from vcsbench.report.next_steps import variables_of
-    from vcsbench.report.terminal import lines, read_summaries
+    from vcsbench.report.summary import lines, read_summaries, variables_of
 
     try:
         given = variables_of(os.environ["VCSBENCH_COMMAND"])

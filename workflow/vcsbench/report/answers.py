@@ -24,8 +24,8 @@ from vcsbench.axes.client_server import BUILD_AXIS
 from vcsbench.axes.subject_axes import SHARD
 from vcsbench.evidence.flags import BUSY
 from vcsbench.report import charts
-from vcsbench.report.next_steps import command_with, count_disturbed, variables_of
 from vcsbench.report.results import Results, grouped_by, unique_values, values_in, varying
+from vcsbench.report.summary import command_with, count_disturbed, variables_of
 from vcsbench.statistics import comparisons
 
 NOT_PICKED = ("cache", "clients", "build")

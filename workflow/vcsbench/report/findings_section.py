@@ -16,10 +16,9 @@ from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report import charts
 from vcsbench.report.answers import shown_flags
-from vcsbench.report.next_steps import command_with, seconds_of_rounds, variables_of
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values
+from vcsbench.report.summary import command_with, seconds_of_rounds, variables_of, verdict_counts
 from vcsbench.report.table_sections import TableSection, overlaps, table_of
-from vcsbench.report.terminal import verdict_counts
 from vcsbench.statistics import comparisons, verdicts
 
 MEANINGS = {

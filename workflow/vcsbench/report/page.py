@@ -25,7 +25,7 @@ from vcsbench.evidence.flags import is_invalid
 from vcsbench.external import open_regular
 from vcsbench.plan.grid import originals
 from vcsbench.plan.result_state import OUTDATED
-from vcsbench.report import answers, charts, next_steps
+from vcsbench.report import answers, charts, summary
 from vcsbench.report.findings_section import (
     MEANINGS,
     FindingFacts,
@@ -44,7 +44,6 @@ from vcsbench.report.table_sections import (
     table_sections,
     title_of,
 )
-from vcsbench.report.terminal import results_text, verdict_counts
 from vcsbench.statistics import comparisons
 
 ASSETS = Path(__file__).parents[2] / "report"
@@ -120,7 +119,7 @@ def render(template: str, model: Mapping[str, object]) -> str:
         factor=factor,
         seconds=seconds,
         row_key=charts.row_key,
-        verdict_counts=verdict_counts,
+        verdict_counts=summary.verdict_counts,
         words=words,
         pictograms=PICTOGRAMS,
         slight=SLIGHT,
@@ -145,9 +144,9 @@ def page_of(results: Results) -> dict[str, Any]:
     picks = answers.picks_of(results, cards)
     packed = answers.packed_answers(results, cards, picks, cell_seconds(results))
     facts = _facts(results, setup, findings)
-    given = next_steps.variables_of(results.provenance.get("command", ""), study.name)
-    steps = [*next_steps.next_steps(results, given)]
-    saved = {**given, "NAME": "before", "ARGS": next_steps.configfiles_of(given.get("ARGS", ""))}
+    given = summary.variables_of(results.provenance.get("command", ""), study.name)
+    steps = [*summary.next_steps(results, given)]
+    saved = {**given, "NAME": "before", "ARGS": summary.configfiles_of(given.get("ARGS", ""))}
     citation, meta = citation_of(results, setup)
     quality, remarks = quality_of(results)
     year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
@@ -162,14 +161,14 @@ def page_of(results: Results) -> dict[str, Any]:
         "own_repository": results.own_repository,
         "own_command": "" if results.own_repository else OWN_REPOSITORY,
         "commands": {
-            "report": next_steps.command_of(given),
-            "baseline": next_steps.command_of(saved, "baseline"),
-            "check": next_steps.command_of(given, "check"),
+            "report": summary.command_of(given),
+            "baseline": summary.command_of(saved, "baseline"),
+            "check": summary.command_of(given, "check"),
         },
         "condition": _condition(results, setup) if findings else "",
         "reversed": reversed_table(results, tables) if findings else None,
         "threshold": f"A difference below {limit}{usual} is no reason to change.",
-        "incomplete": _incomplete(results, facts, next_steps.command_of(given)),
+        "incomplete": _incomplete(results, facts, summary.command_of(given)),
         "facts": facts,
         "cells": defaultdict(str, cell_names(results)),
         "header": _header(results, setup, facts.measured),
@@ -195,7 +194,7 @@ def page_of(results: Results) -> dict[str, Any]:
         "history": history_table(results.history),
         "budget": _time(results.account),
         "uncertain": _uncertain(results, sum(len(view.rows) for view in cards), steps),
-        "disturbed": next_steps.count_disturbed(results.advice.cards),
+        "disturbed": summary.count_disturbed(results.advice.cards),
         "disturbed_everywhere": answers.is_disturbed_everywhere(results),
         "next_steps": steps if measured else [],
         "setup": setup,
@@ -261,19 +260,19 @@ def _incomplete(results: Results, facts: PageFacts, command: str) -> str:
     return words.enumeration(phrases)
 
 
-def _uncertain(results: Results, in_cards: int, steps: Sequence[next_steps.NextStep]) -> list[str]:
+def _uncertain(results: Results, in_cards: int, steps: Sequence[summary.NextStep]) -> list[str]:
     """Return sentences on the comparisons without an answer."""
-    account, counts = results.account, next_steps.count_results(results.account)
+    account, counts = results.account, summary.count_results(results.account)
     if not counts[comparisons.TOO_SMALL] + counts[comparisons.UNDECIDED]:
         return []
     noisy = account.get("noisy") if counts[comparisons.UNDECIDED] else None
     why = f" (runs of a cell scatter by {noisy['scatter_pct']:.2g} %)" if noisy else ""
-    sentences = [f"Over all cases, answered: {results_text(account)}{why}."]
+    sentences = [f"Over all cases, answered: {summary.results_text(account)}{why}."]
     if (rest := counts.total() - in_cards) > 0:
         sentences.append(f"{rest} of all are in tables only, not in cards.")
     if counts[comparisons.TOO_SMALL]:
         sentences.append("Too small: mostly start-up; a larger repository or scale answers it.")
-    has_more_rounds = any(step.name == next_steps.MORE_ROUNDS for step in steps)
+    has_more_rounds = any(step.name == summary.MORE_ROUNDS for step in steps)
     if counts[comparisons.UNDECIDED] and not has_more_rounds:
         sentences.append("More rounds of up to a day answer no more.")
     return sentences
@@ -305,7 +304,7 @@ def _time(account: Row) -> list[str]:
             f"cell-rounds), start and report about {rest} s. The timed runs are "
             f"{words.group_digits(round(account['timed_s']))} s of the measuring."
         )
-    if next_steps.count_results(account).total() and (ended := ENDED.get(account.get("why", ""))):
+    if summary.count_results(account).total() and (ended := ENDED.get(account.get("why", ""))):
         sentences.append(ended.format(minutes=words.duration(60 * account["minutes"])))
     return sentences
 

@@ -16,7 +16,6 @@ from vcsbench.metrics import DEFAULT, METRICS, Metric, metric_in, name_in
 from vcsbench.plan.grid import is_duplicate, originals
 from vcsbench.report.answers import NEARLY_ALL
 from vcsbench.report.charts import ROW_KEY
-from vcsbench.report.next_steps import configfiles_of, variables_of
 from vcsbench.report.results import (
     Results,
     Rows,
@@ -27,6 +26,7 @@ from vcsbench.report.results import (
     values_label,
     varying,
 )
+from vcsbench.report.summary import configfiles_of, variables_of
 from vcsbench.report.table_sections import PlainTable, TableSection
 from vcsbench.statistics.comparisons import NOISY_PCT
 

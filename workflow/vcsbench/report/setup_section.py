@@ -17,8 +17,8 @@ from vcsbench.advice.labels import value_label
 from vcsbench.config.study import Study
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.plan.result_state import block_name
-from vcsbench.report.next_steps import command_of, variables_of
 from vcsbench.report.results import Results, Rows, grouped_by, unique_values, values_in
+from vcsbench.report.summary import command_of, variables_of
 from vcsbench.report.table_sections import PlainTable
 
 DESCRIPTION = (
