@@ -23,7 +23,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
 from vcsbench.kernel import unescaped
-from vcsbench.storages import filesystems
+from vcsbench.storages import file_trees
 
 ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "config"
@@ -353,7 +353,7 @@ def remove_leftovers(above: str) -> None:
     """
     refusals = contextlib.suppress(OSError, UserError, subprocess.CalledProcessError)
     for path in Path(above).glob(f"{PREFIX}*"):
-        with refusals, filesystems.open_folder(path) as folder:
+        with refusals, file_trees.open_folder(path) as folder:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(folder).st_uid != os.geteuid() or _is_used(path):
                 continue
@@ -362,7 +362,7 @@ def remove_leftovers(above: str) -> None:
             for point in reversed([unescaped(line.split(" ")[1]) for line in lines]):
                 if Path(point).is_relative_to(path):
                     subprocess.run(["umount", point], check=True, capture_output=True)
-            filesystems.remove_path(path)
+            file_trees.remove_path(path)
 
 
 def _is_used(path: Path) -> bool:

@@ -22,7 +22,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.sources import archives, tree_source
 from vcsbench.sources.archives import ContainedFolder
-from vcsbench.storages.filesystems import MAX_DEPTH, entries
+from vcsbench.storages.file_trees import MAX_DEPTH, entries
 
 pytestmark = needs("svnadmin", "svn")
 

@@ -22,7 +22,7 @@ from vcsbench.plan.plan import Plan
 from vcsbench.prepare.loader import load_source
 from vcsbench.sources import dump_source as dump_source_module
 from vcsbench.sources.dump_reader import BYPASS, DumpReader
-from vcsbench.storages.filesystems import IMPOSSIBLE_PATHS, MAX_DEPTH, RESERVED_PATHS
+from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS, MAX_DEPTH, RESERVED_PATHS
 from vcsbench.words import count_of
 
 pytestmark = needs("svnadmin")

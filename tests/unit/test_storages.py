@@ -26,14 +26,9 @@ from vcsbench.prepare.copies import CopyJob, copy_and_compare
 from vcsbench.storages import filesystems, guest
 from vcsbench.storages import workdir as storages
 from vcsbench.storages.cell_filesystem import CellFilesystem
-from vcsbench.storages.filesystems import (
-    ExtentsUnsupportedError,
-    copy_tree,
-    disk_usage,
-    mount_of,
-    why_never_cold,
-    why_unmounted,
-)
+from vcsbench.storages.extents import ExtentsUnsupportedError, disk_usage
+from vcsbench.storages.file_trees import copy_tree
+from vcsbench.storages.filesystems import mount_of, why_never_cold, why_unmounted
 from vcsbench.storages.workdir import (
     MARKER,
     STAGING,

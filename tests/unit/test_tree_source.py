@@ -14,7 +14,7 @@ from project import ODD_FILES, needs
 from tree_files import make_tree, zip_of
 from vcsbench.errors import UserError
 from vcsbench.sources import dump_format, open_source, tree_source
-from vcsbench.storages.filesystems import MAX_DEPTH, entries
+from vcsbench.storages.file_trees import MAX_DEPTH, entries
 from vcsbench.subjects.tree import checkout_head
 
 pytestmark = needs("svnadmin", "svn")

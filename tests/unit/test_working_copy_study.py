@@ -20,7 +20,7 @@ from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.recipe import draft_recipe, why_not
 from vcsbench.storages import filesystems
-from vcsbench.storages.filesystems import RESERVED_PATHS
+from vcsbench.storages.file_trees import RESERVED_PATHS
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.working_copy import WorkingCopyTemplates, cloned_files
 

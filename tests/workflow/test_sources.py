@@ -11,7 +11,7 @@ from vcsbench.config.validation import read_yaml
 from vcsbench.formats import read_shape
 from vcsbench.sources.dump_format import RENAMED
 from vcsbench.sources.git_history import SUBMODULES
-from vcsbench.storages.filesystems import IMPOSSIBLE_PATHS
+from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS
 
 pytestmark = needs("svn", "svnadmin", "hyperfine", "git")
 

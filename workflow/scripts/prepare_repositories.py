@@ -10,7 +10,7 @@ from vcsbench import progress, sources
 from vcsbench.errors import UserError
 from vcsbench.files import read_record, write_record
 from vcsbench.prepare import loader, verify
-from vcsbench.prepare.copies import make_copies, prove_interleaving
+from vcsbench.prepare.copies import make_copies
 from vcsbench.prepare.repositories import missing_copies
 from vcsbench.records import CopiesRecord, LoadRecord, LoadRequest
 from vcsbench.run.job import job_log
@@ -95,7 +95,7 @@ def copy() -> None:
         reason = str(error).removesuffix(".")
         raise UserError(f"{reason}. It is removed. Run again to load it again.") from error
     numbers = range(1, params.copies + 1)
-    layout = prove_interleaving(
+    layout = verify.prove_interleaving(
         {f"{v.name}.{n}": copy_path(workdir.path, v.name, n) for v in variants for n in numbers}
     )
     print(f"The copies {layout['sentence']}", file=sys.stderr, flush=True)

@@ -295,7 +295,7 @@ class BuildFacts(TypedDict):
 
 
 class CopyLayout(TypedDict):
-    """The layout of copies on a device (prepare.copies.prove_interleaving)."""
+    """The layout of copies on a device (prepare.verify.prove_interleaving)."""
 
     verdict: str
     sentence: str

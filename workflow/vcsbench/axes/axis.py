@@ -14,7 +14,7 @@ from vcsbench.formats import Shape
 from vcsbench.machine import Machine
 from vcsbench.records import Head, Recipe
 from vcsbench.sources.base import Source
-from vcsbench.storages.filesystems import OddPaths
+from vcsbench.storages.file_trees import OddPaths
 
 
 @dataclass(frozen=True, eq=False)

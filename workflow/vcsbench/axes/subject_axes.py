@@ -22,7 +22,8 @@ from vcsbench.formats import (
 from vcsbench.records import Recipe, RecipeFilesystem, RecipeRepository
 from vcsbench.storages import guest
 from vcsbench.storages.cell_filesystem import MAKEABLE, REFLINK_KINDS, why_cannot_make
-from vcsbench.storages.filesystems import lacks_journal, mounted_at, why_not_on_disk, why_unmounted
+from vcsbench.storages.file_trees import why_not_on_disk
+from vcsbench.storages.filesystems import lacks_journal, mounted_at, why_unmounted
 from vcsbench.storages.workdir import resolve
 
 CURRENT, UPGRADED, IF_PACKABLE = "current", "upgraded", "if_packable"

@@ -21,7 +21,8 @@ from vcsbench.plan.plan import Plan
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.storages import filesystems
-from vcsbench.storages.filesystems import IN_MEMORY, ExtentsUnsupportedError, first_extent, mount_of
+from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
+from vcsbench.storages.filesystems import IN_MEMORY, mount_of
 from vcsbench.storages.workdir import WorkDir, resolve
 
 AVAILABLE, MISSING, LIMITED, WARNING = "available", "missing", "limited", "warning"

@@ -16,7 +16,7 @@ from vcsbench.errors import UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.files import context_path, read_json, read_sealed, write_json
 from vcsbench.records import Context, RecipeRepository
-from vcsbench.storages.filesystems import remove_path
+from vcsbench.storages.file_trees import remove_path
 
 FOLDER = "results/budget"
 ALL, UNFAILED, NOTHING = "all", "unfailed", "nothing"

@@ -35,7 +35,7 @@ from vcsbench.report.results import read_results
 from vcsbench.sources import archives
 from vcsbench.sources.archives import ArchiveError, ContainedFolder, split_name
 from vcsbench.statistics.baselines import NAME
-from vcsbench.storages.filesystems import entries
+from vcsbench.storages.file_trees import entries
 
 PACKED, IMPORTED = Path("bundles"), Path("opened")
 INSIDE = "vcsbench-bundle"

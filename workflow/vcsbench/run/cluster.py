@@ -31,7 +31,7 @@ from vcsbench.machine import node_name
 from vcsbench.plan.plan import Block, Plan, shares_of
 from vcsbench.plan.result_state import is_intact, is_up_to_date
 from vcsbench.sources import hide_urls
-from vcsbench.storages.filesystems import remove_path
+from vcsbench.storages.file_trees import remove_path
 
 FOLDER = "results/cluster"
 # The job of each block, by study/block. A block stays on its node from run to run.

@@ -35,6 +35,7 @@ from vcsbench.run.inputs import Decide, Expectations, SamplingState, StudyParams
 from vcsbench.run.provenance import store_command
 from vcsbench.sources import Source
 from vcsbench.storages import filesystems, workdir
+from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects.repository import Variant, last_dumped_revision, variant_of
 
@@ -246,7 +247,7 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
             lines.append(f"removed the link {results}; {results.resolve()} remains")
             results.unlink()
         elif results.exists():
-            filesystems.remove_path(results)
+            remove_path(results)
             lines.append(f"removed {results}")
     return lines or ["there is nothing to remove"]
 

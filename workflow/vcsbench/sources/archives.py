@@ -20,7 +20,8 @@ from typing import BinaryIO, NamedTuple, cast
 
 from vcsbench.errors import UserError
 from vcsbench.external import CHUNK, one_line
-from vcsbench.storages.filesystems import MAX_DEPTH, free_bytes
+from vcsbench.storages.file_trees import MAX_DEPTH
+from vcsbench.storages.filesystems import free_bytes
 
 NAME_BYTES = 255
 PATH_BYTES = 4095

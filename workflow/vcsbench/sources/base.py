@@ -21,7 +21,8 @@ from vcsbench.external import hide_password, is_url, one_line, open_regular
 from vcsbench.formats import Shape
 from vcsbench.processes import Program
 from vcsbench.records import Head
-from vcsbench.storages.filesystems import REFUSALS, OddPaths, free_bytes
+from vcsbench.storages.file_trees import OddPaths
+from vcsbench.storages.filesystems import REFUSALS, free_bytes
 
 FILE_SCHEME = "file://"
 Definition = Mapping[str, Any]

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import accumulate
 
 from vcsbench.external import parse_number
-from vcsbench.storages.filesystems import (
+from vcsbench.storages.file_trees import (
     ADMINISTRATIVE,
     LINK_NAME_BYTES,
     MAX_DEPTH,

@@ -29,7 +29,7 @@ from vcsbench.sources.dump_format import (
     number_of,
     quoted,
 )
-from vcsbench.storages.filesystems import IMPOSSIBLE_PATHS, PATH_BYTES, RESERVED_PATHS
+from vcsbench.storages.file_trees import IMPOSSIBLE_PATHS, PATH_BYTES, RESERVED_PATHS
 
 KNOWN_FORMATS = (1, 2, 3)
 # Limits where svnadmin has none, for a header, the headers of a record, and the name of a property.

@@ -24,7 +24,7 @@ from vcsbench.sources.base import (
 from vcsbench.sources.dump_format import FORMAT, is_impossible, is_reserved
 from vcsbench.sources.dump_reader import DumpReader
 from vcsbench.sources.svn_source import SourceWithTree
-from vcsbench.storages.filesystems import OddPaths
+from vcsbench.storages.file_trees import OddPaths
 
 COMPRESSED_FACTOR = 6
 REPOSITORY_FACTOR = 1 / 4

@@ -12,7 +12,7 @@ from vcsbench.external import CHUNK, parse_number, printable
 from vcsbench.processes import Program
 from vcsbench.sources.dump_format import subversion_path
 from vcsbench.sources.git_repository import Git
-from vcsbench.storages.filesystems import MAX_DEPTH, PATH_BYTES
+from vcsbench.storages.file_trees import MAX_DEPTH, PATH_BYTES
 
 EXECUTABLE, SYMLINK, SUBMODULE = b"100755", b"120000", b"160000"
 FOLDER, ABSENT = b"040000", b"000000"

@@ -46,7 +46,7 @@ from vcsbench.sources.base import (
     readable,
 )
 from vcsbench.sources.dump_reader import DumpReader
-from vcsbench.storages.filesystems import OddPaths, older_revision
+from vcsbench.storages.file_trees import OddPaths, older_revision
 
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
 _URL = re.compile(r"({})://[^\s]+".format("|".join(map(re.escape, SCHEMES))))

@@ -33,7 +33,7 @@ from vcsbench.sources.base import (
     readable,
 )
 from vcsbench.sources.dump_source import why_no_dump
-from vcsbench.storages.filesystems import PATH_BYTES, entries
+from vcsbench.storages.file_trees import PATH_BYTES, entries
 from vcsbench.storages.workdir import run_folder
 
 REVISIONS = 1

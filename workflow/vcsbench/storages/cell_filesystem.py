@@ -15,13 +15,13 @@ from vcsbench.errors import UserError
 from vcsbench.isolation import is_allowed, unshare_mounts
 from vcsbench.kernel import libc, read
 from vcsbench.processes import run_program
+from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import (
     IN_MEMORY,
     check_mounted,
     describe_storage,
     free_bytes,
     mount_of,
-    remove_path,
 )
 from vcsbench.storages.workdir import TARGETS, WorkDir
 

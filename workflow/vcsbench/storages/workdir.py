@@ -16,7 +16,7 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import SMALL_FILE, read_bytes
 from vcsbench.files import read_json, write_json
-from vcsbench.storages.filesystems import check_mount, open_folder, remove_path
+from vcsbench.storages.file_trees import check_mount, open_folder, remove_path
 
 MARKER = ".vcsbench"
 MODE = 0o750

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
 from vcsbench.storages.cell_filesystem import CellFilesystem
-from vcsbench.storages.filesystems import remove_path
+from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.workdir import TARGETS, WorkDir
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from vcsbench.errors import ChangedError, UserError
 from vcsbench.files import SEAL, read_record, read_sealed, write_record
-from vcsbench.storages.filesystems import OddPaths, check_mounted, why_not_on_disk
+from vcsbench.storages.file_trees import OddPaths, why_not_on_disk
+from vcsbench.storages.filesystems import check_mounted
 from vcsbench.subjects import Subject, Target, Words, fsfs, require_axes
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from vcsbench import modules, processes
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
-from vcsbench.storages import filesystems
-from vcsbench.storages.filesystems import copy_tree, entries, next_directory, remove_path
+from vcsbench.storages import file_trees
+from vcsbench.storages.file_trees import copy_tree, entries, next_directory, remove_path
 from vcsbench.storages.workdir import WorkDir, resolve
 from vcsbench.subjects import (
     FilesystemSubject,
@@ -143,7 +143,7 @@ class Tree(FilesystemSubject):
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
         if not (kind := self.recipe.get("store", "")):
             return source
-        code = modules.code_digest([tree_stores.__file__, filesystems.__file__, processes.__file__])
+        code = modules.code_digest([tree_stores.__file__, file_trees.__file__, processes.__file__])
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
 

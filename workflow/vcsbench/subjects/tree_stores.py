@@ -16,7 +16,7 @@ from typing import NamedTuple
 from vcsbench import processes
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import CLIENT_ENVIRONMENT
-from vcsbench.storages.filesystems import copy_tree, entries
+from vcsbench.storages.file_trees import copy_tree, entries
 
 AUTHOR, MESSAGE = "vcsbench <vcsbench@localhost>", "the tree"
 NO_CONVERSION = "* -text -ident -filter !working-tree-encoding\n"

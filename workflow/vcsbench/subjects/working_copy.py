@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
-from vcsbench.storages import filesystems
+from vcsbench.storages import extents, file_trees
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import FilesystemSubject, Words, make_template, require_axes, run_sources
 from vcsbench.subjects.fsfs import run_client
@@ -59,7 +59,7 @@ class WorkingCopy(FilesystemSubject):
         self.repository.check()
         youngest, first = self.repository.metadata["youngest"], 0
         if self.behind is not None:
-            first = filesystems.older_revision(youngest, scaled_revisions(self.behind, self.recipe))
+            first = file_trees.older_revision(youngest, scaled_revisions(self.behind, self.recipe))
         self.revisions = (first, youngest)
         self.templates = WorkingCopyTemplates(self.recipe, self.repository, self.svn)
         export = self.templates.export(youngest)
@@ -82,7 +82,7 @@ class WorkingCopy(FilesystemSubject):
         if self.behind is not None:
             template = self.templates.working_copy(self.revisions[0])["path"]
             # Without clones: shared blocks would distort the disk space.
-            filesystems.copy_tree(template, self.path)
+            file_trees.copy_tree(template, self.path)
             assert self.origin
             limit_s = self.recipe["time_limit_s"]
             run_client(self.svn, "relocate", self.origin(), self.path, limit_s=limit_s)
@@ -128,8 +128,8 @@ def disk_space(path: Path) -> dict[str, int | None]:
     """Return exclusive and shared bytes of all files in a folder (extents); None each if they are unknown."""
     files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
     try:
-        usage = filesystems.disk_usage(file for file in files if not os.path.islink(file))
-    except filesystems.ExtentsUnsupportedError:
+        usage = extents.disk_usage(file for file in files if not os.path.islink(file))
+    except extents.ExtentsUnsupportedError:
         return {"exclusive_bytes": None, "shared_bytes": None}
     return {"exclusive_bytes": usage.exclusive, "shared_bytes": usage.shared}
 
@@ -212,7 +212,7 @@ class WorkingCopyTemplates:
         tree = urllib.parse.unquote(self.repository.tree, errors="surrogateescape")
         counts = run_sources("odd paths", str(self.repository.path), tree, str(revision))
         behind = self.recipe.get("revisions_behind") or 0
-        if reason := filesystems.why_not_on_disk(
-            self.recipe, lambda: filesystems.OddPaths(*map(int, counts)), behind
+        if reason := file_trees.why_not_on_disk(
+            self.recipe, lambda: file_trees.OddPaths(*map(int, counts)), behind
         ):
             raise UserError(f"{reason}. Leave such cells out of the grid.")
