@@ -39,6 +39,7 @@ from vcsbench.report.results import Results, cell_names, grouped_by, unique_valu
 from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
 from vcsbench.report.table_sections import (
     PlainTable,
+    TableSection,
     download,
     reversed_table,
     table_sections,
@@ -139,22 +140,13 @@ def page_of(results: Results) -> dict[str, Any]:
     study, measured = results.study, originals(results.measurements)
     setup, tables = setup_of(results), table_sections(results)
     findings = finding_views(results, results.findings, results.definitions, tables)
-    expectations = finding_views(results, results.expectations, results.checks, tables)
     cards = answers.card_views(results)
-    picks = answers.picks_of(results, cards)
-    packed = answers.packed_answers(results, cards, picks, cell_seconds(results))
     facts = _facts(results, setup, findings)
     given = summary.variables_of(results.provenance.get("command", ""), study.name)
     steps = [*summary.next_steps(results, given)]
     saved = {**given, "NAME": "before", "ARGS": summary.configfiles_of(given.get("ARGS", ""))}
     citation, meta = citation_of(results, setup)
     quality, remarks = quality_of(results)
-    year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
-    origin = [year.group() if year else "", study.published.machine if study.published else ""]
-    where = [words.enumeration(setup.host_names), *([str(setup.last.year)] if setup.last else [])]
-    shown = {table.name for table in tables}
-    limit, noisy = f"{results.advice.min_effect_pct:g} %", results.account.get("noisy") or {}
-    usual = f" ({noisy['usual_pct']:g} % on a quieter machine)" if "usual_pct" in noisy else ""
     return {
         "study": study,
         "advice": results.advice,
@@ -165,37 +157,18 @@ def page_of(results: Results) -> dict[str, Any]:
             "baseline": summary.command_of(saved, "baseline"),
             "check": summary.command_of(given, "check"),
         },
-        "condition": _condition(results, setup) if findings else "",
-        "reversed": reversed_table(results, tables) if findings else None,
-        "threshold": f"A difference below {limit}{usual} is no reason to change.",
         "incomplete": _incomplete(results, facts, summary.command_of(given)),
         "facts": facts,
         "cells": defaultdict(str, cell_names(results)),
         "header": _header(results, setup, facts.measured),
-        "picks": picks,
-        "has_estimate": bool(packed["estimate"]) and any(view.costs for view in cards),
-        "cards": cards,
-        "packed_answers": packed_json(packed),
-        "operations": answers.operations_of(results, cards),
-        "findings": findings,
-        "verdicts": grouped_by(findings, lambda view: view.verdict),
-        "meanings": MEANINGS,
-        "reasons": reason_lines([(view.verdict, view.steps) for view in findings]),
-        "expectations": expectations,
+        **_answers(results, cards),
+        **_findings(results, setup, findings, tables),
+        **_tables(results, setup, tables),
         "noise": noise_verdict(results.account),
-        "compared": compared_setup(setup, study),
-        "situations": answers.situations_of(results),
-        "min_effect": limit,
-        "tables": tables,
-        "absent": [title_of(table) for name, table in study.tables.items() if name not in shown],
-        "measured_where": ", ".join(where),
-        "published_where": ", ".join(filter(None, origin)),
         "plots": charts.plots_of(results),
         "history": history_table(results.history),
         "budget": _time(results.account),
         "uncertain": _uncertain(results, sum(len(view.rows) for view in cards), steps),
-        "disturbed": summary.count_disturbed(results.advice.cards),
-        "disturbed_everywhere": answers.is_disturbed_everywhere(results),
         "next_steps": steps if measured else [],
         "setup": setup,
         "remarks": remarks,
@@ -207,6 +180,56 @@ def page_of(results: Results) -> dict[str, Any]:
         "packed_details": packed_json(details(results, tables)) if measured else "",
         "citation": citation,
         "meta": {"facts": PAGE_FACTS.dump_json(facts).decode(), **meta},
+    }
+
+
+def _answers(results: Results, cards: Sequence[answers.CardView]) -> dict[str, Any]:
+    limit, noisy = f"{results.advice.min_effect_pct:g} %", results.account.get("noisy") or {}
+    usual = f" ({noisy['usual_pct']:g} % on a quieter machine)" if "usual_pct" in noisy else ""
+    picks = answers.picks_of(results, cards)
+    packed = answers.packed_answers(results, cards, picks, cell_seconds(results))
+    return {
+        "threshold": f"A difference below {limit}{usual} is no reason to change.",
+        "min_effect": limit,
+        "picks": picks,
+        "has_estimate": bool(packed["estimate"]) and any(view.costs for view in cards),
+        "cards": cards,
+        "packed_answers": packed_json(packed),
+        "operations": answers.operations_of(results, cards),
+        "situations": answers.situations_of(results),
+        "disturbed": summary.count_disturbed(results.advice.cards),
+        "disturbed_everywhere": answers.is_disturbed_everywhere(results),
+    }
+
+
+def _findings(
+    results: Results,
+    setup: Setup,
+    findings: Sequence[FindingView],
+    tables: Sequence[TableSection],
+) -> dict[str, Any]:
+    return {
+        "condition": _condition(results, setup) if findings else "",
+        "reversed": reversed_table(results, tables) if findings else None,
+        "findings": findings,
+        "verdicts": grouped_by(findings, lambda view: view.verdict),
+        "meanings": MEANINGS,
+        "reasons": reason_lines([(view.verdict, view.steps) for view in findings]),
+        "expectations": finding_views(results, results.expectations, results.checks, tables),
+        "compared": compared_setup(setup, results.study),
+    }
+
+
+def _tables(results: Results, setup: Setup, tables: Sequence[TableSection]) -> dict[str, Any]:
+    study, shown = results.study, {table.name for table in tables}
+    year = re.search(r"(?:19|20)\d\d", f"{study.name} {study.source}")
+    origin = [year.group() if year else "", study.published.machine if study.published else ""]
+    where = [words.enumeration(setup.host_names), *([str(setup.last.year)] if setup.last else [])]
+    return {
+        "tables": tables,
+        "absent": [title_of(table) for name, table in study.tables.items() if name not in shown],
+        "measured_where": ", ".join(where),
+        "published_where": ", ".join(filter(None, origin)),
     }
 
 

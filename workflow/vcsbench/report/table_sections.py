@@ -176,16 +176,11 @@ def _section(
     medians: Mapping[str, float],
 ) -> TableSection:
     study, definition = results.study, results.study.tables[name]
-    layout, rows = grids.layout_of(definition, results.order), results.tables.get(name, [])
-    metric, compare = metric_in(definition), definition.get("compare")
-    expected = grids.expected_rows(
-        definition, list(study.axes), results.grid, results.failures, results.measurements
-    )
+    layout, metric = grids.layout_of(definition, results.order), metric_in(definition)
+    compare = definition.get("compare")
     is_of_study = bool(study.published) and name not in results.notes
     has_published = is_of_study and definition.get("published", True) is not False
-    points = grids.measured_points(definition, rows, expected, in_words=not has_published)
-    if compare and metric.name == DEFAULT and not definition.get("by"):
-        points = [_with_medians(point, medians) for point in points]
+    points = _measured_points(results, name, medians, in_words=not has_published)
     published = [
         grids.numbered_point(definition, row, "published", True)
         for row in results.published.get(name, [])
@@ -201,10 +196,6 @@ def _section(
     missing = reasons.pop() if len(reasons) == 1 and metric.exact else ""
     repositories = study.axes_of("repositories")
     pairs = _pairs([] if missing else points, published, grids_of, layout, repositories)
-    commands = {study.command_name(row) for row in rows}
-    less = unique_values(
-        point.keys["command"] for point in points if has_less_work(layout.compared, point.keys)
-    )
     nothing = "The study published nothing for this table."
     if has_published:
         nothing = "The published table does not exist yet. Run: make published-tables"
@@ -225,17 +216,27 @@ def _section(
         not_measured=missing,
         nothing_published=nothing if study.published and not published else "",
         download=download(results, f"tables/{study.name}/{name}.csv", f"{study.name}-{name}.csv"),
-        notes=[
-            *results.notes.get(name, ()),
-            *(text for command, of in distances.items() if command in commands for text in of),
-            *([f"{' or '.join(less)}: {LESS_WORK}."] if less else []),
-        ],
+        notes=_notes(results, name, distances, layout.compared, points),
         compared=layout.compared,
         baseline=compare["baseline"] if compare else "",
         key=_key(points, bool(compare), has_cards and has_published),
     )
     shown = sum(point.kind == "published" for point in section.published_points)
     return replace(section, whole=grids_of(published)) if shown < len(published) else section
+
+
+def _measured_points(
+    results: Results, name: str, medians: Mapping[str, float], in_words: bool
+) -> list[Point]:
+    study, definition = results.study, results.study.tables[name]
+    expected = grids.expected_rows(
+        definition, list(study.axes), results.grid, results.failures, results.measurements
+    )
+    points = grids.measured_points(definition, results.tables.get(name, []), expected, in_words)
+    compares_elapsed = definition.get("compare") and metric_in(definition).name == DEFAULT
+    if compares_elapsed and not definition.get("by"):
+        return [_with_medians(point, medians) for point in points]
+    return points
 
 
 def _with_medians(point: Point, medians: Mapping[str, float]) -> Point:
@@ -251,6 +252,24 @@ def _with_medians(point: Point, medians: Mapping[str, float]) -> Point:
         f"{times[0] / times[1]:.2f}. The geometric mean of the rounds' ratios, {ratio:.2f}, uses every run."
     )
     return replace(point, mark=f"{point.mark}m", title=f"{point.title} {note}")
+
+
+def _notes(
+    results: Results,
+    name: str,
+    distances: Mapping[str, Sequence[str]],
+    compared: str,
+    points: Sequence[Point],
+) -> list[str]:
+    commands = {results.study.command_name(row) for row in results.tables.get(name, [])}
+    less = unique_values(
+        point.keys["command"] for point in points if has_less_work(compared, point.keys)
+    )
+    return [
+        *results.notes.get(name, ()),
+        *(text for command, of in distances.items() if command in commands for text in of),
+        *([f"{' or '.join(less)}: {LESS_WORK}."] if less else []),
+    ]
 
 
 def _pairs(
