@@ -145,38 +145,36 @@ def _caches(plan: Plan) -> Check:
 
 
 def _storages(plan: Plan) -> Iterator[Check]:
-    settings, root = plan.config.settings, plan.root
+    settings = plan.config.settings
     used = {plan.draft(cell)["storage"]["name"] for cell in plan.cells} | {settings.storage}
-    for name in sorted(used):
-        folder = resolve(settings.storages[name], root)
+    for keys, configured in plan.config.folders.items():
+        folder, is_scratch = resolve(configured, plan.root), keys == ("scratch",)
+        if not is_scratch and keys[-1] not in used:
+            continue
         reason, remedy = filesystems.why_unusable(folder)
         if reason:
-            yield Check(MISSING, f"`storages.{name}`: {folder}: {reason}", remedy)
-            continue
-        facts = filesystems.describe_storage(name, folder)
-        kind = {True: "rotational", False: "not rotational", None: ""}[facts["rotational"]]
-        parts = [facts["filesystem"], f"on {facts['device']}", kind, facts["scheduler"]]
-        text = ", ".join(filter(None, [*parts, facts["mount_options"]]))
-        free = words.size(facts["free_bytes"])
-        yield Check(AVAILABLE, f"storage {name}: {folder}, {text}; {free} free")
-        try:
-            WorkDir(folder, root).check_reachable()
-        except UserError as error:
-            yield Check(MISSING, str(error))
-        if filesystems.lacks_journal(str(folder)) and settings.output_location == "auto":
-            text = f"{name} is ext4 without a journal: exports are written to `scratch`"
-            yield Check(LIMITED, text, "use a storage with a journal")
-        yield from _try_file(name, folder)
-    scratch = resolve(settings.scratch, root)
-    reason, remedy = filesystems.why_unusable(scratch)
-    if reason:
-        yield Check(MISSING, f"`scratch`: {scratch}: {reason}", remedy)
-    elif mount_of(scratch).filesystem not in IN_MEMORY:
-        text = f"`scratch` ({scratch}) is not in RAM: loading takes several times as long"
-        yield Check(LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
+            yield Check(MISSING, f"`{'.'.join(keys)}`: {folder}: {reason}", remedy)
+        elif not is_scratch:
+            yield from _storage(keys[-1], folder, plan)
+        elif mount_of(folder).filesystem not in IN_MEMORY:
+            text = f"`scratch` ({folder}) is not in RAM: loading takes several times as long"
+            yield Check(LIMITED, text, "name a folder in a tmpfs, such as /dev/shm")
 
 
-def _try_file(name: str, folder: Path) -> Iterator[Check]:
+def _storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
+    facts = filesystems.describe_storage(name, folder)
+    kind = {True: "rotational", False: "not rotational", None: ""}[facts["rotational"]]
+    parts = [facts["filesystem"], f"on {facts['device']}", kind, facts["scheduler"]]
+    text = ", ".join(filter(None, [*parts, facts["mount_options"]]))
+    free = words.size(facts["free_bytes"])
+    yield Check(AVAILABLE, f"storage {name}: {folder}, {text}; {free} free")
+    try:
+        WorkDir(folder, plan.root).check_reachable()
+    except UserError as error:
+        yield Check(MISSING, str(error))
+    if filesystems.lacks_journal(str(folder)) and plan.config.settings.output_location == "auto":
+        text = f"{name} is ext4 without a journal: exports are written to `scratch`"
+        yield Check(LIMITED, text, "use a storage with a journal")
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix="vcsbench-doctor-") as file:
             file.write(os.urandom(1 << 16))
