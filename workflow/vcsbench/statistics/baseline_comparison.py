@@ -118,9 +118,10 @@ def pair_cells(
     noise = Noise(duplicates=max(days, key=lambda day: np.nan_to_num(day.variance, nan=-1.0)))
     rows, ratios = [], []
     for key, cell in current.items():
+        point = dict(zip(axes, key, strict=True))
         sides, refused = [cells[key] for cells in (saved, since) if key in cells], {}
         if len(sides) == 2:
-            name = same_work.name_of(dict(zip(axes, key, strict=True)), axes)
+            name = same_work.name_of(point, axes)
             path = "/".join(value or "-" for value in key)
             settings = [side.description["cells"].get(path) for side in (before, now)]
             refused = _refused(settings, sides, name)
@@ -131,10 +132,9 @@ def pair_cells(
             ratios.append(estimates.NO_ESTIMATE)
         quotient = sides[0][DEFAULT] / sides[-1][DEFAULT]
         of_cell = [*tables.own_flags(side["flags"] for side in sides), *refused]
-        facts = {"n": 0, "value": math.nan if refused else 100 * (quotient - 1)}
-        facts |= {"flags": flags.joined(of_cell), "withheld": "; ".join(refused.values())}
-        facts |= {"hosts": _hosts(sides), "refused": [*refused]}
-        rows.append({**dict(zip(axes, key, strict=True)), **facts})
+        withheld = "; ".join(refused.values())
+        facts = {"n": 0, "hosts": _hosts(sides), "refused": [*refused]}
+        rows.append(tables.table_row(point, 100 * (quotient - 1), of_cell, withheld, facts))
     columns = np.array([(ratio.error**2 * ratio.n, ratio.degrees) for ratio in ratios], float)
     variances = zip(*estimates.moderated(*columns.reshape(-1, 2).T), strict=True)
     for row, ratio, (variance, degrees) in zip(rows, ratios, variances, strict=True):

@@ -149,6 +149,14 @@ def rows_frame(
     return pd.DataFrame(records, columns=columns)
 
 
+def table_row(
+    point: Row, value: float, words: Iterable[str], withheld: str, others: Row
+) -> dict[str, Any]:
+    """Return a row with the keys of its point and other columns. A withheld one has no value."""
+    value = math.nan if withheld else value
+    return {**point, **others, "value": value, "flags": flags.joined(words), "withheld": withheld}
+
+
 def _levels(
     aggregation: Aggregation, definition: TableDefinition, metric: Metric, limits: Limits
 ) -> pd.DataFrame:
@@ -165,17 +173,9 @@ def _levels(
             withheld = refused.reason
         row_flags += cell["flags"].split()
         row_flags += [] if metric.once else low_n(n, limits)
-        records.append(
-            {
-                **{key: cell[key] for key in keys},
-                **dict.fromkeys(SIDES, ""),
-                "value": math.nan if withheld else cell[metric.name],
-                "n": n,
-                "flags": flags.joined(row_flags),
-                "withheld": withheld,
-                "fixed_share": math.nan if metric.exact else cell[FIXED_SHARE],
-            }
-        )
+        point = {**{key: cell[key] for key in keys}, **dict.fromkeys(SIDES, "")}
+        numbers = {"n": n, FIXED_SHARE: math.nan if metric.exact else cell[FIXED_SHARE]}
+        records.append(table_row(point, cell[metric.name], row_flags, withheld, numbers))
     return _without_empty(rows_frame(records, keys))
 
 
@@ -213,16 +213,16 @@ def _comparisons(
             row_flags += [] if noise.are_in_turns(end) else ["not-in-turns"]
             works = dict(zip(names, (side["work"] for side in sides), strict=True))
             refused = same_work.refusal(same_work.name_of(where, shared), works)
-            row = {**where, **dict(zip(SIDES, names, strict=True)), "n": estimate.n}
+            numbers: dict[str, float] = {"n": estimate.n}
             if refused and not any(map(same_work.is_unchecked, works.values())):
                 row_flags, withheld = [*row_flags, refused.flag], refused.reason
             else:
                 share = np.fmax(sides[0][FIXED_SHARE], sides[1][FIXED_SHARE])
-                row |= ratio_columns(estimate)
-                row["fixed_share"] = math.nan if metric.exact else share
-            value = math.nan if withheld else 100 * (pair["quotient"] - 1)
-            row |= {"value": value, "flags": flags.joined(row_flags), "withheld": withheld}
-            records.append(row)
+                numbers = ratio_columns(estimate)
+                numbers[FIXED_SHARE] = math.nan if metric.exact else share
+            point = {**where, **dict(zip(SIDES, names, strict=True))}
+            value = 100 * (pair["quotient"] - 1)
+            records.append(table_row(point, value, row_flags, withheld, numbers))
     return _without_empty(rows_frame(records, shared))
 
 
