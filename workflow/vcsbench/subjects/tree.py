@@ -15,11 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench import modules, processes
+from vcsbench import modules
 from vcsbench.errors import UserError
 from vcsbench.external import file_url, pegged
 from vcsbench.programs import Programs
-from vcsbench.storages import file_trees
 from vcsbench.storages.file_trees import copy_tree, entries, next_directory, remove_path
 from vcsbench.storages.workdir import WorkDir, resolve
 from vcsbench.subjects import (
@@ -29,7 +28,6 @@ from vcsbench.subjects import (
     make_template,
     require_axes,
     run_sources,
-    tree_stores,
 )
 from vcsbench.subjects.fsfs import run_client
 from vcsbench.subjects.repository import Repository
@@ -143,7 +141,7 @@ class Tree(FilesystemSubject):
     def _make_store(self, name: str, source: TreeRecord) -> TreeRecord:
         if not (kind := self.recipe.get("store", "")):
             return source
-        code = modules.code_digest([tree_stores.__file__, file_trees.__file__, processes.__file__])
+        code = modules.code_digest(modules.closure([__file__]))
         programs = json.dumps(self.recipe["binaries"], sort_keys=True)
         digest = hashlib.sha256(f"{code} {programs}".encode()).hexdigest()[:8]
 
