@@ -384,12 +384,14 @@ def test_page_with_invalid_runs_only_names_them_at_the_head(results, page):
     assert "invalid" not in page["incomplete"]
 
 
-def test_words_of_the_page_are_those_that_it_uses(results):
-    others = {"card": "A", "quark, gluon": "B", "boson, grid": "C", "in 8": "D", "<e>": "E"}
+def test_words_of_the_page_are_those_that_a_reader_sees(results):
+    others = {"card": "A muon", "quark, gluon": "B", "boson, grid": "C", "in 8": "D", "<e>": "E"}
+    # Of these, only the style, the script and the meaning of another word have one.
+    others |= {"padding": "F", "pushState": "G", "muon": "H"}
     changed = replace(results, glossary=Glossary(axes={}, others=others))
     tree = parse(build_page(changed))
     (section,) = (one for one in tree.all("section") if one.attributes.get("id") == "words")
-    assert [dt.text for dt in section.all("dt")][-3:] == ["card", "boson, grid", "in 8"]
+    assert [dt.text for dt in section.all("dt")][-4:] == ["card", "boson, grid", "in 8", "muon"]
 
 
 def test_page_escapes_texts_of_results(results):

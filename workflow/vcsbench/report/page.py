@@ -58,8 +58,9 @@ ENDED = {
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
 WORDS_PLACE = "<!-- words -->"
-# Data in base64.
-PACKED = re.compile(r"[\w+/=]{100,}")
+HIDDEN = re.compile(r"<(script|style)\b.*?</\1>", re.DOTALL)
+TAG = re.compile(r'<(?:"[^"]*"|[^">])*>')
+TITLES = re.compile(r' title="([^"]*)"')
 FACTS = re.compile(r'<meta name="vcsbench:facts" content="([^"]*)">')
 
 
@@ -82,15 +83,25 @@ PAGE_FACTS = TypeAdapter(PageFacts)
 
 
 def build_page(results: Results) -> str:
-    """Return the page. Its glossary has the words that the rest of the page uses."""
+    """Return the page. Its glossary has the words that a reader sees, also in meanings of other words."""
     rest = render("report.html.jinja", {"page": page_of(results)})
-    text = unescape(PACKED.sub("", rest))
+    glossary, text, used = _glossary(results), visible_text(rest), set[str]()
+    while more := {word for word in glossary.keys() - used if is_used(word, text)}:
+        used |= more
+        text = " ".join(glossary[word] for word in more)
     entries = (
         f"<dt>{escape(word)}</dt><dd>{escape(meaning)}</dd>"
-        for word, meaning in _glossary(results).items()
-        if is_used(word, text)
+        for word, meaning in glossary.items()
+        if word in used
     )
     return rest.replace(WORDS_PLACE, "".join(entries), 1)
+
+
+def visible_text(page: str) -> str:
+    """Return the text of a page and of its titles, without scripts, styles and tags."""
+    shown = HIDDEN.sub(" ", page)
+    texts = [TAG.sub(" ", shown), *TITLES.findall(shown)]
+    return " ".join(unescape(" ".join(texts)).split())
 
 
 def is_used(word: str, text: str) -> bool:
