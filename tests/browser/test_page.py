@@ -529,15 +529,21 @@ def test_comparison_without_a_result_is_not_compared_if_measured(
     const one = {{ keys: {{ ...keys, cache: "cold", candidate: "pack" }}, compares: "packing" }};
     answers.cards["card-packing"].withheld = {withheld};
     update();
-    return all("#first > p:not(.key)").map((line) => line.textContent);
+    const lines = all("#first > p:not(.key)").map((line) => line.textContent);
+    const key = all("#overview-key b").filter(seen).map((mark) => mark.textContent);
+    const squares = all(".overview [data-card=card-packing]").filter(seen);
+    return {{ lines, key, squares: squares.map((square) => square.textContent) }};
     """
-    lines = drive(page, tmp_path, steps, anchor=MINE)
+    answer = drive(page, tmp_path, steps, anchor=MINE)
+    is_withheld, lines = withheld == "[one]", answer["lines"]
     (of,) = (line for line in lines if "Pack the repository" in line)
     (places,) = (line for line in lines if "have a result" in line)
     assert of.startswith(group)
-    assert re.findall(r"; (\d+) \S+ ([^;]*)", places.rstrip(".")) == [
-        (number.split()[0], number.partition(" ")[2]) for number in numbers
-    ]
+    assert places.rstrip(".").split("; ")[1:] == numbers
+    # Only the comparison of cold logs is withheld.
+    assert answer["squares"].count("not compared") == is_withheld
+    assert answer["squares"].count("–") == 6 - is_withheld
+    assert ("not compared" in answer["key"]) == is_withheld and "–" in answer["key"]
 
 
 def test_actions_have_the_time_and_disk_of_the_readers_revisions(page, tmp_path):

@@ -103,9 +103,11 @@ function resultChips(list) {
 }
 
 // A row of the head's table: a state of the repository, and for each command the results there.
-function resultRow(label, results, names) {
-  const lists = names.map((name) => results.filter((one) => one.name === name));
-  const cells = lists.map((list) => made("td", "", ...list.length ? resultChips(list) : ["–"]));
+function resultRow(label, results, names, absentIn = () => "–") {
+  const cells = names.map((name) => {
+    const list = results.filter((one) => one.name === name);
+    return made("td", "", ...list.length ? resultChips(list) : [absentIn(name)]);
+  });
   return made("tr", "", Object.assign(made("th", label), { scope: "row" }), ...cells);
 }
 
@@ -113,11 +115,13 @@ function resultRow(label, results, names) {
 // ("after: packed, tuned settings").
 function proofRows({ card, axis, value }, states, names) {
   const [{ picks: present }] = states;
+  const operations = [...document.querySelectorAll(".overview tbody tr")];
   return states.filter(({ picks }) => picks[axis] === present[axis]).flatMap(({ picks }) => {
     const results = resultsOf(card, axis, value, [{ picks }]);
     const changed = Object.entries(picks).filter(([name, of]) => present[name] !== of).map(([name, of]) => labelOf(name, of));
     const state = changed.length ? `after: ${changed.join(", ")}` : Object.keys(present).length ? "as you are" : "alone";
-    return results.some(({ name }) => names.includes(name)) ? [resultRow(state, results, names)] : [];
+    const absentIn = (name) => absent(card, { ...picks, ...keysOf(operations.find((row) => nameOf(row) === name)) }, value);
+    return results.some(({ name }) => names.includes(name)) ? [resultRow(state, results, names, absentIn)] : [];
   });
 }
 
@@ -207,7 +211,7 @@ function actionLines({ steps, states, others }, values, isComplete) {
   });
   const heads = ["Measured", ...names].map((name) => Object.assign(made("th", name), { scope: "col" }));
   const table = made("table", "", made("thead", "", made("tr", "", ...heads)), ...parts);
-  const key = "after: with that change made already; together: against what you have; –: not measured";
+  const key = "after: with that change made already; together: against what you have; –: no result";
   const lines = parts.length ? [scrolling(table, "What to do"), Object.assign(made("p", key), { className: "key" })] : [made("p", "", made("b", "Nothing to change: no change is shown to be worth it."))];
   table.className = "steps";
   const titles = (cards) => cards.map((card) => card.querySelector("h3").textContent);
@@ -242,7 +246,7 @@ function coverageLines({ places, lacking }, hasPicks) {
   const answered = !open.length ? ", all answered" : `: ${[`${measured - count("undecided") - count("small")} answered`, ...open].join(", ")}`;
   const text = `${measured} of ${written(places.length, "places")} of the table below have a result${measured ? answered : ""}`;
   const others = [[count(""), "were not measured"], [count("withheld"), "cannot be compared"]].filter(([number]) => number)
-    .map(([number, why]) => `; ${number} (–) ${why}`);
+    .map(([number, why]) => `; ${number} ${why}`);
   const lines = hasPicks ? [made("p", `${text}${others.join("")}.`)] : [];
   if (lacking.length && answers.include.length) {
     const number = countOf(lacking);

@@ -103,9 +103,14 @@ function nameOf(row) {
   return row.cells[0].textContent.replace(/^[□◧■] /, "").replace(/, (.*)/, " ($1)");
 }
 
-// True if both sides of such a comparison were measured, and cannot be compared.
-function isWithheld(card, values) {
-  return answers.cards[card.id].withheld.some((one) => isPicked(one.keys, values, one));
+// True if both sides of such a comparison, one of them `side`, were measured and cannot be compared.
+function isWithheld(card, values, side) {
+  return answers.cards[card.id].withheld.some((one) => isPicked(one.keys, values, one) && (!side || [one.baseline, one.keys.candidate].includes(side)));
+}
+
+// The text of a place without a result.
+function absent(card, values, side) {
+  return isWithheld(card, values, side) ? "not compared" : "–";
 }
 
 // The answer of a card: its kind, short text, sentence, value and effect.
@@ -182,7 +187,7 @@ function applyOverview(values) {
       const card = document.getElementById(square.dataset.card);
       const axis = card.querySelector(".forest").dataset.compares;
       const rows = comparisonsOf(card, { ...values, ...keys });
-      square.replaceChildren(...rows.length ? chipsOf(rows, axis, values[axis]) : ["–"]);
+      square.replaceChildren(...rows.length ? chipsOf(rows, axis, values[axis]) : [absent(card, { ...values, ...keys })]);
       const sides = [...card.querySelectorAll(".forest tbody tr")].flatMap((one) => one.dataset.sides.split("|"));
       const isRefused = !rows.length && isWithheld(card, { ...values, ...keys });
       if (!rows.length && isComplete && !isRefused) missing.push({ ...keys, ...values, [axis]: [...new Set([values[axis], ...sides])] });
