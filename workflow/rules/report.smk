@@ -15,8 +15,9 @@ rule report:
         definitions=inputs.FINDINGS,
         words=str(GLOSSARY),
         grid="results/grid/{study}.csv",
-        # The page reads what is below `results` for these measurements, too: the contexts of cell-rounds and the
-        # records of loads and of nodes. As inputs they would start the rules that prepare and measure.
+        # The page reads the contexts of these cell-rounds, too, because no table has their machine, storage, servers
+        # and commands, and the records of loads and of nodes. As inputs they would start the rules that prepare and
+        # measure. A new context comes with a new export, so with new measurements.
         measurements="results/measurements/{study}.csv",
         failures="results/failures/{study}.csv",
         provenance="results/provenance/{study}.json",
