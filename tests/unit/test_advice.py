@@ -221,6 +221,29 @@ def test_case_that_lacks_the_present_value_is_undecided_for_it():
     )
 
 
+SAME, TO_F8 = row(1.0, "no difference shown"), row(0.5, candidate="f8")
+WARM = {"cache": "hot-os", "candidate": "f8"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "present", "kind", "sentence"),
+    [
+        # Over file, the question compares http with svn.
+        ([row(2.0)], "f9", rule.NOT_MEASURED, "No case of this question has a result."),
+        ([row(1.0, NOISE), TO_F8], "f7", rule.UNDECIDED, "Too noisy."),
+        # Equal to the best value.
+        ([SAME, TO_F8], "f7", rule.VALUE, "You have f7: keep it if you change only this."),
+        # One of two cases compares the present value.
+        ([row(2.0), row(0.5, **WARM)], "f8", rule.VALUE, "Choose f6: warm log 2.0x faster."),
+        ([row(2.0), row(0.5, **WARM)], "f7", rule.VALUE, "You have f7: keep it if you"),
+        ([row(2.0), row(0.5, **WARM)], "", rule.VALUE, "Choose f7: cold log 2.0x faster (of 2 "),
+    ],
+)
+def test_answer_to_a_reader_is_of_cases_that_decide_the_present_value(rows, present, kind, sentence):
+    answer = card(*rows).answer_for({"format": present} if present else {})
+    assert answer.kind == kind and answer.sentence.startswith(sentence)
+
+
 @pytest.mark.parametrize("seed", [18, 21, 30])
 def test_answer_sentence_has_at_most_25_words(seed):
     values = ("log", "export"), ("http", "svn", "file"), ("cold", "hot-os", "hot-svn")

@@ -57,19 +57,29 @@ class Card:
     def answer_for(self, picks: Where) -> Answer:
         """Return the answer over the cases that fit `picks`, which may include the reader's current value.
 
-        Commands of svnbench alone decide nothing if there are others, and never between accesses: over
-        svn, its client does less work.
+        Cases that do not compare the current value are left out. Those that do not decide it count as
+        undecided. Commands of svnbench alone decide nothing if there are others, and never between
+        accesses: over svn, its client does less work.
         """
-        chosen = [i for i, case in enumerate(self.cases) if fits(case.where, picks)]
+        current = picks.get(self.question.axis, "")
+        chosen = [
+            i
+            for i, case in enumerate(self.cases)
+            if fits(case.where, picks) and any(has_side(pair, current) for pair in case.pairs)
+        ]
         for_work = [i for i in chosen if not is_benchmark(self.cases[i].where)]
-        is_undecided = for_work and not any(self.cases[i].is_decided for i in for_work)
+        is_undecided = for_work and not any(self.cases[i].decides(current) for i in for_work)
         chosen = for_work if is_undecided or self.question.axis == ACCESS else chosen
         cases = [self.cases[i] for i in chosen]
-        weights = [self.weights[i] for i in chosen] if self.weights else []
-        kind, value = decision.recommend(cases, self.reference, self.min_effect_pct, weights)
-        if not cases and any(fits(comparison.where, picks) for comparison in self.withheld):
-            kind = decision.NOT_COMPARED
-        return _answer(self, kind, value, cases, picks.get(self.question.axis, ""))
+        known = [i for i in chosen if current in ("", *self.cases[i].costs)]
+        weights = [self.weights[i] for i in known] if self.weights else []
+        kind, value = decision.recommend(
+            [self.cases[i] for i in known], self.reference, self.min_effect_pct, weights
+        )
+        if kind == decision.NOT_MEASURED:
+            withheld = (c for c in self.withheld if fits(c.where, picks) and has_side(c, current))
+            kind = decision.UNDECIDED if cases else decision.NOT_COMPARED if any(withheld) else kind
+        return _answer(self, kind, value, cases, current)
 
 
 @dataclass(frozen=True)
@@ -136,6 +146,11 @@ ADVICE = TypeAdapter(Advice)
 fits = partial(matches_cell, fits_empty=True)
 
 
+def has_side(comparison: Pair | Withheld, value: str) -> bool:
+    """Return True if a comparison is one of a value, or the value is ""."""
+    return value in ("", comparison.baseline, comparison.candidate)
+
+
 def card_of(
     question: CardQuestion,
     reference: str,
@@ -175,29 +190,34 @@ def in_cases(number: int, total: int) -> str:
 
 def _answer(card: Card, kind: str, value: str, cases: Sequence[Case], current: str) -> Answer:
     axis, text = card.question.axis, ""
-    decided = sum(case.is_decided for case in cases)
+    decided = [case for case in cases if case.decides(current)]
     if kind == decision.NOT_MEASURED:
         return Answer(kind, "", kind, "No case of this question has a result.", kind)
     if kind == decision.NOT_COMPARED:
         text = "its cells were measured, but cannot be compared"
     elif kind == decision.UNDECIDED:
-        reasons = Counter(pair.outcome for case in cases for pair in case.pairs[:1])
+        reasons = Counter(
+            next(pair.outcome for pair in case.pairs if has_side(pair, current)) for case in cases
+        )
         most, number = reasons.most_common(1)[0]
         text = most + in_cases(number, len(cases))
     elif kind == decision.EQUAL:
-        text = f"within {card.min_effect_pct:g} %{in_cases(decided, len(cases))}"
+        text = f"within {card.min_effect_pct:g} %{in_cases(len(decided), len(cases))}"
     if text:
         return Answer(kind, value, kind, f"{text}.".capitalize(), text)
-    label = labels.value_label(axis, value)
     against = current if current and current != value else card.reference
     effect = Effect.of(value, cases, against, card.min_effect_pct)
+    if current and not effect.gains:
+        # Of equal values the reader keeps the current one.
+        value, effect = current, Effect.of(current, cases, card.reference, card.min_effect_pct)
+    label = labels.value_label(axis, value)
     if kind == decision.DEPENDS:
         most = labels.factor(effect.most)
         single = f"{label} if you must choose one: {effect.losses}, up to {most} faster"
-        rule = _rule_text(axis, value, find_rule(cases, card), single)
+        rule = _rule_text(axis, value, find_rule(decided, card), single)
         text = f"{rule}; {single}" if rule else single
-        if decided < len(cases):
-            text += f". Decided: {decided} of {len(cases)} cases"
+        if len(decided) < len(cases):
+            text += f". Decided: {len(decided)} of {len(cases)} cases"
         return Answer(kind, value, kind, f"Choose {text}.", text)
     short = label
     if card.question.yes_value:

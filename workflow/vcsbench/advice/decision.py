@@ -103,6 +103,10 @@ class Case:
     def is_decided(self) -> bool:
         return bool(self.costs)
 
+    def decides(self, value: str) -> bool:
+        """Return True if the case decides a value, or any if the value is ""."""
+        return value in self.costs if value else self.is_decided
+
     @property
     def is_small(self) -> bool:
         return bool(self.small) and not self.costs
