@@ -212,6 +212,20 @@ def test_overview_of_a_case_has_one_number_for_each_change(page, tmp_path):
     assert drive(page, tmp_path, OVERVIEW, anchor="#ra=file")["chips"]["card-ra"] == []
 
 
+def test_question_that_does_not_arise_for_the_picks_has_no_place(page, tmp_path):
+    steps = """
+    const rows = all(".overview tbody tr").filter(seen);
+    return { places: document.querySelector("#first > p:last-of-type").textContent,
+             squares: rows.flatMap((row) => [...row.querySelectorAll(".square")]).length, rows: rows.length,
+             access: all("[data-card=card-ra]").filter(seen).map((square) => square.textContent).join("") };
+    """
+    seen = drive(page, tmp_path, steps, anchor=MINE.replace("http", "file"))
+    numbers = [int(number) for number in re.findall(r"\d+", seen["places"])]
+    assert numbers[1] == seen["squares"] - seen["rows"] and seen["access"] == ""
+    other = drive(page, tmp_path, steps, anchor=MINE)
+    assert int(re.findall(r"\d+", other["places"])[1]) == other["squares"] and other["access"]
+
+
 # Sets the result of the comparisons of a card that fit some values, and the gain.
 SET = (
     ACTIONS

@@ -185,7 +185,12 @@ function applyOverview(values) {
     let [shown, isLacking] = [0, false];
     for (const square of row.querySelectorAll(".square")) {
       const card = document.getElementById(square.dataset.card);
-      const axis = card.querySelector(".forest").dataset.compares;
+      const { compares: axis, asked } = card.querySelector(".forest").dataset;
+      // Over file, the question of http or svn does not arise.
+      if (asked && values[axis] && !asked.split("|").includes(values[axis])) {
+        square.replaceChildren();
+        continue;
+      }
       const rows = comparisonsOf(card, { ...values, ...keys });
       square.replaceChildren(...rows.length ? chipsOf(rows, axis, values[axis]) : [absent(card, { ...values, ...keys })]);
       const sides = [...card.querySelectorAll(".forest tbody tr")].flatMap((one) => one.dataset.sides.split("|"));
