@@ -294,6 +294,18 @@ def test_group_of_a_change_follows_from_its_regret(page, tmp_path, gain, loss, g
     assert any(text.startswith("Undecided, too noisy or too few rounds: f7") for text in seen)
 
 
+def test_open_question_is_named_by_its_axis_without_picks(page, tmp_path):
+    steps = """
+    set("format", {}, "undecided");
+    answers.cards["card-format"].answers.forEach((answer) => { answer[0] = "undecided"; });
+    return seenSteps().find((line) => line.startsWith("Undecided"));
+    """
+    for anchor, name in (("", "format"), (MINE, "f7")):
+        assert drive(page, tmp_path, SET + steps, anchor=anchor).startswith(
+            f"Undecided, too noisy or too few rounds: {name}."
+        )
+
+
 def test_workload_decides_by_the_weighted_mean(page, tmp_path):
     steps = """
     set("packing", {}, "equal");

@@ -216,6 +216,8 @@ function actionLines({ steps, states, others }, values, isComplete) {
   table.className = "steps";
   const titles = (cards) => cards.map((card) => card.querySelector("h3").textContent);
   const of = (kinds) => others.filter(({ kind }) => kinds.includes(kind));
+  // Without a pick, the changes from and to each value are open.
+  const nameOfChange = ({ axis, value, present }) => labelOf(axis, present && value);
   const textOf = (change, value) => {
     const texts = [...groupedBy(change.results, ({ name }) => name)].map(([name, list]) =>
       `${name} ${resultChips(list).map((chip) => chip.firstChild.textContent).join(", ")}`);
@@ -224,8 +226,8 @@ function actionLines({ steps, states, others }, values, isComplete) {
   const unknown = allCards.filter((card) => answers.cards[card.id] && (!card.querySelector(".forest") || of(["not measured"]).some((change) => change.card === card)));
   const groups = {
     "No reason to change": of(["keep", "equal", "slight"]).map((change) => textOf(change, labelOf(change.axis, change.present))),
-    "Undecided, too noisy or too few rounds": of(["undecided"]).map(({ axis, value }) => labelOf(axis, value)),
-    "Too small to compare": of(["too small"]).map(({ axis, value }) => labelOf(axis, value)),
+    "Undecided, too noisy or too few rounds": of(["undecided"]).map(nameOfChange),
+    "Too small to compare": of(["too small"]).map(nameOfChange),
     "Measured, but not compared (the card has the reason)": titles(unknown.filter((card) => isWithheld(card, values))),
     // Over file, settings of servers are no choice.
     "Not measured for what you have": titles(unknown.filter((card) => !isWithheld(card, values) && comparisonsOf(card, values.ra ? { ra: values.ra } : {}).length)),
