@@ -173,7 +173,8 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, tmp_path)
     changed = replace(results, provenance=made)
     definition = {**results.definitions[NAME], "where": {"command": "log", "config": [value]}}
     row = {**results.findings[0], "id": NAME, "verdict": "", "reasons": [NOT_IN_GRID]}
-    (view,) = finding_views(changed, [row], {NAME: definition}, [])
+    # Two findings on the same cells.
+    view, _ = finding_views(changed, [row, row], {NAME: definition}, [])
     (step,) = view.steps
     assert step.text.startswith("log, tuned settings, not packed or packed")
     (line,) = reason_lines([(view.verdict, view.steps)])
@@ -183,6 +184,17 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, tmp_path)
     part = {"command": ["log"], "config": [value], "packing": ["nopack", "pack"]}
     assert read_yaml(tmp_path / "more.yaml") == {"grid": {study: {"include": [*include, part]}}}
     assert shlex.split(run) == ["make", "report", f"STUDY={study}", "ARGS=--configfile more.yaml"]
+
+
+@pytest.mark.parametrize(("builds", "can_add"), [({"trunk": {}}, False), ({"patch": {}}, True)])
+def test_finding_on_a_build_has_a_command_only_if_it_is_configured(results, builds, can_add):
+    config = {"grid": {results.study.name: {"include": []}}, "builds": builds}
+    order = {**results.order, "build": ["trunk", "patch"]}
+    changed = replace(results, provenance={"command": "vcsbench run", "config": config}, order=order)
+    definition = {**results.definitions[NAME], "where": {"build": ["patch"]}}
+    row = {**results.findings[0], "id": NAME, "verdict": "", "reasons": [NOT_IN_GRID]}
+    (view,) = finding_views(changed, [row], {NAME: definition}, [])
+    assert bool(view.steps[0].command) == can_add
 
 
 def test_each_reason_of_a_verdict_has_something_to_do():

@@ -12,6 +12,7 @@ from vcsbench import words
 from vcsbench.advice.cards import LESS_WORK, has_less_work
 from vcsbench.advice.decision import Row
 from vcsbench.advice.labels import change, times, times_between, value_label
+from vcsbench.axes.client_server import BUILD_AXIS
 from vcsbench.config.study import axis_values, matches_cell
 from vcsbench.metrics import metric_in
 from vcsbench.report import charts
@@ -248,8 +249,13 @@ def _cells_of(results: Results, definition: Row) -> dict[str, list[str]]:
 
 
 def _can_be_added(results: Results, cells: Mapping[str, list[str]]) -> bool:
-    """Return True if the configuration of the run has all values of some cells."""
-    has_all = all({*values} <= {*results.order[axis]} for axis, values in cells.items())
+    """Return True if the configuration of the run has all values of some cells.
+
+    A study can name builds that the configuration lacks. A run refuses those.
+    """
+    measured = {cell.get(BUILD_AXIS, "") for cell in results.grid}
+    known = {**results.order, BUILD_AXIS: {*results.configured("builds"), *measured}}
+    has_all = all({*values} <= {*known[axis]} for axis, values in cells.items())
     return bool(results.grid_settings and cells) and has_all
 
 
@@ -265,7 +271,9 @@ def _command_to_add(
         for row in rows
         if any(reason.code == NOT_IN_GRID for reason in row.get("reasons") or ())
     )
-    added = [cells for cells in lacking if _can_be_added(results, cells)]
+    added: list[dict[str, list[str]]] = []
+    for cells in lacking:
+        added += [cells] * (cells not in added and _can_be_added(results, cells))
     include, order = results.grid_settings.get("include", []), results.order
     content = json.dumps({"grid": {results.study.name: {"include": [*include, *added]}}})
     given = variables_of(results.provenance.get("command", ""), results.study.name)
