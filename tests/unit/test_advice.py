@@ -239,7 +239,9 @@ WARM = {"cache": "hot-os", "candidate": "f8"}
         ([row(2.0), row(0.5, **WARM)], "", rule.VALUE, "Choose f7: cold log 2.0x faster (of 2 "),
     ],
 )
-def test_answer_to_a_reader_is_of_cases_that_decide_the_present_value(rows, present, kind, sentence):
+def test_answer_to_a_reader_is_of_cases_that_decide_the_present_value(
+    rows, present, kind, sentence
+):
     answer = card(*rows).answer_for({"format": present} if present else {})
     assert answer.kind == kind and answer.sentence.startswith(sentence)
 

@@ -102,6 +102,16 @@ def test_evaluate_findings_known_ratios_have_verdicts(ratios, verdict, why):
     assert verdict_on(measured(ratios)) == (verdict, why)
 
 
+def test_median_of_two_ratios_is_the_same_from_both_sides():
+    # In each round one pair is 4 times as fast, and the other one half as fast.
+    pairs = zip(LOGS["command"], ([4.0, 0.5, 4.0, 0.5], [0.5, 4.0, 0.5, 4.0]), strict=True)
+    frame = pd.concat([measured(ratios, commands=[name]) for name, ratios in pairs])
+    assert row_of(finding(where=LOGS), frame)["measured"] == pytest.approx(math.sqrt(2))
+    turned = {"axis": "format", "baseline": "f7", "candidate": "f6"}
+    row = row_of(finding(where=LOGS, compare=turned), frame)
+    assert row["measured"] == pytest.approx(1 / math.sqrt(2))
+
+
 def test_evaluate_findings_inconclusive_has_needed_rounds():
     row = row_of(finding(), measured([1.75, 1.95, 1.8, 1.9, 1.85]))
     half = math.log(row["high"] / row["measured"])
@@ -249,7 +259,7 @@ def test_evaluate_findings_published_value_is_of_the_measured_cells(log, expecte
     row = evaluate_findings([check], AXES, theirs, scaled(1.2)).iloc[0]
     assert (row["verdict"], row["published"]) == ("differs", pytest.approx(log))
     over_all, *fewer = row["why"].split("; ")
-    assert over_all.endswith(f" 2 pairs: {(log + 2.5) / 2:.2f}x")
+    assert over_all.endswith(f" 2 pairs: {math.sqrt(log * 2.5):.2f}x")
     assert fewer == expected
 
 

@@ -190,7 +190,9 @@ def test_finding_without_cells_has_the_command_that_adds_them(results, tmp_path)
 def test_finding_on_a_build_has_a_command_only_if_it_is_configured(results, builds, can_add):
     config = {"grid": {results.study.name: {"include": []}}, "builds": builds}
     order = {**results.order, "build": ["trunk", "patch"]}
-    changed = replace(results, provenance={"command": "vcsbench run", "config": config}, order=order)
+    changed = replace(
+        results, provenance={"command": "vcsbench run", "config": config}, order=order
+    )
     definition = {**results.definitions[NAME], "where": {"build": ["patch"]}}
     row = {**results.findings[0], "id": NAME, "verdict": "", "reasons": [NOT_IN_GRID]}
     (view,) = finding_views(changed, [row], {NAME: definition}, [])

@@ -39,6 +39,17 @@ REDUCTIONS = {comparisons.MEDIAN: "median", "min": "least", "max": "greatest"}
 MAX_ROUNDS = 1000
 
 
+def median_of_ratios(ratios: pd.Series) -> float:
+    """Return the median, between two ratios their geometric mean, so that inverses have the inverse median.
+
+    It is NaN if one ratio is.
+    """
+    if ratios.hasnans:
+        return math.nan
+    low, high = (float(ratios.quantile(interpolation=end)) for end in ("lower", "higher"))
+    return low if low == high else math.sqrt(low * high)
+
+
 @dataclass(frozen=True)
 class Conditions:
     """Conditions of published numbers."""
@@ -177,13 +188,11 @@ class CellCheck:
         if values.empty:
             return NO_ESTIMATE
         of_rounds, count = values.groupby("round")["value"], self.count(values)
-        reduced = of_rounds.agg(self.reduction)[of_rounds.count() == count]
+        is_median = self.reduction == comparisons.MEDIAN
+        reduction = median_of_ratios if self.sides and is_median else self.reduction
+        reduced = of_rounds.agg(reduction)[of_rounds.count() == count]
         # The median of `count` values has the error of an average of fewer.
-        averaged = (
-            max(min(count, 2.0), 2 / math.pi * count)
-            if self.reduction == comparisons.MEDIAN
-            else 1.0
-        )
+        averaged = max(min(count, 2.0), 2 / math.pi * count) if is_median else 1.0
         numbers = np.log(reduced) if self.sides else reduced
         estimate = mean_interval(numbers, averaged, is_ratio=bool(self.sides))
         return replace(estimate, value=float(reduced.iloc[0])) if estimate.n == 1 else estimate
@@ -201,10 +210,17 @@ class CellCheck:
 
     def reduce(self, estimates: Sequence[Estimate]) -> Estimate:
         """Return the median, least or greatest. Intervals of the last two hold together (Bonferroni)."""
-        chance = (1 - CONFIDENCE) / (1 if self.reduction == comparisons.MEDIAN else len(estimates))
+        is_median = self.reduction == comparisons.MEDIAN
+        chance = (1 - CONFIDENCE) / (1 if is_median else len(estimates))
         wide = pd.DataFrame([e.with_error(e.error, e.degrees, 1 - chance) for e in estimates])
-        low, high = (float(wide[end].agg(self.reduction, skipna=False)) for end in ("low", "high"))
-        value = float(pd.Series([e.value for e in estimates]).agg(self.reduction))
+
+        def reduced(values: pd.Series) -> float:
+            return (
+                median_of_ratios(values) if is_median else values.agg(self.reduction, skipna=False)
+            )
+
+        low, high = (float(reduced(wide[end])) for end in ("low", "high"))
+        value = float(reduced(pd.Series([e.value for e in estimates])))
         error = float(wide["error"].max(skipna=False))
         return replace(
             estimates[0], value=value, low=low, high=high, n=int(wide["n"].min()), error=error
