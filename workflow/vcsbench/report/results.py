@@ -180,27 +180,6 @@ def read_results(
     study = study.model_copy(update={"tables": {**resolved_tables(study, order), **saved}})
     stems = [*(f"tables/{name}/{table}" for table in study.tables), f"measurements/{name}"]
     measurements = read_records(folder / "measurements" / f"{name}.csv", MEASURED)
-    files: dict[str, Any] = {
-        kind: read_records(folder / kind / f"{name}.csv", columns)
-        for kind, columns in CSV_FILES.items()
-    }
-    for kind in ("findings", "expectations"):
-        for row in files[kind]:
-            row["reasons"] = _read_reasons(
-                row.get("reasons") or "[]", folder / kind / f"{name}.csv"
-            )
-    files["grid"] = [cell for cell in files["grid"] if cell.get("repo") != EMPTY]
-    for kind, below in JSON_FILES.items():
-        files[kind] = _read_json(folder / below / f"{name}.json") or {}
-    for kind in ("tables", "published"):
-        files[kind] = {
-            table: read_records(
-                folder / kind / name / f"{table}.csv",
-                comparisons.columns([]),
-                texts=definition.get("by", ()),
-            )
-            for table, definition in study.tables.items()
-        }
     measured = unique_values((row["cell"], int(row["round"])) for row in measurements)
     paths = (Path(context_path(export_path(name, c, n, folder))) for c, n in measured)
     contexts: Iterable[Row] = filter(None, map(_read_json, paths))
@@ -226,8 +205,31 @@ def read_results(
         repository_notes=found,
         moved=_moved_nodes(folder / "cluster", name),
         loads={p.stem: _read_json(p) or {} for p in sorted((folder / "loaded").glob("*.json"))},
-        **files,
+        **_read_files(study, folder),
     )
+
+
+def _read_files(study: Study, folder: Path) -> dict[str, Any]:
+    """Return the content of CSV_FILES, JSON_FILES and tables, by their fields of Results."""
+    files: dict[str, Any] = {}
+    for kind, columns in CSV_FILES.items():
+        path = folder / kind / f"{study.name}.csv"
+        files[kind] = read_records(path, columns)
+        for row in files[kind] if kind in ("findings", "expectations") else ():
+            row["reasons"] = _read_reasons(row.get("reasons") or "[]", path)
+    files["grid"] = [cell for cell in files["grid"] if cell.get("repo") != EMPTY]
+    for kind, below in JSON_FILES.items():
+        files[kind] = _read_json(folder / below / f"{study.name}.json") or {}
+    for kind in ("tables", "published"):
+        files[kind] = {
+            table: read_records(
+                folder / kind / study.name / f"{table}.csv",
+                comparisons.columns([]),
+                texts=definition.get("by", ()),
+            )
+            for table, definition in study.tables.items()
+        }
+    return files
 
 
 def read_advice(path: Path) -> Advice | None:
