@@ -1,5 +1,6 @@
 """The study of working copies: published numbers by value, impossible cells, scaled revisions."""
 
+import configparser
 import os
 import re
 import shutil
@@ -12,9 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from dump_streams import BASE, deleted, file, folder, revision
-from project import needs
+from project import CONFIG, needs
 from unit.study_grid import published_numbers, published_table, study_environment, study_grid
 from vcsbench.axes import axis_of, client_server
+from vcsbench.config.validation import read_yaml
 from vcsbench.errors import UserError
 from vcsbench.measure.work import UrlNormaliser, inspect_tree
 from vcsbench.plan.plan import Plan
@@ -38,6 +40,14 @@ def test_published_numbers_reach_tables():
     table = published_table(STUDY, "exclusive-vs-default")
     of = table[(table["command"] == "checkout") & (table["filesystem"] == "tmpfs")]
     assert of["value"].tolist() == [pytest.approx(100 * (13.9 / 16.7 - 1))]
+
+
+@pytest.mark.parametrize(("value", "setting"), [("exclusive", "yes"), ("default", "no")])
+def test_command_of_locking_sets_it_in_the_configuration_of_a_client(value, setting):
+    questions = read_yaml(CONFIG / "studies" / f"{STUDY}.yaml")["questions"]
+    parser = configparser.ConfigParser()
+    parser.read_string(questions["sqlite_locking"]["actions"][value]["command"])
+    assert parser["working-copy"]["exclusive-locking"] == setting
 
 
 def reason(**axes):
