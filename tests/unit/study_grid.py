@@ -43,7 +43,7 @@ def study_grid(
 
 def published_numbers(study: str) -> pd.DataFrame:
     of = StudyParams(study, None)
-    return read_published(of.published_numbers, of.axes, of.by, **of.metadata)
+    return read_published(of.published_files, of.axes, of.by, **of.metadata)
 
 
 def published_table(study: str, name: str) -> pd.DataFrame:

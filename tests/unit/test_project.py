@@ -65,7 +65,8 @@ def error_of(root, study, part):
     """Return the error of a configuration with the study `own` and a part of its grid."""
     (root / "config" / "studies").mkdir(parents=True)
     for name in ("servers", "published", "words.yaml", "expectations.yaml"):
-        (root / "config" / name).symlink_to(CONFIG / name)
+        if not (root / "config" / name).exists():
+            (root / "config" / name).symlink_to(CONFIG / name)
     # The default configuration has grids of its own studies.
     for name in ("own", *read_yaml(DEFAULT)["grid"]):
         (root / "config" / "studies" / f"{name}.yaml").write_text(yaml.safe_dump(study))
@@ -189,6 +190,42 @@ def test_project_invalid_study_is_refused(tmp_path, study, keys, command, part, 
     study |= {} if keys is TAPE else keys
     text = error_of(tmp_path, study, part)
     assert [words for words in expected if words not in text] == [], text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "client_cpu_pct\n",
+            "client_cpu\n",
+            "no axis or metric has the name of the column 'client_c",
+        ),
+        (
+            "log,http,ruby",
+            "log,htp,ruby",
+            "`ra`: no value 'htp'. Use one of http, svn, file. Or list",
+        ),
+        (",slow,cold", ",solw,cold", "`config`: no value 'solw'. Use one of slow, medium, fast,"),
+        ("422.1", "422;1", "`elapsed_s`: '422;1' is not a number, or is below 0 ("),
+    ],
+)
+def test_project_published_number_that_no_table_can_have_is_refused(
+    tmp_path, study, old, new, expected
+):
+    published = tmp_path / "config" / "published"
+    shutil.copytree(CONFIG / "published", published)
+    file = published / "fsfs-san-2014.csv"
+    file.write_text(file.read_text().replace(old, new, 1))
+    assert f"{file.relative_to(tmp_path)}: {expected}" in error_of(tmp_path, study, LOG)
+
+
+def test_project_published_value_that_is_not_measured_is_listed(tmp_path, study):
+    published = tmp_path / "config" / "published"
+    shutil.copytree(CONFIG / "published", published)
+    file = published / "fsfs-san-2014.csv"
+    file.write_text(file.read_text().replace("http,ruby", "https,ruby", 1))
+    study["published"] |= {"unmeasured_values": {"ra": ["https"]}, "findings": ["moon"]}
+    assert "`published.findings`" in error_of(tmp_path, study, LOG)
 
 
 @pytest.mark.parametrize(

@@ -129,16 +129,47 @@ def test_table_has_each_pair_of_published_times(tmp_path, name):
     [
         ("command,elapsed_s\nlog,1\n", "the column `ra`"),
         ("command,ra,elapsed_s\nlog,svn,fast\n", "`elapsed_s`: 'fast' is not a number"),
+        ("command,ra,elapsed_s\nlog,svn,inf\n", "`elapsed_s`: 'inf' is not a number"),
+        ("command,ra,elapsed_s\nlog,svn,-1\n", "`elapsed_s`: '-1' is not a number, or is below 0"),
         ("command,ra,elapsed_s\ndump,,1\ndump,,2\n", "dump/- is there twice"),
-        ("", "is not a CSV file with a heading"),
+        ("command,ra,elapsd_s\nlog,svn,1\n", "the name of the column 'elapsd_s'. Use one of comm"),
+        ("command,ra,elapsed_s,\nlog,svn,1,\n", "the name of the column ''. Use one of command,"),
+        ("command;ra;elapsed_s\nlog;svn;1\n", "the name of the column 'command;ra;elapsed_s'"),
+        ("command,ra,ra,elapsed_s\nlog,svn,svn,1\n", "the column `ra` is there twice"),
+        ("command,ra,elapsed_s\nlog,svn\n", "row 1 has 2 fields, and the heading 3"),
+        ("command,ra,elapsed_s\nlog,svn,1\nlog,http,1,5\n", "row 2 has 4 fields, and the"),
+        ('command,ra,elapsed_s\nlog,"svn,1\nlog,http,1\n', "cannot be read as CSV: unexpected end"),
+        ("command,ra,elapsed_s\ndump,svn,1\n", "`ra`: 'svn' in a row of dump, which has no such"),
+        ("command,ra,elapsed_s\n", "the file has no rows"),
+        ("", "the file has no rows"),
     ],
 )
 def test_read_published_invalid_is_refused(tmp_path, text, error):
     path = tmp_path / "numbers.csv"
     path.write_text(text)
     with pytest.raises(UserError) as caught:
-        read_published([path], ["command", "ra"])
+        read_published([path], ["command", "ra"], inapplicable={"dump": ["ra"]})
     assert str(caught.value).startswith(f"{path}: ") and error in str(caught.value)
+
+
+def test_read_published_merges_metrics_of_files_and_refuses_two_numbers(tmp_path):
+    texts = {"a": "ra,elapsed_s,flushes\nsvn,2,\nhttp,3,\n", "b": "ra,flushes\nsvn,7\n"}
+    paths = [tmp_path / name for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text)
+    frame = read_published(paths, ["ra"]).set_index("ra")
+    assert frame.loc["svn", ["elapsed_s", "flushes"]].tolist() == [2, 7]
+    assert frame["elapsed_s"].tolist() == [2, 3] and frame["flushes"].count() == 1
+    paths[1].write_text("ra,elapsed_s\nsvn,5\n")
+    with pytest.raises(UserError, match=r"b: `elapsed_s` of svn is also in .*/a\. Remove one"):
+        read_published(paths, ["ra"])
+
+
+def test_read_published_leaves_out_columns_of_runs_that_no_table_groups_by(tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text("\ufeffra,run,round,elapsed_s\nsvn,3,1,2\n", encoding="utf-8")
+    assert list(read_published([path], ["ra"])) == ["ra", "elapsed_s"]
+    assert read_published([path], ["ra"], ["run"])["run"].tolist() == ["3"]
 
 
 def test_table_of_unpublished_metric_has_no_row(tmp_path):

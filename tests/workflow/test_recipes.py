@@ -143,6 +143,8 @@ def test_axes_added_are_measured(project):
     study = yaml.safe_load(study_file(project).read_text())
     study["axes"] |= {"depth": ["5", "7"], "reader": ["man", "nobody"]}
     study["commands"]["log"]["argv"] = "{svn} log --limit {depth} {url}"
+    numbers = study["published"]["numbers"]
+    study["published"]["numbers"] = {numbers: {"depth": "", "reader": ""}}
     for table in study["tables"].values():
         table["rows"] = [*table["rows"], "depth", "reader"]
     text = yaml.safe_dump({**study, "title": "Readers"}, sort_keys=False)

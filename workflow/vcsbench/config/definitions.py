@@ -1,6 +1,10 @@
-"""Define and read findings and expectations, and the glossary."""
+"""Define and read findings and expectations, published numbers, and the glossary."""
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Required
@@ -17,11 +21,17 @@ from vcsbench.config.models import (
     exactly_one,
     unknown_name,
 )
-from vcsbench.config.study import axis_values
+from vcsbench.config.study import RUN_COLUMNS, axis_values
 from vcsbench.config.validation import read_mapping, validate
 from vcsbench.errors import UserError
+from vcsbench.external import read_bytes
+from vcsbench.metrics import COUNTS, METRICS
 
 GLOSSARY = Path("config", "words.yaml")
+PUBLISHED_BYTES = 16 << 20
+RESTORE = "Correct the file, or `published.numbers` of the study."
+# The columns of published numbers: metrics, and those that metrics are computed from.
+NUMBERS = [*dict.fromkeys(n for m in METRICS.values() for n in (m.name, *m.needs) if n != COUNTS)]
 Scalar = str | int | float
 Bound = Annotated[float, Field(ge=-1e12, le=1e12)]
 
@@ -160,6 +170,99 @@ def _check(finding: FindingDefinition, place: str, axes: AxisChoices) -> None:
         known = axes[axis]
         if known is not None and (unknown := unknown_name(axis_values(values), known)):
             raise UserError(f"{place}: `{axis}` has no value {unknown}")
+
+
+def read_published_rows(
+    paths: Sequence[str | Path],
+    axes: Sequence[str],
+    by: Sequence[str] = (),
+    fixed: Mapping[str, Mapping[str, str]] | None = None,
+    inapplicable: Mapping[str, Sequence[str]] | None = None,
+    command_axis: str = "command",
+) -> dict[str, list[dict[str, str]]]:
+    """Return the rows of files of published numbers, by path: the axes, `by` (other keys of rows; "" if
+    missing), and numbers ("" if nothing was published).
+
+    `fixed` has axis values of a whole file, by path; `inapplicable` the axes that a command lacks. Raise
+    UserError for an unknown column, an axis without one, a file without rows, a value on an axis that the
+    command lacks, a number that is none, and a number that is there twice.
+    """
+    keys, fixed, inapplicable = [*axes, *by], fixed or {}, inapplicable or {}
+    known = dict.fromkeys([*keys, *NUMBERS, *RUN_COLUMNS])
+    files = {str(path): _read_rows(Path(path), known) for path in paths}
+    for axis in axes if files else ():
+        if not any(axis in of for of in (*(rows[0] for rows in files.values()), *fixed.values())):
+            raise UserError(
+                f"{', '.join(files)}: the column `{axis}`, an axis of the study, is missing. Add it, or "
+                f"its value in `published.numbers`."
+            )
+    places: dict[tuple[str, ...], str] = {}
+    for path, rows in files.items():
+        for index, row in enumerate(rows):
+            lacking = inapplicable.get(row.get(command_axis, ""), ())
+            values = {key: row.get(key, "") for key in keys}
+            if wrong := next((axis for axis in lacking if values[axis]), ""):
+                raise UserError(
+                    f"{path}: `{wrong}`: {values[wrong]!r} in a row of {row[command_axis]}, which has no "
+                    f"such axis. Leave it empty."
+                )
+            for axis, value in fixed.get(path, {}).items():
+                values[axis] = values[axis] or ("" if axis in lacking else value)
+            numbers = {name: row[name] for name in NUMBERS if name in row and name not in keys}
+            _check_numbers(path, [*values.values()], numbers, places)
+            rows[index] = values | numbers
+    return files
+
+
+def _read_rows(path: Path, known: Collection[str]) -> list[dict[str, str]]:
+    try:
+        # Spreadsheets may begin a file with a byte order mark.
+        text = io.StringIO(read_bytes(path, PUBLISHED_BYTES).decode("utf-8-sig"), newline="")
+        names, *rows = [row for row in csv.reader(text, strict=True) if row] or [[]]
+    except (OSError, ValueError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path}: cannot be read as CSV: {reason}. {RESTORE}") from None
+    if not rows:
+        raise UserError(f"{path}: the file has no rows. {RESTORE}")
+    if unknown := unknown_name(names, known):
+        raise UserError(f"{path}: no axis or metric has the name of the column {unknown}")
+    if len(set(names)) < len(names):
+        twice, _ = Counter(names).most_common(1)[0]
+        raise UserError(f"{path}: the column `{twice}` is there twice. Remove one of the two.")
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(names):
+            fields = f"{len(row)} fields, and the heading {len(names)}"
+            raise UserError(f"{path}: row {number} has {fields}. Correct it.")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _check_numbers(
+    path: str, cell: Sequence[str], numbers: Mapping[str, str], places: dict[tuple[str, ...], str]
+) -> None:
+    """Raise UserError for a text that is no number, or a number that is there twice.
+
+    `places` collects the file of each number. Files may have other metrics of one cell.
+    """
+    name = "/".join(value or "-" for value in cell)
+    if (*cell, path) in places:
+        raise UserError(f"{path}: {name} is there twice. Keep one row for each cell.")
+    places[*cell, path] = path
+    for metric, text in numbers.items():
+        if text and not _is_number(text):
+            raise UserError(
+                f"{path}: `{metric}`: {text!r} is not a number, or is below 0 ({name}). Correct it."
+            )
+        if text and (other := places.setdefault((*cell, metric), path)) != path:
+            raise UserError(
+                f"{path}: `{metric}` of {name} is also in {other}. Remove one of the two."
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return 0 <= float(text) < math.inf
+    except ValueError:
+        return False
 
 
 class Glossary(Model):

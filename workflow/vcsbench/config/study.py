@@ -73,6 +73,7 @@ EnvironmentName = Annotated[
         "[A-Za-z_][A-Za-z0-9_]*", "have letters, digits and `_` only, and begin with no digit"
     ),
 ]
+Statistic = Literal["median", "best", "worst"]
 InputName = Literal["repository", "dump", "tree"]
 OutputName = Literal["target", "fresh_repository", "working_copy", "built_tree"]
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
@@ -218,6 +219,8 @@ class Published(Model):
     numbers: Text | Annotated[list[Text], Field(min_length=1)] | dict[str, dict[AxisOfStudy, str]]
     """A file in config/published with the axes, and metrics by their names, as columns; or a list of files;
     or, by file, the values of axes that it has no column for."""
+    unmeasured_values: dict[AxisOfStudy, Values] = key({})
+    """By axis, the values of the published numbers that are not measured here."""
     findings: list[Text] | None = key(None, min_length=1)
     """The names of the study's findings in findings.yaml (default: its own)."""
     scale: float = key(gt=0, le=1)
@@ -263,7 +266,7 @@ class TableDefinition(TypedDict, total=False):
 
     metric: Annotated[Text, AfterValidator(known_metric_of_table)]
     """The metric of the table, by its name in workflow/vcsbench/metrics.py."""
-    reduce: Literal["median", "best", "worst"]
+    reduce: Statistic
     """How the runs of a cell are aggregated, within each round and then over the rounds (default: median).
     The metric defines which of two values is better."""
     where: Annotated[dict[AxisOfStudy, Value | Values], Field(min_length=1)]

@@ -45,13 +45,10 @@ _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
-def read_frame(
-    path: str | Path | TextIO, numbers: Collection[str] = (), texts: Collection[str] | None = None
-) -> pd.DataFrame:
+def read_frame(path: str | Path | TextIO, numbers: Collection[str] = ()) -> pd.DataFrame:
     """Return a CSV file: the columns `numbers` as floats (NaN if empty), all others as text.
 
-    With `texts`, all columns but these are numbers. Raise UserError if the file is missing, is no CSV, or
-    has text in a column of numbers.
+    Raise UserError if the file is missing, is no CSV, or has text in a column of numbers.
     """
     try:
         file = open_regular(path) if isinstance(path, str | Path) else path
@@ -63,15 +60,13 @@ def read_frame(
     except (ValueError, pd.errors.ParserError) as error:
         reason = f"is not a CSV file with a heading: {error}"
         raise UserError(f"{path}: {reason}. {RESTORE}") from None
-    names = frame.columns
-    for name in (
-        names.difference(list(texts), sort=False) if texts else names.intersection(list(numbers))
-    ):
-        column = frame[name]
-        frame[name] = pd.to_numeric(column, errors="coerce").astype(float)
-        for text in column[frame[name].isna() & (column != "")]:
+    columns = dict(frame.items())
+    for name in frame.columns.intersection(list(numbers)):
+        columns[name] = pd.to_numeric(frame[name], errors="coerce").astype(float)
+        for text in frame[name][columns[name].isna() & (frame[name] != "")]:
             raise UserError(f"{path}: `{name}`: {text!r} is not a number. {RESTORE}")
-    return frame
+    # At once: pandas is slow with many columns that were replaced one by one.
+    return pd.DataFrame(columns)
 
 
 def write_frame(frame: pd.DataFrame, path: str | Path) -> None:

@@ -1,10 +1,12 @@
 """Params and input files of rules: of a study, its decided rounds, and the user's expectations."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
+from typing import Any, get_args
 
 from vcsbench import axes as axis_table
 from vcsbench.axes.axis import Environment
@@ -15,11 +17,11 @@ from vcsbench.config.definitions import (
     load_glossary,
     read_definitions,
     read_expectations,
+    read_published_rows,
 )
 from vcsbench.config.models import unknown_name
-from vcsbench.config.study import RUN_COLUMNS, TableDefinition, load_study
+from vcsbench.config.study import RUN_COLUMNS, Statistic, TableDefinition, load_study
 from vcsbench.errors import UserError
-from vcsbench.files import read_rows
 from vcsbench.metrics import metric_in
 from vcsbench.plan.plan import Plan
 from vcsbench.plan.result_state import NOTHING, UNFAILED, decision_of
@@ -27,7 +29,6 @@ from vcsbench.statistics import baselines
 from vcsbench.statistics.comparisons import STATISTIC, Limits
 
 FINDINGS = "config/published/findings.yaml"
-PUBLISHED_BYTES = 16 << 20
 # The checkpoint's `get`, which raises until the decision is made.
 Decide = Callable[..., object]
 Tables = dict[str, TableDefinition]
@@ -50,32 +51,58 @@ class StudyParams:
         self.published_files = [f"config/published/{name}" for name in self.definition.numbers]
         numbers, commands = self.definition.numbers.values(), self.definition.commands.items()
         # For read_published(): the axis values of files, and the axes that commands lack.
-        self.metadata = {
+        self.metadata: dict[str, Any] = {
             "fixed": dict(zip(self.published_files, numbers, strict=True)),
             "inapplicable": {n: c.inapplicable_axes for n, c in commands if c.inapplicable_axes},
+            "command_axis": self.definition.command_axis,
         }
         references = [name for name, command in commands if command.reference_only]
         self.reference_commands = {self.definition.command_axis: references} if references else {}
 
+    @property
+    def table_columns(self) -> list[str]:
+        columns = (table.get("by", []) for table in self.definition.tables.values())
+        return list(dict.fromkeys(itertools.chain(*columns)))
+
+    @cached_property
+    def published_rows(self) -> dict[str, list[dict[str, str]]]:
+        by = list(dict.fromkeys([*self.table_columns, STATISTIC]))
+        return read_published_rows(self.published_files, self.axes, by, **self.metadata)
+
     @cached_property
     def published_values(self) -> dict[str, list[str]]:
         values: dict[str, dict[str, None]] = defaultdict(dict)
-        remedy = f"Restore the file, or correct `published.numbers` of {self.definition.name}."
-        for path in self.published_files:
-            for row in read_rows(path, remedy, PUBLISHED_BYTES):
-                for axis, value in row.items():
-                    values[axis] |= {value: None} if axis and value else {}
-        return {axis: list(of_axis) for axis, of_axis in values.items()}
+        for row in itertools.chain(*self.published_rows.values()):
+            for axis, value in row.items():
+                values[axis] |= {value: None} if value else {}
+        return {axis: list(of_axis) for axis, of_axis in values.items() if of_axis}
 
     @property
     def published_numbers(self) -> list[str]:
-        """Return the files of published numbers. Raise UserError if there are none."""
+        """Return the files of published numbers. Raise UserError if there are none, or for a wrong one."""
         if self.published_files:
+            self.check_published()
             return self.published_files
         name = self.definition.name
         raise UserError(
             f"config/studies/{name}.yaml: `published`: the key is missing. Add it, or remove the study."
         )
+
+    def check_published(self) -> None:
+        """Raise UserError for a published value that an axis lacks, because no table would have it."""
+        study, known = self.definition, {STATISTIC: list(get_args(Statistic))}
+        known |= {axis: [*names] for axis, names in study.axes.items() if isinstance(names, list)}
+        known |= {axis: list(study.commands) for axis in study.axes_of("commands")}
+        known |= dict.fromkeys(study.axes_of("servers"), self.environment.servers)
+        for axis, names in study.published.unmeasured_values.items() if study.published else ():
+            known[axis] = [*known.get(axis, ()), *names]
+        for path, rows in self.published_rows.items():
+            for axis, names in known.items():
+                values = filter(None, (row.get(axis) for row in rows))
+                if names and (unknown := unknown_name(values, names)):
+                    remedy = f" Or list it in `published.unmeasured_values` of {study.name}."
+                    text = f"{path}: `{axis}`: no value {unknown}{remedy * (axis in study.axes)}"
+                    raise UserError(text)
 
     def check_names(self) -> None:
         """Raise UserError for a name that only tables and pages use, if nothing has it."""
@@ -83,6 +110,7 @@ class StudyParams:
         columns, tables = [*RUN_COLUMNS, *self.published_values], study.tables.items()
         named = [(f"tables.{n}.by", "no column", t.get("by", []), columns) for n, t in tables]
         if published:
+            self.check_published()
             findings, groups = published.findings or [], [*read_definitions(FINDINGS)]
             named.append(("published.findings", f"{FINDINGS} has no", findings, groups))
             repositories = self.order.get("repo", [])
@@ -113,10 +141,8 @@ class StudyParams:
     @property
     def by(self) -> list[str]:
         """Return the columns that tables group by."""
-        tables = self.definition.tables.values()
-        columns = [column for table in tables for column in table.get("by", [])]
         has_statistic = STATISTIC in self.published_values
-        return list(dict.fromkeys([*columns, *[STATISTIC] * has_statistic]))
+        return list(dict.fromkeys([*self.table_columns, *[STATISTIC] * has_statistic]))
 
     @cached_property
     def tables(self) -> Tables:
@@ -165,7 +191,10 @@ class StudyParams:
 
     @property
     def findings(self) -> list[FindingDefinition]:
-        columns = dict.fromkeys([*self.axes, *self.by])
+        columns = {
+            name: get_args(Statistic) if name == STATISTIC else None
+            for name in (*self.axes, *self.by)
+        }
         groups = (read_expectations([FINDINGS], name, columns) for name in self.definition.findings)
         return [finding for group in groups for finding in group]
 

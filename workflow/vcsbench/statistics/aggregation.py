@@ -6,16 +6,16 @@ geometric mean of the runs of a round: it scatters by a tenth to a sixth less th
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from pandas.api.typing import DataFrameGroupBy
 
+from vcsbench.config.definitions import read_published_rows
 from vcsbench.config.study import axis_values
-from vcsbench.errors import UserError
 from vcsbench.evidence import flags, same_work
-from vcsbench.evidence.measurements import group_rows, read_frame
+from vcsbench.evidence.measurements import group_rows
 from vcsbench.metrics import COUNT, LOW, METRICS, Column
 from vcsbench.plan import grid as grids
 from vcsbench.statistics.comparisons import MEDIAN, STATISTIC
@@ -33,43 +33,24 @@ NO_ROUNDS: dict[str, str | float] = {
 
 
 def read_published(
-    paths: Sequence[str | Path],
-    axes: Sequence[str],
-    by: Sequence[str] = (),
-    fixed: Mapping[str, Mapping[str, str]] | None = None,
-    inapplicable: Mapping[str, Sequence[str]] | None = None,
+    paths: Sequence[str | Path], axes: Sequence[str], by: Sequence[str] = (), **metadata: Any
 ) -> pd.DataFrame:
     """Return published numbers of one or several files as a frame.
 
     Columns: the axes, `by` (other keys of rows; text, "" if missing), and one per metric (NaN if nothing was
-    published). Rows of one cell in two files are merged. `fixed` has axis values of a whole file, by path;
-    `inapplicable` the axes that a command lacks. Raise UserError if no file has an axis, a metric is no
-    number, or a file has a cell twice.
+    published). Rows of one cell in two files are merged. `metadata` are further arguments of
+    read_published_rows, which checks the files.
     """
-    keys, fixed, inapplicable = [*axes, *by], fixed or {}, inapplicable or {}
-    frames = {str(path): read_frame(path, texts=keys) for path in paths}
-    for axis in axes:
-        if not any(axis in names for names in (*frames.values(), *fixed.values())):
-            raise UserError(
-                f"{', '.join(frames)}: the column `{axis}`, an axis of the study, is missing. Add it."
-            )
-    whole = []
-    for path, frame in frames.items():
-        frame = frame.assign(**{key: "" for key in keys if key not in frame})
-        commands = frame["command"] if "command" in frame else [""] * len(frame)
-        for axis, value in fixed.get(path, {}).items():
-            applies = np.array([axis not in inapplicable.get(name, ()) for name in commands], bool)
-            frame[axis] = frame[axis].mask((frame[axis] == "") & applies, value)
-        twice = frame[frame.duplicated(keys)]
-        if not twice.empty:
-            cell = "/".join(value or "-" for value in twice.iloc[0][keys])
-            raise UserError(f"{path}: {cell} is there twice. Keep one row for each cell.")
-        whole.append(frame)
-    frame = pd.concat(whole)
+    keys, files = [*axes, *by], read_published_rows(paths, axes, by, **metadata)
+    frame = pd.DataFrame(
+        {name: text if name in keys else float(text or "nan") for name, text in row.items()}
+        for rows in files.values()
+        for row in rows
+    )
     metrics = [name for name in frame if name not in keys]
     if frame.duplicated(keys).any():
         frame = frame.groupby(keys, sort=False, as_index=False)[metrics].first()
-    return frame[[*keys, *metrics]].reset_index(drop=True)
+    return frame[[*keys, *metrics]]
 
 
 def is_measured(frame: pd.DataFrame) -> bool:
