@@ -356,6 +356,14 @@ COMPARE = "compare: {axis: format, baseline: f6"
         ("level: elapsed_s, expect: {over: min}", "`a[0].expect`: has no bound"),
         (f"where: {{cash: cold}}, {LEVEL}", "has no axis 'cash'. Use one of command, format"),
         (f"{COMPARE}}}, {BOUND}", "`a[0].compare`: `candidate` is missing"),
+        (
+            f"{COMPARE}, candidate: f6}}, {BOUND}",
+            "`a[0].compare`: `baseline` and `candidate` are eq",
+        ),
+        (
+            "level: elapsed_s, expect: {over: min, at_least: 2, at_most: 1}",
+            "`a[0].expect`: `at_lea",
+        ),
         (f"{LEVEL}}}, {{id: x, statement: z, {LEVEL}", "`a[1]`: the id `x` is there twice"),
         (f"level: mb_s, {BOUND}", "`a[0].level`: no metric 'mb_s'"),
         (f"level: counts, {BOUND}", "`a[0].level`: no metric 'counts'"),

@@ -85,12 +85,15 @@ LOCAL = {
 TAPE = {"storage": ["disk", "tape"]}
 WHICH = {"question": "Which?"}
 ACTION = {"all": {"command": "x"}}
+ON_FILESYSTEM = {"defaults": {"filesystem": "storage"}}
+TO_TARGET = {"output": "target", "output_location": "scratch"}
 SPEED = {"metric": "speed", "rows": [], "columns": []}
 OVER = SPEED | {"metric": "elapsed_s", "over": "moon"}
 FORMATS = {"axis": "format", "baseline": "f6", "candidates": ["f7"], "metric": "speed"}
 COMPARED = {"compare": FORMATS, "rows": [], "columns": []}
 CACHES = {"axis": "cache", "baseline": "cold", "candidates": ["hot"]}
 OF_CACHES = {"tables": {"a": {**COMPARED, "compare": CACHES}}}
+WITH_ITSELF = {"tables": {"a": {**COMPARED, "compare": CACHES | {"candidates": ["cold"]}}}}
 HOTTER = {"tables": {"a": {**COMPARED, "compare": CACHES | {"baseline": "hotter"}}}}
 MOONS = {"tables": {"a": {**COMPARED, "compare": CACHES | {"axis": "moon"}}}}
 WHERE = {
@@ -169,6 +172,58 @@ WHERE = {
             [f"{OWN}: `commands.log`: has `store` without `input: tree`. "],
         ),
         ({}, {"program": "naive"}, LOG, ["`commands.log`: has `program` without `{program}`. Add"]),
+        (
+            {},
+            {"revisions": 3},
+            LOG,
+            ["has `revisions` without `{last}` or `input: dump`. Add that"],
+        ),
+        ({}, {"clones": True}, LOG, ["`commands.log.clones`: has no effect without the axis"]),
+        (
+            ON_FILESYSTEM,
+            TO_TARGET,
+            LOG,
+            ["`commands.log.output_location`: has no effect: the comm"],
+        ),
+        (
+            {},
+            {"inapplicable_axes": ["command"]},
+            LOG,
+            ["`commands.log.inapplicable_axes`: has no "],
+        ),
+        (
+            {},
+            {"restrict_to": {"command": ["log"]}},
+            LOG,
+            ["`commands.log.restrict_to`: has no eff"],
+        ),
+        (
+            {},
+            {"defaults": {"ra": "svn"}},
+            LOG,
+            ["`commands.log.defaults.ra`: has no effect: the s"],
+        ),
+        (
+            {"defaults": {"ra": "svn"}},
+            {},
+            LOG,
+            [f"{OWN}: `defaults.ra`: has no effect: the study "],
+        ),
+        ({"defaults": {"command": "log"}}, {}, LOG, [f"{OWN}: `defaults`: no axis 'command'. Use"]),
+        (table(rows=["ra", "ra"]), {}, LOG, ["`tables.a.rows`: ", " has 'ra' twice"]),
+        (WITH_ITSELF, {}, LOG, ["`tables.a`: `compare.candidates` has the baseline. Remove"]),
+        (
+            table(**OF_RA, over="ra"),
+            {},
+            LOG,
+            ["`tables.a.over`: the table has no column 'ra'. Use"],
+        ),
+        (
+            table(**OF_RA, where={"ra": "svn"}),
+            {},
+            LOG,
+            ["`tables.a`: `where.ra`: the table compares"],
+        ),
         ({}, {"revisions_behind": 3}, LOG, ["`commands.log`: has `revisions_behind` without `out"]),
         ({}, {"output_location": "auto"}, LOG, ["`commands.log`: has `output_location` without"]),
         ({}, {"restrict_to": {"ra": ["tea"]}}, LOG, ["`commands.log.restrict_to.ra`: the axis"]),

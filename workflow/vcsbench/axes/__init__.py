@@ -154,16 +154,7 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
         for value in names:
             if reason := axis_of(name).why_invalid(value):
                 raise UserError(f"{file}: `axes.{name}`: {value!r} {reason}.")
-    commands = study.commands.items()
-    of_commands = {f"commands.{name}.defaults": c.defaults or {} for name, c in commands}
-    for key, defaults in {"defaults": study.defaults, **of_commands}.items():
-        if unknown := unknown_name(defaults, AXES):
-            raise UserError(f"{file}: `{key}`: no axis {unknown}")
-        for name, value in defaults.items():
-            if reason := AXES[name].why_invalid(value):
-                raise UserError(f"{file}: `{key}.{name}`: {value!r} {reason}.")
-            # Other values are defined by the configuration.
-            AXES[name].recipe_keys(value, env)
+    _check_defaults(study, env, file)
     for table, definition in resolved_tables(study, values).items():
         compare = definition.get("compare")
         if compare and not compare["candidates"]:
@@ -174,6 +165,25 @@ def measured_values(study: Study, env: Environment) -> dict[str, list[str]]:
                 f"another name show the noise."
             )
     return values
+
+
+def _check_defaults(study: Study, env: Environment, file: str) -> None:
+    """Raise UserError for a default that no cell can have, or that has no effect."""
+    with_effect = [name for name, axis in AXES.items() if axis.recipe_keys is not Axis.recipe_keys]
+    commands = study.commands
+    groups = [("defaults", study.defaults, [*commands.values()])]
+    groups += [(f"commands.{name}.defaults", c.defaults or {}, [c]) for name, c in commands.items()]
+    for key, defaults, of in groups:
+        if unknown := unknown_name(defaults, with_effect):
+            raise UserError(f"{file}: `{key}`: no axis {unknown}")
+        for name, value in defaults.items():
+            if reason := AXES[name].why_invalid(value):
+                raise UserError(f"{file}: `{key}.{name}`: {value!r} {reason}.")
+            # Other values are defined by the configuration.
+            AXES[name].recipe_keys(value, env)
+            if name in study.axes and not any(name in (c.inapplicable_axes or ()) for c in of):
+                text = "has no effect: the study has this axis. Remove it."
+                raise UserError(f"{file}: `{key}.{name}`: {text}")
 
 
 def order_of(

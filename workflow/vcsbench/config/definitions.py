@@ -61,6 +61,8 @@ def _with_sides(compare: SidesDefinition) -> SidesDefinition:
         raise ValueError(
             f"`{min(missing)}` is missing. `compare` needs axis, baseline and candidate."
         )
+    if "to" not in compare and compare["baseline"] == compare["candidate"]:
+        raise ValueError("`baseline` and `candidate` are equal. Compare two values.")
     return compare
 
 
@@ -82,6 +84,8 @@ class BoundsDefinition(TypedDict, total=False):
 def _with_bound(expect: BoundsDefinition) -> BoundsDefinition:
     if not expect.keys() & {"at_least", "at_most"}:
         raise ValueError("has no bound. Add `at_least` or `at_most`.")
+    if expect.get("at_least", -math.inf) > expect.get("at_most", math.inf):
+        raise ValueError("`at_least` is above `at_most`. Exchange the two.")
     return expect
 
 

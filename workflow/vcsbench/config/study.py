@@ -12,6 +12,7 @@ from vcsbench.config.models import (
     NAME,
     Metric,
     Model,
+    Names,
     Text,
     Value,
     Values,
@@ -163,6 +164,10 @@ class Command(Model):
             "program": ("{program}", "{program}" in self.argv),
             "revisions_behind": ("output: working_copy", self.output == "working_copy"),
             "output_location": ("output", self.output is not None),
+            "revisions": (
+                "{last}` or `input: dump",
+                self.input == "dump" or "{last}" in f"{self.argv} {self.stdin}",
+            ),
         }
         for name, (need, is_met) in needs.items():
             if getattr(self, name) is not None and not is_met:
@@ -254,7 +259,7 @@ class ComparisonDefinition(TypedDict, total=False):
     baseline: Required[Text]
     """The value in the numerator; on an axis with `builds`, `formats` or the like, `first` is the first of
     them."""
-    candidates: Required[Annotated[list[Text], Field(min_length=1)] | Literal["rest"]]
+    candidates: Required[Names | Literal["rest"]]
     """The values in the denominator, one row each. `rest` is all but the first."""
     metric: Metric
     """The metric that is divided (default: elapsed_s). Counts of work have no noise if all rounds agree."""
@@ -273,17 +278,17 @@ class TableDefinition(TypedDict, total=False):
     """The cells of the table: axes with a value or a list of values (default: all)."""
     over: AxisOfStudy
     """An axis whose values are numbers; the table's chart has the metric over them."""
-    each: Annotated[list[Metric], Field(min_length=1)]
+    each: Annotated[list[Metric], Field(min_length=1), AfterValidator(unique)]
     """For the metric `counts`: the metrics side by side, as `count` in the table's rows or columns."""
-    by: list[Text]
+    by: Annotated[list[Text], AfterValidator(unique)]
     """Further columns that are used like axes in `rows` or `columns`: run, round, copy, host, scale,
     storage_kind, client_version or server_version of the measurements, or any of the published numbers. Rows
     that differ in other columns are aggregated."""
     compare: ComparisonDefinition
     """The compared axis: value = 100 * (metric(baseline) / metric(candidate) - 1)."""
-    rows: Required[list[Text]]
+    rows: Required[Annotated[list[Text], AfterValidator(unique)]]
     """The axes (or `candidate`) down the side of the report's grid."""
-    columns: Required[list[Text]]
+    columns: Required[Annotated[list[Text], AfterValidator(unique)]]
     """The axes across its top."""
     published: bool
     """false if the published numbers have nothing for the table."""
@@ -297,7 +302,21 @@ def _with_counts(table: TableDefinition) -> TableDefinition:
     return table
 
 
-Table = Annotated[TableDefinition, exactly_one("metric", "compare"), AfterValidator(_with_counts)]
+def _with_two_sides(table: TableDefinition) -> TableDefinition:
+    if compare := table.get("compare"):
+        if compare["candidates"] != "rest" and compare["baseline"] in compare["candidates"]:
+            raise ValueError("`compare.candidates` has the baseline. Remove it.")
+        if compare["axis"] in table.get("where", {}):
+            raise ValueError(f"`where.{compare['axis']}`: the table compares this axis. Remove it.")
+    return table
+
+
+Table = Annotated[
+    TableDefinition,
+    exactly_one("metric", "compare"),
+    AfterValidator(_with_counts),
+    AfterValidator(_with_two_sides),
+]
 
 
 class StudyFile(Model):
@@ -421,18 +440,37 @@ def load_study(path: str | Path) -> Study:
         sides = [COUNT] * ("each" in table) + ["candidate"] * ("compare" in table)
         compared = table["compare"]["axis"] if "compare" in table else ""
         known = [axis for axis in file.axes if axis != compared] + sides + table.get("by", [])
-        for side, names in (("rows", table["rows"]), ("columns", table["columns"])):
+        over = [table["over"]] if "over" in table else []
+        for side, names in (("rows", table["rows"]), ("columns", table["columns"]), ("over", over)):
             if unknown := unknown_name(names, known):
                 raise UserError(
                     f"{path}: `tables.{name}.{side}`: the table has no column {unknown}"
                 )
-    for name, command in file.commands.items():
+    study = Study.model_construct(**dict(file), name=path.stem)
+    for name, command in study.commands.items():
         for template in ("argv", "stdin"):
             try:
                 _check_template(getattr(command, template) or "", command, file)
             except ValueError as error:
                 raise UserError(f"{path}: `commands.{name}.{template}`: {error}") from None
-    return Study.model_construct(**dict(file), name=path.stem)
+        for key_without_effect, remedy in _keys_without_effect(study, command):
+            text = f"`commands.{name}.{key_without_effect}`: has no effect{remedy}"
+            raise UserError(f"{path}: {text}")
+    return study
+
+
+def _keys_without_effect(study: Study, command: Command) -> Iterator[tuple[str, str]]:
+    """Yield keys that have no effect in a command of this study, and the reason with the remedy."""
+    lacking = command.inapplicable_axes or []
+    used = {axis for axis in study.axes if axis not in lacking}
+    has_filesystem = "filesystem" in used | {*study.defaults, *(command.defaults or {})}
+    if command.clones is not None and not has_filesystem:
+        yield "clones", " without the axis `filesystem`. Add the axis, or remove the key."
+    if command.output_location is not None and has_filesystem:
+        yield "output_location", ": the command writes to its `filesystem`. Remove it."
+    for key_of_axes in ("inapplicable_axes", "restrict_to"):
+        if study.command_axis in (getattr(command, key_of_axes) or ()):
+            yield key_of_axes, f" on the axis `{study.command_axis}`. Remove it there."
 
 
 def _named_values(file: StudyFile) -> Iterator[tuple[str, str, list[str]]]:

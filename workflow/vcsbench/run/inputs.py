@@ -109,6 +109,11 @@ class StudyParams:
         study, published = self.definition, self.definition.published
         columns, tables = [*RUN_COLUMNS, *self.published_values], study.tables.items()
         named = [(f"tables.{n}.by", "no column", t.get("by", []), columns) for n, t in tables]
+        for finding in self.findings:
+            for key in ("allow_inconclusive", "allow_not_measured"):
+                if key in finding:
+                    place = f"{FINDINGS}: `{finding['id']}.{key}`"
+                    raise UserError(f"{place}: only an expectation can have this. Remove it.")
         if published:
             self.check_published()
             findings, groups = published.findings or [], [*read_definitions(FINDINGS)]
