@@ -89,6 +89,20 @@ def test_plan_with_an_unusable_server_file_is_refused(tmp_path, file):
         Project(read_yaml(SERVERS.parent / "config.yaml"), tmp_path, [])
 
 
+def test_plan_with_a_misspelt_server_file_is_refused(tmp_path):
+    raw = read_yaml(SERVERS.parent / "config.yaml")
+    for name in ("README.md", "httpd.conf~", ".svnserve.args.swp", "httpd.cnf"):
+        root = tmp_path / name
+        shutil.copytree(SERVERS.parent, root / "config")
+        file = root / "config/servers/fast" / name
+        file.touch()
+        if name != "httpd.cnf":
+            Project(raw, root, [])
+            continue
+        with pytest.raises(UserError, match=f"^{file}: no program reads .* Use one of httpd.conf,"):
+            Project(raw, root, [])
+
+
 @pytest.mark.parametrize("content", [b"# caf\xe9\n", b"-M 1\0 6\n", b"#" * (1 << 20) + b"\n"])
 def test_digest_file_that_is_no_short_text_is_refused(servers, content):
     (servers / "fast/httpd.conf").write_bytes(content)

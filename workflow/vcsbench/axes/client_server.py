@@ -12,6 +12,7 @@ from typing import Any
 
 from vcsbench.axes.axis import Axis, Environment
 from vcsbench.config.configuration import ON_PATH, Build
+from vcsbench.config.models import unknown_name
 from vcsbench.errors import UserError
 from vcsbench.machine import Machine, subversion_version
 from vcsbench.processes import closed_folder
@@ -227,7 +228,11 @@ def cache_bytes(server: str, settings: str) -> list[int]:
 @cache
 def _check_files(folder: Path) -> None:
     """Raise UserError for a file of a server configuration that cannot be used."""
-    names = [name for access in ACCESS.values() for name in access["files"]]
+    names = [*dict.fromkeys(name for access in ACCESS.values() for name in access["files"])]
+    for path in (path for place in (folder, folder.parent / DEFAULTS) for path in place.iterdir()):
+        is_note = path.name.lower().startswith((".", "readme")) or path.name.endswith("~")
+        if not is_note and (unknown := unknown_name([path.name], names)):
+            raise UserError(f"{path}: no program reads the file {unknown}")
     server_files_digest(folder, names)
     existing = server_files(folder, names)
     for name in names:
