@@ -315,6 +315,10 @@ class Expectations:
                     f"{', '.join(self.saved_studies) or 'none'}, or save it by `make baseline NAME={name}`.",
                 )
 
+        for study in self.config.studies:
+            for name in self.baselines(study):
+                baselines.read_description(name, study)
+
     def for_study(self, study: str) -> list[FindingDefinition]:
         return self.by_study.get(study, [])
 
