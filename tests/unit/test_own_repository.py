@@ -158,6 +158,28 @@ def test_packing_partly_stays_and_can_be_packed(make):
 
 
 @pytest.mark.parametrize(
+    ("value", "default", "ending"),
+    [
+        ("", {}, ""),
+        ("", {"packing": "nopack"}, ""),
+        ("partly", {}, " is nopack, and a copy keeps that"),
+    ],
+)
+def test_packing_of_unpacked_copy_is_not_to_be_unpacked(make, value, default, ending):
+    here, parts = here_of(make("f6")), {"name": "mine", "format": "as-is", **default}
+    why = axis_of("packing").why_not(value, {"repository": parts}, here)
+    assert why.endswith(ending) and bool(why) is bool(ending)
+
+
+@pytest.mark.parametrize(("default", "ending"), [({}, ""), ({"packing": "nopack"}, "unpack")])
+def test_packing_of_packed_copy_without_axis_is_that_of_the_default(make, default, ending):
+    here = here_of(make("f6", shard=2, pack=True))
+    parts = {"name": "mine", "format": "as-is", **default}
+    why = axis_of("packing").why_not("", {"repository": parts}, here)
+    assert why.endswith(ending) and bool(why) is bool(ending)
+
+
+@pytest.mark.parametrize(
     ("made", "packings"),
     [({"shard": 2, "pack": True}, ["pack", "pack", "pack"]), ({}, ["nopack", "nopack", "nopack"])],
 )

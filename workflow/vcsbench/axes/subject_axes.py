@@ -174,12 +174,13 @@ def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
     made = parse_format(repository["format"]) if repository.get("format") else None
     if made and made.is_as_is:
         stored, current = env.stored, current_packing(env)
-        if isinstance(stored, str) or value == current:
+        # A study without the axis has a default; "" without one.
+        value = value or repository.get("packing", "")
+        if isinstance(stored, str) or value in ("", current):
             return ""
         if value != PACKED:
-            return (
-                f"{env.only_repository} is {current}, and a copy keeps that: svnadmin cannot unpack"
-            )
+            cause = ": svnadmin cannot unpack" * (current != NOT_PACKED)
+            return f"{env.only_repository} is {current}, and a copy keeps that{cause}"
         number = format_number(made.format) if made.is_upgraded else stored.number
         place, is_sharded = env.only_repository, bool(stored.shard)
         lack = "" if stored.full else f"{place} has no full shard of {stored.shard}"
