@@ -244,6 +244,15 @@ def test_noise_excludes_invalid_runs():
     assert duplicates[0] == duplicates[1]
 
 
+@pytest.mark.parametrize("hosts", ["ab", "ba"])
+def test_noise_of_several_hosts_is_pooled_within_them(hosts):
+    times = {"a": [1.0, 1.1, 0.9, 1.2], "b": [8.0, 12.0]}
+    frame = pd.concat(frame_of(times[host], times[host]).assign(host=host) for host in hosts)
+    cell = noise_of(frame).cells["log", "svn", "f1", "cold"]
+    squares = sum(np.var(np.log(of)) * len(of) for of in times.values())
+    assert cell.drifting == pytest.approx((squares / 4, 4))
+
+
 def runs_frame(within, between, shared, runs, rounds=200):
     rng = np.random.default_rng(1)
     rows = []

@@ -12,6 +12,7 @@ Cells that were not measured in turns share no drift: each of them counts with i
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -177,16 +178,18 @@ def noise_by_metric(
 
 
 def _turns_of(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[CellPair], bool]:
-    started: dict[Key, dict[float, str]] = {}
-    for *key, number, at in zip(*(rounds[c] for c in [*axes, "round", "started_at"]), strict=True):
-        started.setdefault(tuple(map(str, key)), {})[number] = at
+    started: dict[Key, dict[tuple[str, float], str]] = {}
+    columns = [*axes, "host", "round", "started_at"]
+    for *key, host, number, at in zip(*(rounds[name] for name in columns), strict=True):
+        started.setdefault(tuple(map(str, key)), {})[host, number] = at
 
     @cache
     def are_in_turns(pair: CellPair) -> bool:
         starts = [started[key] for key in pair if key in started]
         numbers = set.intersection(*map(set, starts)) if len(starts) == 2 else set()
-        events = sorted((times[number], number) for times in starts for number in numbers)
-        together = sum(first == second for (_, first), (_, second) in pairwise(events))
+        # In the order of each host: several may measure at the same time.
+        events = sorted((of[0], times[of], of) for times in starts for of in numbers)
+        together = sum(first == second for (*_, first), (*_, second) in pairwise(events))
         return len(numbers) < 2 or 2 * together >= len(numbers)
 
     return are_in_turns
@@ -195,11 +198,16 @@ def _turns_of(rounds: pd.DataFrame, axes: Sequence[str]) -> Callable[[CellPair],
 def estimate_noise(table: LogTable) -> Noise:
     variances = _cell_variances(table)
     rows = [row for row, is_duplicate in enumerate(table.is_duplicate) if not is_duplicate]
+    # Within each host: a difference between hosts is no scatter of rounds.
+    squares, degrees = defaultdict[Key, float](float), defaultdict[Key, int](int)
+    for row in rows:
+        logs = table.logs[row][np.isfinite(table.logs[row])]
+        squares[table.keys[row]] += float(logs.var() * len(logs)) if len(logs) else 0.0
+        degrees[table.keys[row]] += max(len(logs) - 1, 0)
     cells = {}
     for row in rows:
-        key, logs = table.keys[row], table.logs[row][np.isfinite(table.logs[row])]
-        n = len(logs)
-        drifting = Variance(float(logs.var(ddof=1)), n - 1) if n > 1 else UNKNOWN
+        key, n = table.keys[row], degrees[table.keys[row]]
+        drifting = Variance(squares[key] / n, n) if n else UNKNOWN
         cells[key] = CellNoise(table.block(row), variances[row], drifting)
     return Noise(cells, _duplicates(table, variances), _averages(table, variances, rows))
 
