@@ -140,10 +140,10 @@ def test_evaluate_findings_inconclusive_has_needed_rounds():
 def test_evaluate_findings_interval_contains_duplicate_variance(sd, verdict):
     frame = measured([2.0, 2.02, 1.98, 2.0, 2.01])
     noise = Noise(duplicates=Variance(sd**2, 20))
-    row = row_of(finding(), frame, EvaluationContext(noise=lambda metric: noise))
+    row = row_of(finding(), frame, EvaluationContext(noise=lambda metric, statistic: noise))
     assert row["verdict"] == verdict
     assert row["high"] / row["measured"] > math.exp(2 * sd)
-    none = EvaluationContext(noise=lambda metric: Noise())
+    none = EvaluationContext(noise=lambda metric, statistic: Noise())
     assert verdict_on(frame, none) == ("reproduced", verdicts.Reason("no-duplicates").text)
 
 

@@ -74,7 +74,7 @@ def judge_findings() -> None:
         measured = read_measurements(given.measurements)
         grid = read_grid(given.grid)[1]
         facts = params.block, Limits(**params.limits), Conditions(**params.conditions), study
-        context = findings.context_of(measured, params.axes, grid, *facts)
+        context = findings.context_of(measured, params.axes, grid, *facts, params.by)
     columns = params.axes, published, measured, context, params.by
     write_frame(findings.evaluate_findings(params.findings, *columns), snakemake.output[0])
 

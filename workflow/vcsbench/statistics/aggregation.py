@@ -107,10 +107,12 @@ def by_round(frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEDIAN) -> 
     return _aggregate_rounds(frame[~_is_duplicate(frame)], [*axes, "host", "round"], reduce)
 
 
-def duplicates_by_round(frame: pd.DataFrame, axes: Sequence[str]) -> pd.DataFrame:
+def duplicates_by_round(
+    frame: pd.DataFrame, axes: Sequence[str], reduce: str = MEAN
+) -> pd.DataFrame:
     if "cell" not in frame:
         frame = frame.assign(cell="")
-    return _aggregate_rounds(frame[_is_duplicate(frame)], ["cell", *axes, "host", "round"], MEAN)
+    return _aggregate_rounds(frame[_is_duplicate(frame)], ["cell", *axes, "host", "round"], reduce)
 
 
 def _is_duplicate(frame: pd.DataFrame) -> pd.Series:

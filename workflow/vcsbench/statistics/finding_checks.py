@@ -74,7 +74,7 @@ class EvaluationContext:
     storages: Sequence[str] = ()
     study: str = ""
     published: Conditions = Conditions()
-    noise: Callable[[str], Noise] = lambda _metric: NO_NOISE
+    noise: Callable[[str, str], Noise] = lambda _metric, _statistic: NO_NOISE
     grid: Sequence[Mapping[str, str]] = ()
     baselines: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
@@ -146,7 +146,8 @@ class CellCheck:
         if len(several := rows["host"][hosts.transform("nunique") > 1]):
             return _of_several_hosts(several)
         values, refused = self._comparable(self.values(rows))
-        noise, subject = context.noise(self.metric), same_work.subject_axis(self.axes)
+        noise = context.noise(self.metric, self.statistic)
+        subject = same_work.subject_axis(self.axes)
         large, total = self._without_small(values), self.count(values)
         others = list[Reason]()
         if excluded := total - self.count(large):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from vcsbench.statistics.aggregation import MEAN, add_key_columns, by_round, row
 from vcsbench.statistics.comparisons import Limits
 from vcsbench.statistics.estimates import NO_ESTIMATE, Estimate
 from vcsbench.statistics.finding_checks import CellCheck, Conditions, Evaluation, EvaluationContext
-from vcsbench.statistics.noise import noise_by_metric
+from vcsbench.statistics.noise import Noise, noise_by_metric
 from vcsbench.statistics.verdicts import CELLS, Reason, ReasonTest
 
 if TYPE_CHECKING:
@@ -50,15 +50,21 @@ def context_of(
     limits: Limits,
     published: Conditions | None = None,
     study: str = "",
+    by: Sequence[str] = (),
 ) -> EvaluationContext:
     def values(*columns: str) -> list[str]:
         known = [measured[column].dropna() for column in columns if column in measured]
         return [str(value) for column in known for value in column.unique()]
 
+    @cache
+    def noises(statistic: str) -> Callable[[str], Noise]:
+        frame, keys = add_key_columns(measured, by)[0], [*axes, *by]
+        return noise_by_metric(frame, keys, block, statistic=statistic)
+
     subject = same_work.subject_axis(axes)
     lowest = measured.groupby(subject)["scale"].min().dropna() if subject else pd.Series()
     return EvaluationContext(
-        noise=noise_by_metric(measured, axes, block),
+        noise=lambda metric, statistic: noises(statistic)(metric),
         scales={str(value): float(scale) for value, scale in lowest.items()},
         versions=values("client_version", "server_version"),
         storages=values("storage_kind"),

@@ -149,15 +149,17 @@ def noise_by_metric(
     axes: Sequence[str],
     block: Sequence[str],
     rounds: pd.DataFrame | None = None,
+    statistic: str = MEAN,
 ) -> Callable[[str], Noise]:
     """Return a function from the name of a metric to the noise of measurements in it.
 
-    `axes` identify cells; cells that agree on `block` run next to each other. `rounds` saves
-    by_round(frame, axes, MEAN) if the caller has it. Counts have no noise: most of them are exact.
+    `axes` identify cells; cells that agree on `block` run next to each other. `statistic` summarizes the
+    runs of a round. `rounds` saves by_round(frame, axes, statistic) if the caller has it. Counts have no
+    noise: most of them are exact.
     """
     axes = list(axes)
-    rounds = by_round(frame, axes, MEAN) if rounds is None else rounds
-    both = pd.concat([rounds.assign(cell=""), duplicates_by_round(frame, axes)])
+    rounds = by_round(frame, axes, statistic) if rounds is None else rounds
+    both = pd.concat([rounds.assign(cell=""), duplicates_by_round(frame, axes, statistic)])
     places = [axes.index(axis) for axis in block if axis in axes]
     are_in_turns = _turns_of(rounds, axes)
 

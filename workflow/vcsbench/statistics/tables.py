@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -38,35 +38,47 @@ class Aggregation:
     """Rows of tables and their aggregates, each computed once.
 
     `order` maps the keys of cells (axes and others) to their values in order. `rounds` and `cells` are
-    functions of a statistic.
+    functions of a statistic. `whole` has the same columns and more cells, which estimate the noise.
     """
 
     def __init__(
-        self, frame: pd.DataFrame, order: Mapping[str, list[str]], block: Sequence[str]
+        self,
+        frame: pd.DataFrame,
+        order: Mapping[str, list[str]],
+        block: Sequence[str],
+        whole: Aggregation | None = None,
     ) -> None:
         self.frame, self.order, self.block, keys = frame, order, block, list(order)
         self.is_measured = rows.is_measured(frame)
         self.rounds = cache(lambda statistic: rows.by_round(frame, keys, statistic))
         self.cells = cache(lambda statistic: rows.by_cell(self.rounds(statistic), keys, statistic))
-        self._noises = cache(lambda: noise_by_metric(frame, keys, block, self.rounds(MEAN)))
+        self.noises: Callable[[str], Callable[[str], Noise]] = (
+            whole.noises
+            if whole
+            else cache(lambda of: noise_by_metric(frame, keys, block, self.rounds(of), of))
+        )
 
     def why_missing(self, metric: Metric) -> str:
         """Return why a cell may lack a value of a metric; "" if rows without it are left out."""
         is_counted = self.is_measured and set(metric.needs) <= set(self.frame)
         return metric.why_missing if is_counted else ""
 
-    def noise(self, metric: str) -> Noise:
-        return self._noises()(metric) if self.is_measured else NO_NOISE
+    def noise(self, metric: str, statistic: str) -> Noise:
+        return self.noises(statistic)(metric) if self.is_measured else NO_NOISE
 
     def selected(self, definition: TableDefinition) -> Aggregation:
         frame = self.frame
         if STATISTIC not in definition.get("by", ()):
             frame = rows.rows_of_statistic(frame, definition.get("reduce", MEDIAN))
-        frame = rows.rows_where(frame, definition.get("where", {}))
         frame, by = rows.add_key_columns(frame, definition.get("by", []))
         if each := definition.get("each"):
             frame, by = rows.pivot_metrics(frame, each), {**by, COUNT: list(each)}
-        return Aggregation(frame, {**self.order, **by}, self.block)
+        order, where, whole = {**self.order, **by}, definition.get("where"), self
+        if frame is not self.frame:
+            whole = Aggregation(frame, order, self.block)
+        if not where:
+            return whole
+        return Aggregation(rows.rows_where(frame, where), order, self.block, whole)
 
 
 def make_table(
@@ -117,7 +129,8 @@ def _table(
         if compare["axis"] == run_columns.BUILD_AXIS:
             table = table.assign(flags=run_columns.same_binaries(table, aggregation.frame, keys))
         if aggregation.is_measured and not table.empty:
-            sd = math.sqrt(aggregation.noise(metric.name).duplicates.variance)
+            noise = aggregation.noise(metric.name, _statistic_of_rounds(definition))
+            sd = math.sqrt(noise.duplicates.variance)
             table = call_table(table, sd, metric, limits)
             # The correction includes these rows, but they decide nothing.
             small = table[FIXED_SHARE] > flags.DECIDING_SHARE
@@ -189,9 +202,10 @@ def _comparisons(
     """Return a row per candidate and pair of cells; rounds are paired within a host."""
     records, keys, axis = [], list(aggregation.order), compare["axis"]
     shared, reduce = [key for key in keys if key != axis], definition.get("reduce", MEDIAN)
-    noise, missing = aggregation.noise(metric.name), aggregation.why_missing(metric)
+    of_rounds, missing = _statistic_of_rounds(definition), aggregation.why_missing(metric)
+    noise = aggregation.noise(metric.name, of_rounds)
     cells = _with_metric(aggregation.cells(reduce), metric)
-    rounds = _with_metric(aggregation.rounds(MEAN if reduce == MEDIAN else reduce), metric)
+    rounds = _with_metric(aggregation.rounds(of_rounds), metric)
     for candidate in compare["candidates"]:
         names = (compare["baseline"], candidate)
         both = pair_rows(cells, axis, names, shared)
@@ -224,6 +238,11 @@ def _comparisons(
             value = 100 * (pair["quotient"] - 1)
             records.append(table_row(point, value, row_flags, withheld, numbers))
     return _without_empty(rows_frame(records, shared))
+
+
+def _statistic_of_rounds(definition: TableDefinition) -> str:
+    """Return the statistic of runs whose ratio is taken in each round."""
+    return MEAN if (reduce := definition.get("reduce", MEDIAN)) == MEDIAN else reduce
 
 
 def _estimates(
