@@ -15,6 +15,7 @@ ACCESS = {"compare": {"axis": "ra", "baseline": "http", "candidates": ["svn", "f
 ELAPSED = {"metric": "elapsed_s"}
 CLIENT = {"metric": "client_cpu_pct"}
 BLOCK = ["command", "repo", "cache"]
+COLD = {"cache": "cold"}
 FORMAT_ONLY = {"format": ["f6", "f7", "f8"]}
 
 
@@ -165,6 +166,67 @@ def test_make_table_sides_not_in_turns_have_welch_interval(moved, is_flagged):
         assert (row["low"], row["high"]) == pytest.approx(expected)
     else:
         assert row["low"] == pytest.approx(2) == pytest.approx(row["high"])
+
+
+@pytest.mark.parametrize("reduce", ["best", "worst"])
+def test_make_table_interval_of_best_or_worst_run_is_of_its_scatter(reduce):
+    random = np.random.default_rng(3)
+    times = np.exp(random.normal([[[0.7]], [[0.0]]], 0.1, (2, 6, 4)))
+    rows = [
+        {"format": ("f6", "f7")[side], "round": number + 1, "run": run + 1, "elapsed_s": time}
+        for (side, number, run), time in np.ndenumerate(times)
+    ]
+    row = row_of(rows_frame(rows), {**FORMATS, "reduce": reduce})
+    chosen = times.min(axis=2) if reduce == "best" else times.max(axis=2)
+    test = stats.ttest_1samp(np.log(chosen[0] / chosen[1]), 0).confidence_interval(0.95)
+    assert (row["low"], row["high"]) == pytest.approx((math.exp(test.low), math.exp(test.high)))
+
+
+def test_make_table_of_some_cells_has_the_noise_of_all():
+    random, caches = np.random.default_rng(5), ["cold", "hot-os"]
+    rows = [
+        {"cell": f"{value}/{cache}{suffix}", "format": value, "cache": cache, "round": number}
+        for number in range(1, 7)
+        for value, cache in product(["f6", "f7"], caches)
+        for suffix in ["", "~2"] * (value == "f6" and cache == "hot-os") or [""]
+    ]
+    frame = rows_frame(rows, elapsed_s=np.exp(random.normal(0, 0.1, len(rows))))
+    axes, columns = {"format": ["f6", "f7"], "cache": caches}, ["low", "high", "twin_sd"]
+    of_all, of_some = (table_of(frame, {**FORMATS, **on}, axes) for on in ({}, {"where": COLD}))
+    assert of_some[columns].iloc[0].tolist() == of_all[columns].iloc[0].tolist()
+    assert of_some["twin_sd"].notna().all() and "no-duplicates" not in of_some["flags"].iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("by", "values"),
+    [
+        ("scale", {"0.02": 1.5, "0.1": 3.5}),
+        ("host", {"a": 1.5, "b": 3.5}),
+        ("round", {"1": 1.0, "2": 2.0, "3": 3.0, "4": 4.0}),
+    ],
+)
+def test_make_table_by_a_column_of_runs_has_a_row_for_each_value(by, values):
+    frame = frame_with([1.0, 2.0, 3.0, 4.0], [0.5, 1.0, 1.5, 2.0])
+    is_first = frame["round"] < 3
+    frame = frame.assign(
+        scale=np.where(is_first, 0.02, 0.1),
+        host=np.where(is_first, "a", "b") if by == "host" else "here",
+        round=frame["round"].astype(float),
+    )
+    levels = table_of(frame, {**ELAPSED, "by": [by]}, FORMAT_ONLY)
+    levels = levels[levels["format"] == "f6"]
+    assert dict(zip(levels[by], levels["value"], strict=True)) == values
+    ratios = table_of(frame, {**FORMATS, "by": [by]}, FORMAT_ONLY)
+    assert dict.fromkeys(ratios[by]) == dict.fromkeys(values)
+    assert ratios["ratio"].tolist() == pytest.approx([2.0] * len(values))
+
+
+def test_make_table_hosts_that_measure_at_the_same_time_are_in_turns():
+    frame = frame_with([2.0, 2.2, 2.4, 2.6], [1.0, 1.1, 1.2, 1.3])
+    frame["host"] = np.where(frame["round"] < 3, "a", "b")
+    minute = 10 * (frame["round"] % 2) + 2 * (frame["format"] == "f7") + (frame["host"] == "b")
+    frame["started_at"] = [f"2026-11-11T01:{of:02}Z" for of in minute]
+    assert "not-in-turns" not in row_of(frame)["flags"].split()
 
 
 def test_make_table_rounds_of_one_host_have_ratio():

@@ -55,7 +55,7 @@ def read_published(
 
 def is_measured(frame: pd.DataFrame) -> bool:
     """Return False for published numbers, which are aggregated already."""
-    return "round" in frame.columns
+    return "flags" in frame.columns
 
 
 def rows_of_statistic(frame: pd.DataFrame, statistic: str) -> pd.DataFrame:
@@ -77,15 +77,20 @@ def add_key_columns(
 
     These columns identify rows as axes do. A missing one is "". Numbers are ordered by size.
     """
-    frame = frame.assign(**{name: "" for name in by if name not in frame})
+    order: dict[str, list[str]] = {}
     for name in by:
-        texts = frame[name].map(lambda v: f"{v:.0f}" if isinstance(v, float) else str(v))
+        known = frame[name] if name in frame else pd.Series(np.nan, frame.index)
+        numbers, texts = pd.to_numeric(known, errors="coerce"), known.map(_text_of)
         frame = frame.assign(**{name: texts})
-    order = {name: list(dict.fromkeys(frame[name])) for name in by}
-    for values in order.values():
-        if all(value.isdigit() for value in values):
-            values.sort(key=int)
+        values = texts[numbers.sort_values(kind="stable").index] if numbers.notna().all() else texts
+        order[name] = [*dict.fromkeys(filter(None, values))]
     return frame, order
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.12g}"
+    return str(value)
 
 
 def pivot_metrics(frame: pd.DataFrame, each: Sequence[str]) -> pd.DataFrame:
@@ -130,6 +135,7 @@ def _aggregate_rounds(frame: pd.DataFrame, keys: list[str], reduce: str) -> pd.D
     missing: dict[str, str | float] = {"work": "", "started_at": "", FIXED_SHARE: np.nan}
     runs = runs.assign(**{name: runs.get(name, empty) for name, empty in missing.items()})
     runs = _with_logs(runs) if reduce == MEAN else runs
+    keys = [*dict.fromkeys(keys)]  # an axis may be the host or the round
     rounds = _aggregate(runs, group_rows(runs, keys), reduce).reset_index()
     of_cells = group_rows(rounds, [key for key in keys if key not in ("host", "round")])["work"]
     return rounds.assign(work=of_cells.transform(same_work.join_works))
@@ -153,10 +159,11 @@ def pair_rows(
 
     Each other column is there twice: <column>_baseline and <column>_candidate.
     """
+    on = [*dict.fromkeys(on)]  # an axis may be the host or the round
     baseline, candidate = (frame[frame[axis] == name] for name in names)
     how: Literal["inner", "cross"] = "inner" if on else "cross"
     suffixes = ("_baseline", "_candidate")
-    return baseline.merge(candidate, how=how, on=list(on) or None, suffixes=suffixes)
+    return baseline.merge(candidate, how=how, on=on or None, suffixes=suffixes)
 
 
 def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:

@@ -169,8 +169,10 @@ def noise_by_metric(
             return NO_NOISE
         with np.errstate(divide="ignore", invalid="ignore"):
             log = pd.Series(np.log(both.reindex(columns=[name])[name].astype(float)))
-        named = both.assign(log=log.where(np.isfinite(log)))
-        logs = named.set_index([*axes, "cell", "host", "round"])["log"].unstack("round")
+        # An axis may be the host or the round.
+        named = both.assign(log=log.where(np.isfinite(log)), number=both["round"])
+        index = dict.fromkeys([*axes, "cell", "host", "number"])
+        logs = named.set_index([*index])["log"].unstack("number")
         keys = [tuple(map(str, row)) for row in logs.index.to_frame()[axes].to_numpy()]
         hosts, paths = (list(logs.index.get_level_values(level)) for level in ("host", "cell"))
         table = LogTable(keys, hosts, [bool(path) for path in paths], logs.to_numpy(float), places)
