@@ -28,6 +28,7 @@ from vcsbench.statistics.finding_checks import (
     verdict_of,
 )
 from vcsbench.statistics.findings import (
+    context_of,
     evaluate_findings,
     possible_reasons,
     reasons_of_difference,
@@ -332,6 +333,30 @@ def test_evaluate_findings_incomplete_round_and_invalid_runs_are_excluded():
     frame = measured([2.0] * 5 + [50.0])
     frame.loc[frame["round"] == 6, "flags"] = "restarted"
     assert row_of(finding(), frame)["measured"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("over", "value", "verdict"), [("median", None, "inconclusive"), ("min", 2.0, "reproduced")]
+)
+def test_evaluate_findings_without_complete_round_is_no_failure_of_all_cells(over, value, verdict):
+    frame = measured([2.0] * 12, commands=LOGS["command"])
+    is_even = frame["round"] % 2 == 0
+    frame = frame[is_even == (frame["command"] == "log")]
+    row = row_of(finding(where=LOGS, expect={"over": over, "at_least": 1.8}), frame)
+    assert row["verdict"] == verdict
+    if value is None:
+        reason = verdicts.Reason("incomplete", {"total": "2 pairs"})
+        assert math.isnan(row["measured"]) and row["why"] == reason.text
+    else:
+        assert (row["measured"], row["why"]) == (pytest.approx(value), "")
+
+
+def test_context_of_has_the_noise_of_the_cells_of_its_findings():
+    frame = measured([2.0, 2.1, 1.9]).assign(run=1.0, scale=1.0)
+    both = pd.concat([frame, frame.assign(run=2.0, elapsed_s=frame["elapsed_s"] * 3)])
+    context = context_of(both, AXES, [], ["command"], DEFAULT_LIMITS, by=["run"])
+    keys = {("log", value, run) for value in ("f6", "f7") for run in "12"}
+    assert set(context.noise("elapsed_s", "mean").cells) == keys
 
 
 @pytest.mark.parametrize("by", ["format", "round"])

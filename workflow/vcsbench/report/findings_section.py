@@ -59,6 +59,7 @@ WITHOUT_COMMAND = {
     "no-duplicates": "set duplicates to 1 or more",
     "not-in-turns": "measure both sides again (--forcerun cell)",
     "hosts-differ": "measure both sides on one machine",
+    "incomplete": "see Failed rounds and Flags below Quality",
     "no-result": "see Failed rounds and Flags below Quality",
     "no-baseline": "save a baseline first",
 }

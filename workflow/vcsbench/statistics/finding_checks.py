@@ -157,9 +157,12 @@ class CellCheck:
             if large.empty:
                 small = self._with_error(values, noise)
                 return Evaluation(small, comparisons.TOO_SMALL, others, values=values)
-        if not self.estimate(large).n:
+        if large.empty:
             return Evaluation(reasons=refused or [self._why_nothing(rows, context.grid)])
         value, count = self._with_error(large, noise), self.count(large)
+        if not value.n:
+            incomplete = Reason("incomplete", {"total": words.count_of(count, self.noun)})
+            return Evaluation(verdict=verdicts.INCONCLUSIVE, reasons=[*refused, incomplete])
         if not all(map(noise.are_in_turns, self.pairs(large))):
             others.append(Reason("not-in-turns"))
         others = [*self._partial(rounds, count, context.grid), *others]

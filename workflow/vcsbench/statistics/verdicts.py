@@ -45,6 +45,7 @@ SENTENCES = {
     "not-counted": "{reason}",
     "not-in-grid": "not in the grid: cells with {cells}",
     "skipped": "skipped: {reason}",
+    "incomplete": "incomplete rounds: none has a valid run of each of {total}",
     "no-result": "no result: all cells failed or have invalid runs",
     "partial": "measured: {measured} of {total} cells, reduced over {reduced}",
     "no-duplicates": "noise unknown: the grid has no duplicates",
