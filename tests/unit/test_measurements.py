@@ -175,6 +175,26 @@ def test_flags_by_median_of_valid_runs(tmp_path, times, invalid_after, moved_aft
     assert flags_of(study) == expected
 
 
+def test_flags_of_a_series_are_by_the_median_of_runs_in_the_same_state(tmp_path):
+    study = make_study(
+        tmp_path, axes=ONE_CELL, rounds=3, runs=3, noise=0, drift=0, seconds=lambda _: 0.3
+    )
+    for number, seconds in enumerate([0.9, 0.9, 1.2], start=1):
+
+        def set_time(export, seconds=seconds):
+            first = export["results"][0]["measurements"][0]
+            first["time_wall_clock"]["value"] = seconds
+
+        def set_state(context, seconds=seconds):
+            context["runs"][0]["promises"] = {"server": "new"}
+            context["runs"][0]["evidence"]["window_s"] = seconds + 0.003
+
+        edit(study.export(CELL, number), set_time)
+        edit(study.context(CELL, number), set_state)
+    frame = study.collected().measurements
+    assert list(frame["flags"]) == [*[""] * 6, "outlier-20", "", ""] and "state" not in frame
+
+
 def test_flags_too_short_and_saturated_have_thresholds(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1, noise=0, drift=0, seconds=lambda _: 0.3)
     edit(study.context(CELL, 1), lambda context: context["host"].update(cores=1))

@@ -40,6 +40,8 @@ OUTLIERS = {"outlier-10": 0.1, "outlier-20": 0.2}
 # Cell-rounds with a longer gap belong to different sessions, unless one waited for another measurement.
 PAUSE_S = 60.0
 RESTORE = "Restore the file, or make it again."
+# The promises of a run while measurements are collected: the first run of a series is cold, the others hot.
+STATE = "state"
 EPOCH = pd.Timestamp(0, tz="UTC")
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -150,7 +152,7 @@ def collect(
         frame["flags"] = _flags(frame, axes, thresholds["min_run_s"])
     fixed = fixed.assign(flags=fixed["flags"].map(flags.joined))
     return Collected(
-        frame,
+        frame.drop(columns=STATE, errors="ignore"),
         fixed[["cell", *axes, "run", *TIMES, "host", "flags"]],
         pd.DataFrame(failures, columns=["cell", "round", "reason"]),
     )
@@ -248,6 +250,7 @@ def _columns_of_run(
         **run_columns.client_columns(run, of_run, context),
         **{name: space.get(name) for name in run_columns.SPACE_COLUMNS},
         "work": _COMPACT.encode(work) if work else "",
+        STATE: _SORTED.encode(of_run.get("promises", {})),
         "flags": words,
     }
 
@@ -283,10 +286,10 @@ def _why_missing(logs: Path, cell: str, number: int) -> str:
 
 
 def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:
-    """Return the flags of each run, some by the median of its cell's valid runs, or by the work of most
-    runs of its command on its subject."""
+    """Return the flags of each run, some by the median of its cell's valid runs in the same state, or by
+    the work of most runs of its command on its subject."""
     elapsed = frame["elapsed_s"].where(_is_valid(frame))
-    median = elapsed.groupby([frame["cell"], frame["host"]]).transform("median")
+    median = elapsed.groupby(_alike(frame)).transform("median")
     deviation = (elapsed / median - 1).abs()
     groups = group_rows(frame, same_work.work_axes(axes))
     alike = set().union(*(same_work.majority(rows["work"].to_dict()) for _, rows in groups))
@@ -305,6 +308,10 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
     ]
 
 
+def _alike(frame: pd.DataFrame) -> list[pd.Series]:
+    return [frame[name] for name in ("cell", "host", STATE) if name in frame]
+
+
 def _is_valid(frame: pd.DataFrame) -> pd.Series:
     """Return which runs are valid, by their lists of flags."""
     return frame["flags"].map(flags.INVALID.isdisjoint).astype(bool)
@@ -316,7 +323,8 @@ def separate_fixed_cost(
     """Return the runs on repositories, and those on the empty one, which measure the fixed cost.
 
     The first have the columns `fixed_cost_s` (seconds: median of the command's fixed-cost runs on the host,
-    plus waits for late acknowledgements) and `fixed_share` (of the cell's median time), both of valid runs.
+    plus waits for late acknowledgements) and `fixed_share` (of the median time of the cell in this state),
+    both of valid runs.
     Unknown values are empty.
     """
     is_fixed = frame.get(REPOSITORY_AXIS, pd.Series("", frame.index)) == EMPTY
@@ -327,7 +335,7 @@ def separate_fixed_cost(
     known = valid.groupby([*keys, "host"], as_index=False)["fixed_cost_s"].median()
     known["fixed_cost_s"] = known["fixed_cost_s"].astype(float)
     merged = runs.merge(known, on=[*keys, "host"], how="left")
-    cell = [merged["cell"], merged["host"]]
+    cell = _alike(merged)
     is_valid = _is_valid(merged)
     waits = _acknowledgement_s(merged).where(is_valid).groupby(cell).transform("median")
     cost = (merged["fixed_cost_s"] + waits).astype(float)
