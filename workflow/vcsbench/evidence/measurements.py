@@ -180,7 +180,8 @@ def _frame_of_runs(runs: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame
     middle = [name for name in names if name not in first and name not in last]
     # As objects: a process id stays a whole number where another run has none.
     frame = pd.DataFrame(runs, columns=[*first, *middle, *last], dtype=object)
-    return frame.astype(dict.fromkeys(TIMES, float))
+    times = {name: frame[name].astype(float) for name in TIMES}
+    return pd.DataFrame(dict(frame.items()) | times)
 
 
 def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:

@@ -179,7 +179,8 @@ def add_metrics(frame: pd.DataFrame) -> pd.DataFrame:
                 parts = {part: pd.Series(of).where(is_known) for part, of in parts.items()}
             added |= {f"{metric.name}/{part}": column for part, column in parts.items()}
             added[metric.name] = metric.value(parts)
-    return frame.assign(**added)
+    # At once: pandas is slow with many columns that were added one by one.
+    return pd.DataFrame(dict(frame.items()) | added, index=frame.index)
 
 
 def _aggregate(frame: pd.DataFrame, groups: DataFrameGroupBy, reduce: str) -> pd.DataFrame:
