@@ -344,6 +344,15 @@ def test_advise_on_builds_has_the_measured_average_and_no_situations(tmp_path):
     assert advice.situations == [] and advice.cards[0].answer.short == "no other build"
 
 
+def test_advise_keeps_a_choice_with_an_invalid_round_and_compares_rounds_of_all(tmp_path):
+    frame = frame_of(tmp_path, rounds=6, noise=0, drift=0.5, twins=1)
+    is_best = (frame["command"] == "log") & (frame["ra"] == "file") & (frame["round"] == 6)
+    settings = AdviceSettings(VALUES, ["command", "repo", "cache"], ["command", "repo", "cache"])
+    whole, some = (advise(settings, of).situations for of in (frame, frame[~is_best]))
+    for before, after in zip(whole, some, strict=True):
+        assert [choice.values for choice in after.choices] == [c.values for c in before.choices]
+
+
 def test_advise_on_several_hosts_has_the_reason_and_the_remedy(tmp_path):
     """Both values were measured, so the question is not `not measured`."""
     frame = frame_of(tmp_path, twins=1)

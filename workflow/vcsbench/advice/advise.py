@@ -128,12 +128,20 @@ def _situation_of(
     same = same_work.majority(works)
     other = [(choice(c), _difference(c, works, same)) for c in cells if c not in same]
     most = max(map(len, cells.values()), default=0)
+    # A failed or invalid round of a choice leaves the others.
+    least = min(most, limits.min_rounds)
     logs = {
         cell: {n: math.log(time) for n, time in zip(of["round"], of[DEFAULT], strict=True)}
         for cell, of in cells.items()
-        if cell in same and len(of) == most
+        if cell in same and len(of) >= least
     }
-    means = {cell: math.fsum(of.values()) / len(of) for cell, of in logs.items()}
+    # Rounds that all have, if these are enough: the machine may drift from round to round.
+    common = set.intersection(*map(set, logs.values())) if logs else set[float]()
+    used = {
+        cell: [log for n, log in of.items() if n in common or len(common) < least]
+        for cell, of in logs.items()
+    }
+    means = {cell: math.fsum(of) / len(of) for cell, of in used.items()}
     best, *others = sorted(means, key=lambda cell: (means[cell], cell)) or [()]
     why_not = ""
     if len(hosts := sorted({*rows["host"]})) > 1:
