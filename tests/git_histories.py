@@ -135,11 +135,6 @@ def _node(name: bytes, node: Node) -> bytes:
     return b"M %s inline %s\ndata %d\n%s\n" % (mode.encode(), quoted, len(content), content)
 
 
-def first_parents(path: Path, branch: str = "HEAD") -> list[str]:
-    """Return the commits along first parents, the oldest first: revisions 2 and up."""
-    return git(path, "rev-list", "--first-parent", "--reverse", branch).decode().split()
-
-
 def git_tree(path: Path, commit: str) -> Tree:
     """Return the tree of a commit without submodules, with the paths that Subversion can have."""
     blobs = []
@@ -220,7 +215,8 @@ def git_source(path: Path, **options: str) -> Source:
 def convert(path: Path, into: Path, **options: str) -> Facts:
     """Convert a git repository. The export of every revision must equal the tree of its commit."""
     facts = write_and_load(git_source(path, **options), into)
-    commits = first_parents(path, options.get("branch", "HEAD"))
+    branch = options.get("branch", "HEAD")
+    commits = git(path, "rev-list", "--first-parent", "--reverse", branch).decode().split()
     assert facts.revisions == len(commits) + 1
     for revision, commit in enumerate(commits, 2):
         check_tree(path, commit, into, revision, "trunk")
@@ -249,17 +245,14 @@ def changed(repository: Path, revision: int) -> list[str]:
     return [" ".join(line.split()) for line in run(*argv).decode().splitlines()]
 
 
-def line_of(repository: Path, revision: int) -> str:
-    parts = changed(repository, revision)[0].split(" ")[-1].split("/")
-    return parts[0] if parts[0] == "trunk" else "/".join(parts[:2])
-
-
 def check_trees(path: Path, repository: Path, facts: Facts, graph: Graph) -> None:
     """Compare the tree of each revision, branch and tag with its commit."""
     for revision, entry in enumerate(log(repository), 1):
         commit = entry.get("git:commit")
-        if commit and changed(repository, revision):
-            check_tree(path, commit, repository, revision, line_of(repository, revision))
+        if commit and (changes := changed(repository, revision)):
+            parts = changes[0].split(" ")[-1].split("/")
+            line = parts[0] if parts[0] == "trunk" else "/".join(parts[:2])
+            check_tree(path, commit, repository, revision, line)
     check_refs(path, repository, facts, graph)
 
 

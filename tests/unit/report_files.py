@@ -71,13 +71,10 @@ def derive(
     write_frame(verdicts, folder / "findings" / f"{study.name}.csv")
     advice = Advice()
     if len(frame):
-        advice = advise(settings_of(study, frame), frame, tables, grid, failed)
+        values, questions = _values(study, frame), questions_of(study.questions, {})
+        settings = AdviceSettings(values, study.scenario_axes, study.block, questions)
+        advice = advise(settings, frame, tables, grid, failed)
     (folder / "advice" / f"{study.name}.json").write_bytes(ADVICE.dump_json(advice))
-
-
-def settings_of(study: Study, frame: Any) -> AdviceSettings:
-    questions = questions_of(study.questions, {})
-    return AdviceSettings(_values(study, frame), study.scenario_axes, study.block, questions)
 
 
 def _values(study: Study, frame: Any) -> dict[str, list[str]]:

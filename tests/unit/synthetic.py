@@ -163,7 +163,9 @@ def make_study(
     for number in range(1, rounds + 1):
         for cell, point in measured:
             if (cell, number) in failed:
-                _fail(study, cell, number)
+                log = study.results / "logs/cells" / study.name / cell / f"round{number}.log"
+                log.parent.mkdir(parents=True, exist_ok=True)
+                log.write_text("starting svnserve\nsvnserve did not answer within 10 s.\n")
                 continue
             level = (seconds or (lambda axes: known_seconds(axes, scale)))(point)
             level *= math.exp(-drift * (number - 1))
@@ -214,12 +216,6 @@ def _points(axes: Mapping[str, list[str]]) -> list[tuple[str, dict[str, str]]]:
 def _write_json(path: Path, content: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content), encoding="utf-8")
-
-
-def _fail(study: SyntheticStudy, cell: str, number: int) -> None:
-    log = study.results / "logs" / "cells" / study.name / cell / f"round{number}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_text("starting svnserve\nsvnserve did not answer within 10 s.\n", encoding="utf-8")
 
 
 def _export(times: list[float], schema: int) -> dict[str, Any]:

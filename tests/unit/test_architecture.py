@@ -52,13 +52,10 @@ def imported(file, types):
             assert node.level == 0
             for alias in node.names:
                 below = f"{node.module}.{alias.name}"
-                yield below if is_module(below) else str(node.module)
+                is_module = below.startswith("vcsbench.") and file_of(below).exists()
+                yield below if is_module else str(node.module)
         elif isinstance(node, ast.Import) and node not in skipped:
             yield from (alias.name for alias in node.names)
-
-
-def is_module(name):
-    return name.startswith("vcsbench.") and file_of(name).exists()
 
 
 def file_of(name):

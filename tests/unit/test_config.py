@@ -425,15 +425,6 @@ def mutated(dice, content):
     return content
 
 
-def open_configuration(content, folder):
-    """Read the configuration of a small grid as a run does, up to its plan."""
-    Project(content, ROOT, [DEFAULT])
-
-
-def read_study(content, folder):
-    load_study(written(content, folder))
-
-
 def read_checks(content, folder):
     path = written(content, folder)
     values = {"command": ["dump", "export", "load", "log"], "format": ["f6", "f7"]}
@@ -458,8 +449,14 @@ SMALL = {
 }
 # A reader, the content that is mutated, and how often in short and in long.
 READERS = {
-    "plan": (open_configuration, merge({**read_yaml(DEFAULT), "grid": {}}, SMALL), 30, 4000),
-    "study": (read_study, read_yaml(ROOT / f"config/studies/{SSD}.yaml"), 60, 5000),
+    "plan": (
+        lambda content, _: Project(content, ROOT, [DEFAULT]),
+        *(merge({**read_yaml(DEFAULT), "grid": {}}, SMALL), 30, 4000),
+    ),
+    "study": (
+        lambda content, folder: load_study(written(content, folder)),
+        *(read_yaml(ROOT / f"config/studies/{SSD}.yaml"), 60, 5000),
+    ),
     "checks": (read_checks, {SSD: read_yaml(FINDINGS)[SSD]}, 60, 5000),
 }
 

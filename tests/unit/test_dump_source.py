@@ -70,10 +70,6 @@ def dump_source(path, **options):
     return sources.open_source("mine", {"source": "dump", "path": str(path), **options})
 
 
-def run_code(*argv):
-    return subprocess.run(argv, capture_output=True).returncode
-
-
 def refused(path):
     """Return the error of write(), which must not have written anything."""
     out = io.BytesIO()
@@ -305,7 +301,8 @@ def test_dump_odd_paths_are_noted_and_cells_that_write_them_skipped(tmp_path, na
         numbers = (in_tree, 0) if is_long else (0, in_tree)
         assert (counted["long_names"], counted["reserved_names"]) == numbers
     command = "export" if is_long else "checkout"
-    fails = run_code("svn", command, "-q", f"file://{loaded}/trunk", tmp_path / "tree")
+    argv = ["svn", command, "-q", f"file://{loaded}/trunk", tmp_path / "tree"]
+    fails = subprocess.run(argv, capture_output=True).returncode
     assert bool(fails) is (bool(in_tree) and records is not TOO_DEEP)
 
     study = "server-prototype-2010"

@@ -231,17 +231,13 @@ def merged(tmp_path_factory):
     return folder, convert_graph(folder, MERGED)
 
 
-def revisions_of(folder):
-    entries = [entry.get("git:commit") for entry in log(folder / "svn")]
-    return [entries.index(commit) + 1 for commit in names_of(folder / "git")]
-
-
 def test_whole_history_merges_branches_and_tags_are_copies(merged):
     folder, facts = merged
     repository, commits = folder / "svn", names_of(folder / "git")
     # The layout, seven commits, three copies, and the deletion of the merged branch.
     assert (facts.revisions, facts.notes) == (1 + 7 + 3 + 1, [])
-    r0, r1, r2, _, r4, r5, _ = revisions_of(folder)
+    loaded = [entry.get("git:commit") for entry in log(repository)]
+    r0, r1, r2, _, r4, r5, _ = (loaded.index(commit) + 1 for commit in commits)
     parents = [entry.get("git:parents") for entry in log(repository)]
     assert changed(repository, r4) == ["A trunk/side"]
     assert parents.pop(r4 - 1) == f"{commits[2]} {commits[3]}" and not any(parents)

@@ -132,15 +132,10 @@ def test_git_source_with_replacements_and_grafts_reads_the_commit(work, tmp_path
     check_read(work, tmp_path)
 
 
-def make_sparse(path):
-    with path.open("wb") as file:
-        file.truncate(100 << 20)
-
-
 ODD = {
     **ODD_FILES,
     "file": Path.touch,
-    "large": make_sparse,
+    "large": lambda path: (path.touch(), os.truncate(path, 100 << 20)),
     "NULs": lambda path: path.write_bytes(bytes(60)),
     "unreadable": Path.touch,
 }

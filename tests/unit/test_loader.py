@@ -35,17 +35,12 @@ OLD = {
 }
 
 
-def old_repository(path, name):
-    subprocess.run(["svnadmin", "create", path], check=True)
-    argv = ["svnadmin", "load", "-q", "--bypass-prop-validation", path]
-    subprocess.run(argv, input=OLD[name] + folder(b"trunk"), check=True)
-    return path
-
-
 @pytest.mark.parametrize("name", OLD)
 def test_load_cell_loads_dump_of_a_copy(tmp_path, name):
-    old = old_repository(tmp_path / "old", name)
-    copy, fresh = tmp_path / "into/f8.nopack", tmp_path / "fresh"
+    old, copy, fresh = tmp_path / "old", tmp_path / "into/f8.nopack", tmp_path / "fresh"
+    subprocess.run(["svnadmin", "create", old], check=True)
+    argv = ["svnadmin", "load", "-q", "--bypass-prop-validation", old]
+    subprocess.run(argv, input=OLD[name] + folder(b"trunk"), check=True)
     copy.parent.mkdir()
     source = sources.open_source("it", {"source": "svn", "path": str(old)})
     facts = load_source(source, [("f8", "nopack")], copy.parent)

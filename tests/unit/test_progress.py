@@ -19,12 +19,6 @@ def log(tmp_path):
     return tmp_path / "ruby.log"
 
 
-def write_progress(log, *stages):
-    defaults = {"done": 0, "total": 0, "unit": "revisions", "seconds": 0.0}
-    text = json.dumps([{**defaults, **stage} for stage in stages])
-    progress.progress_file(log).write_text(text)
-
-
 def test_report_progress_writes_stages_until_it_ends(log):
     with progress.report_progress(log):
         assert progress.read_stages(log) == []
@@ -51,7 +45,8 @@ def test_run_progress_line_follows_the_stages(log):
     run.expect({"load": 1, "copies": 1, "cell": 6, "tables": 1, "report": 1, "total": 10})
     assert run.line() == "preparing"
     run.start(1, Job("load", {"repo": "svn"}, str(log), 0.0))
-    write_progress(log, {"name": "loading", "done": 1_000, "total": 4_000, "seconds": 10.0})
+    stage = {"name": "loading", "done": 1_000, "total": 4_000, "unit": "revisions", "seconds": 10.0}
+    progress.progress_file(log).write_text(json.dumps([stage]))
     assert numbers(run.line()) == ["1,000", "4,000", "30"]
     assert numbers(run.end(1, False, 40.0)) == ["40"]
 

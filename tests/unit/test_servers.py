@@ -44,9 +44,6 @@ def server(folder, request):
     made.close()
 
 
-only_httpd = pytest.mark.parametrize("server", KINDS[1:], indirect=True)
-
-
 def svn(server, *arguments):
     scheme = {"svnserve": "svn", "httpd": "http"}[server.kind]
     url = f"{scheme}://{HOST}:{server.port}/one"
@@ -143,7 +140,7 @@ def test_server_in_folders_with_odd_names_serves_the_repository(server, folder, 
     assert done.stdout == "0\n", done.stderr
 
 
-@only_httpd
+@pytest.mark.parametrize("server", KINDS[1:], indirect=True)
 def test_httpd_with_a_line_end_in_the_served_path_is_refused(server):
     server.root = Path("/srv/a\nAllow from all")
     with pytest.raises(UserError, match="control character") as refused:

@@ -9,13 +9,11 @@ import pytest
 from project import ROOT
 from vcsbench.statistics.tables import make_table
 
-BENCHMARKS = ROOT / "benchmarks"
-
 
 @pytest.fixture(scope="module")
 def simulation():
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
         yield importlib.import_module("simulation")
 
 

@@ -40,8 +40,6 @@ from vcsbench.storages.workdir import (
 from vcsbench.subjects import fsfs
 from vcsbench.subjects.working_copy import disk_space
 
-needs_guest = project.needs("mkfs.ext4", "taskset", "setpriv")
-
 
 def refused(act, pattern):
     with pytest.raises(UserError, match=pattern):
@@ -533,7 +531,7 @@ class FakeGuest:
         return len((self.path / "own/boots").read_text())
 
 
-@needs_guest
+@project.needs("mkfs.ext4", "taskset", "setpriv")
 @pytest.mark.parametrize(
     ("boots", "end", "number"),
     [

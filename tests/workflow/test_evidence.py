@@ -304,12 +304,6 @@ def test_server_restarted_during_a_run_has_restarted(bench):
     wait_for(lambda: not servers_of(bench.project), 5)
 
 
-def read_all(folder):
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            path.read_bytes()
-
-
 @pytest.mark.parametrize("timed", [slow(1), 2])
 def test_repository_read_after_clearing_has_foreign_reads(bench, timed):
     bench.forget()
@@ -322,7 +316,9 @@ def test_repository_read_after_clearing_has_foreign_reads(bench, timed):
 
     def reader():
         ask.read_text()
-        read_all(bench.repositories)
+        for path in bench.repositories.rglob("*"):
+            with contextlib.suppress(OSError):
+                path.read_bytes()
         answer.write_text("read")
 
     thread = threading.Thread(target=reader, daemon=True)

@@ -37,7 +37,7 @@ def test_load_is_timed_into_new_repositories_and_verified(project, memory):
     loads = {cell: row for cell, row in runs.items() if row["command"] == "load"}
     assert len(loads) == 5 and not invalid_flags([*runs.values()])
     (loaded,) = {row["work"] for row in loads.values()}
-    work, record = json.loads(loaded), load_record(project)
+    work, record = json.loads(loaded), project.json("loaded/ruby.json")
     # The published study loads 5,000 revisions of ruby. The scale applies to them.
     assert work["youngest"] == record["dump"]["last"] == 10
     assert record["revisions"] == 92
@@ -51,10 +51,6 @@ def test_load_is_timed_into_new_repositories_and_verified(project, memory):
         on = {"ssd": project.path / "storage", "ram": memory}[row["storage"]]
         assert written.is_relative_to(on) and not written.exists()
         assert ("--no-flush-to-disk" in context["argv"]) == (row["config"] == "fast")
-
-
-def load_record(project):
-    return dict(project.json("loaded/ruby.json"))
 
 
 TSVN = ruby(0.003, "tsvn", "tsvn")
