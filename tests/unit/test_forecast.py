@@ -9,10 +9,11 @@ from project import DEFAULT, ROOT, open_folder, wait_for
 from unit.study_grid import merge
 from vcsbench import isolation
 from vcsbench.config.validation import read_yaml
-from vcsbench.forecast import plan_report
+from vcsbench.forecast import doctor, plan_report
 from vcsbench.forecast.doctor import LIMITED, MISSING, WARNING, checks, examine_machine
 from vcsbench.forecast.plan_report import detectable_pct, rounds_needed
 from vcsbench.run.project import Project
+from vcsbench.storages import filesystems
 
 ROUNDS = 4
 STUDY = "fsfs-san-2014"
@@ -62,6 +63,24 @@ def test_checks_warn_of_another_server_that_runs_here(tmp_path):
         found = [c.text for c in checks(open_project(tmp_path).plan) if c.state == WARNING]
         process.kill()
     assert "exim4 runs here, in 1 process" in found
+
+
+@pytest.mark.parametrize(
+    ("virtualized", "kind", "guest"),
+    [
+        ("", "spinning disk", ""),
+        ("yes", "virtual disk", ", a virtual machine"),
+        ("KVM", "virtual disk", ", a virtual machine (KVM)"),
+    ],
+)
+def test_checks_name_storage_and_machine_as_a_page(tmp_path, monkeypatch, virtualized, kind, guest):
+    facts = {**doctor.host(), "virtualized": virtualized}
+    monkeypatch.setattr(doctor, "host", lambda: facts)
+    disk = {**filesystems.describe_storage("disk", tmp_path), "filesystem": "ext4"}
+    monkeypatch.setattr(filesystems, "describe_storage", lambda *_: {**disk, "rotational": True})
+    texts = [check.text for check in checks(open_project(tmp_path).plan)]
+    assert any(f", {kind}, " in text for text in texts if text.startswith("storage disk: "))
+    assert any(text.endswith(f"{facts['kernel']}{guest}") for text in texts)
 
 
 def test_doctor_with_missing_storage_fails(tmp_path):

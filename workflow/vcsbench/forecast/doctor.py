@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from vcsbench import kernel, processes, words
 from vcsbench.errors import UserError
+from vcsbench.evidence.run_columns import storage_label
 from vcsbench.forecast import plan_report
 from vcsbench.machine import host
 from vcsbench.measure import caches, counters
@@ -163,7 +164,7 @@ def _storages(plan: Plan) -> Iterator[Check]:
 
 def _storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
     facts = filesystems.describe_storage(name, folder)
-    kind = {True: "rotational", False: "not rotational", None: ""}[facts["rotational"]]
+    kind = storage_label(facts, host())
     parts = [facts["filesystem"], f"on {facts['device']}", kind, facts["scheduler"]]
     text = ", ".join(filter(None, [*parts, facts["mount_options"]]))
     free = words.size(facts["free_bytes"])
@@ -212,7 +213,9 @@ def _evidence() -> Iterator[Check]:
 def _machine() -> Iterator[Check]:
     facts = host()
     memory, cores = words.size(facts["memory_bytes"] or 0), words.count_of(facts["cores"], "core")
-    guest = f", a virtual machine ({facts['virtualized']})" if facts["virtualized"] else ""
+    # "yes" is a guest of an unknown hypervisor.
+    name = facts["virtualized"].removeprefix("yes")
+    guest = ", a virtual machine" * bool(facts["virtualized"]) + f" ({name})" * bool(name)
     text = f"{facts['cpu']}, {cores}, {memory}, {facts['os']}, {facts['kernel']}{guest}"
     yield Check(AVAILABLE, text)
     limit, quota = facts["memory_limit_bytes"], facts["quota_cores"]
