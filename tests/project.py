@@ -22,8 +22,7 @@ import yaml
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.evidence.flags import is_invalid
-from vcsbench.kernel import unescaped
-from vcsbench.storages import file_trees
+from vcsbench.storages import file_trees, filesystems
 
 ROOT = Path(__file__).parent.parent
 CONFIG = ROOT / "config"
@@ -139,7 +138,7 @@ class Project:
         }
 
     def measured_since(self, before: dict[str, int]) -> set[str]:
-        """Return the exports that are newer than an earlier answer of `exports`, all of which remain."""
+        """Return the exports that are newer than an earlier answer of `exports`. All of these remain."""
         after = self.exports()
         assert before.keys() <= after.keys()
         return {path for path, at in after.items() if before.get(path) != at}
@@ -233,7 +232,7 @@ def make_socket(path: Path) -> None:
     os.chdir(before)
 
 
-# Makers of what no program expects in the place of a file.
+# Makers of things that no program expects in the place of a file.
 ODD_FILES: dict[str, Callable[[Path], object]] = {
     "pipe": os.mkfifo,
     "socket": make_socket,
@@ -357,11 +356,10 @@ def remove_leftovers(above: str) -> None:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(folder).st_uid != os.geteuid() or _is_used(path):
                 continue
-            lines = Path("/proc/self/mounts").read_text().splitlines()
             # The last mount is the first to go.
-            for point in reversed([unescaped(line.split(" ")[1]) for line in lines]):
-                if Path(point).is_relative_to(path):
-                    subprocess.run(["umount", point], check=True, capture_output=True)
+            for mount in reversed(filesystems.mounts()):
+                if Path(mount.point).is_relative_to(path):
+                    subprocess.run(["umount", mount.point], check=True, capture_output=True)
             file_trees.remove_path(path)
 
 

@@ -78,7 +78,10 @@ class Card:
         )
         if kind == decision.NOT_MEASURED:
             withheld = (c for c in self.withheld if fits(c.where, picks) and has_side(c, current))
-            kind = decision.UNDECIDED if cases else decision.NOT_COMPARED if any(withheld) else kind
+            if cases:
+                kind = decision.UNDECIDED
+            elif any(withheld):
+                kind = decision.NOT_COMPARED
         return _answer(self, kind, value, cases, current)
 
 

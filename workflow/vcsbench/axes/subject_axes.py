@@ -179,7 +179,7 @@ def _why_not_packing(value: str, draft: Recipe, env: Environment) -> str:
         if isinstance(stored, str) or value in ("", current):
             return ""
         if value != PACKED:
-            cause = ": svnadmin cannot unpack" * (current != NOT_PACKED)
+            cause = "" if current == NOT_PACKED else ": svnadmin cannot unpack"
             return f"{env.only_repository} is {current}, and a copy keeps that{cause}"
         number = format_number(made.format) if made.is_upgraded else stored.number
         place, is_sharded = env.only_repository, bool(stored.shard)

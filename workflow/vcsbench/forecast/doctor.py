@@ -215,8 +215,9 @@ def _machine() -> Iterator[Check]:
     memory, cores = words.size(facts["memory_bytes"] or 0), words.count_of(facts["cores"], "core")
     # "yes" is a guest of an unknown hypervisor.
     name = facts["virtualized"].removeprefix("yes")
-    guest = ", a virtual machine" * bool(facts["virtualized"]) + f" ({name})" * bool(name)
-    text = f"{facts['cpu']}, {cores}, {memory}, {facts['os']}, {facts['kernel']}{guest}"
+    text = f"{facts['cpu']}, {cores}, {memory}, {facts['os']}, {facts['kernel']}"
+    if facts["virtualized"]:
+        text += f", a virtual machine ({name})" if name else ", a virtual machine"
     yield Check(AVAILABLE, text)
     limit, quota = facts["memory_limit_bytes"], facts["quota_cores"]
     if limit is not None:

@@ -127,7 +127,7 @@ class FindingView(FindingFacts):
     `is_ours` is True if vcsbench chose the expected range, because the statement has no number.
     `steps` are its reasons (of a finding that differs, the possible ones), `notes` other remarks. `note` has
     the flags of its runs in the words of cards, `flags` their names. `published_all` is the published value
-    of more pairs or cells than measured. `news` is what changed since it was published, `picture` SVG,
+    of more pairs or cells than measured. `news` has the changes since it was published, `picture` SVG,
     `ratio` the value in words, `of` its pairs or cells, and `anchor` the row of its table.
     """
 
@@ -274,7 +274,8 @@ def _command_to_add(
     )
     added: list[dict[str, list[str]]] = []
     for cells in lacking:
-        added += [cells] * (cells not in added and _can_be_added(results, cells))
+        if cells not in added and _can_be_added(results, cells):
+            added.append(cells)
     include, order = results.grid_settings.get("include", []), results.order
     content = json.dumps({"grid": {results.study.name: {"include": [*include, *added]}}})
     given = variables_of(results.provenance.get("command", ""), results.study.name)

@@ -79,7 +79,7 @@ class StudyParams:
 
     @property
     def published_numbers(self) -> list[str]:
-        """Return the files of published numbers. Raise UserError if there are none, or for a wrong one."""
+        """Return the files of published numbers. Raise UserError for a wrong file, and without any."""
         if self.published_files:
             self.check_published()
             return self.published_files
@@ -100,8 +100,9 @@ class StudyParams:
             for axis, names in known.items():
                 values = filter(None, (row.get(axis) for row in rows))
                 if names and (unknown := unknown_name(values, names)):
-                    remedy = f" Or list it in `published.unmeasured_values` of {study.name}."
-                    text = f"{path}: `{axis}`: no value {unknown}{remedy * (axis in study.axes)}"
+                    text = f"{path}: `{axis}`: no value {unknown}"
+                    if axis in study.axes:
+                        text += f" Or list it in `published.unmeasured_values` of {study.name}."
                     raise UserError(text)
 
     def check_names(self) -> None:

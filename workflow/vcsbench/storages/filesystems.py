@@ -1,4 +1,4 @@
-"""Read which file systems are mounted, what they lie on, and whether one is full or cannot be written."""
+"""Read the mounted file systems and their devices, and find one that is full or cannot be written."""
 
 from __future__ import annotations
 
@@ -43,13 +43,17 @@ class Mount(NamedTuple):
     options: str = ""
 
 
-def mount_of(path: str | os.PathLike[str]) -> Mount:
-    real = Path(os.path.realpath(path))
+def mounts() -> list[Mount]:
+    """Return all mounts in the order in which they were made."""
     # A path may have white space other than a newline (end of line) and a space (end of field).
     table = os.fsdecode(MOUNTS.read_bytes()) if MOUNTS.exists() else ""
     fields = (line.split(" ")[:4] for line in table.split("\n") if line)
-    mounts = (Mount(*map(unescaped, four)) for four in fields)
-    holding = [mount for mount in mounts if real.is_relative_to(mount.point)]
+    return [Mount(*map(unescaped, four)) for four in fields]
+
+
+def mount_of(path: str | os.PathLike[str]) -> Mount:
+    real = Path(os.path.realpath(path))
+    holding = [mount for mount in mounts() if real.is_relative_to(mount.point)]
     # Of two at one point, the later one hides the other.
     return max(reversed(holding), key=lambda m: len(m.point), default=Mount("", "/", ""))
 
