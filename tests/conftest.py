@@ -12,7 +12,7 @@ TESTS = Path(__file__).parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Remove what killed tests left. What is mounted from now on ends with the processes of the tests."""
+    """Remove the leftovers of killed tests. Later mounts end with the processes of the tests."""
     if not hasattr(config, "workerinput"):  # not again in each worker of pytest-xdist
         for place in PLACES:
             remove_leftovers(place)

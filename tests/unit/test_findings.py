@@ -314,7 +314,7 @@ def test_evaluate_findings_greatest_is_of_means_with_joint_intervals():
     ends = [max(i.low for i in intervals), max(i.high for i in intervals)]
     expected = np.exp([np.log(ratios[1]).mean(), *ends])
     assert row[["measured", "low", "high"]].tolist() == pytest.approx(expected.tolist())
-    # The intervals of levels are those of means, and end at 0.
+    # Levels have the intervals of means, which end at 0.
     cells = [[100 * 0.4 / (slower * n) for n in range(1, 6)] for slower in (2, 1)]
     tests = [stats.ttest_1samp(of, 0).confidence_interval(0.975) for of in cells]
     row = row_of(level("client_cpu_pct", "min", at_least=80), TWICE)

@@ -78,7 +78,7 @@ def test_conversion_messages_of_any_encoding_and_dates_in_order(tmp_path):
     entries = log(tmp_path / "svn")
     assert [(e["msg"], e.get("author")) for e in entries[1:]] == [tuple(m[4:]) for m in MESSAGES]
     assert [e["git:commit"] for e in entries[1:]] == names_of(tmp_path / "git")
-    # A date before that of the revision before becomes equal to it.
+    # A date before the previous revision becomes equal to its date.
     dates = [entry["date"][14:19] for entry in entries]
     assert (dates, counts(facts)) == (["48:20"] * 4 + ["50:00"] * 3, [2])
 

@@ -288,7 +288,7 @@ def test_condition_names_storage_and_scale_that_differ_from_the_published(result
             {"scatter_pct": 6.08, "noisy": {"scatter_pct": 6.08, "usual_pct": 10}},
             ["6.1", "6", "15", "10"],
         ),
-        # The limit is larger than that of a noisy machine.
+        # The limit is larger than the one for a noisy machine.
         ({"scatter_pct": 30, "noisy": None}, ["30", "6", "15"]),
         ({"noisy": None}, []),
     ],

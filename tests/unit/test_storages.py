@@ -467,7 +467,7 @@ def test_btrfs_on_two_devices_counts_both_and_shared_blocks_once(raid0):
 @project.needs_root
 @project.needs("mkfs.btrfs")
 def test_disk_usage_of_compressed_files_is_unknown(raid0):
-    """The kernel reports the length of the content, 32 times that of the blocks."""
+    """The kernel reports the length of the content, 32 times the length of the blocks."""
     subprocess.run(["mount", "-o", "remount,compress-force=zstd", raid0], check=True)
     (raid0 / "compressed").write_bytes(bytes(MIB))
     with pytest.raises(ExtentsUnsupportedError, match="compressed"):

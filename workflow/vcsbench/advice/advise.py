@@ -115,7 +115,7 @@ def _situation_of(
 ) -> Situation:
     """Return the choices; comparisons with the best one are corrected as one family.
 
-    `rows` are those of by_round in the situation, whose cells `axes` identify.
+    `rows` come from by_round in the situation, whose cells `axes` identify.
     """
     rows = rows[~rows["work"].map(same_work.is_unchecked).astype(bool)]
     cells = {tuple(map(str, key)): of for key, of in group_rows(rows, axes)}

@@ -30,7 +30,7 @@ NO_DUPLICATES = "no duplicates"
 VALUE, DEPENDS, UNDECIDED = "value", "depends", comparisons.UNDECIDED
 NOT_MEASURED, NOT_COMPARED = verdicts.NOT_MEASURED, "not compared"
 NO_SHARED_ROUND = "no round has valid runs of both sides"
-# Flags because of which a table withholds a comparison.
+# A table withholds comparisons with these flags.
 REFUSING = {"hosts-differ", *same_work.REFUSED}
 SAME = 1e-9
 SAME_BINARIES = "same-binaries"
@@ -159,7 +159,7 @@ def cases_of(
 ) -> tuple[list[Case], list[Withheld]]:
     """Return the cases of an axis, and the comparisons of measured cells without a result.
 
-    `rows` are those of the tables that compare elapsed times of the axis. `axes` are the study's in order,
+    `rows` are from the tables that compare elapsed times of the axis. `axes` are the study's in order,
     `values` restrict what is compared (all if empty), `times` has the geometric mean of each cell.
     """
     place, others = list(axes).index(axis), [name for name in axes if name != axis]
@@ -241,7 +241,7 @@ def recommend(
 def smallest_regret(cases: Sequence[Case], reference: str) -> tuple[str, dict[str, float]]:
     """Return the value with the smallest worst regret, and the worst regret of each value.
 
-    Of equal values the one with the smallest mean is best.
+    Of equal values, the smallest mean is best.
     """
     values = dict.fromkeys(value for case in cases for value in case.costs)
     worst = {value: max(case.regret(value, reference) for case in cases) for value in values}

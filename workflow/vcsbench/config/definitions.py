@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Required
 
 from pydantic import AfterValidator, Field
-from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings for pydantic
+from typing_extensions import TypedDict  # in Python 3.11, typing has no docstrings for pydantic
 
 from vcsbench.config.models import (
     Metric,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Required, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
-from typing_extensions import TypedDict  # that of Python 3.11 has no docstrings for pydantic
+from typing_extensions import TypedDict  # in Python 3.11, typing has no docstrings for pydantic
 
 from vcsbench.config.models import (
     NAME,
@@ -33,12 +33,12 @@ from vcsbench.errors import UserError
 from vcsbench.metrics import COUNT, COUNTS
 from vcsbench.programs import SUBVERSION, WORD
 
-# Columns of the measurements by which tables may have rows.
+# Columns of the measurements that tables may have rows by.
 RUN_COLUMNS = (
     *("run", "round", "copy", "host", "scale"),
     *("storage_kind", "client_version", "server_version"),
 )
-# The words of each command, and those of each kind of `input` and `output`, as Subject.words() has them.
+# The words of each command, and the words of each kind of `input` and `output`, as Subject.words() has them.
 # Those of LISTS stand for several arguments.
 WORDS = (*SUBVERSION, "svnadmin_args", "load_args", "python", "built")
 SUBJECT_WORDS = {

@@ -191,7 +191,7 @@ def read_measurements(path: str | Path | TextIO) -> pd.DataFrame:
         if name not in frame or (name in NUMBERS and not np.isfinite(frame[name]).all()):
             raise UserError(f"{path}: `{name}` is missing. {RESTORE}")
     if "cell_round_started_at" not in frame:
-        # In files of earlier versions, `started_at` is that of the cell-round.
+        # In files of earlier versions, `started_at` is the start of the cell-round.
         frame = frame.assign(cell_round_started_at=frame["started_at"])
     return frame
 

@@ -82,7 +82,7 @@ def is_disturbed_everywhere(results: Results) -> bool:
 
 
 def shown_flags(results: Results) -> set[str]:
-    """Return the flags that rows name: not those of nearly all comparisons, nor a disturbance everywhere."""
+    """Return the flags that rows name: no flag of nearly all comparisons, nor a disturbance everywhere."""
     flags = [
         [f for f in pair.flags.split() if card.question.aggregate or f not in DOUBTS]
         for card in results.advice.cards

@@ -95,7 +95,7 @@ class Results:
 
     @cached_property
     def valid_runs(self) -> Rows:
-        """Return the runs that count, without those of duplicates."""
+        """Return the runs that count, without duplicates."""
         return [run for run in originals(self.measurements) if not is_invalid(run["flags"])]
 
     def configured(self, key: str) -> Any:

@@ -72,7 +72,7 @@ class NodeWork:
 
 
 def _read_fields(model: type, path: Path) -> dict[str, Any]:
-    """Return the fields in a job's file, without those of another version of vcsbench."""
+    """Return the fields in a job's file, without fields of another version of vcsbench."""
     known = {field.name for field in fields(model)}
     return {name: value for name, value in read_json(path).items() if name in known}
 

@@ -62,7 +62,7 @@ _WRONG_LENGTH = "a record's properties are not as long as they say"
 
 
 class _PartReadError(Exception):
-    """The part of a stream that is to be read ends."""
+    """The part of a stream to read ends."""
 
 
 class DumpReader:
@@ -119,7 +119,7 @@ class DumpReader:
     ) -> None:
         """Read at most so many records. Raise UserError with the place of the first fault.
 
-        `size` is that of the stream, or with `is_part`, the number of bytes to read.
+        `size` is the size of the stream, or with `is_part`, the number of bytes to read.
         """
         self._size, self._is_part = size, is_part
         try:

@@ -134,7 +134,7 @@ class CellCheck:
         return rows.assign(value=rows[self.metric], works=works).dropna(subset="value")
 
     def pairs(self, values: pd.DataFrame) -> list[CellPair]:
-        """Return the pairs of cells of ratios; their noise is that of the ratios."""
+        """Return the pairs of cells of ratios; their noise is the noise of the ratios."""
         return []
 
     def evaluate(self, rounds: pd.DataFrame, context: EvaluationContext) -> Evaluation:
@@ -238,7 +238,7 @@ class CellCheck:
         return values[~(share > DECIDING_SHARE)]
 
     def _comparable(self, values: pd.DataFrame) -> tuple[pd.DataFrame, list[Reason]]:
-        """Return the values without those of other work, and the reasons."""
+        """Return the values of the same work, and the reasons for leaving others out."""
         refused: dict[str, Reason] = {}
         for _, of_key in group_rows(values, self.keys):
             first = of_key.iloc[0].to_dict()

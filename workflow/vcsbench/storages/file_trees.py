@@ -87,7 +87,7 @@ def open_folder(path: str | Path, above: int | None = None) -> Iterator[int]:
 
 
 def check_mount(folder: int, above: int, path: Path) -> None:
-    """Raise UserError if an open folder, with this path, is on another mount than the one around it."""
+    """Raise UserError if an open folder, with this path, is on another mount than the folder around it."""
     # The device is the same for a folder that is mounted by `mount --bind`.
     mounts = {number_in(f"/proc/self/fdinfo/{opened}", "mnt_id:") for opened in (folder, above)}
     if len(mounts) > 1:

@@ -179,7 +179,7 @@ def cloned_files(run: Path, recipe: Recipe) -> list[int] | None:
 class WorkingCopyTemplates:
     """Working copies and exports of one repository, made once on the storage (make_template).
 
-    The URL in their keywords is that of the copy that was used first.
+    Their keywords have the URL of the copy that was used first.
     """
 
     def __init__(self, recipe: Recipe, repository: Repository, svn: str) -> None:
