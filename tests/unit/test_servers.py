@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from project import CONFIG, NOBODY, needs_root, start_python, wait_for
+from project import CONFIG, NOBODY, needs_root, run_python, start_python, wait_for
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.measure.server import HOST, SERVER_KINDS, server_environment
@@ -128,6 +128,46 @@ def test_server_ends_with_its_owner(server, folder):
     os.kill(owner.pid, signal.SIGKILL)
     owner.wait()
     wait_for(lambda: not any(map(processes.command_line, family)))
+
+
+WITHOUT_PTRACE = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all", "--"]
+WITHOUT_PTRACE_STARTED = f"""
+import sys
+from pathlib import Path
+from vcsbench import processes
+from vcsbench.errors import UserError
+from vcsbench.measure.server import SERVER_KINDS
+from vcsbench.programs import Programs
+folder, default = Path(sys.argv[2]), Path({str(DEFAULT)!r})
+programs = Programs(prefix=sys.argv[3])
+server = SERVER_KINDS[sys.argv[1]](folder / "root", default, folder / "run", programs)
+try:
+    server.start()
+    counts = processes.io_counts([server.pid])
+    print("started", all(counts[name] for name in ("rchar", "syscr")), server.listeners == [server.pid])
+    print("owner", Path(f"/proc/{{server.pid}}").stat().st_uid != 0)
+except UserError as error:
+    print("refused", "SYS_PTRACE" in str(error))
+finally:
+    server.close()
+"""
+
+
+@needs_root
+def test_server_starts_and_is_counted_for_root_without_the_right_to_trace(server, folder):
+    done = run_python(WITHOUT_PTRACE_STARTED, server.kind, folder, "", start=WITHOUT_PTRACE)
+    assert done.stdout == "started True True\nowner True\n", done.stderr
+
+
+@needs_root
+def test_server_whose_open_files_are_hidden_is_refused_with_the_right_that_is_missing(folder):
+    (folder / "bin").mkdir()
+    program = folder / "bin" / "svnserve"
+    shutil.copy(shutil.which("svnserve"), program)
+    # The kernel hides the open files of a program that its user cannot read.
+    program.chmod(0o711)
+    done = run_python(WITHOUT_PTRACE_STARTED, "svnserve", folder, folder, start=WITHOUT_PTRACE)
+    assert done.stdout == "refused True\n", done.stderr
 
 
 @pytest.mark.parametrize("name", ODD)

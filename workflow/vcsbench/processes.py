@@ -9,13 +9,13 @@ import select
 import signal as signals
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
 
 from vcsbench.errors import REMEDIES, ProgramError, UserError
 from vcsbench.external import open_regular, printable
-from vcsbench.kernel import number_in, read
+from vcsbench.kernel import libc, number_in, read
 
 # Root's servers run as this user, in a group of their own, so that no other daemon of this user can read
 # their files. Neither Debian nor systemd assigns the ids 65520 to 65533.
@@ -296,26 +296,66 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def listeners(pid: int, port: int) -> list[int]:
+@contextlib.contextmanager
+def as_server_user() -> Iterator[None]:
+    """Read /proc in this thread as the user of root's servers. Other users stay who they are.
+
+    Without CAP_SYS_PTRACE, as in a container, root may not read the open files, I/O counts and maps of
+    another user's process. The user of the process may, and the kernel compares the file-system ids.
+    """
+    ids = server_ids()
+    if not ids:
+        yield
+        return
+    user, group = ids
+    libc.setfsgid(group)
+    libc.setfsuid(user)
+    try:
+        yield
+    finally:
+        libc.setfsuid(os.geteuid())
+        libc.setfsgid(os.getegid())
+
+
+def read_of(pid: int, name: str, errors: str = "replace") -> str:
+    """Return the content of /proc/PID/name; "" if it cannot be read, and if the process has ended."""
+    path = f"/proc/{pid}/{name}"
+    content = read(path, errors)
+    if not content:
+        with as_server_user():
+            content = read(path, errors)
+    return content
+
+
+def listening_files(port: int) -> set[str]:
+    """Return the links of /proc/PID/fd to the sockets that listen on a port."""
     rows = [line.split() for line in read("/proc/net/tcp").splitlines()[1:]]
     # The local address ends with the port in hexadecimal, 0A is LISTEN, the tenth field is the inode.
     inodes = {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
-    listening = {f"socket:[{inode}]" for inode in inodes}
-    return [member for member in family(pid) if listening and listening & _open_files(member)]
+    return {f"socket:[{inode}]" for inode in inodes}
 
 
 def holders(file: str) -> list[int]:
     """Return the other processes that hold a file open. `file` is a link of /proc/PID/fd."""
-    return [pid for pid in all_pids() if pid != os.getpid() and file in _open_files(pid)]
+    return [pid for pid in all_pids() if pid != os.getpid() and file in open_files(pid)]
 
 
-def _open_files(pid: int) -> set[str]:
-    found = set()
+def open_files(pid: int) -> set[str]:
+    """Return the links of /proc/PID/fd; none if they cannot be read, and if the process has ended."""
+    links = _read_links(pid)
+    if not links:
+        with as_server_user():
+            links = _read_links(pid)
+    return links
+
+
+def _read_links(pid: int) -> set[str]:
+    links = set()
     with contextlib.suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
-                found.add(os.readlink(entry.path))
-    return found
+                links.add(os.readlink(entry.path))
+    return links
 
 
 class Usage(NamedTuple):
@@ -368,11 +408,11 @@ def command_line(pid: int) -> list[str]:
 
 
 def environment(pid: int) -> list[str]:
-    return read(f"/proc/{pid}/environ", "surrogateescape").split("\0")[:-1]
+    return read_of(pid, "environ", "surrogateescape").split("\0")[:-1]
 
 
 def io_counts(pids: Sequence[int]) -> dict[str, int]:
-    files = [read(f"/proc/{pid}/io").splitlines() for pid in pids]
+    files = [read_of(pid, "io").splitlines() for pid in pids]
     values = [dict(line.split(": ") for line in lines) for lines in files]
     return {key: sum(int(of.get(key, 0)) for of in values) for key in Usage._fields[1:]}
 

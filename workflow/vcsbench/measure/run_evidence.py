@@ -169,7 +169,7 @@ class EvidenceCollector:
             return Snapshot(counts)
         family = processes.family(pid)
         # In a container, root may not read the I/O of a server that runs as another user.
-        is_readable = bool(kernel.read(f"/proc/{pid}/io"))
+        is_readable = bool(processes.read_of(pid, "io"))
         for name, number in processes.usage(family)._asdict().items():
             counts[f"server_{name}"] = number if is_readable or name == "cpu_s" else None
         members = (*sorted(family), processes.ended_children(family))
@@ -226,7 +226,8 @@ def _query(subject: Subject | None) -> caches.Residency | None:
 
 def binary_of(pid: int) -> str:
     try:
-        path = os.readlink(f"/proc/{pid}/exe")
+        with processes.as_server_user():
+            path = os.readlink(f"/proc/{pid}/exe")
         with open(path, "rb") as file:
             return f"{path} sha256:{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
     except OSError:

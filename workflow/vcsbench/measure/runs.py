@@ -359,7 +359,7 @@ def client_libraries(argv: Sequence[str], environment: Mapping[str, str]) -> lis
 
 def server_libraries(pid: int) -> list[str]:
     family = processes.family(pid)
-    return mapped_libraries("\n".join(read(f"/proc/{member}/maps") for member in family))
+    return mapped_libraries("\n".join(processes.read_of(member, "maps") for member in family))
 
 
 def mapped_libraries(maps: str) -> list[str]:

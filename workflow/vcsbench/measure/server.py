@@ -28,6 +28,10 @@ HTTPD_TEMPLATE = Path(__file__).with_name("server.conf")
 DIRECTIVES, OUTPUT = "directives.conf", "output"
 DIRECTIVES_LIMIT = 1 << 20
 _DESCRIPTOR_PATH = re.compile(r"/proc/self/fd/(\d+)")
+UNREADABLE_FILES = (
+    "this process may not read the open files of its server, so another program could answer in its place. "
+    "Allow it: in a container, --cap-add SYS_PTRACE."
+)
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
@@ -161,10 +165,16 @@ class Server:
     def _answers(self) -> bool:
         deadline = time.monotonic() + START_LIMIT_S
         while self.pid and time.monotonic() < deadline:
-            # Another program may have taken the port, and would answer as well.
-            self.listeners = processes.listeners(self.pid, self.port)
-            if self.listeners:
-                return bool(self.greet()) and bool(self.pid)
+            # Another program may have taken the port, and would answer as well. So the listening socket has
+            # to be among the open files of this server.
+            sockets = processes.listening_files(self.port)
+            if sockets:
+                opened = {pid: processes.open_files(pid) for pid in processes.family(self.pid)}
+                self.listeners = [pid for pid, files in opened.items() if files & sockets]
+                if self.listeners:
+                    return bool(self.greet()) and bool(self.pid)
+                if self.pid and not any(opened.values()):
+                    raise UserError(f"{self.kind}: {UNREADABLE_FILES}")
             time.sleep(0.002)
         return False
 
