@@ -28,11 +28,12 @@ override STUDY := $(value STUDY)
 override BUNDLE := $(value BUNDLE)
 export REPO TREE MINUTES CELL NAME STUDY BUNDLE
 
-setup := @envs/setup.sh
+# By bash, because some programs unpack an archive without its execute bits.
+setup := @bash envs/setup.sh
 # For targets with a time limit: set-up is part of it.
-setup_timed := @SECONDS=0; envs/setup.sh || exit; export VCSBENCH_SETUP_SECONDS=$$SECONDS;
-run := @envs/run.sh
-vcsbench := @exec ./vcsbench
+setup_timed := @SECONDS=0; bash envs/setup.sh || exit; export VCSBENCH_SETUP_SECONDS=$$SECONDS;
+run := @bash envs/run.sh
+vcsbench := @exec bash ./vcsbench
 # An empty variable is no flag.
 flags := $${REPO:+--repository="$$REPO"} $${TREE:+--tree="$$TREE"} $${STUDY:+--study="$$STUDY"}
 timed := $(flags) $${MINUTES:+--minutes="$$MINUTES"} --cores="$(CORES)"
@@ -49,23 +50,23 @@ setup: ## Install what is needed: Debian packages, Python tools
 
 .PHONY: report
 report: ## Measure for MINUTES=15, and write the report; REPO=/path/to/repository: on your own
-	$(setup_timed) exec ./vcsbench run $(timed) $(ARGS)
+	$(setup_timed) exec bash ./vcsbench run $(timed) $(ARGS)
 
 .PHONY: plan
-plan: ## Print what a run does and how long it takes, from a short calibration; REPO= as above
-	@envs/list-missing.sh
+plan: ## Print what a run does, how long it takes, and what is lacking; REPO= as above
+	@bash envs/list-missing.sh
 	$(setup)
 	$(vcsbench) plan $(flags) $(ARGS)
 
 .PHONY: doctor
-doctor: ## Print what this machine can measure, what is missing, and how noisy it is
-	@envs/list-missing.sh
+doctor: ## Print what this machine can measure, and what is missing, with remedies
+	@bash envs/list-missing.sh
 	$(setup)
 	$(vcsbench) doctor $(flags) $(ARGS)
 
 .PHONY: check
 check: ## Measure, report, and fail unless all your expectations hold; REPO= as above
-	$(setup_timed) exec ./vcsbench check $(timed) $(ARGS)
+	$(setup_timed) exec bash ./vcsbench check $(timed) $(ARGS)
 
 .PHONY: baseline
 baseline: ## Save the results as a baseline; NAME=before-upgrade, STUDY=... for one only
@@ -104,22 +105,22 @@ clean: ## Remove results/ and what vcsbench made on the storages for this checko
 
 .PHONY: test
 test: ## Run the tests, those that take minutes left out
-	@envs/setup.sh --test
+	@bash envs/setup.sh --test
 	$(pytest) -m "not slow" $(ARGS)
 
 .PHONY: test-all
 test-all: ## Run all tests
-	@envs/setup.sh --test --cluster
+	@bash envs/setup.sh --test --cluster
 	$(pytest) $(ARGS)
 
 .PHONY: stress
 stress: ## Hit a small real run with random kills and full disks; ARGS="--seed 1 --hits 10"
-	@envs/setup.sh --test
+	@bash envs/setup.sh --test
 	$(run) python tests/stress.py $(ARGS)
 
 .PHONY: lint
 lint: ## Check formatting, types, rules and shell scripts
-	@envs/setup.sh --test
+	@bash envs/setup.sh --test
 	$(run) ruff check
 	$(run) ruff format --check
 	$(run) snakefmt --check Snakefile workflow/Snakefile workflow/rules

@@ -120,8 +120,22 @@ explain_and_end() {
     exit 1
 }
 
+# Ends if a file of this folder cannot be run, as on a file system with `noexec`: .venv and .tools have programs.
+check_programs_run() {
+    local program fails=""
+    mkdir -p .tools
+    program=$(mktemp .tools/program-XXXXXX)
+    printf '#!/bin/sh\n' >"$program"
+    chmod +x "$program"
+    "$program" 2>/dev/null || fails=yes
+    rm -f "$program"
+    [[ ! $fails ]] ||
+        die "$root: its file system runs no programs (noexec). Move the checkout to another one."
+}
+
 set_up() {
     local environment=.venv tool
+    check_programs_run
     # With uv, packages that only fetch uv are not needed: uv brings Python, too.
     local needs=(must may)
     find_uv >/dev/null || needs+=(python)
@@ -154,7 +168,7 @@ if ! is_finished; then
 fi
 # Tests and cells on NFS need it.
 case " ${STUDY-} " in *working-copy-2012* | *[\ ,]all[\ ,]*) with_guest=yes ;; esac
-[[ -z ${with_guest-} || -e .tools/nfs-guest ]] || envs/unpack_nfs_guest.sh || true
+[[ -z ${with_guest-} || -e .tools/nfs-guest ]] || bash envs/unpack_nfs_guest.sh || true
 report_losses
 if [[ $(finished_environment) == .conda && " ${missing_may[*]} " == *" libapache2-mod-svn "* ]]; then
     say "conda-forge's Subversion has no mod_dav_svn; Debian's libapache2-mod-svn has it."

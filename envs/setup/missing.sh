@@ -22,6 +22,8 @@ is_there() {
         ;;
     python3:*) python3 -c "import ${1#python3:}" 2>/dev/null ;;
     hyperfine) is_new_enough_hyperfine ;;
+    # util-linux before 2.33, and busybox, have a setpriv without this option.
+    setpriv) is_command setpriv && setpriv --pdeathsig KILL -- true &>/dev/null ;;
     # Fedora and others call it httpd.
     apache2) is_command apache2 || is_command httpd ;;
     *) is_command "$1" ;;

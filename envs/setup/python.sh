@@ -29,7 +29,8 @@ install_uv() {
     say "installing uv in .tools"
     rm -rf .tools/uv
     fetch "uv" python3 -m venv .tools/uv
-    fetch "uv" .tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --retries 2 \
+    # A user's setting to install into the home (PIP_USER, or `user = true` in pip.conf) fails in an environment.
+    fetch "uv" env PIP_USER=0 .tools/uv/bin/python -m pip install --quiet --disable-pip-version-check --retries 2 \
         --require-hashes --no-deps --only-binary :all: --requirement envs/installer.lock
 }
 

@@ -12,7 +12,7 @@ import yaml
 
 from fake_machine import UV, Machine
 from fakes import Fakes
-from project import ROOT
+from project import ROOT, mounted
 
 # Stand-ins for conda and pixi: environments with all programs except httpd.
 CONDA = """
@@ -148,6 +148,29 @@ def test_setup_with_old_hyperfine_builds_it(machine):
     assert built.startswith("cargo install --quiet --locked --root .tools --version 1.")
 
 
+def test_setup_with_setpriv_without_pdeathsig_names_util_linux(machine):
+    refusal = "case $1 in --pdeathsig*) exit 1 ;; esac"
+    machine.fakes.add("setpriv", refusal, silent=True)
+    done = machine.set_up()
+    assert done.returncode == 1 and "util-linux" in done.stderr
+
+
+def test_setup_without_execute_bits_runs_by_bash(machine):
+    for script in (machine.checkout / "envs").rglob("*.sh"):
+        script.chmod(0o644)
+    done = machine.fakes.run("bash", machine.checkout / "envs/setup.sh", **machine.paths)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root")
+def test_setup_on_a_file_system_without_programs_is_refused(tmp_path):
+    with mounted(tmp_path / "noexec", "noexec,mode=755") as folder:
+        machine = Machine(tmp_path)
+        checkout = shutil.copytree(machine.checkout, folder / "checkout")
+        done = machine.fakes.run("bash", checkout / "envs/setup.sh", **machine.paths)
+    assert done.returncode == 1 and "noexec" in done.stderr and machine.calls() == []
+
+
 def test_setup_without_uv_installs_it_from_its_lock_file(machine):
     (machine.fakes.bin / "uv").rename(machine.private / "uv")
     # `python3 -m venv` makes a Python whose pip installs uv next to it.
@@ -157,16 +180,16 @@ def test_setup_without_uv_installs_it_from_its_lock_file(machine):
 mkdir -p "$3/bin"
 cat >"$3/bin/python" <<'END'
 #!/bin/bash
-echo "private python $*" >>{machine.record}
+echo "private python $* (PIP_USER=$PIP_USER)" >>{machine.record}
 [[ $1 == -m ]] && cp {machine.private}/uv "${{0%/*}}"
 END
 chmod +x "$3/bin/python" """,
     )
-    machine.set_up_well()
+    machine.set_up_well(PIP_USER="1")
     calls = machine.calls()
     assert "python3 -m venv .tools/uv" in calls
     (pip,) = [call for call in calls if call.startswith("private python -m pip install")]
-    assert "--require-hashes" in pip and pip.endswith("envs/installer.lock")
+    assert "--require-hashes" in pip and pip.endswith("envs/installer.lock (PIP_USER=0)")
     assert any(call.startswith("uv pip sync") for call in calls)
 
 

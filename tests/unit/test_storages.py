@@ -80,13 +80,35 @@ def test_workdir_of_a_checkout_keeps_other_files(workdir, precious):
     assert not workdir.path.exists()
 
 
-@pytest.mark.parametrize("marker", [None, "{}", '{"owner": "/another/checkout"}'])
+@pytest.mark.parametrize("marker", ["{}", '{"owner": "/another/checkout"}'])
 def test_workdir_of_another_owner_is_refused(workdir, marker):
     (workdir.path / "repositories").mkdir(parents=True)
-    if marker:
-        (workdir.path / MARKER).write_text(marker)
+    (workdir.path / MARKER).write_text(marker)
     refused_in_every_way(workdir)
     assert sorted(path.name for path in workdir.path.iterdir())[-1] == "repositories"
+
+
+def test_workdir_without_marker_and_with_other_files_is_refused(workdir):
+    (workdir.path / "repositories").mkdir(parents=True)
+    (workdir.path / "notes").touch()
+    refused_in_every_way(workdir)
+    assert sorted(path.name for path in workdir.path.iterdir()) == ["notes", "repositories"]
+
+
+@pytest.mark.parametrize("act", ["make", "remove"])
+def test_workdir_whose_marker_was_removed_is_still_the_checkouts(workdir, act):
+    (workdir.make("repositories") / "copy").mkdir()
+    (workdir.path / MARKER).unlink()
+    getattr(workdir, act)()
+    assert (act == "make") == (workdir.path / "repositories" / "copy").exists()
+    assert (act == "make") == (owner_of(workdir.path) == workdir.owner)
+
+
+def test_make_renews_the_time_of_the_marker(workdir):
+    workdir.make()
+    os.utime(workdir.path / MARKER, (0, 0))
+    workdir.make("repositories")
+    assert (workdir.path / MARKER).stat().st_mtime > 0
 
 
 @pytest.mark.parametrize("is_made", [True, False])

@@ -12,4 +12,4 @@ rule build:
     params:
         file=lambda wildcards: PROJECT.conda_environments[wildcards.environment],
     shell:
-        "envs/make_conda_build.sh {params.file:q} {output.folder:q} {output.record:q} > {log:q} 2>&1"
+        "bash envs/make_conda_build.sh {params.file:q} {output.folder:q} {output.record:q} > {log:q} 2>&1"

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import shlex
 import stat
 import tempfile
 import time
@@ -51,10 +52,14 @@ def _marker(folder: int) -> Path:
     return Path(f"/proc/self/fd/{folder}", MARKER)
 
 
-def _is_incomplete(folder: int) -> bool:
-    """Return True if a run was killed before it wrote the marker of an open folder."""
+def _lacks_marker(folder: int) -> bool:
+    """Return True if an open folder of this user has only names of vcsbench, and no marker.
+
+    A run was killed before it wrote the marker, or systemd-tmpfiles removed the marker because nothing had
+    read it for 30 days.
+    """
     is_own = os.fstat(folder).st_uid == os.geteuid()
-    if not is_own or not set(os.listdir(folder)) <= _INCOMPLETE:
+    if not is_own or not set(os.listdir(folder)) <= _INCOMPLETE.union(SUBFOLDERS):
         return False
     try:
         marker = read_bytes(_marker(folder), SMALL_FILE, follow_links=False)
@@ -87,8 +92,10 @@ class WorkDir:
             with contextlib.suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
             with self._open() as folder:
-                if _is_incomplete(folder):
+                if _lacks_marker(folder):
                     write_json(_marker(folder), {"owner": self.owner})
+                # systemd-tmpfiles would remove a marker that is older than the copies.
+                os.utime(_marker(folder), follow_symlinks=False)
                 self._protect(folder)
             with self._open(below, make=True):
                 return self.path.joinpath(*below)
@@ -155,11 +162,11 @@ class WorkDir:
         with contextlib.ExitStack() as stack:
             try:
                 folder = stack.enter_context(open_folder(self.path))
-                is_own = _owner(folder) == self.owner or _is_incomplete(folder)
+                is_own = _owner(folder) == self.owner or _lacks_marker(folder)
             except (NotADirectoryError, PermissionError):
                 is_own = False
             if not is_own:
-                raise UserError(f"{self.path}: vcsbench did not make this. Move it elsewhere.")
+                raise self._foreign()
             path = self.path
             for name in below:
                 path, above = path / name, folder
@@ -176,6 +183,13 @@ class WorkDir:
                 if make and stat.S_IMODE(os.fstat(folder).st_mode) == 0o700:
                     os.fchmod(folder, 0o755)
             yield folder
+
+    def _foreign(self) -> UserError:
+        remedy = f"Move it, or remove it: rm -r {shlex.quote(str(self.path))}"
+        uid = os.lstat(self.path).st_uid
+        if uid not in (os.geteuid(), 0):
+            remedy = f"Have user {uid} or root remove it, or use another folder in `storages`"
+        return UserError(f"{self.path}: vcsbench did not make this. {remedy}.")
 
 
 def _not_removed(path: Path, error: OSError) -> UserError:
