@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from project import STUDY, Run, measurements_of, path_of_tool, wait_for, write_program
+from vcsbench.environment import RUN_ROOT
 from vcsbench.run import workflow
 from vcsbench.storages.workdir import _prefix
 
@@ -28,7 +29,7 @@ class Recovery(Run):
 
 def environment(project):
     """Return an environment with the stand-ins of a project first on the PATH."""
-    clean = {name: value for name, value in os.environ.items() if name != workflow.RUN_ROOT}
+    clean = {name: value for name, value in os.environ.items() if name != RUN_ROOT}
     return {**clean, "PATH": f"{project.path / 'fakes'}:{path_of_tool()}"}
 
 

@@ -69,13 +69,14 @@ def test_made_filesystem_is_of_its_kind_private_and_empty_when_made_again(kind, 
 def test_process_killed_after_a_program_leaves_no_loop_device(kind, number, folder):
     program = (
         "import os, signal, sys\n"
+        "from vcsbench import processes\n"
         "from vcsbench.storages import cell_filesystem\n"
-        "real, calls = cell_filesystem.run_program, []\n"
-        "def run(*arguments):\n"
-        "    real(*arguments)\n"
+        "real, calls = processes.run_program, []\n"
+        "def run(*arguments, **options):\n"
+        "    real(*arguments, **options)\n"
         "    calls.append(arguments)\n"
         f"    if len(calls) == {number}: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "cell_filesystem.run_program = run\n"
+        "processes.run_program = run\n"
         f"part = {{'root': {str(folder)!r}, 'make': {kind!r}}}\n"
         "cell_filesystem.CellFilesystem(part).open(0)\n"
     )

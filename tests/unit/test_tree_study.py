@@ -14,6 +14,7 @@ from unit.study_grid import published_table, study_grid
 from vcsbench import programs
 from vcsbench.axes import axis_of
 from vcsbench.config.study import load_study
+from vcsbench.environment import program_environment
 from vcsbench.evidence import same_work
 from vcsbench.measure.prepared_cell import PYTHON, fill_template
 from vcsbench.measure.work import UrlNormaliser, inspect_built_tree
@@ -122,7 +123,7 @@ def build(name, stored, target, private):
         "program": [*PYTHON, strategies.__file__, command.program or ""],
     }
     own = {n: v.replace("{run}", str(private)) for n, v in (command.environment or {}).items()}
-    environment = {**os.environ, **programs.CLIENT_ENVIRONMENT, **own}
+    environment = program_environment(own)
     subprocess.run(fill_template(command.argv, words), env=environment, check=True)
 
 

@@ -22,13 +22,14 @@ from snakemake.exceptions import LockException
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 
 from vcsbench import processes, progress, words
+from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import REMEDIES
 from vcsbench.external import printable
 from vcsbench.files import context_path, export_path, read_json
 from vcsbench.isolation import describe_process, lock_holder
 from vcsbench.progress import Stage
 from vcsbench.run.job import clear_line
-from vcsbench.run.workflow import LOCKED, RUN_ROOT
+from vcsbench.run.workflow import LOCKED
 
 REFRESH_S, REFRESH_TIMED_S = 1.0, 10.0
 LOG_EVERY_S = 60.0

@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import select
 import shutil
-import subprocess
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench import kernel
+from vcsbench import kernel, processes
 from vcsbench.formats import NEWEST, RELEASES
 from vcsbench.kernel import read
 
@@ -58,19 +56,11 @@ class Machine:
 
 
 def subversion_version(program: str, env: Mapping[str, str] | None = None) -> str:
-    argv, null = (program, "--version", "--quiet"), subprocess.DEVNULL
-    try:
-        with subprocess.Popen(
-            argv, stdin=null, stdout=subprocess.PIPE, stderr=null, env=env
-        ) as process:
-            assert process.stdout
-            is_ready = select.select([process.stdout], [], [], VERSION_S)[0]
-            line = os.read(process.stdout.fileno(), 100) if is_ready else b""
-            process.kill()
-    except OSError:
-        return ""
-    match = re.match(rb"[0-9]+\.[0-9]+[0-9A-Za-z.-]*", line)
-    return match[0].decode() if match else ""
+    printed = processes.run_program(
+        [program, "--version", "--quiet"], env=env, limit_s=VERSION_S, may_fail=True
+    )
+    match = re.match(r"[0-9]+\.[0-9]+[0-9A-Za-z.-]*", printed.output)
+    return match[0] if match else ""
 
 
 @cache

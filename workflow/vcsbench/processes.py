@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
 
+from vcsbench.environment import program_environment
 from vcsbench.errors import REMEDIES, ProgramError, UserError
 from vcsbench.external import open_regular, printable
 from vcsbench.kernel import libc, number_in, read
@@ -43,35 +44,66 @@ def server_ids() -> tuple[int, int] | None:
     return user.pw_uid, SERVER_GROUP if has_group else user.pw_gid
 
 
+class Completed(NamedTuple):
+    """A program that has ended: its exit code (negative: the signal), output and errors, as text."""
+
+    code: int
+    output: str
+    errors: str
+
+
+# The exit codes of a shell and of timeout(1) for a program that cannot be run, or that takes too long.
+CANNOT_RUN, TOO_LONG = 127, 124
+
+
 def run_program(
     argv: Sequence[str | Path],
+    *,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     limit_s: float | None = None,
-) -> str:
-    """Run a program outside of timed regions, and return its output, with messages in English.
+    may_fail: bool = False,
+) -> Completed:
+    """Run a program to its end, outside of timed regions.
 
-    Raise UserError if it fails, or takes longer than `limit_s`.
+    Without `env` it has the fixed environment of all programs. Raise ProgramError if it fails or takes longer
+    than `limit_s`, and OSError if it cannot be run. If it `may_fail`, return its exit code instead,
+    CANNOT_RUN or TOO_LONG.
     """
     words = [str(word) for word in argv]
     name = " ".join(words[:3])
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             words,
-            capture_output=True,
-            text=True,
-            errors="replace",
             stdin=subprocess.DEVNULL,
-            env={**(os.environ if env is None else env), "LC_ALL": "C.UTF-8"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=program_environment() if env is None else env,
             cwd=cwd,
-            timeout=limit_s,
+            # A wrapper may leave its program behind, with the pipes open: both are ended together.
+            process_group=0,
         )
-    except subprocess.TimeoutExpired:
-        raise ProgramError(f"{name}: took longer than {limit_s:g} s") from None
-    if done.returncode:
-        lines = " ".join([*done.stdout.splitlines(), *done.stderr.splitlines()][-3:])
-        raise ProgramError(f"{name}: {how_it_ended(done.returncode)}: {lines}")
-    return done.stdout.strip()
+    except OSError as error:
+        if may_fail:
+            return Completed(CANNOT_RUN, "", str(error))
+        raise
+    # Leaving the block closes the pipes, so a process that holds them open is not awaited.
+    with process:
+        try:
+            printed = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            kill_group(process.pid)
+            if may_fail:
+                return Completed(TOO_LONG, "", "")
+            raise ProgramError(f"{name}: took longer than {limit_s:g} s") from None
+        except BaseException:
+            kill_group(process.pid)
+            raise
+    output, errors = (text.decode(errors="replace") for text in printed)
+    if process.returncode and not may_fail:
+        lines = " ".join([*output.splitlines(), *errors.splitlines()][-ERROR_LINES:])
+        raise ProgramError(f"{name}: {how_it_ended(process.returncode)}: {lines}")
+    return Completed(process.returncode, output, errors)
 
 
 class _Output(io.RawIOBase):
@@ -117,7 +149,7 @@ class Program:
                 stdin=subprocess.PIPE if secret else stdin,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
-                env=env or {**os.environ, "LC_ALL": "C.UTF-8"},
+                env=program_environment() if env is None else env,
                 umask=umask,
             )
         # ValueError: an argument has a NUL, or half of a character.

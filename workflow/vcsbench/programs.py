@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench.environment import program_environment
 from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
 
@@ -25,14 +26,6 @@ MODULES = (
     *("libexec", "modules", "libexec/apache2", "libexec/apache24"),
     *("lib/apache2/modules", "lib/httpd/modules", "lib64/httpd/modules"),
 )
-CLIENT_ENVIRONMENT = {
-    "LC_ALL": "C.UTF-8",
-    "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
-    # The user's configuration of git and Mercurial is not measured.
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "HGRCPATH": "",
-}
 # Subversion's libraries in a folder, or in one of an architecture.
 LIBRARIES = ("libsvn_*.so*", "*-linux-*/libsvn_*.so*")
 # A word in braces in a command, which stands for a program or a value of the cell.
@@ -98,11 +91,14 @@ class Programs(_Places):
         folders = (os.path.join(self.prefix, folder) for folder in MODULES)
         return next((f for f in folders if os.path.isfile(os.path.join(f, name))), "")
 
-    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        if not self.prefix:
-            return dict(inherited)
-        changed = {k: v for k, v in inherited.items() if k != "LD_LIBRARY_PATH"}
-        return {**changed, "LD_LIBRARY_PATH": self.library_path} if self.library_path else changed
+    def environment(self) -> dict[str, str]:
+        """Return the environment of these programs: that of all programs, with the build's own libraries."""
+        variables = program_environment()
+        if self.prefix:
+            variables.pop("LD_LIBRARY_PATH", None)
+        if self.library_path:
+            variables["LD_LIBRARY_PATH"] = self.library_path
+        return variables
 
     def env_command(self) -> list[str]:
         """Return the words before a command line that set this environment for it alone."""

@@ -91,7 +91,7 @@ CACHE_SIZES = {
 
 @cache
 def _version(programs: Programs, name: str) -> str:
-    return subversion_version(programs.find(name), programs.environment(os.environ))
+    return subversion_version(programs.find(name), programs.environment())
 
 
 def _build_keys(value: str, env: Environment) -> Recipe:

@@ -63,9 +63,6 @@ class Flag(enum.StrEnum):
     CLOCK = ("clock",
         "hyperfine reported another time than its hooks before and after the run.",
         "Compare elapsed_s and window_s. Use another hyperfine, or find what paused it.", INVALID_RUN)
-    ENVIRONMENT = ("environment",
-        "Environment variables that change programs reached client and server.",
-        "Unset them, or expect other times. The context lists them under `environment`.")
     UNCERTIFIED = ("uncertified",
         "The run has no evidence, or incomplete evidence.",
         "Measure the cell again.", INVALID_RUN)

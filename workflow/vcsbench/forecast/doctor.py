@@ -3,7 +3,6 @@
 import math
 import os
 import shutil
-import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -199,11 +198,9 @@ def _evidence() -> Iterator[Check]:
     else:
         yield Check(AVAILABLE, "instruction counts of the processor")
     if shutil.which("strace"):
-        traced = subprocess.run(
-            ["strace", "-o", os.devnull, "true"], capture_output=True, text=True
-        )
-        if traced.returncode:
-            last = (traced.stderr.strip().splitlines() or ["it fails"])[-1]
+        traced = processes.run_program(["strace", "-o", os.devnull, "true"], may_fail=True)
+        if traced.code:
+            last = (traced.errors.strip().splitlines() or ["it fails"])[-1]
             remedy = "allow ptrace (in a container: --cap-add SYS_PTRACE)"
             yield Check(LIMITED, f"no system-call counts: {last}", remedy)
     if counters.read_counters()["cpu_stalled_us"] is None:

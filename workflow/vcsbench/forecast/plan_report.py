@@ -2,7 +2,6 @@
 
 import math
 import statistics
-import subprocess
 import timeit
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from vcsbench import kernel, words
+from vcsbench import kernel, processes, words
 from vcsbench.axes import findings_of
 from vcsbench.axes.client_server import cache_bytes, server_settings
 from vcsbench.config.configuration import EMPTY
@@ -181,10 +180,8 @@ def rounds_needed(scatter: float, difference_pct: float) -> int:
 @cache
 def missing_packages(root: Path) -> list[tuple[str, bool, str]]:
     """Return the Debian packages that set-up would install: name, whether it is required, and purpose."""
-    done = subprocess.run(
-        [root / "envs" / "list-missing.sh", "--table"], capture_output=True, text=True, check=True
-    )
-    rows = (line.split("\t") for line in done.stdout.splitlines())
+    listed = processes.run_program([root / "envs" / "list-missing.sh", "--table"]).output
+    rows = (line.split("\t") for line in listed.splitlines())
     return [(package, need == "must", purpose) for need, package, purpose in rows]
 
 

@@ -5,12 +5,12 @@ import errno
 import mmap
 import os
 import stat
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench import processes
 from vcsbench.kernel import check_result, libc, system_error
 from vcsbench.machine import DROP_CACHES
 from vcsbench.storages.filesystems import mount_of
@@ -30,7 +30,7 @@ def clear_caches(method: str, folders: Sequence[Path]) -> None:
         return
     existing = [folder for folder in folders if folder.exists()]
     if existing:
-        subprocess.run(["vmtouch", "-qe", *existing], check=True, stdout=subprocess.DEVNULL)
+        processes.run_program(["vmtouch", "-qe", *existing])
 
 
 class Residency(NamedTuple):

@@ -7,7 +7,6 @@ import errno
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcsbench import processes
-from vcsbench.errors import ProgramError, UserError, without_password
+from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import printable
 from vcsbench.files import write_text
 from vcsbench.kernel import read
@@ -54,12 +53,6 @@ RETRIED_FLAG = "cache-not-warm"
 MAX_RETRIES = 2
 # Layers below this system (the host of a VM, a RAID controller) are assumed to cache reads this long.
 DISCARDED_RUN_S = 3600
-CHANGING = re.compile(
-    r"LD_.*|GLIBC_TUNABLES|MALLOC_.*|SVN_.*|APR_.*|SERF_.*|OPENSSL_.*|GCONV_PATH|"
-    r"(http|https|ftp|all|no)_proxy",
-    re.IGNORECASE,
-)
-_USER_WITHOUT_SCHEME = re.compile(r"^[^/\s]*@")
 
 Judge = Callable[[Path, "list[RunRecord]"], None]
 
@@ -311,12 +304,6 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
     facts: SubjectFacts = {}
     for subject in cell.subjects:
         facts |= subject.facts()
-    # A proxy may have no scheme: user:password@host:port.
-    environment = {
-        name: _USER_WITHOUT_SCHEME.sub("...@", without_password(value))
-        for name, value in sorted(os.environ.items())
-        if CHANGING.fullmatch(name)
-    }
     server, pid = cell.server, runs[-1]["evidence"].get("server_pid") if runs else None
     served: dict[str, object] | None = None
     if server:
@@ -333,7 +320,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         "hooks": {"setup": state["setup"], "prepare": state["prepare"], "cleanup": []},
         "warmup": state["warmup"],
         "network": recipe.get("network"),
-        "environment": environment,
+        "environment": cell.environment,
         "server": served,
         "server_folder": recipe["server_folder"],
         "remote": recipe.get("remote"),
@@ -349,10 +336,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         "work_kind": recipe["work_kind"],
         **({"captured_io": captured.io} if captured else {}),
         "runs": runs,
-        "flags": [
-            *(flag for subject in cell.subjects for flag in subject.flags()),
-            *["environment"] * bool(environment),
-        ],
+        "flags": [flag for subject in cell.subjects for flag in subject.flags()],
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcsbench import __version__
+from vcsbench import __version__, processes
 from vcsbench.errors import ProgramError, UserError
 from vcsbench.external import pegged
 from vcsbench.measure import launcher
@@ -23,10 +22,8 @@ from vcsbench.measure.runs import Invocation
 from vcsbench.measure.server import HOST, SERVER_KINDS, Server
 from vcsbench.measure.work import UrlNormaliser
 from vcsbench.modules import PACKAGE, cell_code
-from vcsbench.processes import run_program
 from vcsbench.programs import (
     BUILT,
-    CLIENT_ENVIRONMENT,
     SUBVERSION,
     WORD,
     Programs,
@@ -76,8 +73,7 @@ class PreparedCell:
         self.subjects = [subject for subject in (self.input, self.output) if subject]
         self.client = Programs(**recipe["build"]["client"])
         self.environment = {
-            **self.client.environment(os.environ),
-            **CLIENT_ENVIRONMENT,
+            **self.client.environment(),
             **{k: text.replace("{run}", str(folder)) for k, text in recipe["environment"].items()},
         }
         self.files = self._copy_server_files()
@@ -240,7 +236,7 @@ class PreparedCell:
         if not self.idle_argv:
             return
         try:
-            run_program(self.idle_argv, env=self.environment, limit_s=WARM_UP_LIMIT_S)
+            processes.run_program(self.idle_argv, env=self.environment, limit_s=WARM_UP_LIMIT_S)
         except UserError as error:
             if self.recipe.get("fixed_cost") is False:
                 return  # it has loaded the client's files before it failed
@@ -293,8 +289,7 @@ def _value(word: str, words: Words) -> str | Sequence[str]:
 def read_versions(commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
     versions = {"vcsbench": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     for name, argv in commands.items():
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        line = done.stdout.decode(errors="replace").strip().partition("\n")[0]
+        line = processes.run_program(argv, may_fail=True).output.strip().partition("\n")[0]
         words = line.replace("Apache/", "").split()
         versions[name] = next((word.rstrip("),.") for word in words if word[:1].isdigit()), "")
     return versions

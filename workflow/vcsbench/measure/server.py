@@ -6,11 +6,12 @@ import socket
 import string
 import subprocess
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from vcsbench import processes
+from vcsbench.environment import server_environment
 from vcsbench.errors import UserError
 from vcsbench.external import printable, read_bytes
 from vcsbench.programs import Programs, missing_server_file, read_arguments
@@ -18,12 +19,8 @@ from vcsbench.programs import Programs, missing_server_file, read_arguments
 HOST = "127.0.0.1"
 ON_PATH = Programs()
 START_LIMIT_S = 20.0
+# The mark of a server, by which a later run detects one that was left.
 MARKER = "VCSBENCH_SERVER"
-# Places of programs and libraries, settings of the C library, and the mark of the run. With it a later run
-# detects a server that was left.
-INHERITED = re.compile(
-    r"PATH|TZ|LD_LIBRARY_PATH|LD_PRELOAD|LD_BIND_NOW|GLIBC_TUNABLES|MALLOC_\w+|VCSBENCH_RUN_ROOT"
-)
 HTTPD_TEMPLATE = Path(__file__).with_name("server.conf")
 DIRECTIVES, OUTPUT = "directives.conf", "output"
 DIRECTIVES_LIMIT = 1 << 20
@@ -132,7 +129,7 @@ class Server:
             stdout=log,
             stderr=log,
             cwd="/",
-            env={**server_environment(os.environ), MARKER: str(self.run)},
+            env=server_environment({MARKER: str(self.run)}),
             pass_fds=[*self.descriptors.values()],
         )
 
@@ -278,15 +275,6 @@ class Httpd(Server):
 
 
 SERVER_KINDS: dict[str, type[Server]] = {"svnserve": Svnserve, "httpd": Httpd}
-
-
-def server_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return only the inherited names that a server needs: users of the machine may read it."""
-    return {
-        "LC_ALL": "C.UTF-8",
-        "PATH": os.defpath,
-        **{name: value for name, value in inherited.items() if INHERITED.fullmatch(name)},
-    }
 
 
 SERVER_NAMES = frozenset({"svnserve", "httpd", "apache2"})

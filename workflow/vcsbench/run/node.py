@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from vcsbench import processes, words
+from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
 from vcsbench.files import read_json, write_json
 from vcsbench.machine import host, node_name
@@ -24,7 +25,6 @@ from vcsbench.run.cluster import (
 )
 from vcsbench.run.job import exit_on_signals
 from vcsbench.run.project import Project, clean_checkout
-from vcsbench.run.workflow import RUN_ROOT
 from vcsbench.sources import restore_urls
 
 CLASS = f"{FOLDER}/node-class.json"

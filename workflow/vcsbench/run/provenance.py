@@ -5,12 +5,12 @@ import json
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from vcsbench import __version__
+from vcsbench import __version__, processes
+from vcsbench.environment import program_environment
 from vcsbench.errors import UserError, without_password
 from vcsbench.external import hide_password, read_bytes
 from vcsbench.files import write_bytes
@@ -89,7 +89,7 @@ def how_built(contexts: Iterable[Context]) -> dict[str, dict[str, str]]:
             # The prefix is first, then the folders of the library path.
             libraries = ":".join(side["places"][1:])
             path = {"LD_LIBRARY_PATH": libraries} if libraries else {}
-            environment = {**os.environ, "LC_ALL": "C.UTF-8", **path}
+            environment = program_environment(path)
             text = _run([side["program"], *options], environment)
             for fact, pattern in PRINTED.items():
                 value = ", ".join(re.findall(pattern, text, re.MULTILINE))
@@ -127,10 +127,5 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=60, env=environment
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+    done = processes.run_program(command, env=environment, limit_s=60, may_fail=True)
+    return done.output if done.code == 0 else ""

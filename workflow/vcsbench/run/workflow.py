@@ -21,6 +21,7 @@ from types import FrameType
 
 from vcsbench import processes, words
 from vcsbench.config.validation import read_mapping
+from vcsbench.environment import RUN_ROOT
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.files import write_json
@@ -38,7 +39,6 @@ FAILED = f"{FOLDER}/failed"
 LOCKED = f"{FOLDER}/locked"
 WRITTEN = (FOLDER, ".snakemake", "results", "reports")
 # In the environment of all processes of a run: the path of the checkout.
-RUN_ROOT = "VCSBENCH_RUN_ROOT"
 SNAKEMAKE_GRACE_S, GRACE_S = 4.0, 2.0
 # Arguments with which Snakemake runs no job and changes no result. It ignores IGNORED, and starts a run.
 # fmt: off

@@ -7,14 +7,13 @@ import fcntl
 import os
 import shutil
 import struct
-import subprocess
 from functools import cache
 from typing import TYPE_CHECKING
 
+from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.isolation import is_allowed, unshare_mounts
 from vcsbench.kernel import libc, read
-from vcsbench.processes import run_program
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import (
     IN_MEMORY,
@@ -61,7 +60,7 @@ def why_cannot_make(kind: str) -> str:
         return f"{MKFS[kind][0]} is not installed (Debian: {PACKAGES[kind]})"
     modprobe = shutil.which("modprobe") or "false"
     is_known = kind in read("/proc/filesystems").split()
-    if not is_known and subprocess.run([modprobe, "-q", "-n", kind]).returncode:
+    if not is_known and processes.run_program([modprobe, "-q", "-n", kind], may_fail=True).code:
         return f"this kernel has no {kind}"
     return "" if os.access(LOOP_CONTROL, os.R_OK | os.W_OK) else "this kernel has no loop devices"
 
@@ -141,8 +140,8 @@ class CellFilesystem:
             if self._loop is None:
                 self._attach()
             device, options = self.device, "nodiscard"
-            run_program([*MKFS[self.kind], device])
-        run_program(["mount", "-t", self.kind, "-o", options, device, self.inside])
+            processes.run_program([*MKFS[self.kind], device])
+        processes.run_program(["mount", "-t", self.kind, "-o", options, device, self.inside])
 
     def _attach(self) -> None:
         image = self.folder / "image"

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from vcsbench import processes
 from vcsbench.errors import UserError, printable
 from vcsbench.kernel import number_in
-from vcsbench.processes import run_program
 from vcsbench.storages.filesystems import raise_write_error
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def next_directory(above: Path, name: str) -> Path:
 def copy_tree(source: str | Path, path: Path) -> None:
     """Copy a tree to a new path: contents, modes, times, symbolic and hard links, without shared blocks."""
     try:
-        run_program(["cp", "-aT", "--reflink=never", source, path])
+        processes.run_program(["cp", "-aT", "--reflink=never", source, path])
     except UserError as error:
         raise_write_error(str(error), path)
         raise

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from vcsbench import kernel
+from vcsbench import kernel, processes
 from vcsbench.errors import UserError
 from vcsbench.external import printable
 from vcsbench.kernel import read
@@ -118,7 +118,7 @@ def run_in_guest(
     init.write_text(f"#!/bin/sh\n{variables}{INIT.read_text()}")
     init.chmod(0o755)
     for _ in range(BOOT_ATTEMPTS):
-        subprocess.run([f"mkfs.{KIND}", "-q", "-F", image], check=True, stdout=subprocess.DEVNULL)
+        processes.run_program([f"mkfs.{KIND}", "-q", "-F", image])
         _boot(tools, init, image, folder / "boot.log", limit_s + BOOT_LIMIT_S)
         code = out / "code"
         if code.exists():

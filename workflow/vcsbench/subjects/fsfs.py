@@ -13,7 +13,6 @@ from vcsbench import formats, processes
 from vcsbench.errors import UserError
 from vcsbench.external import CHUNK
 from vcsbench.processes import Program
-from vcsbench.programs import CLIENT_ENVIRONMENT
 from vcsbench.storages.filesystems import raise_write_error
 
 T = TypeVar("T")
@@ -211,7 +210,7 @@ def read_output(
 def run_client(svn: str, *arguments: str | Path, limit_s: float | None = None) -> str:
     """Run the client `svn` outside of the timed region, and return its output."""
     argv = [svn, *arguments, *CLIENT_OPTIONS, *NO_SETTINGS]
-    return processes.run_program(argv, env={**os.environ, **CLIENT_ENVIRONMENT}, limit_s=limit_s)
+    return processes.run_program(argv, limit_s=limit_s).output.strip()
 
 
 def create(path: Path, fmt: str) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench import processes
+from vcsbench.environment import program_environment
 from vcsbench.external import file_url, pegged
-from vcsbench.programs import CLIENT_ENVIRONMENT
 from vcsbench.storages.file_trees import copy_tree, entries
 
 AUTHOR, MESSAGE = "vcsbench <vcsbench@localhost>", "the tree"
@@ -31,8 +31,8 @@ PACK_HEADER = struct.Struct("<cIIQ")
 def _run(*argv: str | Path, home: Path, cwd: Path | None = None) -> None:
     homes = {name: str(home) for name in ("HOME", "FOSSIL_HOME", "BRZ_HOME")}
     breezy = {"BRZ_LOG": "/dev/null", "BRZ_EMAIL": AUTHOR}
-    private = {**CLIENT_ENVIRONMENT, **homes, **breezy, "USER": "vcsbench"}
-    processes.run_program(argv, env={**os.environ, **private}, cwd=cwd or home)
+    private = program_environment({**homes, **breezy, "USER": "vcsbench"})
+    processes.run_program(argv, env=private, cwd=cwd or home)
 
 
 def make_svn(source: Path, path: Path, home: Path) -> None:

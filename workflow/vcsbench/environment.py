@@ -1,0 +1,67 @@
+"""Define the environment of all programs that vcsbench runs: clients, servers, loaders and helpers.
+
+Only a few variables of the caller pass. All others stay out, because they change what a program prints
+(LANGUAGE), which work it does (SVN_*, GIT_*), or how long that takes (MALLOC_*, LD_PRELOAD, proxies).
+vcsbench's own processes (Snakemake and its jobs) and the tools of a cluster have the caller's environment.
+"""
+
+import os
+from collections.abc import Mapping
+
+# The mark of a run's processes, by which the run ends them.
+RUN_ROOT = "VCSBENCH_RUN_ROOT"
+
+# A server gets only these, because it runs as another user, who must not reach the caller's files.
+PASSED_TO_SERVERS = (
+    # Programs are found there.
+    "PATH",
+    # Programs that are not installed in the system's folders may need it to start. The evidence has a digest
+    # of all libraries that are loaded. A build with a prefix replaces it (programs.Programs).
+    "LD_LIBRARY_PATH",
+    RUN_ROOT,
+)
+PASSED = (
+    *PASSED_TO_SERVERS,
+    # Subversion's stored credentials and ssh's keys, for sources and servers on other machines. The
+    # configuration of svn there is not used: clients have a --config-dir.
+    "HOME",
+    # vcsbench makes its temporary folders there, so programs use the same file system.
+    "TMPDIR",
+    # The keys of ssh-agent and the tickets of Kerberos, for sources and servers on other machines.
+    "SSH_AUTH_SOCK",
+    "KRB5CCNAME",
+)
+
+# Messages are in English, and paths are UTF-8. LANGUAGE would precede LC_ALL up to glibc 2.38.
+LOCALE = {"LC_ALL": "C.UTF-8"}
+FIXED = {
+    **LOCALE,
+    # Otherwise a client sleeps until the next time stamp after it wrote a working copy.
+    "SVN_I_LOVE_CORRUPTED_WORKING_COPIES_SO_DISABLE_SLEEP_FOR_TIMESTAMPS": "yes",
+    # The user's configuration of git and Mercurial is not measured.
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "HGRCPATH": "",
+    # Mercurial and Breezy would write files next to their modules.
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+def program_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a client, a loader or a helper. `more` replaces single variables."""
+    return {**passed_variables(), **FIXED, **(more or {})}
+
+
+def server_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a server. `more` replaces single variables."""
+    passed = {
+        name: value for name, value in passed_variables().items() if name in PASSED_TO_SERVERS
+    }
+    return {**passed, **LOCALE, **(more or {})}
+
+
+def passed_variables() -> dict[str, str]:
+    """Return the variables of the caller that pass."""
+    passed = {name: os.environ[name] for name in PASSED if name in os.environ}
+    # Without a PATH, each program would search the folders of its own default.
+    return {"PATH": os.defpath, **passed}
