@@ -334,6 +334,16 @@ def test_clean_needs_only_the_folders_of_a_configuration(tmp_path, keys):
         clean_checkout({**raw, "storages": {"disk": 3}}, tmp_path, [DEFAULT])
 
 
+def test_clean_keeps_the_readme_of_the_results(tmp_path):
+    raw = {**read_yaml(DEFAULT), "storages": {"disk": str(tmp_path)}, "scratch": "x"}
+    (tmp_path / "results/loaded").mkdir(parents=True)
+    for name in ("README.md", ".hidden", "loaded/x.json"):
+        (tmp_path / "results" / name).touch()
+    assert len(clean_checkout(raw, tmp_path, [DEFAULT])) == 1
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["README.md"]
+    assert "nothing" in clean_checkout(raw, tmp_path, [DEFAULT])[0]
+
+
 @needs_root
 def test_clean_with_a_mount_in_the_results_keeps_its_files(tmp_path):
     raw = {**read_yaml(DEFAULT), "storages": {"disk": str(tmp_path)}, "scratch": "x"}

@@ -157,7 +157,8 @@ def test_clean_storage_and_results_behind_links_keeps_files_of_the_user(project)
     project.tool("clean")
     paths = {str(path.relative_to(real)) for path in real.rglob("*")}
     assert paths == {"precious", "vcsbench-12345678", "vcsbench-12345678/precious"}
-    assert (project.path / "storage").is_symlink() and not (project.path / "results").exists()
+    assert (project.path / "storage").is_symlink() and not any((project.path / "results").iterdir())
+    (project.path / "results").rmdir()
     (project.path / "results").symlink_to(results)
     assert f"{results} remains" in project.tool("clean")
     assert (results / "precious").read_text() == "mine"

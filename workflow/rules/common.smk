@@ -24,9 +24,12 @@ configfile: "config/config.yaml"
 # Scripts inherit it. A command needs the variable, which Snakemake removes for conda environments.
 sys.path.insert(0, str(WORKFLOW))
 PYTHONPATH = shlex.quote(str(WORKFLOW)).replace("{", "{{").replace("}", "}}")
-# A job takes the place of its shell, and the kernel ends it with Snakemake.
-EXEC = "exec setpriv --pdeathsig TERM --"
-shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; {EXEC} ")
+JOB_SHELL = WORKFLOW / "job_shell.sh"
+# Some programs unpack an archive without its execute bits.
+if not os.access(JOB_SHELL, os.X_OK):
+    JOB_SHELL.chmod(0o755)
+shell.executable(str(JOB_SHELL))
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; ")
 
 from vcsbench.errors import UserError
 from vcsbench.files import export_path

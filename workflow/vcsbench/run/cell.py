@@ -29,7 +29,7 @@ from vcsbench.measure.cell_round import CellRound
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.runs import read_export
 from vcsbench.processes import how_it_ended, last_lines
-from vcsbench.run.job import exit_on_signals, stop_workflow
+from vcsbench.run.job import end_with_shell, exit_on_signals, stop_workflow
 from vcsbench.storages import filesystems
 from vcsbench.storages.workdir import TARGETS, WorkDir, run_folder
 
@@ -42,6 +42,7 @@ CALLS, GUEST = "--calls", "--guest"
 
 def run_job(recipe_json: str, job: Callable[[Recipe], None]) -> int:
     os.umask(0o022)  # the servers, which run as another user, read the files
+    end_with_shell()
     exit_on_signals()
     recipe: Recipe = json.loads(recipe_json)
     try:

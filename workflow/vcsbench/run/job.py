@@ -1,6 +1,7 @@
 """A process of one job: it ends by an exception on signals, and writes messages into the log of its rule."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -14,6 +15,8 @@ from vcsbench import processes
 from vcsbench.errors import UserError, describe_fault, printable, sentence_of
 
 ENDED = ".vcsbench/ended"
+# The number of the operation of prctl(2), from <linux/prctl.h>.
+PR_SET_PDEATHSIG = 1
 # A load can wait for a program that takes minutes.
 GRACE_S = 4.0
 SIGNALS = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "the terminal closed"}
@@ -26,6 +29,7 @@ def job_log(path: str | Path) -> Iterator[None]:
     An error ends it with exit code 1 and one sentence, in the log and on the terminal. The log has the
     traceback of an unexpected one.
     """
+    end_with_shell()
     exit_on_signals()
     try:
         with open(path, "w", encoding="utf-8") as log, contextlib.redirect_stderr(log):
@@ -44,6 +48,14 @@ def run_rule(snakemake: Any, **functions: Callable[[], None]) -> None:
     """Run the function for the rule of this job, within job_log. `functions` are by rule."""
     with job_log(snakemake.log[0]):
         functions[snakemake.rule]()
+
+
+def end_with_shell() -> None:
+    """Let the kernel send this process a SIGTERM when its parent ends, which is the shell of its job.
+
+    The shell ends with Snakemake (workflow/job_shell.sh).
+    """
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _fail(sentence: str, path: str | Path) -> None:

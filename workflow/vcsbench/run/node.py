@@ -23,7 +23,7 @@ from vcsbench.run.cluster import (
     collect_jobs,
     make_node_folder,
 )
-from vcsbench.run.job import exit_on_signals
+from vcsbench.run.job import end_with_shell, exit_on_signals
 from vcsbench.run.project import Project, clean_checkout
 from vcsbench.sources import restore_urls
 
@@ -39,6 +39,7 @@ def main(number: str, attempt: str, record: str) -> int:
 
     The next attempts of Snakemake do not try a job again that failed for good. Return the exit code.
     """
+    end_with_shell()
     exit_on_signals(grace_s=None)
     os.umask(0o022)
     root, job, node = Path.cwd(), int(number), node_name()

@@ -53,6 +53,8 @@ STUDY_FILES = (
     "results/page/{study}.json",
     "reports/{study}.html",
 )
+# It belongs to the repository, and tells what lies in a folder of results.
+README = "README.md"
 OTHER_FILES = (
     "results/published/{study}",
     "results/history/{study}.json",
@@ -246,9 +248,12 @@ def clean_checkout(raw: Mapping[str, object], root: Path, files: Sequence[Path])
         if results.is_symlink():
             lines.append(f"removed the link {results}; {results.resolve()} remains")
             results.unlink()
-        elif results.exists():
-            remove_path(results)
-            lines.append(f"removed {results}")
+        else:
+            made = [path for path in results.glob("*") if path.name != README]
+            for path in made:
+                remove_path(path)
+            if made:
+                lines.append(f"removed all but {README} in {results}")
     return lines or ["there is nothing to remove"]
 
 

@@ -1,0 +1,55 @@
+"""The rules themselves: what a job is, and which jobs a change of the configuration causes."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+
+from project import HOT, needs, wait_for
+
+pytestmark = needs("svn", "svnadmin", "hyperfine", "setpriv")
+PART = {**HOT, "ra": "file", "format": "f7"}
+# The first program writes its process id, and lasts for a minute.
+FIRST = """
+import os, sys, time
+from pathlib import Path
+from vcsbench.run.job import end_with_shell
+end_with_shell()
+Path(sys.argv[1]).write_text(str(os.getpid()))
+time.sleep(float(sys.argv[2]))
+"""
+RULE = """
+rule two_commands:
+    output:
+        "two"
+    shell:
+        "python first.py pid {seconds} && touch {{output}}"
+"""
+
+
+def add_rule(project, seconds):
+    project.configure(PART)
+    (project.path / "first.py").write_text(FIRST)
+    with (project.path / "Snakefile").open("a") as file:
+        file.write(RULE.format(seconds=seconds))
+
+
+def test_both_commands_of_a_rule_run(project):
+    add_rule(project, 0)
+    project.succeed("two")
+    assert (project.path / "pid").exists() and (project.path / "two").exists()
+
+
+def test_commands_of_a_rule_end_with_a_killed_snakemake(project):
+    add_rule(project, 60)
+    with subprocess.Popen(project.command("two"), cwd=project.path) as snakemake:
+        pid = int(wait_for(lambda: (project.path / "pid").exists() and _text(project), 60))
+        snakemake.send_signal(signal.SIGKILL)
+    wait_for(lambda: not os.path.exists(f"/proc/{pid}"), 5)
+    assert not (project.path / "two").exists()
+
+
+def _text(project):
+    with suppress(OSError):
+        return (project.path / "pid").read_text()
+    return ""
