@@ -13,14 +13,9 @@ from pathlib import Path
 import pytest
 
 from dump_streams import BASE, DATE, file, folder, revision
-from fuzz import limits
 from git_histories import (
-    Commit,
     digest,
-    git_source,
     listing,
-    make_git,
-    needs_git,
     run,
     write_and_load,
 )
@@ -258,43 +253,6 @@ def test_svn_odd_files_are_refused_in_no_time(tmp_path, template, name, content)
     with pytest.raises(UserError) as caught:
         sources.open_source("it", sources.detect(str(path))).check()
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["db/revs/0/0", "db/revs/0/1", "db/revprops/0/1", "db/revs/0"])
-@pytest.mark.parametrize("to", ["pipe", "/dev/zero", "nowhere"])
-def test_svn_revision_that_is_no_file_is_refused(tmp_path, template, name, to):
-    path = shutil.copytree(template, tmp_path / "it")
-    (path / name).rename(path / "db" / "away")
-    os.mkfifo(path / name) if to == "pipe" else (path / name).symlink_to(to)
-    with pytest.raises(UserError, match="regular file"):
-        sources.open_source("it", sources.detect(str(path))).check()
-
-
-@needs_git
-def test_svn_and_git_folders_that_links_lead_back_to_are_read_once(tmp_path, template):
-    shutil.copytree(template, tmp_path / "it")
-    make_git(tmp_path / "git", [Commit({})])
-    (tmp_path / "git/objects/info/alternates").write_text("../objects\n")
-    places = ("it/db/revs/0", "it/hooks", "it/conf", "it/locks", "git/objects/info")
-    for number in range(30):
-        for place in places:
-            (tmp_path / place / f"link{number}").symlink_to("..")
-    for name in ("it", "git"):
-        with limits(20):
-            source = sources.open_source("it", sources.detect(str(tmp_path / name)))
-            source.check()
-            source.write(io.BytesIO())
-
-
-@needs_git
-@pytest.mark.parametrize("to", ["..", "../..", "../heads"])
-def test_git_refs_with_links_to_a_folder_above_are_refused(tmp_path, to):
-    """git follows one link 40 times, and two of them without end."""
-    path = make_git(tmp_path / "git", [Commit({})])
-    for place in ("refs/heads/link", "refs/tags/link"):
-        (path / place).symlink_to(to)
-    with limits(10), pytest.raises(UserError, match=r"git/refs/\S+: .* by a link\. Remove it\.$"):
-        git_source(path, history="whole").identity()
 
 
 @pytest.mark.parametrize("name", ["a@5", "-r", "50%25", "50%2F", "it's", "sp ace", "é"])

@@ -42,9 +42,10 @@ def read_bytes(path: str | Path, limit: int, *, follow_links: bool = True) -> by
     """Return the content of a regular file of at most `limit` bytes. Raise UserError if it is larger."""
     with open(open_regular(path, follow_links=follow_links), "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        # read(limit) would take that much memory for a small file, too.
-        content = file.read() if size <= limit else b""
-    if max(size, len(content)) > limit:
+        # Not more than its size: files of the kernel that block or never end, such as /proc/kmsg and
+        # /proc/self/pagemap, have the size 0. A file that grows is read up to its size when it was opened.
+        content = file.read(size) if 0 < size <= limit else b""
+    if size > limit:
         raise UserError(f"{one_line(path)}: the file is larger than {limit} bytes. Shorten it.")
     return content
 

@@ -5,6 +5,7 @@ import io
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import time
@@ -202,11 +203,27 @@ def hotcopy(repository: Path, staging: Path) -> tuple[Path, Facts]:
             reason += ". Move its db/rep-cache.db away: Subversion works without it."
         raise UserError(f"{repository}: {reason}") from error
     shutil.rmtree(view)
-    for folder, _, names in os.walk(copy):
-        os.chmod(folder, 0o755)
-        for path in (os.path.join(folder, name) for name in names):
-            os.chmod(path, 0o644 if os.stat(path).st_mode & 0o200 else 0o444)
+    _make_readable(copy)
     return copy.rename(staging / f"{AS_IS}.{fsfs.check_shape(copy).packing}"), facts
+
+
+def _make_readable(copy: Path) -> None:
+    """Give everybody the right to read a copy, whose modes are those of the user's repository.
+
+    Links are not followed. The source had none when it was checked, but a link that was made since would
+    have been copied as a link, and the mode of its target must not change.
+    """
+    for folder, names, files, descriptor in os.fwalk(copy, follow_symlinks=False):
+        os.fchmod(descriptor, 0o755)
+        for name in [*names, *files]:
+            mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
+            path = os.path.join(folder, name)
+            if stat.S_ISLNK(mode):
+                raise UserError(f"{path}: this is a link in the copy of a repository. Run again.")
+            if stat.S_ISREG(mode):
+                file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=descriptor)
+                os.fchmod(file, 0o644 if mode & 0o200 else 0o444)
+                os.close(file)
 
 
 def _delete_dates(repository: Path, revisions: Iterable[int]) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import hashlib
+import io
 import lzma
 import os
 import stat
@@ -202,33 +203,6 @@ def is_closed(path: Path, below: Iterable[os.DirEntry[str]] = ()) -> bool:
     )
 
 
-def check_files(
-    *places: str | Path,
-    remedy: str,
-    allows_broken_links: bool = False,
-    allows_loops: bool = True,
-) -> None:
-    """Raise UserError for a pipe or a device at a place or below it, because a program would wait for it.
-
-    Without `allows_loops`, raise it also for a folder that a link leads to again: git follows it 40 times,
-    and several links without end. 100,000 revisions take about 0.1 s.
-    """
-    exists = os.path.exists if allows_broken_links else os.path.lexists
-    waiting, seen = [*places], dict[str, str | Path]()
-    for place in waiting:
-        if os.path.isdir(place):
-            folder = os.path.realpath(place)
-            if folder not in seen:
-                seen[folder] = place
-                with readable(Path(place)), os.scandir(place) as entries:
-                    waiting += [entry.path for entry in entries if not entry.is_file()]
-            elif not allows_loops:
-                first = one_line(seen[folder])
-                raise UserError(f"{one_line(place)}: this is {first} again, by a link. Remove it.")
-        elif exists(place) and not os.path.isfile(place):
-            raise UserError(f"{one_line(place)}: this is not a regular file. {remedy}")
-
-
 def can_others_read(state: os.stat_result) -> bool:
     needed = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(state.st_mode) else 0)
     return state.st_mode & needed == needed
@@ -321,9 +295,17 @@ def check_space(need: int, folder: Path, where: str) -> None:
 
 
 def compression(path: Path) -> str:
-    with open(open_regular(path), "rb") as file:
-        start = file.read(8)
+    start = read_start(path, 8)
     return next((name for magic, name in MAGICS.items() if start.startswith(magic)), "")
+
+
+def read_start(path: Path, length: int) -> bytes:
+    """Return the first bytes of a regular file."""
+    with open(open_regular(path), "rb") as file:
+        # Files of the kernel that block or never end, such as /proc/kmsg, have the size 0.
+        if os.fstat(file.fileno()).st_size == 0:
+            return b""
+        return file.read(length)
 
 
 @contextmanager
@@ -335,6 +317,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     kind = compression(path)
     if kind != "zstd":
         with open(open_regular(path), "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                yield io.BytesIO()  # see read_start()
+                return
             decompress: Any = {"gzip": gzip.open, "xz": lzma.open}.get(kind)
             yield decompress(file, "rb") if decompress else file
         return

@@ -19,17 +19,26 @@ from typing import IO, Any, NamedTuple
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, printable, read_bytes
 from vcsbench.processes import Program
-from vcsbench.sources.base import check_files, readable
+from vcsbench.sources.base import readable
+from vcsbench.sources.repository_files import GIT_PARTS, WORK_TREE_PARTS, check_files
 from vcsbench.storages.workdir import run_folder
 
 REF_BYTES = 1 << 14
 CONFIG_BYTES = 1 << 24
+ALTERNATES_BYTES = 1 << 20
 LIST_BYTES = 1 << 29
 # git needs about 300 bytes for each file of a commit. A tree that holds itself many times has billions.
 MEMORY_BYTES = 4 << 30
 
 _EXTENSION = re.compile(r"[a-z][a-z0-9-]*")
 _HEAD = re.compile(rb"(?:ref:\s*(refs/[^\0]+)|[0-9a-fA-F]{40}.*)", re.DOTALL)
+# A string of C as git writes and reads it (unquote_c_style), and one escape in it.
+_ESCAPE = re.compile(rb'\\([abfnrtv\\"]|[0-3][0-7]{2})')
+_QUOTATION = re.compile(rb'"((?:[^"\\]|\\[abfnrtv\\"]|\\[0-3][0-7]{2})*)"')
+ESCAPES = {
+    b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v",
+    b"\\": b"\\", b'"': b'"',
+}  # fmt: skip
 HEADS = b"refs/heads/"
 REMOTES = b"refs/remotes/origin/"
 TAGS = b"refs/tags/"
@@ -77,6 +86,7 @@ CONFIGURATION = """\
 """
 PACKS = (".pack", ".idx")
 CLONE = "Clone the repository again."
+GIVE_CLONE = "Give a clone of the repository, which `git clone --mirror` makes."
 CLONE_AGAIN = "try `git fsck`, or clone it again"
 MEND = "use a newer git, or mend the repository's configuration"
 
@@ -106,6 +116,8 @@ def find_layout(path: Path) -> GitLayout | None:
         folder = path
     else:
         return None
+    # Before anything there is opened.
+    check_files(folder, WORK_TREE_PARTS, GIVE_CLONE, allows_inner_links=True)
     common = folder
     if os.path.lexists(folder / "commondir"):
         name = _read(folder / "commondir", REF_BYTES).partition(b"\0")[0].rstrip(b"\r\n")
@@ -119,6 +131,7 @@ def find_layout(path: Path) -> GitLayout | None:
                     f"{one_line(needed)}: does not exist: the git repository is damaged, or its "
                     "main repository was moved. Clone it again, or run `git worktree repair` there."
                 ) from None
+    check_files(common, GIT_PARTS, GIVE_CLONE, allows_inner_links=True)
     return GitLayout(folder, common)
 
 
@@ -189,24 +202,58 @@ def _read_head(layout: GitLayout) -> bytes:
 def _object_folders(objects: Path) -> list[Path]:
     """Return the folders of objects: the repository's own and all that it borrows from.
 
-    Raise UserError if one is missing, or has a pipe or a device, because git would wait for it.
+    Raise UserError if one is missing, or has an entry that is no plain file or folder.
     """
-    folders = [Path(os.path.realpath(objects))]
+    own = Path(os.path.realpath(objects))
+    folders = [own]
     for folder in folders:
-        check_files(folder, remedy=CLONE, allows_broken_links=True)
+        # find_layout() has checked the repository's own folder.
+        if folder != own:
+            check_files(folder, [""], GIVE_CLONE, allows_inner_links=True)
         file = folder / "info" / "alternates"
-        for line in _read_optional(file, CONFIG_BYTES).split(b"\n"):
-            if not line or line.startswith(b"#"):
-                continue
-            lender = (folder / os.fsdecode(line)).absolute()
-            if b"\0" in line or not os.path.isdir(lender):
+        for name in read_alternates(_read_optional(file, ALTERNATES_BYTES)):
+            lender = (folder / os.fsdecode(name)).absolute()
+            if not os.path.isdir(lender):
                 raise UserError(
                     f"{one_line(file)}: the object folder {one_line(lender)} does not exist. "
                     "Bring it back, or clone the repository again without --shared and --reference."
                 )
-            if (lender := lender.resolve()) not in folders:
+            lender = lender.resolve()
+            if lender not in folders:
                 folders.append(lender)
     return folders
+
+
+def read_alternates(content: bytes) -> list[bytes]:
+    """Return the names of folders in a file `info/alternates`, in git's own reading of it.
+
+    git ends at a NUL byte, skips lines that begin with #, and unquotes a line that begins with a quotation
+    mark as a string of C. Behind the closing mark it skips one character, whatever that is. A line whose
+    quotation is wrong is a name as it stands.
+    """
+    names = []
+    text = content.partition(b"\0")[0] + b"\n"
+    at = 0
+    while at < len(text):
+        quotation = _QUOTATION.match(text, at)
+        if quotation:
+            name = _ESCAPE.sub(_unescape, quotation[1])
+            at = quotation.end() + 1
+        else:
+            end = text.index(b"\n", at)
+            name = text[at:end]
+            at = end + 1
+            if name.startswith(b"#"):
+                continue
+        if name:
+            names.append(name)
+    return names
+
+
+def _unescape(escape: re.Match[bytes]) -> bytes:
+    text = escape[1]
+    # Three digits are a byte in octal.
+    return bytes([int(text, 8)]) if text.isdigit() else ESCAPES[text]
 
 
 @contextmanager
@@ -237,8 +284,6 @@ class Git:
             if os.path.lexists(path) and not os.path.isdir(path):
                 raise UserError(f"{one_line(path)}: is not a folder. {CLONE}")
         refs, packed_refs = common / "refs", common / "packed-refs"
-        # Old versions of git made symbolic refs as links to the name of another ref.
-        check_files(refs, packed_refs, remedy=CLONE, allows_broken_links=True, allows_loops=False)
         self.head = _read_head(layout)
         (private / "HEAD").write_bytes(self.head + b"\n")
         if refs.is_dir():

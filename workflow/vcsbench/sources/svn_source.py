@@ -34,6 +34,7 @@ from vcsbench.processes import Program, output
 from vcsbench.records import Head
 from vcsbench.sources import dump_format
 from vcsbench.sources.base import (
+    FILE_SCHEME,
     TRUNK,
     Definition,
     Facts,
@@ -41,11 +42,12 @@ from vcsbench.sources.base import (
     Options,
     SizeEstimate,
     Source,
-    check_files,
     digest_of,
+    local_path,
     readable,
 )
 from vcsbench.sources.dump_reader import DumpReader
+from vcsbench.sources.repository_files import SVN_PARTS, check_files
 from vcsbench.storages.file_trees import OddPaths, older_revision
 
 SCHEMES = ("http", "https", "svn", "svn+ssh", "file")
@@ -57,7 +59,7 @@ ANSWER_S, PAUSE_S = 60, 600
 UNKNOWN_REVISIONS = 1000
 
 SAMPLE = 8
-REPLACE = "Replace it."
+REPLACE = "Replace it by a regular file or folder, or give another repository."
 LARGEST_REVISION = 2**40
 # Of older shards, only the folder is part of the identity.
 YOUNGEST_SHARDS = 3
@@ -73,6 +75,25 @@ def is_svn_repository(path: Path) -> bool:
     # Subversion 1.0 wrote no fs-type: all was in Berkeley DB.
     names = ("fs-type", "DB_CONFIG")
     return (path / "format").exists() and any((path / "db" / name).exists() for name in names)
+
+
+def check_repository(path: Path) -> None:
+    """Raise UserError if a repository has files that no program may open (repository_files)."""
+    check_files(path, SVN_PARTS, REPLACE)
+
+
+def check_local_url(url: str) -> None:
+    """Check the repository of a file:// URL like check_repository(). The URL may name a folder in it.
+
+    svn and svnrdump then open the files themselves. For a URL of a server, only the server does.
+    """
+    if not url.startswith(FILE_SCHEME):
+        return
+    place = local_path(url)
+    for folder in (place, *place.parents):
+        if is_svn_repository(folder):
+            check_repository(folder)
+            return
 
 
 def _revision_folders(repository: Path) -> list[str]:
@@ -199,6 +220,7 @@ class SvnSource(SourceWithTree):
 
     def __init__(self, name: str, definition: Definition, where: str) -> None:
         super().__init__(name, definition, where)
+        self._is_checked = False
         self._path = Path(os.path.abspath(self._path))
         self._name = os.fspath(self._path)
 
@@ -232,17 +254,21 @@ class SvnSource(SourceWithTree):
                 raise self._wrong("does not exist. Check the path.")
             if not is_svn_repository(self._path):
                 raise self._wrong("is not a Subversion repository. Check the path.")
+            check_repository(self._path)
             kind = self._kind()
             read_bytes(self._path / "format", SMALL_FILE)
-            entries = [
-                e for e in os.scandir(self._path / "db") if e.name != "locks" and not e.is_dir()
-            ]
-            check_files(*(entry.path for entry in entries), remedy=REPLACE)
         if kind == "bdb":
             raise self._wrong(
                 "is kept in Berkeley DB, which today's Subversion does not read. Run `svnadmin dump` of "
                 "the old Subversion that serves it, and give the dump file."
             )
+        self._is_checked = True
+
+    def _checked_path(self) -> Path:
+        """Return the path for a program, and check the files there if nothing has checked them yet."""
+        if not self._is_checked:
+            self._check_place()
+        return self._path
 
     def _kind(self) -> str:
         file = self._path / "db" / "fs-type"
@@ -259,7 +285,7 @@ class SvnSource(SourceWithTree):
 
     @property
     def repository(self) -> Path:
-        return self._path.resolve()
+        return self._checked_path().resolve()
 
     def at(self, copy: Path) -> SvnSource:
         """Return the source that reads an exact copy instead. Errors name the user's repository.
@@ -281,7 +307,6 @@ class SvnSource(SourceWithTree):
         self._check_place()
         if self.youngest == 0:
             raise self._wrong("is empty: it has no revision 1. Give another.")
-        check_files(*_revision_folders(self._path), remedy=REPLACE)
         self.tree()
 
     def describe(self) -> str:
@@ -298,20 +323,21 @@ class SvnSource(SourceWithTree):
 
     def odd_paths(self, behind: int = 0) -> OddPaths:
         if not behind:
-            return summarize_tree(self._path, self.tree())[1]
+            return summarize_tree(self._checked_path(), self.tree())[1]
         revision = str(older_revision(self.youngest, behind))
         # The older revision may lack the tree.
         with contextlib.suppress(UserError):
-            return summarize_tree(self._path, self.tree(), revision)[1]
+            return summarize_tree(self._checked_path(), self.tree(), revision)[1]
         return OddPaths()
 
     def write(self, out: BinaryIO) -> Facts:
         # A larger cache than svnadmin's default halves the time that full texts take.
-        argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", f"0:{self.youngest}", str(self._path)]
+        revisions, path = f"0:{self.youngest}", str(self._checked_path())
+        argv = ["svnadmin", "dump", "-q", "-M", "256", "-r", revisions, path]
         return _pass_on(Program(argv, _failure(self._name, "svnadmin dump")), self._name, out)
 
     def tree(self, loaded: Path | None = None) -> str:
-        return self._tree_in(self._path)
+        return self._tree_in(self._checked_path())
 
 
 def export_head(
@@ -322,6 +348,7 @@ def export_head(
     Without `tree`, it is trunk if there is one. Raise UserError if a server prints nothing for a long time:
     the client prints each file.
     """
+    check_local_url(url)
     failure, options = f"{url}: svn export failed", ["--non-interactive"]
     options += ["-r", revision] if int(revision) else []
     if tree is None:
@@ -399,6 +426,7 @@ class SvnUrlSource(Source):
         return number
 
     def _info(self, failure: str, item: str, *words: str) -> bytes:
+        check_local_url(self._url)
         argv = ["svn", "info", *self._login(), "--show-item", item, *words]
         return output(argv, failure, self._password, ANSWER_S)
 
