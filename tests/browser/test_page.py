@@ -57,6 +57,35 @@ def test_page_fits_a_small_window(page, tmp_path, width):
     assert drive(page, tmp_path, steps, "", "", window) == [width, 0, True]
 
 
+@pytest.mark.parametrize(
+    "anchor", ["#%", "#%&ra=svn", "#%E0%A4%A&ra=svn", "#ra=%", "#&&=&number=%", "#revisions=1e999"]
+)
+def test_page_with_a_damaged_address_works(page, tmp_path, anchor):
+    steps = """
+    const link = document.querySelector('nav a[href="#tables"]');
+    link.click();
+    return { error: root.dataset.error, cards: all("#cards .card").filter(seen).length > 0 };
+    """
+    assert drive(page, tmp_path, steps, anchor=anchor) == {"cards": True}
+
+
+def test_injected_script_handler_and_style_do_nothing(page, tmp_path):
+    evil = """<script>document.documentElement.dataset.evil = "script";</script>
+    <img src="data:," onerror="document.documentElement.dataset.evil = 'handler'">
+    <base href="https://example.org/"><p id="evil" style="color: red">x</p>
+    <style>#evil { color: red }</style>"""
+    made = tmp_path / "evil.html"
+    made.write_text(page.read_text().replace("</header>", f"{evil}</header>", 1))
+    steps = """
+    return [root.dataset.evil ?? "", getComputedStyle(document.getElementById("evil")).color,
+            document.baseURI === location.href];
+    """
+    ended, colour, is_same_base = drive(made, tmp_path, steps, is_quiet=False)
+    assert ended == ""
+    assert colour != "rgb(255, 0, 0)"
+    assert is_same_base
+
+
 CARD = """
 const card = document.getElementById("card-packing");
 return {

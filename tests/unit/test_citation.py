@@ -1,8 +1,6 @@
 """The provenance of results: the code, the configuration and the command; and the citation file."""
 
 import json
-import shutil
-import subprocess
 
 import pytest
 import yaml
@@ -10,8 +8,7 @@ import yaml
 from git_histories import git
 from project import ODD_FILES, ROOT, needs
 from vcsbench import __version__
-from vcsbench.programs import joined_digest
-from vcsbench.run.provenance import COMMAND, how_built, provenance, store_command
+from vcsbench.run.provenance import COMMAND, provenance, store_command
 
 
 @needs("git")
@@ -48,23 +45,6 @@ def test_provenance_quotes_the_command_and_has_no_secret(tmp_path):
         for keys in (config, dict(reversed(config.items())), {**config, "minutes": 16})
     ]
     assert digests[0] == digests[1] != digests[2]
-
-
-@needs("gcc")
-@needs("svn")
-def test_provenance_has_what_the_programs_of_a_build_print_and_contain(tmp_path):
-    source, library = tmp_path / "a.c", tmp_path / "libsvn_a.so"
-    source.write_text("int a(void) { return 1; }\n")
-    flags = ["-shared", "-O2", "-g", "-gz=none", "-grecord-gcc-switches"]
-    subprocess.run(["gcc", *flags, "-o", str(library), str(source)], check=True)
-    program, libraries = shutil.which("svn"), [str(library)]
-    assert program
-    side = {"program": program, "places": [], "libraries": libraries}
-    build = {"name": "trunk", "client": side, "digest": joined_digest([program, *libraries])}
-    contexts = [{"build": build}, {"build": {**build, "name": "changed", "digest": "1"}}, {}]
-    (name,), (made,) = zip(*how_built(contexts).items(), strict=True)
-    assert name == "trunk" and made["compiler"].startswith("GCC: (") and "-O2" in made["flags"]
-    assert provenance(tmp_path, {}, contexts)["builds"] == {"trunk": made}
 
 
 def test_citation_file_has_this_version():

@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import hashlib
 import json
 import re
 import shlex
@@ -384,14 +385,29 @@ def test_page_with_invalid_runs_only_names_them_at_the_head(results, page):
     assert "invalid" not in page["incomplete"]
 
 
-def test_words_of_the_page_are_those_that_a_reader_sees(results):
-    others = {"card": "A muon", "quark, gluon": "B", "boson, grid": "C", "in 8": "D", "<e>": "E"}
-    # Of these, only the style, the script and the meaning of another word have one.
-    others |= {"padding": "F", "pushState": "G", "muon": "H"}
-    changed = replace(results, glossary=Glossary(axes={}, others=others))
-    tree = parse(build_page(changed))
+def test_words_of_the_page_are_all_words_and_the_values_of_its_grid(results):
+    axes = {"format": {"f6": "the sixth", "f9": "not in the grid"}}
+    glossary = Glossary(axes=axes, others={"card": "a `card`", "<e>": "escaped"})
+    tree = parse(build_page(replace(results, glossary=glossary)))
     (section,) = (one for one in tree.all("section") if one.attributes.get("id") == "words")
-    assert [dt.text for dt in section.all("dt")][-4:] == ["card", "boson, grid", "in 8", "muon"]
+    shown = zip(section.all("dt"), section.all("dd"), strict=True)
+    assert [(dt.text, dd.text) for dt, dd in shown][-3:] == [
+        ("card", "a card"),
+        ("<e>", "escaped"),
+        ("f6", "the sixth"),
+    ]
+
+
+def test_policy_of_the_page_has_the_digests_of_its_script_and_style(results):
+    text = build_page(results)
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    directives = dict(part.split(" ", 1) for part in unescape(policy).split("; "))
+    assert "unsafe" not in policy and " style=" not in text
+    assert {directives[name] for name in ("default-src", "base-uri", "form-action")} == {"'none'"}
+    for tag in ("script", "style"):
+        contents = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digests = [base64.b64encode(hashlib.sha256(c.encode()).digest()).decode() for c in contents]
+        assert directives[f"{tag}-src"].split() == [f"'sha256-{digest}'" for digest in digests]
 
 
 def test_page_escapes_texts_of_results(results):

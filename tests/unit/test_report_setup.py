@@ -9,7 +9,7 @@ from unit.report_files import default_study, order_of
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
-from vcsbench.report.setup_section import citation_of, compared_setup, setup_of
+from vcsbench.report.setup_section import compared_setup, origin_of, setup_of
 from vcsbench.report.table_sections import distances_of
 
 STUDY = default_study()
@@ -56,7 +56,7 @@ def test_setup_of_equal_contexts_lists_facts_once():
     assert table.rows == [["ruby", "f7", "6\N{NARROW NO-BREAK SPACE}000", "3.00 MiB"]]
     made = {**context()["repository"], "source": "generated"}
     generated = setup(context(repository=made), context(repository={**made, "format": "f6"}))
-    assert generated.conditions["History"] == "generated"
+    assert generated.conditions.history == "generated"
     noted = setup({**context(), "repository": {"name": "mine", "notes": ["2 left out."]}})
     assert noted.facts["Repository mine"] == ["2 left out"]
 
@@ -76,7 +76,7 @@ def test_storage_has_one_label_everywhere(virtualized, storage, label):
     host = {"name": "here", "virtualized": virtualized}
     found = setup(context(host=host, storage=storage))
     assert storage_label(storage, host) == label
-    assert (f"({label})" in found.conditions["Storage"]) == bool(label)
+    assert (f"({label})" in found.conditions.storage) == bool(label)
     (fact,) = found.facts["Storage"]
     assert fact.partition(" (")[0].split(", ")[2:] == [label] * bool(label)
 
@@ -136,11 +136,12 @@ def test_citation_is_in_the_footer_and_in_the_head():
     shown = {d.all("dt")[0].text: d.all("dd")[0].text for d in tree.by_id("cite").all("div")}
     assert shown["Made by"] == f"vcsbench 0.1.0, commit {PROVENANCE['commit']}, unchanged"
     assert shown["Command"] == f"make report STUDY={STUDY.name} ARGS='--config minutes=15'"
-    parts = ("0.1.0", "012345678901", "feedfacefeed", STUDY.name, STUDY.title, shown["Measured"])
-    assert [part for part in parts if part not in shown["Cite as"]] == []
-    meta = {m.attributes.get("name"): m.attributes.get("content") for m in tree.all("meta")}
-    assert meta["vcsbench:commit"] == PROVENANCE["commit"]
-    assert meta["vcsbench:study-date"] == "2014" and meta["vcsbench:study-authors"] == ""
+    assert shown["Configuration"] == PROVENANCE["config_digest"]
+    fields = dict(re.findall(r"^  (\w+) = \{(.*)\},$", shown["Cite as"], re.MULTILINE))
+    assert fields["year"] == "2026" and fields["author"] == "{The maintainers of vcsbench}"
+    assert STUDY.name in fields["title"] and STUDY.title in fields["title"]
+    parts = ("vcsbench 0.1.0", PROVENANCE["commit"], "feedfacefeed", "here")
+    assert [part for part in parts if part not in fields["note"]] == []
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_published_set_up_is_that_of_the_study(name, history, version):
 def test_head_names_machines_that_differ_by_a_few_mib_once():
     hosts = [{"name": "guest", "cores": 1, "memory_bytes": n << 20} for n in (1950, 1960, 1940)]
     found = setup(*(context(n, host=host) for n, host in enumerate(hosts)))
-    assert found.conditions["Machine"].endswith("(1 core, 2 GiB)")
+    assert found.conditions.machine.endswith("(1 core, 2 GiB)")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +179,6 @@ def test_head_names_machines_that_differ_by_a_few_mib_once():
 )
 def test_citation_names_what_is_not_known_of_a_published_study(name, origin, end):
     study = default_study(name)
-    made = Results(study, order_of(study, {}), contexts=[context()], provenance=PROVENANCE)
-    text = citation_of(made, setup(context()))[0]["Study"]
+    text = origin_of(study)
     named = f"{name}; {origin}" if origin else name
     assert f" ({named}). " in text and text.endswith(end)

@@ -1,4 +1,4 @@
-# Measurements (a row per timed run), failures (a row per round without a result), provenance, and the use of the time.
+# Measurements (a row per timed run), failures (a row per round without a result), and the use of the time.
 
 
 rule measurements:
@@ -19,7 +19,6 @@ rule measurements:
         ),
         failures="results/failures/{study}.csv",
         fixed_cost="results/fixed-cost/{study}.csv",
-        provenance="results/provenance/{study}.json",
     log:
         "results/logs/measurements/{study}.log",
     conda:

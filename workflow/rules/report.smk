@@ -1,5 +1,6 @@
 # Reports: a self-contained page for each study, and an index of the pages in the folder.
 from vcsbench.config.definitions import GLOSSARY
+from vcsbench.run.provenance import config_digest
 
 # An edit of a template makes the pages again.
 TEMPLATES = sorted(
@@ -20,7 +21,6 @@ rule report:
         # measure. A new context comes with a new export, so with new measurements.
         measurements="results/measurements/{study}.csv",
         failures="results/failures/{study}.csv",
-        provenance="results/provenance/{study}.json",
         tables="results/tables/{study}",
         history=lambda wildcards: (
             [f"results/history/{wildcards.study}.json"]
@@ -35,6 +35,7 @@ rule report:
     output:
         # The params of the page, from which an imported bundle is rendered again.
         made_with="results/page/{study}.json",
+        provenance="results/provenance/{study}.json",
         page=report(
             "reports/{study}.html",
             caption="../report/study.rst",
@@ -49,6 +50,8 @@ rule report:
     params:
         code=code_of("write_report"),
         templates=code_digest(TEMPLATES),
+        # The page cites the whole configuration, so each change of it makes the page again.
+        configuration=config_digest(config),
         expectations=lambda wildcards: EXPECTATIONS.for_study(wildcards.study),
         order=of_study("order"),
         baselines=lambda wildcards: EXPECTATIONS.baselines(wildcards.study),

@@ -8,10 +8,11 @@ from vcsbench.advice.cards import ADVICE
 from vcsbench.advice.labels import questions_of
 from vcsbench.config.study import load_study
 from vcsbench.evidence.measurements import read_frame, read_measurements
-from vcsbench.files import write_json, write_text
+from vcsbench.files import write_json, write_record, write_text
 from vcsbench.report.page import build_index, build_page, read_entries
 from vcsbench.report.results import read_results
 from vcsbench.run.job import run_rule
+from vcsbench.run.provenance import provenance
 from vcsbench.statistics.comparisons import NUMBERS, Limits
 from vcsbench.statistics.noise import run_scatter
 
@@ -45,6 +46,8 @@ def write_page() -> None:
     names = ("order", "expectations", "baselines", "own", "found")
     made_with = {name: snakemake.params[name] for name in names}
     write_json(snakemake.output.made_with, made_with)
+    # Before the results are read, because the page cites it.
+    write_record(snakemake.output.provenance, provenance(Path.cwd(), snakemake.config))
     results = read_results(study, Path("results"), definitions, **made_with)
     write_text(snakemake.output.page, build_page(results))
 

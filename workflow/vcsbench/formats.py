@@ -28,6 +28,20 @@ _RELEASE = "|".join(RELEASES)
 _VALUE = re.compile(rf"({_RELEASE})-today|({_RELEASE}|{AS_IS})(?:-to-({_RELEASE}))?")
 CONFIGURATION_LIMIT = 1 << 20
 
+
+def default_format(version: str) -> str:
+    """Return the format that a version such as `1.14.2` makes by default, "" if it is unknown."""
+    number = re.match(r"(\d+)\.(\d+)", version)
+    if not number:
+        return ""
+    made = ""
+    for name, release in RELEASES.items():
+        first = release.split(".")
+        if (int(number[1]), int(number[2])) >= (int(first[0]), int(first[1])):
+            made = name
+    return made
+
+
 # db/fsfs.conf: the section of each option that decides how revisions are written or read.
 SECTIONS = {
     "enable-rep-sharing": "rep-sharing",

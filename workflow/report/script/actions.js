@@ -157,7 +157,7 @@ function togetherRow(values, target, numbers, names) {
 
 // The time and the disk space of a change for the reader's number of revisions.
 function effortOf({ axis, value }, values) {
-  const count = Number(state().given.get("revisions")) || 0;
+  const count = revisionsOf(state().given);
   const { revisions, bytes } = answers.estimate;
   if (!count || !revisions) return "";
   const size = (format, number) => bytes[format]?.nopack && sizeOf(bytes[format].nopack / revisions * number);

@@ -144,11 +144,17 @@ function workOf(count) {
            pack: packing && `${durationOf(packing * scale)}${isInMemory ? " in memory, not measured on a disk" : ""}` };
 }
 
+// The reader's number of revisions, 0 if the address has none.
+function revisionsOf(given) {
+  const count = Math.round(Number(given.get("revisions")));
+  return count > 0 && count < 1e9 ? count : 0;
+}
+
 // The times of a load and of packing, and the length of all files, for the reader's number of revisions.
 function applyEstimate(given) {
   const input = document.getElementById("revisions");
   if (!input) return;
-  const count = Number(given.get("revisions")) || 0;
+  const count = revisionsOf(given);
   input.value = count || "";
   const { revisions, bytes } = answers.estimate;
   const scale = count / revisions;
@@ -287,6 +293,7 @@ function applyCase() {
 function makeCase() {
   document.getElementById("revisions")?.addEventListener("change", ({ target }) => select({ revisions: target.value }));
   if (!mine) return;
+  mine.addEventListener("submit", (event) => event.preventDefault());
   mine.addEventListener("change", ({ target }) => select({ [target.name]: target.value }));
   mine.addEventListener("reset", (event) => {
     event.preventDefault();

@@ -5,11 +5,20 @@
 const OURS = ["only", "marks", "number", "revisions"];
 const listeners = [];
 
+// Returns a text of an address that any reader can have written. One that is no valid encoding stays as it is.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function state() {
   const parts = location.hash.slice(1).split("&");
   // An address without an anchor may begin with a pick.
   const [anchor, ...rest] = parts[0].includes("=") ? ["", ...parts] : parts;
-  return { anchor: decodeURIComponent(anchor), given: new URLSearchParams(rest.join("&")) };
+  return { anchor: decoded(anchor), given: new URLSearchParams(rest.join("&")) };
 }
 
 // The picked axis values: one per axis. A value that "What I have" does not offer is none.
@@ -50,7 +59,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest('a[href^="#"]');
   if (!link || !state().given.size) return;
   event.preventDefault();
-  select({}, decodeURIComponent(link.getAttribute("href").slice(1)));
+  select({}, decoded(link.getAttribute("href").slice(1)));
   goToAnchor();
 });
 window.addEventListener("popstate", update);

@@ -104,6 +104,7 @@ function makeFilter(labels) {
     const list = Object.assign(made("select", "", new Option("all", ""), ...[...known].map((v) => new Option(labels[axis]?.[v] ?? v, v))), { name: axis });
     filter.prepend(made("label", `${labels[axis]?.[""] ?? axis} `, list));
   }
+  filter.addEventListener("submit", (event) => event.preventDefault());
   filter.addEventListener("change", ({ target }) => {
     select({ [target.name]: target.type === "checkbox" ? target.checked && target.value : target.value });
   });

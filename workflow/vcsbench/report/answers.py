@@ -23,6 +23,7 @@ from vcsbench.advice.labels import (
 from vcsbench.axes.client_server import BUILD_AXIS
 from vcsbench.axes.subject_axes import SHARD
 from vcsbench.evidence.flags import BUSY
+from vcsbench.formats import default_format
 from vcsbench.report import charts
 from vcsbench.report.results import Results, grouped_by, unique_values, values_in, varying
 from vcsbench.report.summary import command_with, count_disturbed, variables_of
@@ -154,6 +155,15 @@ def versions_of_builds(results: Results) -> list[str]:
     return [f"{name} {', '.join(unique_values(of))}" for name, of in versions.items() if of]
 
 
+def installed_format(results: Results) -> str:
+    """Return the format that the measured Subversion makes by default, "" if its version is unknown."""
+    for context in results.contexts:
+        versions = context.get("versions") or {}
+        if name := default_format(versions.get("svn", "")):
+            return name
+    return ""
+
+
 def _card_view(card: Card, results: Results, shown: Collection[str]) -> CardView:
     name = card.question.axis
     studied = results.study.axes.get(name, ())
@@ -180,8 +190,11 @@ def _card_view(card: Card, results: Results, shown: Collection[str]) -> CardView
     if outside := [value for value in studied if value not in present]:
         names = words.enumeration([value_label(name, value) for value in outside])
         lines.append(f"Not in the grid of this session: {names}.")
-        if name == "format" and "f8" in outside and (action := card.question.actions.get("")):
-            lines[-1] += f" Today's svnadmin makes f8: `{action.steps[0].command}` measures it."
+        newest = installed_format(results)
+        action = card.question.actions.get("")
+        if name == "format" and newest in outside and action:
+            command = action.steps[0].command
+            lines[-1] += f" The installed svnadmin makes {newest}: `{command}` measures it."
     if not card.question.aggregate:
         lines += [lost.sentence(value_label(name, lost.value)) for lost in card.missing]
     runs = grouped_by(results.valid_runs, lambda run: values_in(run, [*results.order]))

@@ -121,9 +121,8 @@ def forest_row(
     text = pair_text(name, pair, card.min_effect_pct, of_candidate=card.question.aggregate)
     band, title = 1 + card.min_effect_pct / 100, f"{label}: {text}"
     drawing = _forest_drawing(axis, pair, style, band, title)
-    # The time of the candidate has the pair's ratio.
-    time = case.times.get(pair.baseline)
-    times = labels.seconds_of_both([time, time / pair.ratio] if time else [])
+    seconds = [case.times[side] for side in (pair.baseline, pair.candidate) if side in case.times]
+    times = labels.seconds_of_both(seconds) if len(seconds) == 2 else []
     of_both, cache = [run for of in runs for run in of], case.where.get("cache", "")
     disturbed, flags = flag_texts(pair.flags.split(), shown_flags, is_hot(cache), of_both)
     notes = [disturbed]

@@ -71,7 +71,7 @@ class Point:
     deviation: str = ""
     is_small: bool = False
     colour: str = ""
-    bar: float | None = None
+    bar: int | None = None
     cells: tuple[str, ...] = ()
     row: Row | None = None
 
@@ -275,7 +275,7 @@ def with_numbers(points: Iterable[Point], layout: Layout, unit: str) -> list[Poi
             places = words.decimals((point.value for point in column), unit)
             for point in column:
                 if point.value is not None:
-                    bar = round(100 * point.value / largest, 1) if largest > 0 else 0.0
+                    bar = round(100 * point.value / largest) if largest > 0 else 0
                     point = replace(point, text=words.fixed(point.value, places), bar=bar)
                 made.append(point)
     return made

@@ -5,13 +5,14 @@ The same results give the same page at any time and place.
 
 import base64
 import gzip
+import hashlib
 import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from html import escape, unescape
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,13 @@ from vcsbench.report.findings_section import (
 )
 from vcsbench.report.quality_section import details, noise_verdict, quality_of, runs_text
 from vcsbench.report.results import Results, cell_names, grouped_by, unique_values, values_label
-from vcsbench.report.setup_section import Setup, citation_of, compared_setup, setup_of
+from vcsbench.report.setup_section import (
+    Setup,
+    bibtex_of,
+    citation_of,
+    compared_setup,
+    setup_of,
+)
 from vcsbench.report.table_sections import (
     PlainTable,
     TableSection,
@@ -57,10 +64,6 @@ ENDED = {
 }
 OWN_REPOSITORY = "make report REPO=/path/to/repository"
 HEAD_CHARACTERS = 65536
-WORDS_PLACE = "<!-- words -->"
-HIDDEN = re.compile(r"<(script|style)\b.*?</\1>", re.DOTALL)
-TAG = re.compile(r'<(?:"[^"]*"|[^">])*>')
-TITLES = re.compile(r' title="([^"]*)"')
 FACTS = re.compile(r'<meta name="vcsbench:facts" content="([^"]*)">')
 
 
@@ -83,32 +86,8 @@ PAGE_FACTS = TypeAdapter(PageFacts)
 
 
 def build_page(results: Results) -> str:
-    """Return the page. Its glossary has the words that a reader sees, also in meanings of other words."""
-    rest = render("report.html.jinja", {"page": page_of(results)})
-    glossary, text, used = _glossary(results), visible_text(rest), set[str]()
-    while more := {word for word in glossary.keys() - used if is_used(word, text)}:
-        used |= more
-        text = " ".join(glossary[word] for word in more)
-    entries = (
-        f"<dt>{escape(word)}</dt><dd>{escape(meaning)}</dd>"
-        for word, meaning in glossary.items()
-        if word in used
-    )
-    return rest.replace(WORDS_PLACE, "".join(entries), 1)
-
-
-def visible_text(page: str) -> str:
-    """Return the text of a page and of its titles, without scripts, styles and tags."""
-    shown = HIDDEN.sub(" ", page)
-    texts = [TAG.sub(" ", shown), *TITLES.findall(shown)]
-    return " ".join(unescape(" ".join(texts)).split())
-
-
-def is_used(word: str, text: str) -> bool:
-    """Return True if a text has a word of the glossary, or one of several: `round, cell-round`, `in 3`."""
-    others = (re.escape(one.removesuffix(" ...")) for one in word.split(", "))
-    patterns = (re.sub(r"\d+", r"\\d+", one) for one in others)
-    return any(re.search(rf"(?<!\w){one}s?(?!\w)", text, re.I) for one in patterns)
+    """Return the page of a study."""
+    return render("report.html.jinja", {"page": page_of(results)})
 
 
 def render(template: str, model: Mapping[str, object]) -> str:
@@ -123,6 +102,9 @@ def render(template: str, model: Mapping[str, object]) -> str:
         lstrip_blocks=True,
     )
     scripts = [(ASSETS / "script" / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    script, style = "\n".join(scripts), (ASSETS / "style.css").read_text(encoding="utf-8")
+    # The policy of the page allows no attribute `style`.
+    style += "".join(f".bar{share} {{ --bar: {share}%; }}\n" for share in range(1, 101))
     return environment.get_template(template).render(
         **model,
         label=value_label,
@@ -135,9 +117,24 @@ def render(template: str, model: Mapping[str, object]) -> str:
         words=words,
         pictograms=PICTOGRAMS,
         slight=SLIGHT,
-        style=(ASSETS / "style.css").read_text(encoding="utf-8"),
-        script="\n".join(scripts),
+        policy=content_policy([script], [style]),
+        style=style,
+        script=script,
     )
+
+
+def content_policy(scripts: Iterable[str], styles: Iterable[str]) -> str:
+    """Return a Content-Security-Policy that allows these inline scripts and styles, by their digests.
+
+    A script that a text of the results or a browser's extension injects does not run, and no request is made.
+    """
+    policy = ["default-src 'none'"]
+    for directive, contents in (("script-src", scripts), ("style-src", styles)):
+        digests = (hashlib.sha256(content.encode()).digest() for content in contents)
+        allowed = " ".join(f"'sha256-{base64.b64encode(d).decode()}'" for d in digests)
+        policy.append(f"{directive} {allowed}")
+    # default-src does not cover the last two.
+    return "; ".join([*policy, "img-src data:", "base-uri 'none'", "form-action 'none'"])
 
 
 def packed_json(content: Mapping[str, object]) -> str:
@@ -156,7 +153,6 @@ def page_of(results: Results) -> dict[str, Any]:
     given = summary.variables_of(results.provenance.get("command", ""), study.name)
     steps = [*summary.next_steps(results, given)]
     saved = {**given, "NAME": "before", "ARGS": summary.configfiles_of(given.get("ARGS", ""))}
-    citation, meta = citation_of(results, setup)
     quality, remarks = quality_of(results)
     return {
         "study": study,
@@ -189,8 +185,10 @@ def page_of(results: Results) -> dict[str, Any]:
             results, f"measurements/{study.name}.csv", f"{study.name}-measurements.csv.gz"
         ),
         "packed_details": packed_json(details(results, tables)) if measured else "",
-        "citation": citation,
-        "meta": {"facts": PAGE_FACTS.dump_json(facts).decode(), **meta},
+        "words": _glossary(results),
+        "citation": citation_of(results, setup),
+        "bibtex": bibtex_of(results, setup),
+        "meta": {"facts": PAGE_FACTS.dump_json(facts).decode()},
     }
 
 
@@ -248,9 +246,13 @@ def _header(results: Results, setup: Setup, measured: int) -> list[str]:
     if not measured:
         is_old = any(row["reason"] == OUTDATED for row in results.failures)
         return ["No result is up to date." if is_old else "Nothing has been measured."]
-    subject, storage, version, machine = [*setup.conditions.values()][:4]
-    version = ", ".join(answers.versions_of_builds(results)) or version
-    where = [f"Subversion {version}"] * bool(version) + [f"on {machine}"] * bool(machine)
+    conditions = setup.conditions
+    where = []
+    version = ", ".join(answers.versions_of_builds(results)) or conditions.subversion
+    if version:
+        where.append(f"Subversion {version}")
+    if conditions.machine:
+        where.append(f"on {conditions.machine}")
     time = ""
     if setup.first and setup.last:
         time = words.duration((setup.last - setup.first).total_seconds())
@@ -259,13 +261,15 @@ def _header(results: Results, setup: Setup, measured: int) -> list[str]:
             time = f"{words.duration(account['taken_s'])} with preparation and report"
         time = f"{words.day(setup.last)}, {time}"
     runs = runs_text(results.measurements, " (a command with all its settings)")
-    what = ", ".join(filter(None, [subject, f"on {storage}" if storage else ""]))
+    what = conditions.repositories
+    if conditions.storage:
+        what = ", ".join(filter(None, [what, f"on {conditions.storage}"]))
     return [*filter(None, [what, "; ".join(filter(None, [" ".join(where), time, runs]))])]
 
 
 def _condition(results: Results, setup: Setup) -> str:
     """Return a sentence on cold commands if the study was published with other storage or more revisions."""
-    published, here = results.study.published, setup.conditions["Storage"]
+    published, here = results.study.published, setup.conditions.storage
     repositories = [context.get("repository") or {} for context in results.contexts]
     is_cold = any(row.get("cache") == "cold" for row in results.measurements)
     if results.own_repository or not (published and here and is_cold):

@@ -4,10 +4,11 @@ A fact that a context lacks is left out.
 """
 
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import PurePath
 
@@ -43,13 +44,8 @@ STORAGE = {
 }
 ON_NETWORK = "the server is on another machine"
 ON_ONE_MACHINE = "client and server are on one machine (loopback)"
-# Facts on a build (run.provenance), with their headings.
-MADE = {
-    **{"compiled": "Compiled", "compiler": "Compiler", "flags": "Compiler flags"},
-    **{"linked": "Linked libraries", "httpd": "httpd"},
-}
 DELTIFIED = {"directory": "enable-dir-deltification", "property": "enable-props-deltification"}
-SHORT_COMMIT = 12
+SHORT_DIGEST = 12
 MAX_FILES = 4
 
 
@@ -63,18 +59,31 @@ class Configuration:
 
 
 @dataclass(frozen=True)
+class Conditions:
+    """The conditions of the runs in which a published study can differ, as texts; "" if unknown."""
+
+    repositories: str = ""
+    storage: str = ""
+    subversion: str = ""
+    machine: str = ""
+    rounds: str = ""
+    network: str = ""
+    history: str = ""
+
+
+@dataclass(frozen=True)
 class Setup:
     """The setup of a study's runs.
 
-    `commands` has each command with its argv, `conditions` what a published study can differ in, `first`
-    and `last` the times of the first and the last cell-round.
+    `commands` has each command with its argv, `first` and `last` are the times of the first and the last
+    cell-round.
     """
 
     facts: Mapping[str, Sequence[str]]
     commands: Sequence[tuple[str, str]]
     tables: Sequence[PlainTable]
     configurations: Sequence[Configuration]
-    conditions: Mapping[str, str]
+    conditions: Conditions
     host_names: Sequence[str]
     guests: Sequence[str]
     first: datetime | None
@@ -95,9 +104,10 @@ def setup_of(results: Results) -> Setup:
     remote = unique_values(c["remote"]["host"] for c in contexts if c.get("remote"))
     loopback = ON_ONE_MACHINE if any(context.get("server") for context in contexts) else ""
     guests = (str(host["virtualized"]) for host in hosts if host.get("virtualized"))
+    rounds = _rounds_and_copies(contexts)
     facts = {
         "Time": [words.period(first, last)] if first and last else [],
-        "Rounds": [_rounds(contexts)],
+        "Rounds": [f"{_cell_rounds(contexts)}: {rounds}"],
         "Caches": _clearing(contexts),
         **{name: _texts(contexts, text_of) for name, text_of in OF_CONTEXT.items()},
         "Nodes": [*_nodes(contexts, study), *results.moved],
@@ -110,15 +120,15 @@ def setup_of(results: Results) -> Setup:
         commands=_commands(contexts, study),
         tables=[*_fact_tables(contexts, study), *_build_tables(results)],
         configurations=_configurations(contexts, study),
-        conditions={
-            "Repositories": ", ".join(_sizes(contexts, study)),
-            "Storage": words.enumeration(_texts(contexts, _storage_kind)),
-            "Subversion": versions.get("svn", ""),
-            "Machine": words.enumeration(unique_values(map(_machine, hosts))),
-            "Rounds": _rounds(contexts).partition(": ")[2] if contexts else "",
-            "Network": f"{ON_NETWORK}: {words.enumeration(remote)}" if remote else loopback,
-            "History": words.enumeration(unique_values(histories)),
-        },
+        conditions=Conditions(
+            repositories=", ".join(_sizes(contexts, study)),
+            storage=words.enumeration(_texts(contexts, _storage_kind)),
+            subversion=versions.get("svn", ""),
+            machine=words.enumeration(unique_values(map(_machine, hosts))),
+            rounds=rounds if contexts else "",
+            network=f"{ON_NETWORK}: {words.enumeration(remote)}" if remote else loopback,
+            history=words.enumeration(unique_values(histories)),
+        ),
         host_names=unique_values(str(host["name"]) for host in hosts if host.get("name")),
         guests=unique_values(guest.replace("yes", "unknown hypervisor") for guest in guests),
         first=first,
@@ -126,15 +136,21 @@ def setup_of(results: Results) -> Setup:
     )
 
 
-def _rounds(contexts: Rows) -> str:
+def _cell_rounds(contexts: Rows) -> str:
+    """Return `376 cell-rounds with 970 timed runs`."""
     runs = sum(len(context.get("runs") or []) for context in contexts)
+    return f"{words.count_of(len(contexts), 'cell-round')} with {words.count_of(runs, 'timed run')}"
+
+
+def _rounds_and_copies(contexts: Rows) -> str:
+    """Return `5 rounds, 3 copies of each repository`, or `3 to 5 rounds`."""
     rounds = grouped_by(contexts, lambda context: str(context.get("cell")))
     last = [max(int(c.get("round") or 0) for c in of) for of in rounds.values()]
     number = words.count_between(min(last, default=0), max(last, default=0), "round")
-    text = f"{words.count_of(len(contexts), 'cell-round')} with {words.count_of(runs, 'timed run')}"
     copies = max((int(context.get("copy") or 0) for context in contexts), default=0)
-    of = f", {words.count_of(copies, 'copy', 'copies')} of each repository" if copies else ""
-    return f"{text}: {number}{of}"
+    if not copies:
+        return number
+    return f"{number}, {words.count_of(copies, 'copy', 'copies')} of each repository"
 
 
 def _clearing(contexts: Rows) -> list[str]:
@@ -346,7 +362,7 @@ def _fact_tables(contexts: Rows, study: Study) -> Iterator[PlainTable]:
 
 
 def _build_tables(results: Results) -> Iterator[PlainTable]:
-    """Yield the programs of the builds, and how they were made."""
+    """Yield the programs of the builds, with the digest of the binaries of both sides."""
     rank = {v: n for known in results.order.values() for n, v in enumerate(known)}
     rows: list[tuple[str, ...]] = []
     for build in (context.get("build") or {} for context in results.contexts):
@@ -356,17 +372,12 @@ def _build_tables(results: Results) -> Iterator[PlainTable]:
             if program := build.get(side):
                 folders = unique_values(map(os.path.dirname, program.get("libraries") or []))
                 texts = program["program"], program["version"], ", ".join(folders) or "unknown"
-                rows.append((name, side, *texts))
+                digest = str(build.get("digest", ""))[:SHORT_DIGEST]
+                rows.append((name, side, *texts, digest))
     if rows:
         rows = sorted(unique_values(rows), key=lambda row: (rank.get(row[0], len(rank)), *row[1:]))
         heads = ["Build", "Side", "Program", "Version", "Folders of Subversion's libraries"]
-        yield PlainTable("Builds", heads, rows)
-        made = results.provenance.get("builds") or {}
-        facts = [
-            [name, *(made.get(name, {}).get(fact, "not known") for fact in MADE)]
-            for name in unique_values(row[0] for row in rows)
-        ]
-        yield PlainTable("How the builds were made", ["Build", *MADE.values()], facts)
+        yield PlainTable("Builds", [*heads, "Digest of the binaries"], rows)
 
 
 def _written(fact: str, value: object) -> str:
@@ -382,13 +393,17 @@ def compared_setup(setup: Setup, study: Study) -> PlainTable | None:
     ours, title = setup.conditions, "Published and measured set-up"
     theirs = {
         **{"Repositories": published.size},
-        **({"History": published.history} if ours["History"] else {}),
+        **({"History": published.history} if ours.history else {}),
         **{"Storage": published.storage, "Subversion": published.subversion},
         **{"Machine": published.machine, "Rounds": words.count_of(published.rounds, "round")},
     }
-    if ours["Network"] or published.server:
+    if ours.network or published.server:
         theirs["Network"] = ON_NETWORK if published.server else ON_ONE_MACHINE
-    rows = [(name, of or "not published", ours[name] or "none") for name, of in theirs.items()]
+    measured = asdict(ours)
+    rows = [
+        (name, text or "not published", measured[name.lower()] or "none")
+        for name, text in theirs.items()
+    ]
     note = (
         "A verdict says what was measured on this set-up, not that the published result was wrong."
     )
@@ -415,44 +430,60 @@ def _sizes(contexts: Rows, study: Study) -> list[str]:
     return [*names.values()]
 
 
-def citation_of(results: Results, setup: Setup) -> tuple[dict[str, str], dict[str, str]]:
-    """Return how to cite a page: texts by name, and values for the head of the page.
-
-    It depends on the results only, not on the code that renders them.
-    """
-    study, made = results.study, results.provenance
-    names = ("vcsbench", "commit", "config_digest", "command")
-    number, commit, digest, command = (made.get(name, "") for name in names)
-    version, changed, measured = f"vcsbench {number}".strip(), made.get("changed", []), ""
-    if setup.first and setup.last:
-        hosts = words.enumeration(setup.host_names)
-        measured = f"{words.period(setup.first, setup.last)}, on {hosts}"
+def origin_of(study: Study) -> str:
+    """Return a sentence on the study and its source, with what is not known of a published one."""
     no_author = ["author not known"] if study.published else []
     no_url = "No stable address known." if study.published else ""
     authors = ", ".join(filter(None, [*(study.authors or no_author), study.date]))
     origin = "; ".join(filter(None, [study.name, authors]))
-    few = words.enumeration(changed) if len(changed) <= MAX_FILES else ""
-    files = few or words.count_of(len(changed), "file")
-    state = f"with changes in {files}" if changed else "unchanged"
-    code = f"{version}, commit {commit}, {state}" if commit else f"{version}, commit unknown"
-    about = {
-        f"commit {commit[:SHORT_COMMIT]}{', changed' if changed else ''}": commit,
-        f"configuration {digest[:SHORT_COMMIT]}": digest,
+    return f"{study.title} ({origin}). {study.source} {study.url or no_url}".strip()
+
+
+def citation_of(results: Results, setup: Setup) -> dict[str, str]:
+    """Return the facts that identify the results of a page, by their names on it.
+
+    They depend on the results only, not on the code that renders them.
+    """
+    study, made = results.study, results.provenance
+    facts = {"Study": origin_of(study), "Measured": "Nothing.", "Made by": "", "Command": ""}
+    if setup.first and setup.last:
+        hosts = words.enumeration(setup.host_names)
+        facts["Measured"] = f"{words.period(setup.first, setup.last)}, on {hosts}"
+    if not made:
+        return {**facts, "Made by": "The version of vcsbench is not recorded."}
+    state = "unchanged"
+    if changed := made.get("changed", []):
+        is_short = len(changed) <= MAX_FILES
+        files = words.enumeration(changed) if is_short else words.count_of(len(changed), "file")
+        state = f"with changes in {files}"
+    commit = f"commit {made['commit']}, {state}" if made.get("commit") else "commit unknown"
+    facts["Made by"] = f"vcsbench {made.get('vcsbench', '')}, {commit}"
+    facts["Configuration"] = made.get("config_digest", "")
+    if command := made.get("command", ""):
+        facts["Command"] = command_of(variables_of(command, study.name))
+    return {name: text for name, text in facts.items() if text}
+
+
+def bibtex_of(results: Results, setup: Setup) -> str:
+    """Return the BibTeX entry of a page."""
+    study, made = results.study, results.provenance
+    notes = [f"vcsbench {made.get('vcsbench', '')}".strip()]
+    if commit := made.get("commit"):
+        notes.append(f"commit {commit}")
+    if digest := made.get("config_digest"):
+        notes.append(f"configuration {digest[:SHORT_DIGEST]}")
+    if setup.host_names:
+        notes.append(f"measured on {words.enumeration(setup.host_names)}")
+    fields = {
+        "title": f"vcsbench report of {study.name}: {study.title}",
+        "author": "{The maintainers of vcsbench}",
+        "year": str(setup.last.year) if setup.last else "",
+        "note": ", ".join(notes),
     }
-    known = "; ".join(name for name, is_known in about.items() if is_known)
-    known = f" ({known})" if known else ""
-    when = f"Measured {measured}" if measured else "Nothing measured"
-    entries = {
-        "Study": f"{study.title} ({origin}). {study.source} {study.url or no_url}".strip(),
-        "Measured": measured,
-        "Made by": code if made else "The version of vcsbench is not recorded.",
-        "Configuration": digest,
-        "Command": command and command_of(variables_of(command, study.name)),
-        "Cite as": f"{version}{known}. Study {study.name}: {study.title}. {when}.",
-    }
-    meta = {
-        **{"study-authors": "; ".join(study.authors), "study-date": study.date},
-        **{"study-url": study.url, "version": number, "commit": commit},
-        **{"changed": " ".join(changed), "config-sha256": digest, "command": command},
-    }
-    return {name: text for name, text in entries.items() if text}, meta
+    # A brace in a name would end the field.
+    lines = [
+        f"  {name} = {{{text if name == 'author' else re.sub('[{}]', '', text)}}},"
+        for name, text in fields.items()
+        if text
+    ]
+    return "\n".join([f"@misc{{vcsbench-{study.name},", *lines, "}"])
