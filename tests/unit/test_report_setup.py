@@ -9,7 +9,7 @@ from unit.report_files import default_study, order_of
 from vcsbench.evidence.run_columns import storage_label
 from vcsbench.report.page import build_page
 from vcsbench.report.results import Results
-from vcsbench.report.setup_section import compared_setup, origin_of, setup_of
+from vcsbench.report.setup_section import bibtex_of, compared_setup, origin_of, setup_of
 from vcsbench.report.table_sections import distances_of
 
 STUDY = default_study()
@@ -137,7 +137,9 @@ def test_citation_is_in_the_footer_and_in_the_head():
     assert shown["Made by"] == f"vcsbench 0.1.0, commit {PROVENANCE['commit']}, unchanged"
     assert shown["Command"] == f"make report STUDY={STUDY.name} ARGS='--config minutes=15'"
     assert shown["Configuration"] == PROVENANCE["config_digest"]
-    fields = dict(re.findall(r"^  (\w+) = \{(.*)\},$", shown["Cite as"], re.MULTILINE))
+    entry = bibtex_of(of, setup_of(of))
+    assert shown["Cite as"].split() == entry.split()
+    fields = dict(re.findall(r"^  (\w+) = \{(.*)\},$", entry, re.MULTILINE))
     assert fields["year"] == "2026" and fields["author"] == "{The maintainers of vcsbench}"
     assert STUDY.name in fields["title"] and STUDY.title in fields["title"]
     parts = ("vcsbench 0.1.0", PROVENANCE["commit"], "feedfacefeed", "here")

@@ -73,7 +73,7 @@ def test_matching_takes_the_places_of_the_measured_points():
 def test_numbers_of_a_column_share_decimals_and_bars_the_largest():
     found = [point(2.5), point(10.0, format="f7"), point(0.25, cache="hot-os")]
     shown = [(p.text, p.bar) for p in grids.with_numbers(found, LAYOUT, "s")]
-    assert shown == [("2.5", 25.0), ("10.0", 100.0), ("0.25", 2.5)]
+    assert shown == [("2.5", 25), ("10.0", 100), ("0.25", 2)]
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class Conditions:
+class SetupConditions:
     """The conditions of the runs in which a published study can differ, as texts; "" if unknown."""
 
     repositories: str = ""
@@ -83,7 +83,7 @@ class Setup:
     commands: Sequence[tuple[str, str]]
     tables: Sequence[PlainTable]
     configurations: Sequence[Configuration]
-    conditions: Conditions
+    conditions: SetupConditions
     host_names: Sequence[str]
     guests: Sequence[str]
     first: datetime | None
@@ -120,7 +120,7 @@ def setup_of(results: Results) -> Setup:
         commands=_commands(contexts, study),
         tables=[*_fact_tables(contexts, study), *_build_tables(results)],
         configurations=_configurations(contexts, study),
-        conditions=Conditions(
+        conditions=SetupConditions(
             repositories=", ".join(_sizes(contexts, study)),
             storage=words.enumeration(_texts(contexts, _storage_kind)),
             subversion=versions.get("svn", ""),
