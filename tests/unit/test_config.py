@@ -258,12 +258,54 @@ def bomb(levels):
     [
         *("[" * 100_000, "[" * 1000 + "]" * 1000, bomb(9), "- x\n" * 200_000, "a: &a [*a]"),
         *("a: !!python/object/apply:os.system [true]", "a: \x00", "? {a: b}\n: c\n? ["),
-        *("a: [1\nb: 2", "a: 1\n'a': 2", "x: [{a: 1, b: {a: 1}, a: 1}]", "a: !!python/tuple [1]"),
+        *("minutes: 1:30", f"a: {'1:' * 50_000}1", f"seed: 0x{'f' * 4300}", f"a: {'9' * 41}"),
+        *("a: 010", "a: 0o17", "a: 1_000", "a: 0b1", "a: 1e3", "a: on", "no: 1", "a: 2010-01-01"),
+        *(
+            "a: !!int 3",
+            "a: !!float 1:30",
+            "a: *b",
+            "a: [1\nb: 2",
+            "a: 1\n'a': 2",
+            "x: [{a: 1, b: {a: 1}, a: 1}]",
+            "a: !!python/tuple [1]",
+        ),
     ],
 )
 def test_parse_yaml_hostile_text_is_user_error(text):
     with pytest.raises(UserError, match=r"^my\.yaml: [^\n]*$"):
         parse_yaml(text, "my.yaml")
+
+
+def test_parse_yaml_reads_numbers_and_words_of_both_versions():
+    text = "[1, -20, 0x1F, 2.5, .5, 1.0e+3, true, False, null, ~, 'on', \"1:30\", 10:x, 1.10.0]"
+    expected = [
+        1,
+        -20,
+        31,
+        2.5,
+        0.5,
+        1000.0,
+        True,
+        False,
+        None,
+        None,
+        "on",
+        "1:30",
+        "10:x",
+        "1.10.0",
+    ]
+    assert parse_yaml(text, "my.yaml") == expected == yaml.safe_load(text)
+
+
+def test_parse_yaml_reads_aliases_and_merges():
+    text = "a: &a {x: 1}\nb: &b {<<: *a, y: &y two}\nc: {<<: *b, x: *y}"
+    expected = {"a": {"x": 1}, "b": {"x": 1, "y": "two"}, "c": {"x": "two", "y": "two"}}
+    assert parse_yaml(text, "my.yaml") == expected
+
+
+@pytest.mark.parametrize("file", sorted(CONFIG.rglob("*.yaml")), ids=lambda file: file.name)
+def test_shipped_yaml_is_read_as_pyyaml_reads_it(file):
+    assert read_yaml(file) == yaml.safe_load(file.read_text())
 
 
 def test_read_yaml_large_file_is_user_error(tmp_path, monkeypatch):

@@ -17,12 +17,25 @@ if not os.path.samefile(WORKFLOW.parent, "."):
         f"{Path.cwd()}: vcsbench works in its clone only. For another folder, make another clone there."
     )
 
+# Scripts inherit it. A command needs the variable, which Snakemake removes for conda environments.
+sys.path.insert(0, str(WORKFLOW))
+
+from vcsbench.config.validation import read_mapping
+from vcsbench.errors import UserError
+from vcsbench.run.job import clear_line
+
+# Snakemake reads YAML 1.1 without limits, where `minutes: 1:30` is 90 and a long row of such numbers takes minutes.
+# So vcsbench reads each configuration file first, and accepts only values that mean the same to both.
+try:
+    for file in ["config/config.yaml", *workflow.configfiles]:
+        read_mapping(Path(file))
+except UserError as error:
+    sys.exit(f"{clear_line(sys.stderr)}{error}")
+
 
 configfile: "config/config.yaml"
 
 
-# Scripts inherit it. A command needs the variable, which Snakemake removes for conda environments.
-sys.path.insert(0, str(WORKFLOW))
 PYTHONPATH = shlex.quote(str(WORKFLOW)).replace("{", "{{").replace("}", "}}")
 JOB_SHELL = WORKFLOW / "job_shell.sh"
 # Some programs unpack an archive without its execute bits.
@@ -31,12 +44,10 @@ if not os.access(JOB_SHELL, os.X_OK):
 shell.executable(str(JOB_SHELL))
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={PYTHONPATH}; ")
 
-from vcsbench.errors import UserError
 from vcsbench.files import export_path
 from vcsbench.modules import code_digest, script_code
 from vcsbench.plan.recipe import trace_digest
 from vcsbench.run import inputs
-from vcsbench.run.job import clear_line
 from vcsbench.run.project import STUDY_FILES, open_project
 
 try:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,10 +23,27 @@ UNKNOWN = "extra_forbidden"
 # A JSON schema, as pydantic makes it from a model.
 Schema = dict[str, Any]
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-YAML_BYTES = 4 << 20
-SHOWN = 80  # of a refused value
+# Limits of a YAML file, far above all shipped files.
+YAML_BYTES = 256 << 10
 YAML_DEPTH = 40
-YAML_NODES = 100_000
+YAML_VALUES = 100_000  # where an alias counts as all that it repeats
+SHOWN = 80  # of a refused value
+# PyYAML and Snakemake read YAML 1.1, where `1:30` is 90, `010` is 8, `on` is true and `2010-01-01` is a date,
+# and where `1e3` and `0o17` are text. In YAML 1.2, each of these is something else. A value without quotation
+# marks must be the same in both. These are the numbers and words that are.
+PLAIN = {
+    "int": re.compile(r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+"),
+    "float": re.compile(
+        r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+][0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+    ),
+    "bool": re.compile("true|True|TRUE|false|False|FALSE"),
+    "null": re.compile("~|null|Null|NULL|"),
+    "merge": re.compile("<<"),
+}
+# A number of YAML 1.2.
+NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+")
+# Longer numbers are nobody's, and Python refuses to print one of more than 4,300 digits.
+NUMBER_LENGTH = 40
 
 
 def read_yaml(path: Path) -> object:
@@ -60,47 +75,105 @@ def read_mapping(path: Path) -> dict[str, object]:
 
 
 def parse_yaml(text: str, path: str | Path) -> object:
-    """Raise UserError if the text is not YAML, is too deep or too large, or repeats a key."""
-    depth = number = 0
-    too_large = UserError(
-        f"{path}: the YAML is too large: more than {YAML_DEPTH} levels or {YAML_NODES} values. Shorten it."
-    )
+    """Return the content of a YAML text.
+
+    Raise UserError if the text is not YAML, is too deep, has too many aliases, repeats a key, or has a value
+    that versions of YAML read differently.
+    """
     try:
-        # The loader recurses and takes memory for each node, so both are checked first.
-        for event in yaml.parse(text, Loader=LOADER):
-            number += isinstance(event, yaml.NodeEvent)
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > YAML_DEPTH or number > YAML_NODES:
-                raise too_large
+        _check_events(text, path)
         loader = LOADER(text)
         node = loader.get_single_node()
-        if node and _size(node, path, {}) > YAML_NODES:
-            raise too_large
-        content: object = loader.construct_document(node) if node else None
+        if node is None:
+            return None
+        # Before the values are made: a number like 1:1:1:... takes minutes.
+        _check_node(node, path)
+        content: object = loader.construct_document(node)
+        return content
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         reason = printable(" ".join(str(error).split())).replace('in "<unicode string>",', "at")
         remedy = "Use spaces, not tabs" if "\t" in reason or "any token" in reason else "Correct it"
         raise UserError(f"{path}: is not valid YAML: {reason}. {remedy}.") from None
-    return content
 
 
-def _size(node: yaml.Node, path: str | Path, sizes: dict[int, float]) -> float:
-    """Return the number of values in a node, where an alias counts as often as it is used."""
-    if id(node) not in sizes:
-        sizes[id(node)] = math.inf  # if it contains itself
-        below = node.value if isinstance(node, yaml.CollectionNode) else ()
-        if isinstance(node, yaml.MappingNode):
-            keys = set()
-            for key in (key for key, _ in below if isinstance(key, yaml.ScalarNode)):
-                if key.value in keys:
-                    line = key.start_mark.line + 1
-                    why = f"the key {key.value!r} is there twice (line {line})"
-                    raise UserError(f"{path}: {why}. Remove one of the two.")
-                keys.add(key.value)
-            below = chain.from_iterable(below)
-        sizes[id(node)] = 1 + sum(_size(each, path, sizes) for each in below)
-    return sizes[id(node)]
+def _check_events(text: str, path: str | Path) -> None:
+    """Check depth, aliases and tags. The loader recurses at each level, and would crash at 100,000 levels.
+
+    Ten levels of lists that repeat each other ten times by aliases become billions of values.
+    """
+    # The number of values below each finished anchor, and below each open mapping or list with its anchor.
+    sizes: dict[str | None, int] = {}
+    open_collections: list[tuple[str | None, int]] = [(None, 0)]
+    for event in yaml.parse(text, Loader=LOADER):
+        line = event.start_mark.line + 1 if event.start_mark else 0
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_collections.append((event.anchor, 1))
+            sizes.pop(event.anchor, None)
+            if len(open_collections) > YAML_DEPTH:
+                raise UserError(
+                    f"{path}: has more than {YAML_DEPTH} levels (line {line}). Shorten it."
+                )
+        if isinstance(event, yaml.CollectionStartEvent | yaml.ScalarEvent) and event.tag:
+            tag = one_line(event.tag, SHOWN)
+            raise UserError(f"{path}: has the tag {tag!r} (line {line}). Remove it.")
+        if isinstance(event, yaml.ScalarEvent):
+            size = sizes[event.anchor] = 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, size = open_collections.pop()
+            sizes[anchor] = size
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                why = f"`*{one_line(event.anchor, SHOWN)}` repeats nothing, or itself (line {line})"
+                raise UserError(f"{path}: {why}. Write the value in full.")
+            size = sizes[event.anchor]
+        else:
+            continue
+        anchor, above = open_collections.pop()
+        open_collections.append((anchor, above + size))
+        if above + size > YAML_VALUES:
+            raise UserError(
+                f"{path}: has more than {YAML_VALUES:,} values (line {line}). Shorten it."
+            )
+
+
+def _check_node(node: yaml.Node, path: str | Path) -> None:
+    """Check the keys and the plain values in a node."""
+    if isinstance(node, yaml.ScalarNode):
+        _check_scalar(node, path)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _check_node(item, path)
+    elif isinstance(node, yaml.MappingNode):
+        keys = set()
+        for key, value in node.value:
+            _check_node(key, path)
+            _check_node(value, path)
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            if key.value in keys:
+                line = key.start_mark.line + 1
+                why = f"the key {key.value!r} is there twice (line {line})"
+                raise UserError(f"{path}: {why}. Remove one of the two.")
+            keys.add(key.value)
+
+
+def _check_scalar(node: yaml.ScalarNode, path: str | Path) -> None:
+    if node.style:
+        return  # in quotation marks, or a block of text
+    kind = node.tag.rpartition(":")[2]
+    if kind == "str":
+        is_same = not NUMBER.fullmatch(node.value)
+    else:
+        is_same = kind in PLAIN and bool(PLAIN[kind].fullmatch(node.value))
+    place = f"`{one_line(node.value, NUMBER_LENGTH)}` (line {node.start_mark.line + 1})"
+    if not is_same:
+        raise UserError(
+            f"{path}: {place} is read differently by versions of YAML. Write a decimal number, true or "
+            "false, or put text into quotation marks."
+        )
+    if kind in ("int", "float") and len(node.value) > NUMBER_LENGTH:
+        why = f"{place} is a number of more than {NUMBER_LENGTH} characters"
+        raise UserError(f"{path}: {why}. Shorten it.")
 
 
 def value_at(content: object, key: str | int) -> object:
