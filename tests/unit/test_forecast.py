@@ -1,5 +1,6 @@
 """The reports of `plan` and `doctor`: forecasts, detectable differences, capabilities, side effects."""
 
+import math
 import subprocess
 from pathlib import Path
 
@@ -7,22 +8,19 @@ import pytest
 
 from project import DEFAULT, ROOT, open_folder, wait_for
 from unit.study_grid import merge
-from vcsbench import isolation
+from vcsbench import isolation, words
 from vcsbench.config.validation import read_yaml
+from vcsbench.evidence.measurements import read_measurements, write_frame
 from vcsbench.forecast import doctor, plan_report
 from vcsbench.forecast.doctor import LIMITED, MISSING, WARNING, checks, examine_machine
-from vcsbench.forecast.plan_report import detectable_pct, rounds_needed
+from vcsbench.forecast.plan_report import detectable_pct
 from vcsbench.run.project import Project
+from vcsbench.statistics.noise import run_scatter
 from vcsbench.storages import filesystems
 
 ROUNDS = 4
 STUDY = "fsfs-san-2014"
 SMALL = {"source": "generated", "profile": "ruby", "scale": 0.0005, "seed": 1}
-
-
-@pytest.fixture(autouse=True)
-def _short_runs(monkeypatch):
-    monkeypatch.setattr(plan_report, "NOISE_RUNS", 3)
 
 
 def open_project(root, **over):
@@ -87,7 +85,7 @@ def test_doctor_with_missing_storage_fails(tmp_path):
     project = open_project(tmp_path)
     (tmp_path / "storage").rmdir()
     missing = [check for check in checks(project.plan) if check.state == MISSING]
-    assert any(check.text.startswith("`storages.disk`") and check.remedy for check in missing)
+    assert any("`storages.disk`: " in check.text and check.remedy for check in missing)
     is_able, text = run_doctor(project)
     assert not is_able and str(tmp_path / "storage") in text
 
@@ -143,8 +141,30 @@ def test_plan_report_counts_cells_of_fixed_cost_apart(tmp_path):
     assert "  8 cell-rounds to measure" in lines
 
 
-def test_rounds_needed_is_the_least_number_that_detects():
-    needed = rounds_needed(0.11, 10)
-    assert 35 <= needed <= 50
-    assert detectable_pct(0.11, needed) <= 10 < detectable_pct(0.11, needed - 1)
+def test_rounds_detect_more_with_less_scatter_and_more_rounds():
+    assert detectable_pct(0.11, 44) <= 10 < detectable_pct(0.11, 36)
     assert detectable_pct(0.03, 5) < detectable_pct(0.03, 3) < detectable_pct(0.1, 3)
+
+
+def test_scatter_is_that_of_earlier_results_of_this_machine(tmp_path, whole_study, monkeypatch):
+    project = open_project(tmp_path, studies=[STUDY], rounds=3)
+    assert plan_report.scatter_pct_by_study(project.plan) == {}
+    lines = list(plan_report.plan_report(project.plan, project.repositories))
+    assert not any("scattered by" in line for line in lines)
+    target = tmp_path / "results" / "measurements" / f"{STUDY}.csv"
+    target.parent.mkdir(parents=True)
+    write_frame(whole_study.frame(), target)
+    assert plan_report.scatter_pct_by_study(project.plan) == {}  # of another host
+    frame = read_measurements(target)
+    monkeypatch.setattr(plan_report, "host_label", lambda host: frame["host"].iloc[0])
+    expected = 100 * math.expm1(run_scatter(frame, project.config.studies[STUDY].block))
+    assert plan_report.scatter_pct_by_study(project.plan) == {STUDY: pytest.approx(expected)}
+
+
+def test_wrapped_line_keeps_its_indent_and_its_words():
+    line = "  " + "word " * 60 + "/a" * 80
+    parts = words.wrapped(line).splitlines()
+    assert [part[:2] for part in parts] == ["  "] * len(parts)
+    assert " ".join(" ".join(parts).split()) == line.strip()
+    assert all(len(part) <= 110 for part in parts[:-1])
+    assert words.wrapped("  short") == "  short"

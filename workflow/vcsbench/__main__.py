@@ -161,24 +161,24 @@ def plan(options: argparse.Namespace, keys: Keys) -> int:
 
     project = _project(options, keys)
     _ = project.expectations
-    project.check_folders()
+    project.check_machine()
     # A damaged source is refused here, not after minutes of a run.
     for source in project.used_sources():
         source.estimate()
         source.check_history()
     for line in plan_report(project.plan, project.repositories):
-        print(line, flush=True)
+        print(words.wrapped(line), flush=True)
     return 0
 
 
 def doctor(options: argparse.Namespace, keys: Keys) -> int:
-    """Print the abilities of this machine, missing programs, and its noise."""
+    """Print what this machine can measure, and what it lacks, with remedies."""
     from vcsbench.forecast.doctor import examine_machine
 
     project = _project(options, keys)
     _ = project.expectations
     is_able = examine_machine(
-        project.plan, project.repositories, lambda line: print(line, flush=True)
+        project.plan, project.repositories, lambda line: print(words.wrapped(line), flush=True)
     )
     return 0 if is_able else FAILED
 

@@ -78,6 +78,8 @@ def sentence_of(error: OSError, place: object = "") -> str:
 
 def describe_fault(error: Exception) -> str:
     """Return a sentence about an error that the code does not expect, with its place."""
+    if isinstance(error, UserError):
+        return str(error)
     is_limit = isinstance(error, RuntimeError) and "start new thread" in str(error)
     if number := errno.EAGAIN * is_limit or errno.ENOMEM * isinstance(error, MemoryError):
         return sentence_of(OSError(number, os.strerror(number)))

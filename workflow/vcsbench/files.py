@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,15 @@ def write_bytes(path: str | Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def why_no_file(folder: str | Path) -> str:
+    """Return the kernel's reason why this process can make no file in a folder; "" if it can."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".vcsbench-"):
+            return ""
+    except OSError as error:
+        return str(error.strerror)
 
 
 def write_text(path: str | Path, text: str) -> None:

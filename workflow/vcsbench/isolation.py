@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.external import one_line, open_regular
+from vcsbench.files import why_no_file
 from vcsbench.kernel import check_result, libc, read
 
 if TYPE_CHECKING:
@@ -32,18 +33,33 @@ RETRY_S = 0.05
 COMMAND_LENGTH = 120
 
 
-def _lock_folder() -> str:
-    """Return the first folder that all users may write, but where they cannot remove a file of others."""
-    for folder in ("/run/lock", "/dev/shm"):
+LOCK_NAME = "vcsbench.lock"
+LOCK_FOLDERS = ("/run/lock", "/dev/shm", "/tmp")
+
+
+def _lock_path() -> str:
+    """Return the file of the machine's lock, which is the same for all users.
+
+    It is in the first folder where all users can make a file, and cannot remove a file of others.
+    """
+    for folder in LOCK_FOLDERS:
+        path = os.path.join(folder, LOCK_NAME)
         with suppress(OSError):
             status = os.lstat(folder)
             is_shared = status.st_mode & stat.S_ISVTX and status.st_mode & 0o002
-            if is_shared and stat.S_ISDIR(status.st_mode) and status.st_uid == 0:
-                return folder
-    return "/tmp"
+            is_of_root = stat.S_ISDIR(status.st_mode) and status.st_uid == 0
+            # The mode does not tell whether a file can be made: the file system may be read-only.
+            if is_shared and is_of_root and (os.path.lexists(path) or not why_no_file(folder)):
+                return path
+    return os.path.join(LOCK_FOLDERS[-1], LOCK_NAME)
 
 
-LOCK_PATH = os.path.join(_lock_folder(), "vcsbench.lock")
+LOCK_PATH = _lock_path()
+
+
+def check_lock() -> None:
+    """Raise UserError if the machine's lock cannot be opened."""
+    os.close(_open_lock())
 
 
 @contextmanager
@@ -138,12 +154,13 @@ def _open_lock() -> int:
 
 
 def _lock_error(reason: str) -> UserError:
-    owner = ""
+    remedy = f"Allow this user to make a file in one of {', '.join(LOCK_FOLDERS)}"
     with suppress(OSError):
-        owner = f" (user {os.lstat(LOCK_PATH).st_uid})"
+        owner = os.lstat(LOCK_PATH).st_uid
+        remedy = f"Have its owner (user {owner}) or root remove it"
     return UserError(
-        f"{LOCK_PATH}: cannot be the lock of measurements on this machine: {reason}. "
-        f"Have its owner{owner} or root remove it, and run again."
+        f"{LOCK_PATH}: cannot be the lock of measurements on this machine: {reason}. {remedy}, and run "
+        f"again."
     )
 
 

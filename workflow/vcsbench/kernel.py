@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench.errors import UserError
 from vcsbench.external import parse_number
 
 SELF = Path("/proc/self")
@@ -25,6 +26,20 @@ LIMITS = {
     2: [("memory.max", "memory.current"), ("memory.high", "memory.current")],
 }
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
+
+
+# A /proc that shows processes only, as in a hardened container, has none of these.
+SYSTEM_FILES = ("/proc/stat", "/proc/uptime", "/proc/net/tcp", "/proc/self/mounts")
+
+
+def check_system_files() -> None:
+    """Raise UserError if /proc lacks the files about the machine."""
+    missing = [file for file in SYSTEM_FILES if not read(file)]
+    if missing:
+        raise UserError(
+            f"/proc shows processes only: {', '.join(missing)} cannot be read. Mount it without subset=pid "
+            f"(systemd: ProcSubset=all), and run again."
+        )
 
 
 def read(path: str | Path, errors: str = "replace") -> str:

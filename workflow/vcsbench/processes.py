@@ -241,6 +241,20 @@ def with_pdeathsig(argv: list[str], signal: str = "KILL", unprivileged: bool = F
     return ["setpriv", "--pdeathsig", signal, *as_user, "--", *argv]
 
 
+def check_setpriv() -> None:
+    """Raise UserError if setpriv cannot end a program with its parent.
+
+    util-linux before 2.33 and busybox have a setpriv without this option.
+    """
+    done = run_program(with_pdeathsig(["sh", "-c", ":"]), may_fail=True)
+    if done.code:
+        lines = done.errors.strip().splitlines() or [how_it_ended(done.code)]
+        raise UserError(
+            f"setpriv cannot end a program with its parent (--pdeathsig): {lines[-1]}. Install util-linux "
+            f"2.33 or newer. conda has one (envs/workflow.yaml)."
+        )
+
+
 def grant(path: Path | int, mode: int) -> None:
     """Set the mode of a file or folder, and its group to the group of root's servers.
 

@@ -1,13 +1,34 @@
 """Format numbers, dates and lists for people."""
 
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TypeGuard
 
+# Of a line on a terminal.
+WIDTH = 110
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 EN_DASH = "\N{EN DASH}"
+
+
+def wrapped(line: str) -> str:
+    """Return a line broken into lines of at most WIDTH characters, the further ones indented by two more.
+
+    A longer word, such as a path, stays whole.
+    """
+    indent = line[: len(line) - len(line.lstrip())]
+    if len(line) <= WIDTH:
+        return line
+    return textwrap.fill(
+        line.strip(),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def is_number(value: object) -> TypeGuard[float]:

@@ -1,29 +1,23 @@
-"""The report of `vcsbench doctor`: capabilities of this machine, missing programs, and noise."""
+"""The report of `vcsbench doctor`: what this machine can measure, and what it lacks, with remedies."""
 
-import math
 import os
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from vcsbench import kernel, processes, words
-from vcsbench.errors import UserError
 from vcsbench.evidence.run_columns import storage_label
-from vcsbench.forecast import plan_report
+from vcsbench.forecast import plan_report, trials
 from vcsbench.machine import host
-from vcsbench.measure import caches, counters
 from vcsbench.measure.prepared_cell import read_versions
 from vcsbench.measure.server import other_servers
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.repositories import PreparedRepositories
-from vcsbench.statistics.comparisons import Limits
 from vcsbench.storages import filesystems
-from vcsbench.storages.extents import ExtentsUnsupportedError, first_extent
 from vcsbench.storages.filesystems import IN_MEMORY, mount_of
-from vcsbench.storages.workdir import WorkDir, resolve
+from vcsbench.storages.workdir import resolve
 
 AVAILABLE, MISSING, LIMITED, WARNING = "available", "missing", "limited", "warning"
 HEADINGS = {
@@ -74,28 +68,31 @@ def examine_machine(
     write("Side effects of a session")
     for sentence in plan_report.side_effects(plan, repositories):
         write(f"  {sentence}")
-    scatter = plan_report.noise()
-    pct = Limits.of(plan.config).on_machine(math.log1p(scatter)).min_effect_pct
-    rounds = words.count_of(plan_report.rounds_needed(scatter, pct), "round")
-    write("\nNoise")
-    write(
-        f"  runs of a calculation scatter by {100 * scatter:.0f} %: to detect {pct:g} % takes about {rounds}"
-    )
     is_able = all(check.state != MISSING for check in found)
     write("\nAll can be measured." if is_able else "\nSome cells cannot be measured here.")
     return is_able
 
 
 def checks(plan: Plan) -> list[Check]:
+    missing, limited = (trials.lacks(plan, part) for part in (trials.REQUIRED, trials.EVIDENCE))
     return [
         *_cells(plan),
         *_programs(plan),
         _caches(plan),
         *_storages(plan),
-        *_evidence(),
+        *[Check(MISSING, lack.what, lack.remedy) for lack in missing],
+        *[Check(LIMITED, lack.what, lack.remedy) for lack in limited],
         *_machine(),
+        *_scatter(plan),
         *_services(),
     ]
+
+
+def _scatter(plan: Plan) -> Iterator[Check]:
+    for study, scatter_pct in plan_report.scatter_pct_by_study(plan).items():
+        yield Check(
+            AVAILABLE, f"runs of a typical cell of {study} scattered by {scatter_pct:.2g} % here"
+        )
 
 
 def _services() -> Iterator[Check]:
@@ -145,16 +142,15 @@ def _caches(plan: Plan) -> Check:
 
 
 def _storages(plan: Plan) -> Iterator[Check]:
-    settings = plan.config.settings
-    used = {plan.draft(cell)["storage"]["name"] for cell in plan.cells} | {settings.storage}
+    used = {plan.draft(cell)["storage"]["shelf"] for cell in plan.cells}
+    used.add(plan.config.settings.storage)
     for keys, configured in plan.config.folders.items():
         folder, is_scratch = resolve(configured, plan.root), keys == ("scratch",)
         if not is_scratch and keys[-1] not in used:
             continue
-        reason, remedy = filesystems.why_unusable(folder)
-        if reason:
-            yield Check(MISSING, f"`{'.'.join(keys)}`: {folder}: {reason}", remedy)
-        elif not is_scratch:
+        if filesystems.why_unusable(folder)[0]:
+            continue
+        if not is_scratch:
             yield from _storage(keys[-1], folder, plan)
         elif mount_of(folder).filesystem not in IN_MEMORY:
             text = f"`scratch` ({folder}) is not in RAM: loading takes several times as long"
@@ -168,43 +164,9 @@ def _storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
     text = ", ".join(filter(None, [*parts, facts["mount_options"]]))
     free = words.size(facts["free_bytes"])
     yield Check(AVAILABLE, f"storage {name}: {folder}, {text}; {free} free")
-    try:
-        WorkDir(folder, plan.root).check_reachable()
-    except UserError as error:
-        yield Check(MISSING, str(error))
     if filesystems.lacks_journal(str(folder)) and plan.config.settings.output_location == "auto":
         text = f"{name} is ext4 without a journal: exports are written to `scratch`"
         yield Check(LIMITED, text, "use a storage with a journal")
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix="vcsbench-doctor-") as file:
-            file.write(os.urandom(1 << 16))
-            file.flush()
-            os.fsync(file.fileno())
-            first_extent(file.name)
-            if caches.resident(Path(file.name)) is None:
-                text = f"{name}: the kernel does not report the cached pages of a file"
-                yield Check(LIMITED, text)
-    except ExtentsUnsupportedError as error:
-        text = f"{name}: the layout of copies cannot be checked (no FIEMAP: {error})"
-        yield Check(LIMITED, text, "use ext4, xfs or btrfs")
-    except OSError as error:
-        text = f"{name}: {folder} cannot be written: {error.strerror}"
-        yield Check(MISSING, text, "name another folder")
-
-
-def _evidence() -> Iterator[Check]:
-    if reason := counters.why_no_instructions():
-        yield Check(LIMITED, f"no instruction counts: {reason}", "use a physical machine")
-    else:
-        yield Check(AVAILABLE, "instruction counts of the processor")
-    if shutil.which("strace"):
-        traced = processes.run_program(["strace", "-o", os.devnull, "true"], may_fail=True)
-        if traced.code:
-            last = (traced.errors.strip().splitlines() or ["it fails"])[-1]
-            remedy = "allow ptrace (in a container: --cap-add SYS_PTRACE)"
-            yield Check(LIMITED, f"no system-call counts: {last}", remedy)
-    if counters.read_counters()["cpu_stalled_us"] is None:
-        yield Check(LIMITED, "the kernel reports no pressure (/proc/pressure)", "boot with psi=1")
 
 
 def _machine() -> Iterator[Check]:

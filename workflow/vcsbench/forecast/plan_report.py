@@ -2,8 +2,6 @@
 
 import math
 import statistics
-import timeit
-from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -13,8 +11,10 @@ from vcsbench import kernel, processes, words
 from vcsbench.axes import findings_of
 from vcsbench.axes.client_server import cache_bytes, server_settings
 from vcsbench.config.configuration import EMPTY
+from vcsbench.evidence.measurements import read_measurements
 from vcsbench.files import context_path, read_json
-from vcsbench.machine import host
+from vcsbench.forecast import trials
+from vcsbench.machine import host, host_label
 from vcsbench.measure.server import HOST
 from vcsbench.plan.grid import CellSpec, is_duplicate, is_fixed_cost, variance_class
 from vcsbench.plan.plan import Plan
@@ -22,6 +22,7 @@ from vcsbench.plan.recipe import OWN, SHARED, USER, is_private_cell
 from vcsbench.prepare.loader import repository_bytes
 from vcsbench.prepare.repositories import PreparedRepositories
 from vcsbench.statistics.estimates import detectable_effect
+from vcsbench.statistics.noise import run_scatter
 from vcsbench.storages.cell_filesystem import SMALLEST
 from vcsbench.storages.filesystems import IN_MEMORY, free_bytes, mount_of
 from vcsbench.storages.workdir import resolve
@@ -33,9 +34,7 @@ FIXED_COST_S = 1.0
 # The rest of a cell-round: Python, Snakemake, start and end of the server.
 OVERHEAD_S = 0.22
 REPORT_S, TABLE_S = 15.0, 0.5
-NOISE_RUNS = 20
 COMPARISONS = 10
-MIN_ROUNDS, MAX_ROUNDS = 2, 10_000
 # As a logarithm. Larger differences need no statistics.
 MAX_EFFECT = 10.0
 
@@ -119,15 +118,20 @@ def plan_report(plan: Plan, repositories: PreparedRepositories) -> Iterator[str]
         yield f"  More rounds follow until all comparisons are decided, or {minutes:g} min are over."
     elif minutes:
         yield f"  This is more than `minutes: {minutes:g}`. The first rounds are measured all the same."
-    rounds, scatter = _rounds(plan), noise()
-    if rounds < (least := plan.config.least_rounds):
-        yield f"  Fewer than {least} rounds (`thresholds.min_rounds`) decide nothing."
+    rounds = _rounds(plan)
+    if rounds < plan.config.least_rounds:
+        yield f"  Fewer than {plan.config.least_rounds} rounds (`thresholds.min_rounds`) decide nothing."
     else:
-        yield (
-            f"  {words.count_of(rounds, 'round')} can detect differences of "
-            f"{detectable_pct(scatter, rounds):.0f} %, if they scatter by {100 * scatter:.0f} % as a "
-            f"calculation does now."
-        )
+        for study, percent in scatter_pct_by_study(plan).items():
+            yield (
+                f"  {words.count_of(rounds, 'round')} of {study} can detect differences of "
+                f"{detectable_pct(percent / 100, rounds):.0f} %: runs of a typical cell scattered by "
+                f"{percent:.2g} % here."
+            )
+    limited = trials.lacks(plan, trials.EVIDENCE)
+    if limited:
+        yield from ("", "Less evidence")
+        yield from (f"  {lack.sentence()}" for lack in limited)
 
 
 def _cells(plan: Plan) -> Iterator[str]:
@@ -153,11 +157,22 @@ def _rounds(plan: Plan) -> int:
     return min((len(plan.exports_of(cell)) for cell in cells), default=0)
 
 
-def noise() -> float:
-    """Return the standard deviation of the times of a calculation on this machine, as a share."""
-    timer = timeit.Timer("zlib.compress(block, 1)", "import zlib; block = bytes(range(256)) * 256")
-    loops, _ = timer.autorange()
-    return math.expm1(statistics.stdev(map(math.log, timer.repeat(NOISE_RUNS, loops))))
+def scatter_pct_by_study(plan: Plan) -> dict[str, float]:
+    """Return how much runs of a typical cell scatter, in percent, from results of this machine.
+
+    A study without enough results here is left out.
+    """
+    scatters = {}
+    for study in plan.config.studies:
+        path = plan.root / "results" / "measurements" / f"{study}.csv"
+        if not path.exists():
+            continue
+        frame = read_measurements(path)
+        frame = frame[frame["host"] == host_label(host())]
+        scatter = run_scatter(frame, plan.config.studies[study].block) if len(frame) else math.nan
+        if not math.isnan(scatter):
+            scatters[study] = 100 * math.expm1(scatter)
+    return scatters
 
 
 def detectable_pct(scatter: float, rounds: int) -> float:
@@ -168,13 +183,6 @@ def detectable_pct(scatter: float, rounds: int) -> float:
     error = math.log1p(scatter) * math.sqrt(2 / rounds)
     effect = float(detectable_effect(error, COMPARISONS * (rounds - 1)))
     return 100 * math.expm1(min(effect, MAX_EFFECT))
-
-
-def rounds_needed(scatter: float, difference_pct: float) -> int:
-    numbers = range(MIN_ROUNDS, MAX_ROUNDS)
-    return MIN_ROUNDS + bisect_left(
-        numbers, True, key=lambda n: detectable_pct(scatter, n) <= difference_pct
-    )
 
 
 @cache

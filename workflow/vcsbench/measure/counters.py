@@ -46,6 +46,8 @@ def read_counters(*paths: Path) -> Counts:
     """
     now_s = time.monotonic()
     ticks = [int(n) for n in read("/proc/stat").split("\n", 1)[0].split()[1:]]
+    if not ticks:
+        kernel.check_system_files()
     tcp = dict(zip(*map(str.split, read(TCP).splitlines()[:2]), strict=True))
     throttled = [int(read(file) or 0) for file in _files(THROTTLING)]
     stalls = {name: read(f"/proc/pressure/{name}").split("\n")[0] for name in PRESSURES}

@@ -22,6 +22,7 @@ from vcsbench.config.validation import validate
 from vcsbench.errors import UserError
 from vcsbench.external import split_credentials
 from vcsbench.files import context_path
+from vcsbench.forecast import trials
 from vcsbench.machine import Machine
 from vcsbench.measure.prepared_cell import SUBJECTS
 from vcsbench.measure.work import KINDS
@@ -98,16 +99,9 @@ class Project:
         for source in self.used_sources():
             source.check()
 
-    def check_folders(self) -> None:
-        """Raise a UserError if `scratch`, or a storage of this run, is no folder that can be written."""
-        used = {self.plan.draft(cell)["storage"]["shelf"] for cell in self.plan.cells}
-        for keys, configured in self.config.folders.items():
-            if keys[1:] and keys[1] not in used:
-                continue
-            folder = workdir.resolve(configured, self.root)
-            reason, remedy = filesystems.why_unusable(folder)
-            if reason:
-                raise self.config.error(keys, f"{folder}: {reason}. {remedy.capitalize()}.")
+    def check_machine(self) -> None:
+        """Raise a UserError that names everything that cells need, and this machine lacks."""
+        trials.refuse(trials.lacks(self.plan, trials.REQUIRED))
 
     def used_sources(self) -> list[Source]:
         axes = (cell.axes for cell in self.plan.cells)
@@ -211,7 +205,9 @@ def open_project(
     project = Project(copy.deepcopy(raw), root, paths, deployed, is_cluster)
     # Once here, not in each job. The storages of a cluster are on its nodes.
     if not is_cluster and project.config.settings.measure != NOTHING:
-        project.check_folders()
+        project.check_machine()
+    else:
+        trials.refuse([*trials.future_times(project.plan)])
     os.environ[sources.URLS] = json.dumps(sources.hide_urls(raw))
     return project
 

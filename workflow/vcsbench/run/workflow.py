@@ -64,6 +64,7 @@ def run_workflow(
     others and makes the report. Raise UserError for a configuration file that cannot be read.
     """
     tempfile.gettempdir()  # refuses a machine without room for temporary files before Snakemake
+    processes.check_setpriv()  # it starts Snakemake
     _check_folders(root)
     _check_file(root / CONFIGURATION)
     # Snakemake refuses an empty file.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.errors import FULL, UserError, full_errno
+from vcsbench.files import why_no_file
 from vcsbench.kernel import read, unescaped
 
 if TYPE_CHECKING:
@@ -80,11 +81,9 @@ def why_unusable(folder: Path) -> tuple[str, str]:
         return reason, "mount it, or use another folder"
     if not os.path.isdir(folder):  # is_dir() raises for long names
         return "no such folder", "make it, or use another"
-    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-        return "cannot be written", "use another folder"
-    # As /proc and /sys, which root may write.
-    is_empty = not os.statvfs(folder).f_blocks
-    return ("holds no files", "use another folder") if is_empty else ("", "")
+    if reason := why_no_file(folder):
+        return f"cannot be written ({reason})", "use another folder"
+    return "", ""
 
 
 def mounted_at(folder: str | Path) -> list[str]:
