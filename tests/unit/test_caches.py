@@ -1,10 +1,11 @@
 """Page cache and device of real files: resident shares, eviction, counted reads and writes, cold runs."""
 
 import os
+import subprocess
 
 import pytest
 
-from project import needs
+from project import needs, needs_root
 from vcsbench import processes
 from vcsbench.axes import STATES
 from vcsbench.machine import can_drop_caches
@@ -66,6 +67,32 @@ def test_cachestat_and_mincore_count_the_same_pages(folder):
         pytest.skip("this kernel has no cachestat")
     finally:
         os.close(descriptor)
+
+
+@needs_root
+def test_resident_on_overlay_counts_pages_of_both_layers(folder):
+    lower, upper, work, merged = (folder / name for name in ("lower", "upper", "work", "merged"))
+    for path in (lower, upper, work, merged):
+        path.mkdir()
+    (lower / "below").write_bytes(os.urandom(2 * MIB))
+    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+    mount = ["mount", "-t", "overlay", "overlay", "-o", options, merged]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this machine mounts no overlay")
+    try:
+        (merged / "above").write_bytes(os.urandom(MIB))
+        os.sync()
+        for path in (lower / "below", upper / "above"):
+            descriptor = os.open(path, os.O_RDONLY)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+        shares = [share(merged)]
+        for name in ("below", "above"):
+            (merged / name).read_bytes()
+            shares.append(share(merged))
+    finally:
+        subprocess.run(["umount", merged], check=True)
+    assert shares == pytest.approx([0.0, 2 / 3, 1.0])
 
 
 @pytest.mark.parametrize("name", ["{}", "{}/file"])

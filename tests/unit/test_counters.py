@@ -47,6 +47,23 @@ def test_usage_includes_ended_children(tmp_path):
     assert processes.ended_children([os.getpid()]) > 0
 
 
+def test_usage_unreadable_counts_are_missing(monkeypatch):
+    with subprocess.Popen(["sleep", "60"]) as process:
+        pids = [os.getpid(), process.pid]
+        assert None not in processes.usage(pids)
+        unreadable = f"/proc/{process.pid}/io"
+        read = processes.read
+        monkeypatch.setattr(
+            processes, "read", lambda path, *_: "" if path == unreadable else read(path)
+        )
+        used = processes.usage(pids)
+        process.kill()
+    assert used.cpu_s is not None and {*used[1:]} == {None}
+    # It has ended.
+    assert {*processes.usage([process.pid])} == {None}
+    assert processes.peak_memory_bytes(process.pid) is None
+
+
 def test_usage_includes_running_descendants():
     child = f"{BURN}\nprint(1, flush=True)\ninput()"
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"

@@ -50,6 +50,7 @@ FEW_READS = {**dict.fromkeys(READS, 20 * MIB), "warming": []}
 # The discarded run of a client in Python has read its modules, besides the input.
 SMALL_INPUT = dict.fromkeys(READS, 0)
 SMALL_INPUT |= {"subject_bytes": 340 << 10, "discarded_read_bytes": 1503 << 10}
+SMALL_INPUT["resident_after_bytes"] = 300 << 10
 
 
 def judged(cache, thresholds=None, **seen):
@@ -64,7 +65,11 @@ def judged(cache, thresholds=None, **seen):
         ("cold", {}, []),
         ("cold", {"warming": []}, []),
         ("cold", FEW_READS, []),
-        ("cold", {**FEW_READS, "discarded_read_bytes": 30 * MIB}, []),
+        ("cold", {**FEW_READS, "discarded_read_bytes": 30 * MIB}, ["fewer-disk-reads"]),
+        ("cold", {**FEW_READS, "discarded_read_bytes": 22 * MIB}, []),
+        ("cold", {"server_read_bytes": None}, ["io-unknown"]),
+        ("cold", {"client_read_bytes": None, "device_read_bytes": 0}, ["io-unknown"]),
+        ("cold", {"resident_after": 0.0, "resident_after_bytes": 0}, ["residency-unknown"]),
         ("cold", {**FEW_READS, "discarded_read_bytes": 50 * MIB}, ["too-few-disk-reads"]),
         ("cold", SMALL_INPUT | {"client_read_bytes": 651 << 10}, []),
         ("cold", SMALL_INPUT | {"client_read_bytes": 300 << 10}, ["too-few-disk-reads"]),
@@ -85,12 +90,21 @@ def judged(cache, thresholds=None, **seen):
             ["cache-not-warm"],
         ),
         ("hot-svn", {}, []),
-        ("hot-svn", {"client_read_bytes": MIB}, []),  # metadata
+        ("hot-svn", {"client_read_bytes": 64 << 10}, []),  # metadata
+        ("hot-svn", {"client_read_bytes": 68 << 10}, ["cache-not-warm"]),
+        ("hot-svn", {"server_read_bytes": None, "server_rchar": None}, ["io-unknown"]),
+        ("hot-svn", {"client_wchar": None}, ["io-unknown"]),
+        ("hot-svn", {"resident_after": 0.0, "resident_after_bytes": 0}, ["residency-unknown"]),
         ("hot-svn", {"server_first_rchar": 1000, "server_rchar": 1000}, []),  # nothing to cache
         ("hot-svn", {"client_write_bytes": MIB, "io_pressure_pct": 50.0}, []),  # its own writes
         ("hot-svn", {"steal_s": 0.02, "steal_pct": 20.0}, []),  # two ticks of a short run
         ("hot-svn", {"elapsed_s": 0.04, "window_s": 0.055}, []),  # the start of a shell
         ("hot-svn", {"elapsed_s": 0.04, "window_s": 0.08}, ["clock"]),
+        ("hot-svn", {"elapsed_s": 0.951}, []),
+        ("hot-svn", {"elapsed_s": 0.94}, ["clock"]),
+        ("hot-svn", {"elapsed_s": 0.94, "cpu_pressure_pct": 2.0}, []),  # the shells waited
+        ("hot-svn", {"elapsed_s": 0.7, "cpu_pressure_pct": 90.0}, ["clock"]),
+        ("hot-svn", {"elapsed_s": 0.1, "window_s": 0.12}, ["clock"]),
         ("hot-svn", {"elapsed_s": 0.5}, ["clock"]),
         ("hot-svn", {"elapsed_s": 1.001}, ["clock"]),
         ("hot-svn", {"server_read_bytes": 3 * MIB} | LOCAL_READS, ["cache-not-warm"]),
@@ -110,13 +124,16 @@ def judged(cache, thresholds=None, **seen):
         ("", {"steal_s": 0.06, "steal_pct": 3.0}, ["cpu-steal"]),
         ("", {"throttled": 1}, ["throttled"]),
         ("", {"quota_throttled_us": 500}, ["throttled"]),
-        ("", {"client_read_bytes": None}, ["uncertified"]),
+        ("", {"client_read_bytes": None}, ["io-unknown"]),
+        ("", {"swapped_in_pages": None, "swapped_out_pages": None}, []),
+        ("", {"window_s": None}, ["uncertified"]),
     ],
 )
 def test_judge_run_has_flags_of_its_faults(cache, seen, flags):
     assert judged(cache, **seen) == flags
 
 
+MINIMA = ("min_read_share_cold", "expected_read_share_cold", "min_memory_available_mib")
 # Runs of working-copy-2012 in the guest. The client reads its own files again.
 ON_NFS = {
     **QUIET,
@@ -184,12 +201,20 @@ def test_flags_documented_equal_code():
 def test_judge_each_threshold_has_effect():
     """A lenient value of each threshold removes a flag."""
     over = {
-        "min_clock_gap_s": ("", {"elapsed_s": 0.5}),
+        "min_clock_gap_s": ("", {"elapsed_s": 0.02, "window_s": 0.09}),
         "max_clock_gap_share": ("", {"elapsed_s": 0.5}),
-        "max_resident_share_cold": ("cold", {"resident_before": 0.2, "resident_after_bytes": 0}),
-        "min_read_share_cold": ("cold", {"server_read_bytes": 2 * MIB, "resident_after_bytes": 0}),
+        "max_resident_share_cold": ("cold", {"resident_before": 0.2, "resident_after_bytes": MIB}),
+        # Without this flag, the run has the warning of expected_read_share_cold.
+        "min_read_share_cold": (
+            "cold",
+            {"server_read_bytes": 2 * MIB, "resident_after_bytes": MIB},
+        ),
         "max_foreign_share_cold": ("cold", {"resident_after_bytes": 90 * MIB}),
-        "max_read_share_hot": ("hot-svn", {"server_read_bytes": 9 * MIB}),
+        "expected_read_share_cold": (
+            "cold",
+            {"server_read_bytes": 40 * MIB, "resident_after_bytes": MIB},
+        ),
+        "max_read_kib_hot": ("hot-svn", {"server_read_bytes": 100 << 10}),
         "max_read_share_hot_svn": ("hot-svn", {"server_rchar": 20 * MIB}),
         "ignore_below_mib": ("hot-svn", {"server_rchar": 20 * MIB}),
         "min_memory_available_mib": ("", {"memory_available_bytes": 0}),
@@ -203,6 +228,7 @@ def test_judge_each_threshold_has_effect():
     # Measurements and comparisons use these.
     assert set(over) == set(THRESHOLDS) - {"max_cpu_share", "min_run_s", "min_rounds"}
     for name, (cache, seen) in over.items():
-        is_minimum = name in ("min_read_share_cold", "min_memory_available_mib")
+        is_minimum = name in MINIMA
         lenient = {name: 0.0 if is_minimum else 1000.0}
-        assert len(judged(cache, lenient, **seen)) < len(judged(cache, **seen)), name
+        removed = {*judged(cache, **seen)} - {*judged(cache, lenient, **seen)}
+        assert removed, name

@@ -8,6 +8,7 @@ import pytest
 
 from unit.synthetic import AXES, THRESHOLDS, make_study
 from vcsbench.errors import UserError
+from vcsbench.evidence.flags import is_invalid
 from vcsbench.evidence.measurements import collect, read_grid, read_measurements, write_frame
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.result_state import OUTDATED
@@ -221,6 +222,31 @@ def test_flags_of_cell_round_apply_to_each_run_with_evidence(tmp_path):
     assert whole == "nothing-packed mean-cpu" and "uncertified" in without.split()
 
 
+@pytest.mark.parametrize(
+    ("niceness", "flagged"),
+    [([0, 0, 0], []), ([0, 0, 10], [3]), ([0, 10], [1, 2]), ([0, None, 0], [])],
+)
+def test_rounds_under_other_conditions_than_most_are_flagged(tmp_path, niceness, flagged):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=len(niceness), runs=2)
+    for number, nice in enumerate(niceness, 1):
+        if nice is not None:
+            conditions = {"nice": nice, "cpus": [0, 1]}
+            edit(
+                study.context(CELL, number), lambda c, known=conditions: c.update(conditions=known)
+            )
+    frame = study.collected().measurements
+    differ = frame["flags"].map(lambda words: "conditions-differ" in words.split())
+    assert [*frame["round"][differ]] == sorted([*flagged, *flagged])
+    assert "conditions" not in frame and not frame["flags"].map(is_invalid).any()
+
+
+def test_checked_run_without_counts_has_io_unknown_and_stays(tmp_path):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
+    unknown = {"work_kind": "log", "captured_io": {"wchar": None}}
+    edit(study.context(CELL, 1), lambda context: context.update(unknown))
+    assert flags_of(study) == ["io-unknown"] and not is_invalid("io-unknown")
+
+
 def test_failures_have_last_line_of_log_or_reason(tmp_path):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=3, failed={(CELL, 2)})
     result = study.collected(rounds=4)
@@ -242,6 +268,7 @@ def test_failures_have_last_line_of_log_or_reason(tmp_path):
         ("round2.json", None, ""),
         ("round2.context.json", None, '{"study": '),
         ("round2.json", '"exit_code": 0', '"exit_code": 7'),
+        ("round2.json", '"measurements": [', '"measurements": [], "others": ['),
     ],
 )
 def test_failures_invalid_result_has_reason(tmp_path, file, old, new):

@@ -178,6 +178,21 @@ def run_capture(folder, *argv, limit_s=20):
         assert time.monotonic() - began < 30
 
 
+def test_capture_counts_io_before_the_end_and_without_tracing_not_at_all(tmp_path, monkeypatch):
+    def read_like_ordinary_user(path, *arguments):
+        """The counts of an ended process belong to root."""
+        has_ended = str(path).endswith("/io") and "State:\tZ" in read(
+            path.replace("/io", "/status")
+        )
+        return "" if has_ended else read(path, *arguments)
+
+    monkeypatch.setattr(processes, "read", read_like_ordinary_user)
+    argv = ("head", "-c", "20000", "/dev/zero")
+    assert run_capture(tmp_path, *argv).io["wchar"] == 20000
+    monkeypatch.setattr("vcsbench.measure.runs._ptrace", lambda *_: False)
+    assert {*run_capture(tmp_path, *argv).io.values()} == {None}
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [

@@ -150,6 +150,7 @@ def test_advice_whose_best_is_mostly_fixed_cost_has_no_answer(tmp_path):
         ("log", 407098, 405000, True),
         ("stdout", 407098, 410000, True),
         ("log", 407098, None, False),
+        ("log", None, 407098, False),
         # svnbench prints nothing in timed runs.
         ("printed_counts", 4439, 91, False),
     ],
@@ -159,3 +160,50 @@ def test_has_other_output_beyond_tolerance(kind, captured, timed, is_other):
     run = {"evidence": {"client_wchar": timed}}
     assert same_work.has_other_output(run, context) is is_other
     assert not same_work.has_other_output(run, {})
+
+
+def test_lacks_counts_of_printing_commands_only():
+    missing = {"captured_io": {"wchar": None}}
+    assert same_work.lacks_counts({"work_kind": "log", **missing})
+    assert not same_work.lacks_counts({"work_kind": "tree", **missing})
+    assert not same_work.lacks_counts({"work_kind": "log", "captured_io": {"wchar": 5}})
+
+
+MIB = 1 << 20
+NO_CHECK, NO_WORK = {}, {}
+PRINTED, TREE = {"bytes": MIB}, {"bytes": 100 * MIB}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "checked", "work", "is_idle"),
+    [
+        # Its server did as much as in the checked run.
+        ("log", MIB, {"server_wchar": MIB + 26}, PRINTED, False),
+        # The client did something else once it was timed.
+        ("log", MIB // 3, {"server_wchar": MIB}, PRINTED, True),
+        ("tree", 9 * MIB, {"server_wchar": 20 * MIB}, TREE, True),
+        # The client reads the files itself in all runs, and asks the server for little or for nothing.
+        ("log", 0, {"server_wchar": 0}, PRINTED, True),
+        ("log", 2000, {"server_wchar": 2000}, PRINTED, True),
+        ("tree", 2000, {"server_wchar": 2000}, TREE, True),
+        ("tree", 0, NO_CHECK, NO_WORK, True),
+        ("printed_counts", 2000, {"server_wchar": 2000}, {"bytes_in_files": 100 * MIB}, True),
+        # A well compressed tree.
+        ("tree", MIB, {"server_wchar": MIB}, TREE, False),
+        # A count is missing.
+        ("log", None, {"server_wchar": MIB}, PRINTED, False),
+        ("log", MIB, {"server_wchar": None}, PRINTED, False),
+    ],
+)
+def test_has_idle_server_by_bytes_sent(kind, sent, checked, work, is_idle):
+    context = {"work_kind": kind, "captured_io": checked}
+    run = {"evidence": {"server_kind": "svnserve", "server_wchar": sent}, "work": work}
+    assert same_work.has_idle_server(run, context) is is_idle
+    # An access without a server has none that is idle.
+    assert not same_work.has_idle_server({"evidence": {"server_wchar": sent}}, context)
+
+
+def test_has_idle_server_update_needs_its_changes_only():
+    context = {"work_kind": "tree", "captured_io": {}, "working_copy": {}}
+    run = {"evidence": {"server_kind": "svnserve", "server_wchar": 900}, "work": TREE}
+    assert not same_work.has_idle_server(run, context)

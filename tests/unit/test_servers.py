@@ -143,8 +143,8 @@ programs = Programs(prefix=sys.argv[3])
 server = SERVER_KINDS[sys.argv[1]](folder / "root", default, folder / "run", programs)
 try:
     server.start()
-    counts = processes.io_counts([server.pid])
-    print("started", all(counts[name] for name in ("rchar", "syscr")), server.listeners == [server.pid])
+    used = processes.usage([server.pid])
+    print("started", bool(used.rchar and used.syscr), server.listeners == [server.pid])
     print("owner", Path(f"/proc/{{server.pid}}").stat().st_uid != 0)
 except UserError as error:
     print("refused", "SYS_PTRACE" in str(error))

@@ -24,6 +24,7 @@ UNPRIVILEGED = "nobody"
 SERVER_GROUP = 65531
 ACCESS_LISTS = ("system.posix_acl_access", "system.posix_acl_default")
 GRACE_S = 3.0
+FAMILY_TRIES = 3
 LOG_TAIL = 1 << 16
 ERROR_BYTES = 1 << 16
 INPUT_BYTES = 1 << 20
@@ -405,31 +406,54 @@ def _read_links(pid: int) -> set[str]:
 
 
 class Usage(NamedTuple):
-    """Resources that processes and their ended children have used.
+    """Resources that processes and their ended children have used. None is a count that cannot be read.
 
     CPU seconds; bytes of reads and writes (`rchar`, `wchar`), and of devices (`read_bytes`, `write_bytes`,
     counted when pages become dirty); number of read calls (`syscr`).
     """
 
-    cpu_s: float = 0.0
-    rchar: int = 0
-    wchar: int = 0
-    read_bytes: int = 0
-    write_bytes: int = 0
-    syscr: int = 0
+    cpu_s: float | None = None
+    rchar: int | None = None
+    wchar: int | None = None
+    read_bytes: int | None = None
+    write_bytes: int | None = None
+    syscr: int | None = None
+
+
+IO_COUNTS = Usage._fields[1:]
 
 
 def usage(pids: Sequence[int]) -> Usage:
-    return Usage(sum(_cpu_s(pid) for pid in pids), **io_counts(pids))
+    """Return the sums over processes. A sum is None if one of the processes has no such count."""
+    io = [io_counts(pid) for pid in pids]
+    sums = {name: _sum_or_none([counts[name] for counts in io]) for name in IO_COUNTS}
+    return Usage(_sum_or_none([_cpu_s(pid) for pid in pids]), **sums)
 
 
-def _cpu_s(pid: int) -> float:
+def _sum_or_none(numbers: Sequence[Any]) -> Any:
+    return None if None in numbers else sum(numbers)
+
+
+def family_usage(pid: int) -> tuple[list[int], Usage]:
+    """Return a process with its descendants, and their usage.
+
+    A descendant that ends meanwhile is counted by its parent, which was read before: all are read again.
+    """
+    for _ in range(FAMILY_TRIES):
+        members = family(pid)
+        used = usage(members)
+        if None not in used and members == family(pid):
+            break
+    return members, used
+
+
+def _cpu_s(pid: int) -> float | None:
     """Return the CPU time of a process, to the nanosecond, and of its ended children, in ticks."""
     try:
         # The clock id of another process, as in clock_getcpuclockid(3).
         used_s = time.clock_gettime((~pid << 3) | 2)
     except OSError:
-        return 0.0
+        return None
     cutime, cstime = _stat(pid)[13:15]
     return used_s + (int(cutime) + int(cstime)) / os.sysconf("SC_CLK_TCK")
 
@@ -457,18 +481,27 @@ def environment(pid: int) -> list[str]:
     return read_of(pid, "environ", "surrogateescape").split("\0")[:-1]
 
 
-def io_counts(pids: Sequence[int]) -> dict[str, int]:
-    files = [read_of(pid, "io").splitlines() for pid in pids]
-    values = [dict(line.split(": ") for line in lines) for lines in files]
-    return {key: sum(int(of.get(key, 0)) for of in values) for key in Usage._fields[1:]}
+def io_counts(pid: int) -> dict[str, int | None]:
+    """Return the counts of a process and of its ended children by IO_COUNTS.
+
+    All are None if the kernel does not count, or gives them to root only: so it does once the process ended.
+    """
+    lines = read_of(pid, "io").splitlines()
+    numbers = dict(line.split(": ") for line in lines)
+    return {name: int(numbers[name]) if name in numbers else None for name in IO_COUNTS}
 
 
-def peak_memory_bytes(pid: int) -> int:
-    return sum(map(own_peak_bytes, family(pid)))
+def peak_memory_bytes(pid: int) -> int | None:
+    """Return the sum of the peaks of a process and of its living descendants; None if it cannot be read."""
+    own = own_peak_bytes(pid)
+    if own is None:
+        return None
+    return own + sum(own_peak_bytes(member) or 0 for member in family(pid)[1:])
 
 
-def own_peak_bytes(pid: int) -> int:
-    return (number_in(f"/proc/{pid}/status", "VmHWM:") or 0) << 10
+def own_peak_bytes(pid: int) -> int | None:
+    kibibytes = number_in(f"/proc/{pid}/status", "VmHWM:")
+    return None if kibibytes is None else kibibytes << 10
 
 
 def _stat(pid: int) -> list[str]:

@@ -4,7 +4,7 @@ A recipe has everything that a measurement depends on. A key is optional if some
 Measuring modules import this for type checkers only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 
@@ -141,10 +141,11 @@ class Recipe(TypedDict, total=False):
 class WarmUpReads(TypedDict, total=False):
     """The reads of a run that was not timed."""
 
-    client_read_bytes: int
+    client_read_bytes: int | None
     server_pid: int
     server_read_bytes: int | None
     server_rchar: int | None
+    server_wchar: int | None
 
 
 class Evidence(TypedDict, total=False):
@@ -161,11 +162,11 @@ class Evidence(TypedDict, total=False):
     pristines_resident: float | None
     database_resident: float | None
     working_resident: float | None
-    client_read_bytes: int
-    client_write_bytes: int
-    client_rchar: int
-    client_wchar: int
-    client_syscr: int
+    client_read_bytes: int | None
+    client_write_bytes: int | None
+    client_rchar: int | None
+    client_wchar: int | None
+    client_syscr: int | None
     server_kind: str
     server_pid: int
     server_same: bool
@@ -190,8 +191,8 @@ class Evidence(TypedDict, total=False):
     busy_s: float
     steal_s: float
     steal_pct: float
-    swapped_in_pages: int
-    swapped_out_pages: int
+    swapped_in_pages: int | None
+    swapped_out_pages: int | None
     cpu_pressure_pct: float
     memory_pressure_pct: float
     io_pressure_pct: float
@@ -204,8 +205,8 @@ class Evidence(TypedDict, total=False):
     client_instructions: int | None
     server_instructions: int | None
     instructions_why_not: str
-    others_cpu_s: float
-    others_cpu_pct: float
+    others_cpu_s: float | None
+    others_cpu_pct: float | None
     memory_available_bytes: int | None
     other_servers: list[str]
     sync_s: float
@@ -232,7 +233,7 @@ class RunRecord(TypedDict, total=False):
     promises: Promises
     work: Mapping[str, int | str]
     launched: Launched
-    flags: list[str]
+    flags: Sequence[str]
 
 
 class SetAside(TypedDict):
@@ -258,6 +259,17 @@ class Host(TypedDict, total=False):
     clock_source: str
     governor: str
     load: float
+
+
+class RoundConditions(TypedDict):
+    """The conditions of a cell-round that its user or a cluster sets (measure.conditions)."""
+
+    cpus: list[int]
+    nice: int
+    scheduler: int
+    io_priority: int | None
+    quota_cores: float | None
+    io_limits: list[str]
 
 
 class StorageFacts(TypedDict, total=False):
@@ -368,7 +380,8 @@ class Context(SubjectFacts, total=False):
     versions: dict[str, str]
     build: BuildFacts
     work_kind: str
-    captured_io: dict[str, int]  # of the run whose output was read
+    captured_io: dict[str, int | None]  # of the run whose output was read, and of its server
+    conditions: RoundConditions
     took: dict[str, float]
     set_aside: list[SetAside]
     runs: list[RunRecord]

@@ -273,22 +273,24 @@ class Thresholds(Model):
     """When evidence sets a flag, and how many rounds a conclusion needs."""
 
     min_clock_gap_s: float = limit(0.03, "clock_floor_s")
-    """`clock`: smaller gaps between a run's time and its hooks are ignored."""
-    max_clock_gap_share: float = limit(0.25, "clock_share", 1)
+    """`clock`: in runs below 0.1 s, smaller gaps between a run's time and its hooks are ignored."""
+    max_clock_gap_share: float = limit(0.05, "clock_share", 1)
     """`clock`: hyperfine's time is shorter than that between the hooks, by more than this share of it."""
     max_resident_share_cold: float = limit(0.05, "cold_resident_share", 1)
     """`cache-not-cold`: more than this share of the repository was in memory before a cold run."""
     min_read_share_cold: float = limit(0.5, "cold_reads_share", 1)
     """`too-few-disk-reads`: a cold run read less than its input and this share of the discarded run."""
+    expected_read_share_cold: float = limit(0.9, "", 1)
+    """`fewer-disk-reads`: a cold run read less than its input and this share of the discarded run."""
     max_foreign_share_cold: float = limit(0.1, "cold_foreign_share", 1)
     """`foreign-reads`: after a cold run, more than this share of the repository was in memory and had been
     read by neither client nor server."""
-    max_read_share_hot: float = limit(0.02, "hot_read_share", 1)
-    """`cache-not-warm`: a hot run read more than this share of the repository from the device."""
+    max_read_kib_hot: float = limit(64, "max_read_share_hot")
+    """`cache-not-warm`: a hot run read more than this from the device."""
     max_read_share_hot_svn: float = limit(0.9, "hot_svn_reads_share", 2)
     """`cache-ineffective`: a hot server read more than this share of the bytes of its first run."""
     ignore_below_mib: float = limit(1, "read_floor_mib")
-    """`cache-not-warm`, `too-few-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored."""
+    """`too-few-disk-reads`, `fewer-disk-reads`, `foreign-reads`, `cache-ineffective`: less is ignored."""
     min_memory_available_mib: float = limit(512, "memory_available_mib")
     """`low-memory`: less than this was available before the run."""
     max_memory_pressure_pct: float = limit(1, "memory_pressure_pct", 100)

@@ -39,6 +39,9 @@ class Flag(enum.StrEnum):
     TOO_FEW_DISK_READS = ("too-few-disk-reads",
         "A cold run read far less from the device than the discarded cold run.",
         "Find the program that read the repository after the caches were cleared.", INVALID_RUN)
+    FEWER_DISK_READS = ("fewer-disk-reads",
+        "A cold run read less than the discarded cold run.",
+        "Some of its pages may have been in memory. Find the program that read the repository.")
     FOREIGN_READS = ("foreign-reads",
         "After a cold run, more of the repository was in memory than was read.",
         "Stop other readers of the repository: a backup, an indexer, a virus scanner.", INVALID_RUN)
@@ -60,9 +63,16 @@ class Flag(enum.StrEnum):
     SERVER_REFORKED = ("server-reforked",
         "Processes of the server began or ended during the run: its caches were lost.",
         "Run svnserve with `--threads`, and httpd without a limit of connections per child.", INVALID_RUN)
+    SERVER_IDLE = ("server-idle",
+        "The server sent far less than in the checked run, or than the command's output needs.",
+        "The command reads the repository's files itself. Correct its `argv`, or the client.", INVALID_RUN)
     CLOCK = ("clock",
         "hyperfine reported another time than its hooks before and after the run.",
         "Compare elapsed_s and window_s. Use another hyperfine, or find what paused it.", INVALID_RUN)
+    CONDITIONS_DIFFER = ("conditions-differ",
+        "Processors, priorities or limits differ from those of the cell's other rounds.",
+        "Measure all rounds in the same way: the contexts have `conditions`."
+        " `--forcerun cell` measures again.")
     UNCERTIFIED = ("uncertified",
         "The run has no evidence, or incomplete evidence.",
         "Measure the cell again.", INVALID_RUN)
@@ -87,8 +97,11 @@ class Flag(enum.StrEnum):
     NO_HARD_LINKS = ("no-hard-links",
         "The strategy does not keep hard links: each name became a separate file.",
         "Its time is the time of a tree with more files.")
+    IO_UNKNOWN = ("io-unknown",
+        "The kernel did not report the bytes that a process read or wrote.",
+        "Allow tracing, and in a container CAP_SYS_PTRACE. Reads and output were not checked.")
     RESIDENCY_UNKNOWN = ("residency-unknown",
-        "The kernel did not report how much of the repository was in memory.",
+        "The kernel did not report how much of the repository was in memory, or nothing of it after a run.",
         "Run as the user who owns the copies, on a kernel that allows cachestat or mincore.")
     OTHER_LIBRARIES = ("other-libraries",
         "Client or server loaded Subversion's libraries from outside of its build.",

@@ -9,11 +9,17 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from vcsbench.evidence.flags import Flag
+
 if TYPE_CHECKING:
     from vcsbench.records import Evidence, RunRecord, WarmUpReads
 
-MIB = 1 << 20
-NEEDED = ("client_read_bytes", "window_s", "swapped_in_pages")
+KIB, MIB = 1 << 10, 1 << 20
+# In shorter runs, the hooks themselves take a noticeable share.
+SHORT_WINDOW_S = 0.1
+BUSY_CLOCK_GAP_SHARE = 0.25
+# Of an input on a network file system: its reads are those of a hot run only if it is in memory.
+HOT_RESIDENT_SHARE = 0.98
 # Linux delays an acknowledgement by 40 ms, and svnserve waits for it (Nagle's algorithm). No network card of
 # a real server adds that.
 DELAYED_ACK_S = 0.04
@@ -24,7 +30,7 @@ WAIT_COLUMNS = (
 
 Thresholds = Mapping[str, float]
 # Whether each flag is set.
-Flags = dict[str, object]
+Flags = dict[Flag, object]
 
 
 def acknowledgement_s(run: Mapping[Any, Any]) -> float:
@@ -38,15 +44,15 @@ def acknowledgement_s(run: Mapping[Any, Any]) -> float:
     return min(late * DELAYED_ACK_S, max(idle, 0.0))
 
 
-def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[str]:
+def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[Flag]:
     """Return the flags of a run by its evidence and promises. `elapsed_s` is hyperfine's time."""
     evidence, promises = run.get("evidence", {}), run.get("promises", {})
-    if any(evidence.get(name) is None for name in NEEDED):
-        return ["uncertified"]
-    # The hooks before and after a run read the clock. Only the start of a shell lies between.
-    window_s = evidence["window_s"]
-    gap_s = max(limits["min_clock_gap_s"], limits["max_clock_gap_share"] * window_s)
-    flagged: Flags = {"clock": not 0 <= window_s - elapsed_s <= gap_s}
+    if evidence.get("window_s") is None:
+        return [Flag.UNCERTIFIED]
+    flagged: Flags = {
+        Flag.CLOCK: _is_other_time(evidence, elapsed_s, limits),
+        Flag.IO_UNKNOWN: None in (_reads(evidence), *_written(evidence)),
+    }
     if promises.get("os") == "cold":
         flagged |= _cold(evidence, limits)
     elif promises.get("os") == "hot":
@@ -54,84 +60,133 @@ def judge(run: RunRecord, elapsed_s: float, limits: Thresholds) -> list[str]:
     if evidence.get("server_kind"):
         flagged |= _server(evidence, promises.get("server", ""), limits)
     flagged |= _machine(evidence, promises.get("os") == "hot", limits)
-    return [word for word, is_set in flagged.items() if is_set]
+    return [flag for flag, is_set in flagged.items() if is_set]
 
 
-def _reads(evidence: Evidence | WarmUpReads) -> int:
-    return int(evidence["client_read_bytes"] + (evidence.get("server_read_bytes") or 0))
+def _is_other_time(evidence: Evidence, elapsed_s: float, limits: Thresholds) -> bool:
+    """Return True if hyperfine's time does not fit the time between the hooks before and after the run.
+
+    Between them lie the end of one shell and the start of another.
+    """
+    window_s = evidence["window_s"]
+    allowed_share = limits["max_clock_gap_share"]
+    # On a busy machine these shells wait for a processor.
+    waited_share = (evidence.get("cpu_pressure_pct") or 0.0) / 100
+    if waited_share:
+        allowed_share = max(allowed_share, min(allowed_share + waited_share, BUSY_CLOCK_GAP_SHARE))
+    allowed_s = allowed_share * window_s
+    if window_s < SHORT_WINDOW_S:
+        allowed_s = max(allowed_s, limits["min_clock_gap_s"])
+    return not 0 <= window_s - elapsed_s <= allowed_s
+
+
+def _reads(evidence: Evidence | WarmUpReads) -> int | None:
+    """Return the bytes that client and server read from devices; None if one of them is unknown."""
+    client, server = evidence.get("client_read_bytes"), evidence.get("server_read_bytes", 0)
+    return None if client is None or server is None else client + server
+
+
+def _written(evidence: Evidence) -> tuple[int | None, int | None]:
+    return evidence.get("client_wchar", 0), evidence.get("server_wchar", 0)
 
 
 def _cold(evidence: Evidence, limits: Thresholds) -> Flags:
     read, floor = _reads(evidence), limits["ignore_below_mib"] * MIB
     size, before = evidence.get("subject_bytes") or 0, evidence.get("resident_before")
     is_known = before is not None and evidence.get("resident_after") is not None
+    if read:
+        is_known = is_known and not _left_nothing(evidence)
     resident = max(before or 0.0, evidence.get("written_resident_before") or 0.0)
-    runs = evidence.get("warming") or ()
-    discarded = evidence.get("discarded_read_bytes") or (_reads(runs[0]) if runs else 0)
-    enough = min(size or discarded, limits["min_read_share_cold"] * discarded)
-    foreign = (evidence.get("resident_after_bytes") or 0) - (before or 0.0) * size - read
-    return {
-        "residency-unknown": not is_known,
-        "cache-not-cold": is_known and resident > limits["max_resident_share_cold"],
-        "no-disk-reads": not read,
-        "too-few-disk-reads": discarded > floor and 0 < read < enough,
-        "foreign-reads": foreign > max(floor, limits["max_foreign_share_cold"] * size),
+    flagged: Flags = {
+        Flag.RESIDENCY_UNKNOWN: not is_known,
+        Flag.CACHE_NOT_COLD: is_known and resident > limits["max_resident_share_cold"],
     }
+    if read is None:
+        return flagged
+    runs = evidence.get("warming") or ()
+    discarded = evidence.get("discarded_read_bytes") or (_reads(runs[0]) if runs else 0) or 0
+    enough = min(size or discarded, limits["min_read_share_cold"] * discarded)
+    expected = min(size or discarded, limits["expected_read_share_cold"] * discarded)
+    foreign = (evidence.get("resident_after_bytes") or 0) - (before or 0.0) * size - read
+    has_measure = discarded > floor
+    return flagged | {
+        Flag.NO_DISK_READS: not read,
+        Flag.TOO_FEW_DISK_READS: has_measure and 0 < read < enough,
+        Flag.FEWER_DISK_READS: has_measure and enough <= read < expected,
+        Flag.FOREIGN_READS: foreign > max(floor, limits["max_foreign_share_cold"] * size),
+    }
+
+
+def _left_nothing(evidence: Evidence) -> bool:
+    """Return True if no page of the input is in memory after a run that read it: the kernel cannot be right.
+
+    Files of a layered file system may have no pages of their own.
+    """
+    return bool(evidence.get("subject_bytes")) and evidence.get("resident_after_bytes") == 0
 
 
 def _hot(evidence: Evidence, limits: Thresholds) -> Flags:
-    share = limits["max_read_share_hot"] * (evidence.get("subject_bytes") or 0)
-    most = max(limits["ignore_below_mib"] * MIB, share)
-    is_network = evidence.get("network_filesystem")
+    read, is_network = _disk_reads(evidence), evidence.get("network_filesystem")
     return {
-        "cache-not-warm": _disk_reads(evidence, limits) > most,
-        "server-disk-unknown": is_network and evidence.get("network_storage_read_bytes") is None,
+        Flag.RESIDENCY_UNKNOWN: _left_nothing(evidence),
+        Flag.CACHE_NOT_WARM: read is not None and read > limits["max_read_kib_hot"] * KIB,
+        Flag.SERVER_DISK_UNKNOWN: is_network and evidence.get("network_storage_read_bytes") is None,
     }
 
 
-def _disk_reads(evidence: Evidence, limits: Thresholds) -> int:
+def _disk_reads(evidence: Evidence) -> int | None:
     """Return the bytes that a hot run read from disks, of this machine and of its NFS server.
 
+    Return None if the counts of client or server are unknown.
     A client reads its files again from a network file system whenever it takes a lock. The kernel
     counts that like reads of a device, although the server has them in memory.
     """
-    hot = 1 - limits["max_read_share_hot"]
+    client, served = evidence.get("client_read_bytes"), evidence.get("server_read_bytes", 0)
+    if client is None or served is None:
+        return None
+    resident = evidence.get("resident_after") or 0.0
     if not evidence.get("network_filesystem") or (
-        evidence["network_input"] and (evidence.get("resident_after") or 0.0) < hot
+        evidence["network_input"] and resident < HOT_RESIDENT_SHARE
     ):
-        return _reads(evidence)
-    client, network = evidence["client_read_bytes"], evidence.get("network_read_bytes")
+        return client + served
+    network = evidence.get("network_read_bytes")
     if network is None:
         local = min(client, evidence.get("device_read_bytes") or 0)
     else:
         local = max(0, client - network)
-    served = evidence.get("server_read_bytes") or 0
     return int(local + served + (evidence.get("network_storage_read_bytes") or 0))
 
 
 def _server(evidence: Evidence, promise: str, limits: Thresholds) -> Flags:
     """Return the first fault of a server: it explains the others."""
     served, is_kept = evidence.get("server_runs_before") or 0, promise == "kept"
-    first, again = evidence.get("server_first_rchar") or 0, evidence.get("server_rchar") or 0
-    is_read_again = again > limits["max_read_share_hot_svn"] * first
-    has_cached = is_kept and first > limits["ignore_below_mib"] * MIB
-    faults = {
-        "restarted": not evidence.get("server_same"),
-        "server-reused": promise == "new" and served,
-        "server-not-warm": is_kept and not served,
-        "server-reforked": is_kept and evidence.get("server_processes_changed"),
-        "cache-ineffective": has_cached and is_read_again,
+    first, again = evidence.get("server_first_rchar"), evidence.get("server_rchar")
+    is_cache_useless = False
+    # If nothing was read, or if a count is unknown, the cache cannot be judged.
+    if is_kept and first is not None and again is not None:
+        is_large = first > limits["ignore_below_mib"] * MIB
+        is_cache_useless = is_large and again > limits["max_read_share_hot_svn"] * first
+    faults: Flags = {
+        Flag.RESTARTED: not evidence.get("server_same"),
+        Flag.SERVER_REUSED: promise == "new" and served,
+        Flag.SERVER_NOT_WARM: is_kept and not served,
+        Flag.SERVER_REFORKED: is_kept and evidence.get("server_processes_changed"),
+        Flag.CACHE_INEFFECTIVE: is_cache_useless,
     }
-    first_fault = next((fault for fault, is_set in faults.items() if is_set), "")
-    return {first_fault: True} if first_fault else {}
+    for fault, is_set in faults.items():
+        if is_set:
+            return {fault: True}
+    return {}
 
 
 def _machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> Flags:
     numbers = cast("Mapping[str, float | None]", evidence)
     device, read = evidence.get("device_read_bytes"), _reads(evidence)
     available = evidence.get("memory_available_bytes")
-    is_idle = not read and not evidence.get("client_write_bytes")
-    others_read = device is not None and device - read > limits["max_others_read_mib"] * MIB
+    is_idle = read == 0 and evidence.get("client_write_bytes") == 0
+    others_read = False
+    if device is not None and read is not None:
+        others_read = device - read > limits["max_others_read_mib"] * MIB
     least = limits["min_memory_available_mib"] * MIB
 
     def exceeds(name: str) -> bool:
@@ -143,12 +198,12 @@ def _machine(evidence: Evidence, is_hot: bool, limits: Thresholds) -> Flags:
         return seconds > limits["ignore_below_cpu_s"] and exceeds(f"{processor_time}_pct")
 
     return {
-        "other-server": evidence.get("other_servers"),
-        "swapped": evidence["swapped_in_pages"] or evidence.get("swapped_out_pages"),
-        "low-memory": available is not None and available < least,
-        "memory-pressure": exceeds("memory_pressure_pct"),
-        "io-busy": others_read or (is_hot and is_idle and exceeds("io_pressure_pct")),
-        "cpu-busy": is_taken("others_cpu"),
-        "cpu-steal": is_taken("steal"),
-        "throttled": evidence.get("throttled") or evidence.get("quota_throttled_us"),
+        Flag.OTHER_SERVER: evidence.get("other_servers"),
+        Flag.SWAPPED: evidence.get("swapped_in_pages") or evidence.get("swapped_out_pages"),
+        Flag.LOW_MEMORY: available is not None and available < least,
+        Flag.MEMORY_PRESSURE: exceeds("memory_pressure_pct"),
+        Flag.IO_BUSY: others_read or (is_hot and is_idle and exceeds("io_pressure_pct")),
+        Flag.CPU_BUSY: is_taken("others_cpu"),
+        Flag.CPU_STEAL: is_taken("steal"),
+        Flag.THROTTLED: evidence.get("throttled") or evidence.get("quota_throttled_us"),
     }

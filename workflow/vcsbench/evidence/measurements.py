@@ -18,6 +18,7 @@ import pandas as pd
 from vcsbench.config.configuration import EMPTY
 from vcsbench.errors import UserError
 from vcsbench.evidence import flags, judgement, run_columns, same_work
+from vcsbench.evidence.flags import Flag
 from vcsbench.external import open_regular
 from vcsbench.files import context_path, read_json, read_rows, write_text
 from vcsbench.machine import host_label
@@ -42,6 +43,8 @@ PAUSE_S = 60.0
 RESTORE = "Restore the file, or make it again."
 # The promises of a run while measurements are collected: the first run of a series is cold, the others hot.
 STATE = "state"
+# The conditions of a cell-round as JSON, also while measurements are collected.
+CONDITIONS = "conditions"
 EPOCH = pd.Timestamp(0, tz="UTC")
 _SORTED = json.JSONEncoder(sort_keys=True)
 _COMPACT = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -152,7 +155,7 @@ def collect(
         frame["flags"] = _flags(frame, axes, thresholds["min_run_s"])
     fixed = fixed.assign(flags=fixed["flags"].map(flags.joined))
     return Collected(
-        frame.drop(columns=STATE, errors="ignore"),
+        frame.drop(columns=[STATE, CONDITIONS], errors="ignore"),
         fixed[["cell", *axes, "run", *TIMES, "host", "flags"]],
         pd.DataFrame(failures, columns=["cell", "round", "reason"]),
     )
@@ -208,6 +211,11 @@ def _read_cell_round(export: Path, thresholds: Mapping[str, float]) -> list[Colu
     if codes := {run.exit_code for run in runs} - {0}:
         codes_text = ", ".join(sorted(map(str, codes)))
         raise _Failure(f"the command ended with {codes_text}, which is not 0")
+    evidenced = len(context.get("runs", []))
+    if len(runs) < evidenced:
+        raise _Failure(
+            f"{export.name} has {len(runs)} runs instead of {evidenced}; delete it and run again"
+        )
     of_cell_round = _columns_of_cell_round(context)
     without_evidence: RunRecord = {}
     records = itertools.chain(context.get("runs", []), itertools.repeat(without_evidence))
@@ -223,14 +231,19 @@ def _columns_of_run(
     evidence = of_run.get("evidence", {})
     busy_s = (run.user_s, run.system_s, evidence.get("server_cpu_s"))
     share = sum(seconds or 0.0 for seconds in busy_s) / run.elapsed_s
-    words = [
+    words: list[str] = [
         *judgement.judge(of_run, run.elapsed_s, limits),
         *context.get("flags", []),
         *run_columns.build_flags(context),
         *["mean-cpu"] * run.mean_cpu,
         *["saturated"] * (share > limits["max_cpu_share"] * context["host"]["cores"]),
-        *["other-output"] * same_work.has_other_output(of_run, context),
     ]
+    if same_work.has_other_output(of_run, context):
+        words.append(Flag.OTHER_OUTPUT)
+    if same_work.lacks_counts(context):
+        words.append(Flag.IO_UNKNOWN)
+    if same_work.has_idle_server(of_run, context):
+        words.append(Flag.SERVER_IDLE)
     timed, untimed = run.peak_memory_bytes, evidence.get("client_peak_memory_bytes")
     work, working_copy = of_run.get("work"), context.get("working_copy")
     space = working_copy["space"] if working_copy else {}
@@ -270,6 +283,7 @@ def _columns_of_cell_round(context: Context) -> Columns:
         "cell_round_started_at": context.get("started_at", ""),
         "waited_s": took.get("waited_s"),
         "cell_round_s": took.get("cell_round_s"),
+        CONDITIONS: _SORTED.encode(context["conditions"]) if "conditions" in context else "",
     }
 
 
@@ -301,12 +315,29 @@ def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[s
         same_work.OTHER: other & is_known,
         same_work.UNKNOWN: other & ~is_known,
         "mostly-fixed-cost": frame["fixed_share"] > flags.FLAGGED_SHARE,
+        Flag.CONDITIONS_DIFFER: _have_other_conditions(frame),
     }
     rows = pd.DataFrame(flagged).to_numpy(bool).tolist()
     return [
         flags.joined([*before, *itertools.compress(flagged, row)])
         for before, row in zip(frame["flags"], rows, strict=True)
     ]
+
+
+def _have_other_conditions(frame: pd.DataFrame) -> pd.Series:
+    """Return which runs were measured under other conditions than most rounds of their cell.
+
+    If no conditions are those of most rounds, all runs of the cell are.
+    """
+    differ = pd.Series(False, index=frame.index)
+    if CONDITIONS not in frame:
+        return differ
+    for _, rows in frame[frame[CONDITIONS] != ""].groupby(["cell", "host"]):
+        rounds = rows.drop_duplicates(["round"])[CONDITIONS].value_counts()
+        if len(rounds) > 1:
+            is_tie = rounds.iloc[0] == rounds.iloc[1]
+            differ[rows.index] = (rows[CONDITIONS] != rounds.index[0]) | is_tie
+    return differ
 
 
 def _alike(frame: pd.DataFrame) -> list[pd.Series]:

@@ -21,6 +21,9 @@ DIGEST = "digest"
 # The timed run writes what the checked run wrote. Over every access, the outputs differed by 90 to 93 bytes.
 PRINTING = ("log", "dump", "stdout")
 WRITTEN_TOLERANCE_BYTES = 1024
+# A server sends less than the client writes, because it compresses: text of files by at most 1:1,000, and
+# messages of a log not at all, unless the command prints changes of files.
+SENT_SHARE, PRINTED_SENT_SHARE, FILES_SENT_SHARE = 0.5, 0.02, 0.0005
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -106,15 +109,45 @@ def _figures(work: Mapping[str, int | str]) -> dict[str, str]:
     return {NAMES.get(name, name.replace("_", " ")): f"{work[name]:,}" for name in names}
 
 
+def lacks_counts(context: Context) -> bool:
+    """Return True if the checked run has no count of its output, so no run can be compared with it."""
+    counts = context.get("captured_io")
+    is_printed = context.get("work_kind") in PRINTING
+    return is_printed and counts is not None and counts.get("wchar") is None
+
+
 def has_other_output(run: RunRecord, context: Context) -> bool:
     """Return True if a timed run printed another number of bytes than the run whose output was checked.
 
-    svnbench prints nothing when it is timed.
+    svnbench prints nothing when it is timed. Without one of the counts, return False.
     """
     written = run.get("evidence", {}).get("client_wchar")
-    if context.get("work_kind") not in PRINTING or "captured_io" not in context or written is None:
+    checked = context.get("captured_io", {}).get("wchar")
+    if context.get("work_kind") not in PRINTING or checked is None or written is None:
         return False
-    return abs(written - context["captured_io"]["wchar"]) > WRITTEN_TOLERANCE_BYTES
+    return abs(written - checked) > WRITTEN_TOLERANCE_BYTES
+
+
+def has_idle_server(run: RunRecord, context: Context) -> bool:
+    """Return True if the server of a run sent far less than in the checked run, or than the work needs.
+
+    The client then reads the repository's files itself, under the label of a server.
+    """
+    evidence, work = run.get("evidence", {}), run.get("work", {})
+    sent = evidence.get("server_wchar")
+    if not evidence.get("server_kind") or sent is None:
+        return False
+    # A request gets an answer, however small.
+    needed = 1.0
+    checked = context.get("captured_io", {}).get("server_wchar")
+    if checked is not None:
+        needed = max(needed, SENT_SHARE * checked)
+    # Of a working copy's update, the server sends the changes only.
+    if "working_copy" not in context:
+        is_printed = context.get("work_kind") in PRINTING
+        received = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
+        needed = max(needed, received * (PRINTED_SENT_SHARE if is_printed else FILES_SENT_SHARE))
+    return sent < needed
 
 
 def majority(works: Mapping[Key, str]) -> set[Key]:

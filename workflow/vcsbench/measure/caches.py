@@ -21,6 +21,7 @@ MAX_FILES = 50_000
 CACHESTAT, OPENAT2 = 451, 437
 RESOLVE_CACHED = 0x20
 # On these file systems, a cached name is valid without a query of a server or a device.
+OVERLAY = "overlay"
 LOCAL = frozenset(["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"])
 
 
@@ -57,7 +58,10 @@ libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 
 
 @cache
-def page_counter() -> Callable[[int, int], int]:
+def page_counter(filesystem: str) -> Callable[[int, int], int]:
+    if filesystem == OVERLAY:
+        # A file of an overlay has no pages itself: cachestat reports 0. A mapping is of the file below it.
+        return count_by_mincore
     # -1 is no file: a kernel that has the call, and allows it, answers EBADF.
     libc.syscall(CACHESTAT, -1, None, None, 0)
     is_missing = ctypes.get_errno() in (errno.ENOSYS, errno.EPERM)
@@ -93,7 +97,8 @@ def resident(*paths: Path, max_files: int = MAX_FILES) -> Residency | None:
     step = -(-len(files) // max_files) or 1
     chosen = files[::step]
     try:
-        uses = [_query_file(os.open(file, os.O_RDONLY)) for file in chosen]
+        filesystem = mount_of(chosen[0]).filesystem if chosen else ""
+        uses = [_query_file(os.open(file, os.O_RDONLY), filesystem) for file in chosen]
     except OSError:
         return None
     size, cached, pages_bytes = map(sum, zip((0, 0, 0), *uses, strict=True))
@@ -113,10 +118,10 @@ def _files(folder: str) -> Iterator[str]:
                 yield from _files(entry.path)
 
 
-def _query_file(fd: int) -> FileUse:
+def _query_file(fd: int, filesystem: str = "") -> FileUse:
     try:
         length = os.fstat(fd).st_size
-        pages_bytes = page_counter()(fd, length) * PAGE if length else 0
+        pages_bytes = page_counter(filesystem)(fd, length) * PAGE if length else 0
     finally:
         os.close(fd)
     return length, min(pages_bytes, length), pages_bytes

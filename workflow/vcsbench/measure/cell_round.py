@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from vcsbench.external import printable
 from vcsbench.files import write_text
 from vcsbench.kernel import read
 from vcsbench.machine import host
+from vcsbench.measure.conditions import conditions
 from vcsbench.measure.prepared_cell import PreparedCell
 from vcsbench.measure.run_evidence import TIME_FORMAT, EvidenceCollector
 from vcsbench.measure.runs import (
@@ -31,7 +31,7 @@ from vcsbench.measure.runs import (
 )
 from vcsbench.measure.syscalls import count_locks
 from vcsbench.measure.work import KINDS, UrlNormaliser, discard_output
-from vcsbench.programs import joined_digest
+from vcsbench.programs import Programs, joined_digest
 from vcsbench.storages.filesystems import describe_storage, is_full
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import Subject
@@ -47,70 +47,47 @@ if TYPE_CHECKING:
         SubjectFacts,
     )
 
-# The round is measured again: some kernels return unused memory for seconds. No cold run: layers below this
-# system have cached its reads.
-RETRIED_FLAG = "cache-not-warm"
-MAX_RETRIES = 2
 # Layers below this system (the host of a VM, a RAID controller) are assumed to cache reads this long.
 DISCARDED_RUN_S = 3600
-
-Judge = Callable[[Path, "list[RunRecord]"], None]
 
 
 class CellRound:
     """One round of a cell, by its recipe. `folder` is a private folder.
 
-    `judge` is no part of the measurement: it decides about retries and flags.
+    open() prepares it. measure() sets `runs`, and measures again after set_runs_aside(). describe() returns
+    the context. Nothing is judged here.
     """
 
-    def __init__(self, recipe: Recipe, number: int, folder: Path, judge: Judge) -> None:
-        self.recipe, self.number, self.folder, self.judge = recipe, number, folder, judge
+    def __init__(self, recipe: Recipe, number: int, folder: Path) -> None:
+        self.recipe, self.number, self.folder = recipe, number, folder
         self.state = recipe["state"]
         self.cell = PreparedCell(recipe, number, folder)
         self.work = KINDS[recipe["work_kind"]]
         self.captured: Captured | None = None
+        # The counts of the server in the run that was captured.
+        self.captured_server: dict[str, int | None] = {}
         self.discards = bool(self.state.get("discard"))
         self.discarded_bytes: int | None = None
         self.runs: list[RunRecord] = []
         self.set_aside: list[SetAside] = []
         self.read_error: Exception | None = None
 
-    def measure(self, lock: int) -> tuple[bytes, Context]:
-        """Return hyperfine's export, byte for byte, and the context.
+    def open(self, stack: ExitStack) -> None:
+        """Prepare subjects, server and command. `stack` takes the clean-up.
+
+        Raise UserError if something differs from the recipe.
+        """
+        self.started_at = datetime.datetime.now(datetime.UTC)
+        self.cell.open(stack)
+        self.hyperfine = Hyperfine(self.folder, self._answer)
+        self.discarded_run = DiscardedRun(self.recipe, self.cell.input if self.discards else None)
+        self.discarded_bytes = self.discarded_run.read()
+
+    def measure(self, lock: int) -> None:
+        """Time the runs of the round. hyperfine holds the descriptor `lock` open.
 
         Raise UserError with the output of the command and the server if a run fails.
         """
-        started_at = datetime.datetime.now(datetime.UTC)
-        with ExitStack() as stack:
-            self.cell.open(stack)
-            self.hyperfine = Hyperfine(self.folder, self._answer)
-            self.discarded_run = DiscardedRun(
-                self.recipe, self.cell.input if self.discards else None
-            )
-            self.discarded_bytes = self.discarded_run.read()
-            self._time(lock)
-            self.discarded_run.renew()
-            for _ in range(MAX_RETRIES):
-                if not any(RETRIED_FLAG in run["flags"] for run in self.runs):
-                    break
-                export = json.loads(self.hyperfine.export.read_bytes())
-                self.set_aside.append({"runs": self.runs, "results": export["results"]})
-                self.cell.reset_output()
-                self.cell.stop_server()
-                self.cell.start_server()
-                self._time(lock)
-            self._check_counterpart()
-            context = describe(self.cell, self.runs, self.captured)
-            context["round"] = self.number
-            context["started_at"] = started_at.strftime(TIME_FORMAT)
-            context["set_aside"] = self.set_aside
-            timed_s, hooks_s = self.hyperfine.seconds, self.hyperfine.hooks_s
-            context["took"] = {"hyperfine_s": round(timed_s, 6), "hooks_s": round(hooks_s, 6)}
-            if self.recipe.get("locking") and self.number == 1:
-                context["locks"] = count_locks(self.cell)
-        return self.hyperfine.export.read_bytes(), context
-
-    def _time(self, lock: int) -> None:
         cell = self.cell
         self.runs = []
         self.collector = EvidenceCollector(
@@ -123,8 +100,12 @@ class CellRound:
         error = self.hyperfine.run(cell.timed, self.recipe["runs"], lock)
         if error:
             raise ProgramError(f"{printable(error)}; run again, {self._rerun()}{self._details()}")
-        captured = self.captured
         codes = [run.exit_code for run in read_export(self.hyperfine.export)]
+        if len(codes) != self.recipe["runs"] or len(codes) != len(self.runs):
+            raise UserError(
+                f"{Programs().get('hyperfine')}: its export has {len(codes)} runs, and the recipe asks for "
+                f"{self.recipe['runs']}. Use an unmodified hyperfine."
+            )
         for number, code in enumerate(codes, 1):
             if code != 0:
                 name, ended = self._program, processes.how_it_ended(code)
@@ -133,11 +114,35 @@ class CellRound:
                 raise ProgramError(f"{name} {ended} {where}{why}{self._details()}")
         if self.read_error:
             raise self.read_error
+        captured = self.captured
         for run in self.runs:
             run["evidence"]["client_peak_memory_bytes"] = captured and captured.peak_bytes
             if captured and self.work.read:
                 run["work"] = captured.work
-        self.judge(self.hyperfine.export, self.runs)
+        self.discarded_run.renew()
+
+    def set_runs_aside(self) -> None:
+        """Store the runs as an attempt, and reset output and server for another measure()."""
+        export = json.loads(self.hyperfine.export.read_bytes())
+        self.set_aside.append({"runs": self.runs, "results": export["results"]})
+        self.cell.reset_output()
+        self.cell.stop_server()
+        self.cell.start_server()
+
+    def describe(self) -> Context:
+        """Return the context of the runs. Raise UserError if they wrote another tree than expected."""
+        self._check_counterpart()
+        context = describe(self.cell, self.runs, self.captured)
+        if self.captured:
+            context["captured_io"] = {**self.captured.io, **self.captured_server}
+        context["round"] = self.number
+        context["started_at"] = self.started_at.strftime(TIME_FORMAT)
+        context["set_aside"] = self.set_aside
+        timed_s, hooks_s = self.hyperfine.seconds, self.hyperfine.hooks_s
+        context["took"] = {"hyperfine_s": round(timed_s, 6), "hooks_s": round(hooks_s, 6)}
+        if self.recipe.get("locking") and self.number == 1:
+            context["locks"] = count_locks(self.cell)
+        return context
 
     def _answer(self, hook: str) -> None:
         if hook == "setup":
@@ -163,10 +168,12 @@ class CellRound:
             self._prepare(is_timed=False, is_first=number == 0)
             self._warm_up(is_read=number == 0)
         if self.captured and self.discards and warm_ups:
-            by_server = self.collector.warming[0].get("server_read_bytes") or 0
             # Without the files that this process has read again, unlike the counts of a warm-up run.
-            self.discarded_bytes = self.captured.io["read_bytes"] + by_server
-            self.discarded_run.write(self.discarded_bytes)
+            by_client = self.captured.io["read_bytes"]
+            by_server = self.collector.warming[0].get("server_read_bytes", 0)
+            if by_client is not None and by_server is not None:
+                self.discarded_bytes = by_client + by_server
+                self.discarded_run.write(self.discarded_bytes)
 
     def _prepare(self, is_timed: bool, is_first: bool) -> None:
         for step in self.state["first" if is_first and "first" in self.state else "prepare"]:
@@ -193,11 +200,18 @@ class CellRound:
         self.collector.end(self.hyperfine.pid)
         if is_read:
             self.captured = captured
+            reads = self.collector.warming[-1]
+            self.captured_server = {
+                "server_rchar": reads.get("server_rchar"),
+                "server_wchar": reads.get("server_wchar"),
+            }
 
     def _end_run(self, is_last: bool) -> None:
         evidence = self.collector.end(self.hyperfine.pid, is_last)
         if not evidence:
             return
+        # From the answer before the run to the request after it, without the reading of counters.
+        evidence["window_s"] = round(self.hyperfine.since_hook_s, 6)
         if self.discarded_bytes is not None:
             evidence["discarded_read_bytes"] = self.discarded_bytes
         is_later = self.runs and "later_promises" in self.state
@@ -334,7 +348,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         "build": _build_facts(cell, captured),
         **facts,
         "work_kind": recipe["work_kind"],
-        **({"captured_io": captured.io} if captured else {}),
+        "conditions": conditions(),
         "runs": runs,
         "flags": [flag for subject in cell.subjects for flag in subject.flags()],
     }

@@ -49,7 +49,7 @@ def read_counters(*paths: Path) -> Counts:
     if not ticks:
         kernel.check_system_files()
     tcp = dict(zip(*map(str.split, read(TCP).splitlines()[:2]), strict=True))
-    throttled = [int(read(file) or 0) for file in _files(THROTTLING)]
+    throttled = [read(file) for file in _files(THROTTLING)]
     stalls = {name: read(f"/proc/pressure/{name}").split("\n")[0] for name in PRESSURES}
     return {
         "window_s": now_s,
@@ -63,9 +63,9 @@ def read_counters(*paths: Path) -> Counts:
         **device_use(*paths),
         "rpcs": number_in(NFS_CLIENT, "rpc"),
         "delayed_acks": int(tcp["DelayedACKs"]) if "DelayedACKs" in tcp else None,
-        "swapped_in_pages": number_in("/proc/vmstat", "pswpin") or 0,
-        "swapped_out_pages": number_in("/proc/vmstat", "pswpout") or 0,
-        "throttled": sum(throttled) if throttled else None,
+        "swapped_in_pages": number_in("/proc/vmstat", "pswpin"),
+        "swapped_out_pages": number_in("/proc/vmstat", "pswpout"),
+        "throttled": sum(map(int, throttled)) if throttled and all(throttled) else None,
         "quota_throttled_us": kernel.throttled_us(),
     }
 
@@ -96,8 +96,9 @@ def device_use(*paths: Path) -> Counts:
     folders = set[str]().union(*map(block_folders, paths))
 
     def rows(folders: Iterable[str]) -> list[list[int]]:
-        fields = (read(f"{folder}/stat").split() for folder in folders)
-        return [[int(field) for field in row] for row in fields if row]
+        """Return the counts of each device; none if those of one cannot be read."""
+        fields = [read(f"{folder}/stat").split() for folder in folders]
+        return [[int(field) for field in row] for row in fields] if all(fields) else []
 
     if not (stats := rows(folders)):
         return dict.fromkeys(names)

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 # time, a tick of user and one of system time would be more than a tenth.
 COARSE_S = 20 * counters.TICK_S
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
-WARM_UP_KEYS = ("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar")
+WARM_UP_KEYS = (
+    *("client_read_bytes", "server_pid", "server_read_bytes", "server_rchar"),
+    "server_wchar",
+)
 
 
 class Snapshot(NamedTuple):
@@ -72,7 +75,7 @@ class EvidenceCollector:
         self.instructions: dict[str, counters.InstructionCounter] = {}
         self.hook_instructions: int | None = None
         # The bytes that a server has read in each run.
-        self.server_reads: dict[tuple[int, int], list[int]] = {}
+        self.server_reads: dict[tuple[int, int], list[int | None]] = {}
 
     def query_cleared(self) -> bool:
         """Query the residency after caches were cleared.
@@ -126,26 +129,29 @@ class EvidenceCollector:
         client_s, own_s = counts.pop("client_cpu_s"), counts.pop("own_cpu_s")
         if after.server != before.server:
             counts = {name: n for name, n in counts.items() if not name.startswith("server_")}
-        # Of processes other than client, server and vcsbench. The kernel counts busy time in ticks.
-        known_s = client_s + own_s + (counts.get("server_cpu_s") or 0.0)
-        others_s = max(0.0, counts["busy_s"] - known_s)
+        server_s = counts.get("server_cpu_s", 0.0)
+        others_s = others_pct = None
+        if client_s is not None and server_s is not None:
+            # Of processes other than client, server and vcsbench. The kernel counts busy time in ticks.
+            busy_s = max(0.0, counts["busy_s"] - (client_s + own_s + server_s))
+            others_s = round(busy_s, 3)
+            others_pct = round(100 * busy_s / ((os.cpu_count() or 1) * counts["window_s"]), 1)
         have_ended = before.server_processes[-1:] != after.server_processes[-1:]
-        if have_ended and counts.get("server_cpu_s", 0.0) < COARSE_S:
+        if have_ended and server_s is not None and server_s < COARSE_S:
             counts["server_cpu_s"] = None
-        others_pct = 100 * others_s / ((os.cpu_count() or 1) * counts["window_s"])
         seen = {
             **counts,
             **(_server_facts(self.server, before, after) if self.server else {}),
             **(self.network.facts() if self.network else {}),
             **instructions,
             "instructions_why_not": counters.why_no_instructions(),
-            "others_cpu_s": round(others_s, 3),
-            "others_cpu_pct": round(others_pct, 1),
+            "others_cpu_s": others_s,
+            "others_cpu_pct": others_pct,
         }
         reads = self.server_reads.setdefault(after.server, []) if after.server[0] else []
         first = reads[0] if reads else None
         served = {"server_runs_before": len(reads), "server_first_rchar": first}
-        reads.append(counts.get("server_rchar") or 0)
+        reads.append(counts.get("server_rchar"))
         if not self.is_timed:
             warming = {key: value for key, value in seen.items() if key in WARM_UP_KEYS}
             self.warming.append(cast("WarmUpReads", warming))
@@ -167,11 +173,9 @@ class EvidenceCollector:
         pid = self.server.pid if self.server else 0
         if not pid:
             return Snapshot(counts)
-        family = processes.family(pid)
         # In a container, root may not read the I/O of a server that runs as another user.
-        is_readable = bool(processes.read_of(pid, "io"))
-        for name, number in processes.usage(family)._asdict().items():
-            counts[f"server_{name}"] = number if is_readable or name == "cpu_s" else None
+        family, used = processes.family_usage(pid)
+        counts |= {f"server_{name}": number for name, number in used._asdict().items()}
         members = (*sorted(family), processes.ended_children(family))
         return Snapshot(counts, (pid, processes.start_ticks(pid)), members)
 

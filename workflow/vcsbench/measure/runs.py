@@ -27,6 +27,8 @@ HOOK = (
     'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; echo "$1" > "$0/ask"; '
     'read -r answer < "$0/answer"; [ "$answer" = done ]'
 )
+# A command waits at a pipe until it is traced: a short one would end before that.
+GATE = 'read -r go < "$0"; exec "$@"'
 LIBRARY = re.compile(r"(/\S*/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/\s]*)$", re.MULTILINE)
 LIBRARIES_LIMIT_S, LIBRARIES_TRIES = 60, 3
 UNITS = {
@@ -65,6 +67,8 @@ class Hyperfine:
     """Time a command, and call `answer(name)` for each hook, over named pipes below `folder`.
 
     `folder` takes the export and the log. run() sets `pid`, `seconds` with hooks, and `hooks_s`.
+    While a hook is answered, `since_hook_s` is the time since the answer to the hook before: the time of the
+    run between the two, with the end and start of their shells.
     """
 
     def __init__(self, folder: Path, answer: Callable[[str], None]) -> None:
@@ -74,6 +78,7 @@ class Hyperfine:
         self.hooks = folder / "hooks"
         self.pid = 0
         self.seconds = self.hooks_s = 0.0
+        self.since_hook_s = self.answered_at = 0.0
         self.error: Exception | None = None
         # Another user who may open a pipe takes the answers, and the run waits for ever.
         self.hooks.mkdir(mode=0o700)
@@ -148,12 +153,14 @@ class Hyperfine:
             raise self.error
 
     def _reply(self, name: str) -> None:
-        began = time.monotonic()
+        requested_at = time.monotonic()
+        self.since_hook_s = requested_at - self.answered_at
         try:
             self.answer(name)
         except Exception as error:
             self.error = error
-        self.hooks_s += time.monotonic() - began
+        self.answered_at = time.monotonic()
+        self.hooks_s += self.answered_at - requested_at
         os.write(self.replies, b"failed\n" if self.error else b"done\n")
 
 
@@ -219,11 +226,11 @@ class Captured(NamedTuple):
     """The fingerprint of a run, its I/O as the kernel counts it, its peak memory, and its libraries.
 
     `peak_bytes` is None if the kernel allows no tracing, `libraries` also if the run loads none of
-    Subversion's.
+    Subversion's. The counts of `io` are None if they cannot be read.
     """
 
     work: Fingerprint
-    io: dict[str, int]
+    io: dict[str, int | None]
     peak_bytes: int | None = None
     libraries: list[str] | None = None
 
@@ -231,7 +238,10 @@ class Captured(NamedTuple):
 def capture(
     command: Invocation, read_output: Callable[[IO[bytes]], Fingerprint], log: Path
 ) -> Captured:
-    """Run a command. `log` takes its errors. Raise UserError if it fails or takes too long."""
+    """Run a command. `log` takes its errors. Raise UserError if it fails or takes too long.
+
+    A pipe is made next to the log.
+    """
 
     # It takes 10 ms, and a round without an untimed run does not need it.
     from concurrent.futures import ThreadPoolExecutor, wait
@@ -248,14 +258,21 @@ def capture(
         if not wait([reading], CHILD_LIMIT_S).done:
             processes.send(processes.holders(output), signal.SIGKILL)
 
+    gate = log.with_suffix(".gate")
+    if not gate.exists():
+        os.mkfifo(gate, 0o600)
+    # Read and write: opening does not block.
+    opened_gate = os.open(gate, os.O_RDWR | os.O_NOFOLLOW)
     with log.open("wb") as errors, open(command.stdin or os.devnull, "rb") as given:
         pipes = {"stdin": given, "stdout": subprocess.PIPE, "stderr": errors}
-        process = processes.start_process(command.argv, env=command.environment, **pipes)
+        argv = ["sh", "-c", GATE, str(gate), *command.argv]
+        process = processes.start_process(argv, env=command.environment, **pipes)
     assert process.stdout
     output = os.readlink(f"/proc/self/fd/{process.stdout.fileno()}")
     ended = os.pidfd_open(process.pid)
     tracer, reader = ExitTracer(process.pid), ThreadPoolExecutor(1)
     reading = reader.submit(read_stream)
+    os.write(opened_gate, b"go\n")
     try:
         has_ended = bool(select.select([ended], [], [], command.limit_s)[0])
         # End a process that takes too long, and all that hold its output.
@@ -265,9 +282,11 @@ def capture(
         # Before waitid, which would take the tracer's stops for the end. A child that stays is not awaited.
         tracer.join(TRACER_LIMIT_S)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        io = processes.io_counts([process.pid])
+        # Without tracing, only root can read the counts, because the process has ended.
+        io = tracer.io or processes.io_counts(process.pid)
     finally:
         os.close(ended)
+        os.close(opened_gate)
         # After an exception, such as one of a signal, the output may still be held open.
         end_writers()
         reader.shutdown()
@@ -296,9 +315,9 @@ libc.ptrace.restype = ctypes.c_long
 class ExitTracer(threading.Thread):
     """Trace a child of this process, and its children, until they exit.
 
-    `peak_bytes` is then the largest resident size of one of them, and `maps` all their /proc/PID/maps;
-    None and "" if the kernel allows no tracing. The peak of getrusage() includes the size of the
-    parent.
+    `peak_bytes` is then the largest resident size of one of them, `maps` all their /proc/PID/maps, and
+    `io` has the counts of the child and of its ended children; None, "" and {} if the kernel allows no
+    tracing. The peak of getrusage() includes the size of the parent.
     """
 
     def __init__(self, pid: int) -> None:
@@ -306,6 +325,7 @@ class ExitTracer(threading.Thread):
         self.pid = pid
         self.peak_bytes: int | None = None
         self.maps = ""
+        self.io: dict[str, int | None] = {}
         self.ready = threading.Event()
         self.start()
         self.ready.wait()
@@ -327,8 +347,12 @@ class ExitTracer(threading.Thread):
                 continue
             reason = status >> 16
             if reason == EXIT_EVENT:
-                self.peak_bytes = max(self.peak_bytes or 0, processes.own_peak_bytes(pid)) or None
+                peaks = (self.peak_bytes, processes.own_peak_bytes(pid))
+                self.peak_bytes = max((peak for peak in peaks if peak is not None), default=None)
                 self.maps += read(f"/proc/{pid}/maps") + "\n"
+                if pid == self.pid:
+                    # As soon as it has ended, only root can read them.
+                    self.io = processes.io_counts(pid)
                 _ptrace(DETACH, pid, 0)
             else:
                 _ptrace(CONT, pid, 0 if reason else os.WSTOPSIG(status))
