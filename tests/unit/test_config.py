@@ -183,7 +183,7 @@ def test_words_of_commands_are_those_of_cells_and_subjects():
 
 
 COPY = "{svn} export {url}/{tree} {target}"
-TREE = {"input": "tree", "output": "built_tree", "work": "tree"}
+TREE = {"input": "tree", "output": "built_tree", "work": "tree", "inapplicable_axes": ["ra"]}
 
 
 @pytest.mark.parametrize(
@@ -203,6 +203,18 @@ TREE = {"input": "tree", "output": "built_tree", "work": "tree"}
         ({"argv": COPY, "output": "target", "environment": {"HOME": "{run}"}}, "", ""),
         ({"argv": "{program} {source} {target}", "program": "naive", **TREE}, "", ""),
         ({"argv": "{svn} log {ra}:{repo} {url} '{}' {{}}"}, "", ""),
+        # A command that reads the files itself has no label of a server.
+        ({"argv": "{svn} log file://{repository}"}, "argv", "{url}"),
+        ({"argv": "{svn} log file://{repository}", "restrict_to": {"ra": ["file"]}}, "", ""),
+        ({"argv": "{svn} log file://{repository}", "inapplicable_axes": ["ra"]}, "", ""),
+        (
+            {
+                **{"argv": "{svn} log {repository}", "inapplicable_axes": ["ra"]},
+                "defaults": {"ra": "svn"},
+            },
+            *("argv", "{url}"),
+        ),
+        ({"argv": "{svn} update {working_copy}", "output": "working_copy"}, "argv", "{url}"),
     ],
 )
 def test_load_study_unknown_word_in_braces_names_file_key_and_words(

@@ -179,3 +179,21 @@ def test_url_free_digest_finds_url_across_pieces():
         neutralised = b"x" * before + expected + b"y" * 5000
         assert digest.end() == hashlib.sha256(neutralised).hexdigest()[:16]
         assert digest.bytes == len(neutralised)
+
+
+@pytest.mark.parametrize("kind", ["log", "dump", "stdout", "verified", "printed_counts"])
+def test_work_of_command_that_prints_nothing_is_unknown(kind):
+    assert KINDS[kind].read(io.BytesIO(b""), UrlNormaliser()) == {}
+
+
+def test_work_of_command_that_does_nothing_is_unknown(tmp_path):
+    verified = KINDS["verified"].read
+    assert verified(io.BytesIO(b"* Verified revision 0.\n"), UrlNormaliser())["revisions"] == 1
+    nothing = io.BytesIO(b"0 files\n0 directories\n")
+    assert KINDS["printed_counts"].read(nothing, UrlNormaliser()) == {}
+    # Neither files that are missing, nor a folder without files.
+    for name in ("tree", "built_tree"):
+        assert KINDS[name].inspect(tmp_path / "missing", UrlNormaliser()) == {}
+        assert KINDS[name].inspect(tmp_path, UrlNormaliser()) == {}
+    sh("svnadmin", "create", tmp_path / "repository")
+    assert KINDS["repository"].inspect(tmp_path / "repository", UrlNormaliser()) == {}

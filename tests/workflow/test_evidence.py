@@ -189,7 +189,7 @@ if number {when}:
 @pytest.mark.parametrize(("when", "attempts"), [("== 2", 2), slow(">= 2", 3)])
 def test_hot_run_losing_its_pages_is_measured_again(bench, when, attempts):
     body = EVICT.format(when=when, files=f"{bench.repositories}/**")
-    with bench.configured(thresholds={"ignore_below_mib": 0}), bench.client(body):
+    with bench.configured(thresholds={"max_read_kib_hot": 0}), bench.client(body):
         found, seen = bench.measure(f"{FILE}/hot-os")
     aside = bench.context(f"{FILE}/hot-os")["set_aside"]
     # One warm-up run and one timed run per attempt.

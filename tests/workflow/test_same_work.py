@@ -83,7 +83,7 @@ def odd_client(tmp_path_factory, monkeypatch):
 def test_client_leaving_out_work_is_detected(project):
     part = {**CELLS, "command": ["log", "export"], "cache": "hot-os"}
     # The client counts its runs, so no run may be measured again.
-    no_retry = {"ignore_below_mib": 1000}
+    no_retry = {"max_read_kib_hot": 1 << 20}
     project.configure(part, repositories=TINY, rounds=2, copies=2, thresholds=no_retry)
     project.succeed()
     # The timed export of round 2 lacks a file, and its warm-up run has it.

@@ -79,6 +79,7 @@ InputName = Literal["repository", "dump", "tree"]
 OutputName = Literal["target", "fresh_repository", "working_copy", "built_tree"]
 StoreName = Literal["git", "hg", "svn", "brz", "fossil", "one_file", "pack"]
 StrategyName = Literal["start", "copytree", "naive", "rename", "start_breezy", "transform"]
+ACCESS_AXIS, WITHOUT_SERVER = "ra", frozenset(["file", ""])
 WorkName = Literal[
     "log", "printed_counts", "tree", "trees", "dump", "repository", "stdout", "built_tree", "verified",
     "unchecked", "opaque",
@@ -453,10 +454,32 @@ def load_study(path: str | Path) -> Study:
                 _check_template(getattr(command, template) or "", command, file)
             except ValueError as error:
                 raise UserError(f"{path}: `commands.{name}.{template}`: {error}") from None
+        if _needs_url(study, command) and not _uses_url(command):
+            raise UserError(
+                f"{path}: `commands.{name}.argv`: the axis `{ACCESS_AXIS}` applies, and the command has no "
+                f"{{url}}, so a server would do nothing. Use {{url}}, or add `{ACCESS_AXIS}` to "
+                f"`inapplicable_axes`."
+            )
         for key_without_effect, remedy in _keys_without_effect(study, command):
             text = f"`commands.{name}.{key_without_effect}`: has no effect{remedy}"
             raise UserError(f"{path}: {text}")
     return study
+
+
+def _needs_url(study: Study, command: Command) -> bool:
+    """Return True if a command may be measured over a server."""
+    is_axis = ACCESS_AXIS in study.axes and ACCESS_AXIS not in (command.inapplicable_axes or [])
+    default = {**study.defaults, **(command.defaults or {})}.get(ACCESS_AXIS, "")
+    if not is_axis:
+        return default not in WITHOUT_SERVER
+    values = (command.restrict_to or {}).get(ACCESS_AXIS, study.axes[ACCESS_AXIS])
+    return isinstance(values, str) or not WITHOUT_SERVER.issuperset(values)
+
+
+def _uses_url(command: Command) -> bool:
+    # A working copy that exists before the run has the URL.
+    has_working_copy = command.revisions_behind is not None and "{working_copy}" in command.argv
+    return has_working_copy or "{url}" in f"{command.argv} {command.stdin}"
 
 
 def _keys_without_effect(study: Study, command: Command) -> Iterator[tuple[str, str]]:

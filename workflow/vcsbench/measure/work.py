@@ -14,7 +14,8 @@ from typing import IO, NamedTuple
 
 from vcsbench.external import CHUNK
 
-# Numbers by name, and the `digest` of the output or the files.
+# Numbers by name, and the `digest` of the output or the files. Empty: the work is unknown, also if a command
+# printed or wrote nothing: all commands that do nothing would be equal.
 Fingerprint = dict[str, int | str]
 UNCHECKED = "apart"
 LONGEST = 1024
@@ -89,7 +90,8 @@ def read_stdout(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
     while data := output.read(CHUNK):
         lines += data.count(b"\n")
         digest.update(data)
-    return {"lines": lines, "digest": digest.end(), "bytes": digest.bytes}
+    work: Fingerprint = {"lines": lines, "digest": digest.end(), "bytes": digest.bytes}
+    return work if digest.bytes else {}
 
 
 LOG_SEPARATOR = b"-" * 72 + b"\n"
@@ -118,6 +120,8 @@ def read_log(output: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
         elif in_heading and line == b"\n":
             message, in_heading = lines, False
         before = line
+    if not revisions:
+        return {}
     return {"revisions": revisions, "paths": paths, "digest": digest.end(), "bytes": digest.bytes}
 
 
@@ -134,7 +138,7 @@ def read_printed_counts(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
         match = NULL_COUNT.fullmatch(line.rstrip())
         if match and (name := match[2].decode("ascii", "replace")) not in VARYING_COUNTS:
             counts[name.replace(" ", "_")] = int(match[1].replace(b",", b""))
-    return counts
+    return counts if any(counts.values()) else {}
 
 
 VERIFIED = re.compile(rb"\* Verified revision (\d+)\.\s*")
@@ -142,7 +146,7 @@ VERIFIED = re.compile(rb"\* Verified revision (\d+)\.\s*")
 
 def read_verified(output: IO[bytes], _urls: UrlNormaliser) -> Fingerprint:
     verified = [int(match[1]) for line in output if (match := VERIFIED.fullmatch(line))]
-    return {"revisions": len(verified), "youngest": max(verified, default=-1)}
+    return {"revisions": len(verified), "youngest": max(verified)} if verified else {}
 
 
 REVISION = b"Revision-number: "
@@ -183,6 +187,8 @@ def read_dump(stream: IO[bytes], urls: UrlNormaliser) -> Fingerprint:
         nodes += line.startswith(NODE)
         if not LEFT_OUT.match(line) and not (is_revision_0 and OF_REVISION_0.match(line)):
             digest.update(line)
+    if not revisions:
+        return {}
     return {"revisions": revisions, "nodes": nodes, "digest": digest.end(), "bytes": digest.bytes}
 
 
@@ -208,8 +214,11 @@ def inspect_built_tree(target: Path, urls: UrlNormaliser) -> Fingerprint:
 def inspect_repository(repository: Path, urls: UrlNormaliser) -> Fingerprint:
     from vcsbench.subjects import fsfs
 
+    youngest = fsfs.youngest(repository)
+    if not youngest:
+        return {}
     dump = fsfs.read_output(lambda output: read_dump(output, urls), "dump", "-q", repository)
-    return {"youngest": fsfs.youngest(repository), **dump}
+    return {"youngest": youngest, **dump}
 
 
 def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> Fingerprint:
@@ -239,6 +248,8 @@ def inspect_tree(target: Path, urls: UrlNormaliser, is_built: bool = False) -> F
             total.update((b"x" if mode & stat.S_IXUSR else b"f") + digest.end().encode() + b"\0")
             counts["files"] += 1
             counts["bytes"] += digest.bytes
+    if not counts["files"] and not counts["symlinks"]:
+        return {}
     return {**counts, "digest": total.hexdigest()[:16]}
 
 
