@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from project import CONFIG, needs, write_program
+from project import CONFIG, needs, needs_root, open_folder, run_python, write_program
 from vcsbench import processes, programs
 from vcsbench.axes.client_server import binaries_of, why_lacking
 from vcsbench.config.configuration import ON_PATH, Build, BuildReader
@@ -185,3 +185,104 @@ def test_build_flags_follow_places_of_libraries(libraries, places, flags):
     for client, server in ((side, None), (side, side)):
         build = {"name": "x", "client": client, "server": server}
         assert run_columns.build_flags({"build": build}) == flags
+
+
+SHIM = "int fsync(int file) { return 0; }"
+# Runs in a mount namespace of its own, in which /etc has one more file.
+PRELOADED = """
+import os, subprocess, sys
+from pathlib import Path
+from vcsbench import isolation, programs
+from vcsbench.measure import runs
+
+shim, upper = sys.argv[1:]
+argv = ["svn", "--version", "--quiet"]
+before = programs.linked_digest(programs.Programs(), ("svn",))
+isolation.unshare_mounts()
+Path(upper, "upper").mkdir(); Path(upper, "work").mkdir()
+Path(upper, "upper", "ld.so.preload").write_text(shim)
+options = f"lowerdir=/etc,upperdir={upper}/upper,workdir={upper}/work"
+if subprocess.run(["mount", "-t", "overlay", "-o", options, "none", "/etc"]).returncode:
+    sys.exit(77)
+programs.linked_digest.cache_clear()
+print(before != programs.linked_digest(programs.Programs(), ("svn",)))
+print(shim in runs.files_of_client(argv, programs.Programs().environment()))
+"""
+
+
+@pytest.fixture
+def linked(tmp_path):
+    """A program with a library of its own, and a function that compiles another library in its place."""
+    if not shutil.which("gcc"):
+        pytest.skip("takes gcc")
+    prefix = tmp_path / "prefix"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "lib").mkdir()
+
+    def compile_library(folder, number):
+        source, library = tmp_path / "library.c", folder / "libapr-x.so"
+        source.write_text(f"int number(void) {{ return {number}; }}")
+        processes.run_program(["gcc", "-shared", "-fPIC", "-o", library, source])
+
+    compile_library(prefix / "lib", 1)
+    main = tmp_path / "main.c"
+    main.write_text("int number(void); int main(void) { return number(); }")
+    options = ["-L", prefix / "lib", "-lapr-x", "-Wl,-rpath," + str(prefix / "lib")]
+    processes.run_program(["gcc", "-o", prefix / "bin" / "svn", main, *options])
+    return prefix, compile_library
+
+
+def linked_digest(build):
+    programs._file_digest.cache_clear()
+    programs.linked_digest.cache_clear()
+    return programs.linked_digest(build, ("svn",))
+
+
+def test_linked_digest_changes_with_a_library_of_the_prefix(linked):
+    prefix, compile_library = linked
+    build = Programs(str(prefix))
+    before = linked_digest(build)
+    assert before and linked_digest(build) == before
+    compile_library(prefix / "lib", 2)
+    assert linked_digest(build) != before
+    # The digest of Subversion's own libraries does not see it.
+    assert build.digest_of("libraries") == ""
+
+
+def test_linked_digest_changes_with_the_library_path(linked, tmp_path, monkeypatch):
+    prefix, compile_library = linked
+    compile_library(tmp_path, 2)
+    build = Programs(str(prefix))
+    # A run path (RUNPATH) comes after the library path.
+    assert linked_digest(Programs(str(prefix), str(tmp_path))) != linked_digest(build)
+    # Programs on the PATH have that of the caller.
+    monkeypatch.setenv("PATH", f"{prefix}/bin:{os.environ['PATH']}")
+    before = linked_digest(Programs())
+    assert before == linked_digest(build)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    assert linked_digest(Programs()) != before
+
+
+def test_linked_digest_sees_through_a_wrapper(linked, tmp_path):
+    prefix, compile_library = linked
+    wrapped = tmp_path / "wrapped"
+    script(wrapped, "svn", f'exec {prefix}/bin/svn "$@"')
+    before = linked_digest(Programs(str(wrapped)))
+    compile_library(prefix / "lib", 2)
+    assert linked_digest(Programs(str(wrapped))) != before
+
+
+@needs("svn")
+@needs_root
+def test_preloaded_library_changes_digest_and_is_mapped(tmp_path):
+    if not shutil.which("gcc"):
+        pytest.skip("takes gcc")
+    (tmp_path / "shim.c").write_text(SHIM)
+    shim = tmp_path / "shim.so"
+    processes.run_program(["gcc", "-shared", "-fPIC", "-o", shim, tmp_path / "shim.c"])
+    # An overlay needs an upper folder on a real file system.
+    with open_folder("/dev/shm") as upper:
+        done = run_python(PRELOADED, shim, upper)
+    if done.returncode == 77:
+        pytest.skip("no overlay can be mounted here")
+    assert done.stdout.split() == ["True", "True"], done.stderr

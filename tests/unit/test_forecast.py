@@ -16,7 +16,7 @@ from vcsbench.forecast.doctor import LIMITED, MISSING, WARNING, checks, examine_
 from vcsbench.forecast.plan_report import detectable_pct
 from vcsbench.run.project import Project
 from vcsbench.statistics.noise import run_scatter
-from vcsbench.storages import filesystems
+from vcsbench.storages import disks, filesystems
 
 ROUNDS = 4
 STUDY = "fsfs-san-2014"
@@ -74,8 +74,8 @@ def test_checks_warn_of_another_server_that_runs_here(tmp_path):
 def test_checks_name_storage_and_machine_as_a_page(tmp_path, monkeypatch, virtualized, kind, guest):
     facts = {**doctor.host(), "virtualized": virtualized}
     monkeypatch.setattr(doctor, "host", lambda: facts)
-    disk = {**filesystems.describe_storage("disk", tmp_path), "filesystem": "ext4"}
-    monkeypatch.setattr(filesystems, "describe_storage", lambda *_: {**disk, "rotational": True})
+    disk = {**disks.describe_storage("disk", tmp_path), "filesystem": "ext4"}
+    monkeypatch.setattr(disks, "describe_storage", lambda *_: {**disk, "rotational": True})
     texts = [check.text for check in checks(open_project(tmp_path).plan)]
     assert any(f", {kind}, " in text for text in texts if text.startswith("storage disk: "))
     assert any(text.endswith(f"{facts['kernel']}{guest}") for text in texts)

@@ -8,7 +8,7 @@ import pytest
 
 from unit.synthetic import AXES, THRESHOLDS, make_study
 from vcsbench.errors import UserError
-from vcsbench.evidence.flags import is_invalid
+from vcsbench.evidence.flags import Flag, is_invalid
 from vcsbench.evidence.measurements import collect, read_grid, read_measurements, write_frame
 from vcsbench.measure.runs import Run, read_export
 from vcsbench.plan.result_state import OUTDATED
@@ -289,3 +289,101 @@ def test_set_aside_attempts_are_listed_and_counted(tmp_path):
     assert list(frame["set_aside"]) == ["", "cache-not-warm, cache-not-warm", ""]
     ((reason, cells),) = set_aside(frame.to_dict("records"))
     assert reason.startswith("cache-not-warm: ") and cells == [CELL]
+
+
+def build_facts(libc="a", libraries=("/usr/lib/libc.so.6",), **server):
+    mapped = {"/usr/bin/svn": "1", **dict.fromkeys(libraries, libc)}
+    client = {"program": "/usr/bin/svn", "version": "1", "places": [], "libraries": []}
+    side = {**client, "mapped": mapped}
+    return {"name": "", "digest": "x", "client": side, "server": {**client, **server}}
+
+
+@pytest.mark.parametrize(
+    ("builds", "invalid"),
+    [
+        ([{}, {}, {}], []),
+        ([{}, {"libc": "b"}, {}], [2]),
+        # In another folder, the same content is no difference.
+        ([{}, {"libraries": ["/usr/local/lib/libc.so.6"]}, {}], []),
+        ([{}, {}, {"libraries": ["/usr/lib/libc.so.6", "/x/libeatmydata.so"]}], [3]),
+        # No round is the right one.
+        ([{}, {"libc": "b"}, {"libc": "c"}], [1, 2, 3]),
+        # A server that could not be read is no difference.
+        ([{"mapped": {"/s": "1"}}, {"mapped": None}, {"mapped": {"/s": "1"}}], []),
+        ([{"mapped": {"/s": "1"}}, {"mapped": {"/s": "2"}}, {"mapped": {"/s": "1"}}], [2]),
+    ],
+)
+def test_flag_of_rounds_with_other_libraries(tmp_path, builds, invalid):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=3)
+    for number, facts in enumerate(builds, 1):
+        edit(study.context(CELL, number), lambda c, f=facts: c.update(build=build_facts(**f)))
+    frame = study.collected().measurements
+    flagged = frame["flags"].str.contains("libraries-differ")
+    assert sorted(frame["round"][flagged]) == invalid
+    assert Flag.LIBRARIES_DIFFER.is_invalid
+
+
+DISK = {"filesystem": "ext4", "cached_below": True}
+
+
+@pytest.mark.parametrize(
+    ("cell", "change", "is_flagged"),
+    [
+        ("cold", {"storage": DISK}, True),
+        ("cold", {"storage": {**DISK, "cached_below": False}}, False),
+        ("hot", {"storage": DISK}, False),
+        ("cold", {"working_copy": {"filesystem": DISK}}, True),
+        # Its image is read without the page cache; another flag says if not.
+        ("cold", {"tree": {"filesystem": {**DISK, "made": True}}}, False),
+        ("cold", {"tree": {"filesystem": DISK}}, True),
+    ],
+)
+def test_flag_of_cold_run_on_a_disk_in_memory(tmp_path, cell, change, is_flagged):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
+
+    def set_facts(context):
+        for name, facts in change.items():
+            context[name] = {**context.get(name, {}), **facts}
+            context[name].setdefault("space", {})
+        if cell == "hot":
+            context["runs"][0]["promises"] = {"os": "hot"}
+
+    edit(study.context(CELL, 1), set_facts)
+    (found,) = flags_of(study)
+    assert (Flag.CACHED_BELOW in found.split()) is is_flagged
+    assert Flag.CACHED_BELOW.is_invalid
+
+
+@pytest.mark.parametrize(
+    ("changes", "flag"),
+    [
+        ({"flushes": 30}, ""),
+        ({"flushes": 29}, Flag.TOO_FEW_FLUSHES),
+        ({"flushes": 0}, Flag.TOO_FEW_FLUSHES),
+        ({"flushes": None}, Flag.FLUSHES_UNKNOWN),
+        ({"flushes": 0, "write_cache": "write through"}, Flag.FLUSHES_UNKNOWN),
+        ({"flushes": 0, "filesystem": "tmpfs"}, ""),
+        ({"flushes": 0, "argv": ["svnadmin", "load", "--no-flush-to-disk"]}, ""),
+        ({"flushes": 0, "work_kind": "tree"}, ""),
+    ],
+)
+def test_flag_of_load_with_fewer_flushes_than_revisions(tmp_path, changes, flag):
+    study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
+    facts = {
+        "work_kind": "repository",
+        "argv": ["svnadmin", "load"],
+        "filesystem": "ext4",
+        "write_cache": "write back",
+        **changes,
+    }
+
+    def set_facts(context):
+        context["target_storage"] = {key: facts[key] for key in ("filesystem", "write_cache")}
+        context |= {key: facts[key] for key in ("work_kind", "argv")}
+        context["runs"][0]["work"] = {"youngest": 30}
+        context["runs"][0]["evidence"]["device_flushes"] = facts["flushes"]
+
+    edit(study.context(CELL, 1), set_facts)
+    (found,) = flags_of(study)
+    assert [word for word in found.split() if "flushes" in word] == ([flag] if flag else [])
+    assert Flag.TOO_FEW_FLUSHES.is_invalid and not Flag.FLUSHES_UNKNOWN.is_invalid

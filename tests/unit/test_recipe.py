@@ -1,5 +1,6 @@
 """Recipes: a cell is stale if a module changes that runs for it."""
 
+import dataclasses
 import os
 import shutil
 
@@ -8,6 +9,7 @@ import pytest
 from unit.study_grid import study_grid
 from vcsbench import modules
 from vcsbench.plan import recipe
+from vcsbench.storages.workdir import resolve
 
 CELLS = {
     "log": {"input": "repository", "output": ""},
@@ -132,6 +134,8 @@ def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     for name, fixed in (
         ("cell_code", "code"),
         ("binaries_of", {}),
+        ("linked_of", {}),
+        ("_identity", ["ext4", "id", "disk"]),
         ("_files_digest", "files"),
     ):
         monkeypatch.setattr(recipe, name, lambda *_, fixed=fixed: fixed)
@@ -139,4 +143,26 @@ def test_recipe_of_published_cell_keeps_its_digest(monkeypatch):
     monkeypatch.setattr(here.machine, "clearing", lambda _: "evict")
     parts = recipe.draft_recipe(here.config.studies[cell.study], cell.axes, here)
     parts["repository"] |= {"identity": "identity", "description": "a history"}
-    assert recipe.recipe_of(cell, parts, here)["digest"] == "ecf2496152d4234e"
+    made = recipe.recipe_of(cell, parts, here)
+    assert made["digest"] == "b4860dfc0ac79225"
+    # Another library, such as libc, and another disk at the same place are other measurements.
+    for name, other in (
+        ("linked_of", {"client": "x"}),
+        ("_identity", ["ext4", "id", "other disk"]),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(recipe, name, lambda *_, other=other: other)
+            assert recipe.recipe_of(cell, parts, here)["digest"] != made["digest"]
+    # The nodes of a cluster have other disks than the login node.
+    elsewhere = dataclasses.replace(here, is_elsewhere=True)
+    assert "disks" not in recipe.recipe_of(cell, parts, elsewhere)
+
+
+def test_recipe_has_disks_of_storage_and_output(tmp_path, monkeypatch):
+    monkeypatch.setattr(recipe, "_identity", lambda folder: [folder])
+    here, (cell, *_) = study_grid("fsfs-ssd-2014", {"command": ["load"], "ra": ["file"]})
+    parts = recipe.draft_recipe(here.config.studies[cell.study], cell.axes, here)
+    for location in ("storage", "scratch"):
+        made = recipe.recipe_of(cell, {**parts, "output_location": location}, here)
+        assert made["targets"] in made["disks"]
+        assert str(resolve(made["storage"]["path"], here.root)) in made["disks"]

@@ -24,8 +24,10 @@ from vcsbench.measure.runs import (
     Hyperfine,
     Invocation,
     capture,
-    client_libraries,
+    files_of_client,
+    mapped_files,
     read_export,
+    subversion_libraries,
 )
 from vcsbench.measure.server import Svnserve
 from vcsbench.measure.syscalls import trace_command
@@ -270,17 +272,32 @@ def test_capture_interrupted_ends_the_command_and_its_children(tmp_path, start):
 @needs("svn")
 def test_capture_has_libraries_of_wrapped_program(tmp_path):
     captured = run_traced(tmp_path, "sh", "-c", "sleep 0.2; svn --version --quiet")
-    assert captured.libraries and len(set(captured.libraries)) == len(captured.libraries)
-    names = [os.path.basename(path) for path in captured.libraries]
-    assert any(name.startswith("libsvn_client") for name in names)
-    assert all(map(os.path.isfile, captured.libraries))
+    assert captured.mapped and len(set(captured.mapped)) == len(captured.mapped)
+    names = {os.path.basename(path).partition(".")[0] for path in captured.mapped}
+    assert {"svn", "libsvn_client-1", "libapr-1", "libsqlite3", "libc"} <= names
+    assert all(map(os.path.isfile, captured.mapped))
+    libraries = subversion_libraries(captured.mapped)
+    assert libraries and all("/libsvn_" in path for path in libraries)
 
 
-def test_client_libraries_of_a_failing_command_are_those_of_its_traced_run(tmp_path):
-    traced = run_traced(tmp_path, "svn", "--version", "--quiet").libraries
+def test_files_of_a_failing_client_are_those_of_its_traced_run(tmp_path):
+    traced = run_traced(tmp_path, "svn", "--version", "--quiet").mapped
     assert traced
     # Exports fail like this if the output of the timed run still exists.
-    assert client_libraries(["svn", "info", "/no/such/folder"], os.environ) == traced
+    assert files_of_client(["svn", "info", "/no/such/folder"], os.environ) == traced
+
+
+def test_mapped_files_are_programs_and_libraries_only():
+    maps = """\
+55d0-55d1 r--p 00000000 fe:00 1051 /usr/bin/svn
+55d1-55d2 r-xp 00001000 fe:00 1051 /usr/bin/svn
+7f00-7f01 r-xp 00001000 fe:00 1052 /opt/a b/libapr-1.so.0 (deleted)
+7f01-7f02 rw-s 00000000 fe:00 1053 /srv/wc.db-shm
+7f02-7f03 r-xp 00000000 00:00 0 [vdso]
+7f03-7f04 rwxp 00000000 00:00 0
+"""
+    assert mapped_files(maps) == ["/opt/a b/libapr-1.so.0 (deleted)", "/usr/bin/svn"]
+    assert mapped_files("") is None
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from vcsbench import processes
 from vcsbench.environment import program_environment
 from vcsbench.errors import UserError
 from vcsbench.external import read_bytes
@@ -35,6 +36,9 @@ BUILT = Path(__file__).parents[2] / ".tools" / "lib"
 MODULES_OF = "lib/python3*/*-packages"
 MODULE = "python3:"
 SCRIPT_BYTES = 1 << 16
+TRACE_LIMIT_S = 10.0
+# A line of the loader: a library, and its address in memory.
+LOADED = re.compile(r"(/.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 CONFIGURATION_BYTES = 1 << 20
 # The server configuration with the files that another one lacks.
 DEFAULTS = "default"
@@ -117,11 +121,15 @@ class Programs(_Places):
         return [os.path.realpath(p) for p in (self.prefix, *self.library_path.split(":")) if p]
 
     def digest_of(self, name: str) -> str:
-        if name == "libraries":
-            return self._libraries()
-        if name in ("httpd", "mod_dav_svn"):
-            return digest(self.httpd if name == "httpd" else self.mod_dav_svn)
-        return digest(self.find(name) if name in (*SUBVERSION, "svnserve") else path_of(name))
+        return self._libraries() if name == "libraries" else digest(self.path(name))
+
+    def path(self, name: str) -> str:
+        """Return the path of a program or module of this build, or of a need; "" if it is missing."""
+        if name == "httpd":
+            return self.httpd
+        if name == "mod_dav_svn":
+            return self.mod_dav_svn
+        return self.find(name) if name in (*SUBVERSION, "svnserve") else path_of(name)
 
     def _libraries(self) -> str:
         """Return a digest of the Subversion libraries in this build's folders, and for each architecture.
@@ -187,20 +195,51 @@ def joined_digest(paths: Iterable[str]) -> str:
 
 
 def digest(path: str) -> str:
-    """Return a digest of a program, or "" if it is missing.
-
-    The digest of a script covers the files that it names by absolute paths, because a wrapper runs them.
-    """
-    named: list[bytes] = []
-    if os.path.isfile(path):
-        with open(path, "rb") as file:
-            interpreter, _, lines = file.read(SCRIPT_BYTES).partition(b"\n")
-        # The interpreter in the first line does not belong to the build.
-        named = re.findall(rb"/[^\s'\":;]+", lines) if interpreter.startswith(b"#!") else []
-    digests = [_file_digest(name) for name in [path, *map(os.fsdecode, named)]]
+    """Return a digest of a program, and of the files that a script names; "" if it is missing."""
+    named = _named_files(path)
+    digests = [_file_digest(name) for name in [path, *named]]
     if not named:
         return digests[0]
     return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
+
+
+def _named_files(path: str) -> list[str]:
+    """Return the absolute paths in a script, because a wrapper runs them; [] for another file."""
+    if not os.path.isfile(path):
+        return []
+    with open(path, "rb") as file:
+        interpreter, _, lines = file.read(SCRIPT_BYTES).partition(b"\n")
+    # The interpreter in the first line does not belong to the build.
+    named = re.findall(rb"/[^\s'\":;]+", lines) if interpreter.startswith(b"#!") else []
+    return [os.fsdecode(name) for name in named]
+
+
+@cache
+def linked_digest(programs: Programs, names: tuple[str, ...]) -> str:
+    """Return a digest of all libraries that the loader gives to programs, such as libapr and libc.
+
+    Libraries in /usr/local/lib, on a LD_LIBRARY_PATH and in /etc/ld.so.preload are among them.
+    """
+    libraries: set[str] = set()
+    for name in names:
+        path = programs.path(name)
+        if not os.path.isfile(path) or not os.access(path, os.X_OK):
+            continue
+        variables = {**programs.environment(), "LD_TRACE_LOADED_OBJECTS": "1"}
+        if name == "httpd":
+            # httpd loads the module later: its libraries are those of a preloaded one.
+            variables["LD_PRELOAD"] = programs.mod_dav_svn
+        wrapped = [file for file in _named_files(path) if os.path.basename(file) == name]
+        for file in (path, *wrapped):
+            # The loader lists the libraries, and does not start the program. A static one prints its version.
+            traced = processes.run_program(
+                [file, "-v" if name == "httpd" else "--version"],
+                env=variables,
+                limit_s=TRACE_LIMIT_S,
+                may_fail=True,
+            )
+            libraries.update(LOADED.findall(traced.output))
+    return joined_digest(libraries)
 
 
 @cache

@@ -133,6 +133,8 @@ class Recipe(TypedDict, total=False):
     code: str
     server_files_digest: str
     binaries: dict[str, str]
+    linked: dict[str, str]  # digests of the libraries of client and server
+    disks: dict[str, list[str]]  # by folder (storages.disks.storage_identity); missing on a cluster
     targets: str
     digest: str
     is_in_guest: bool
@@ -273,13 +275,18 @@ class RoundConditions(TypedDict):
 
 
 class StorageFacts(TypedDict, total=False):
-    """A storage or file system (storages.filesystems.describe_storage)."""
+    """A storage or file system (storages.disks.describe_storage)."""
 
     name: str
     path: str
+    real_path: str
     filesystem: str
+    filesystem_id: str
     device: str
+    disks: list[dict[str, object]]  # the fields of storages.disks.Disk
+    cached_below: bool
     rotational: bool | None
+    write_cache: str
     mount_options: str
     scheduler: str
     free_bytes: int
@@ -289,12 +296,16 @@ class StorageFacts(TypedDict, total=False):
 
 
 class BuildSide(TypedDict):
-    """The program of one side, its version, its loaded libraries, and the folders of its build."""
+    """The program of one side, its version, its libraries of Subversion, and the folders of its build.
+
+    `mapped` has the digests of all programs and libraries in its memory, None if unknown.
+    """
 
     program: str
     version: str
     places: list[str]
     libraries: list[str] | None
+    mapped: dict[str, str] | None
 
 
 class BuildFacts(TypedDict):
@@ -377,8 +388,10 @@ class Context(SubjectFacts, total=False):
     host: Host
     targets: str
     storage: StorageFacts
+    target_storage: StorageFacts | None  # where the output is written
     versions: dict[str, str]
     build: BuildFacts
+    preloaded: list[str]  # the content of /etc/ld.so.preload
     work_kind: str
     captured_io: dict[str, int | None]  # of the run whose output was read, and of its server
     conditions: RoundConditions

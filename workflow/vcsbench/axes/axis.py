@@ -19,7 +19,10 @@ from vcsbench.storages.file_trees import OddPaths
 
 @dataclass(frozen=True, eq=False)
 class Environment:
-    """The configuration and this machine, with repositories, builds and server configurations by name."""
+    """The configuration and this machine, with repositories, builds and server configurations by name.
+
+    `is_elsewhere`: the nodes of a cluster measure, or this is one of them.
+    """
 
     config: Config
     machine: Machine
@@ -27,6 +30,7 @@ class Environment:
     sources: Mapping[str, Source]
     builds: Mapping[str, Build]
     servers: list[str]
+    is_elsewhere: bool = False
 
     @cache  # noqa: B019 - there is one of it
     def revisions(self, repo: str) -> int:

@@ -23,6 +23,7 @@ from vcsbench.programs import (
     SUBVERSION,
     Programs,
     binaries,
+    linked_digest,
     missing_server_file,
     path_of,
     programs_in,
@@ -177,20 +178,37 @@ def _why_no_httpd(build: Build, machine: Machine) -> str:
 
 
 def binaries_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
-    """Return digests of the client's and the server's programs and of their Subversion libraries.
+    """Return digests of the client's and the server's programs and of their Subversion libraries."""
+    build = _build(axes.get(BUILD_AXIS, ""), env)
+    clients, kind = _digested_programs(build, draft, env)
+    return {**binaries(build.client, clients, build.server, kind)}
+
+
+def linked_of(axes: Mapping[str, str], draft: Recipe, env: Environment) -> dict[str, str]:
+    """Return digests of all libraries of client and server: with another libc, it is another measurement."""
+    build = _build(axes.get(BUILD_AXIS, ""), env)
+    clients, kind = _digested_programs(build, draft, env)
+    linked = {"client": linked_digest(build.client, clients)}
+    if kind:
+        linked["server"] = linked_digest(build.server, (kind,))
+    return linked
+
+
+def _digested_programs(
+    build: Build, draft: Recipe, env: Environment
+) -> tuple[tuple[str, ...], str]:
+    """Return the programs of a cell's client, and the kind of its server, that get digests.
 
     A conda environment has none: its folder's name has a digest of its file, and Snakemake measures
     again after it deploys one.
     """
-    build, machine = _build(axes.get(BUILD_AXIS, ""), env), env.machine
 
     def has_digests(side: Programs) -> bool:
-        return not build.has_made(side) if side.prefix else not machine.deployed
+        return not build.has_made(side) if side.prefix else not env.machine.deployed
 
     clients = programs_in(draft["argv"]) if has_digests(build.client) else ()
-    clients = (*clients, *draft.get("needs", []))
     kind = draft["access"]["server"] if has_digests(build.server) else ""
-    return {**binaries(build.client, clients, build.server, kind)}
+    return (*clients, *draft.get("needs", [])), kind
 
 
 def _build(value: str, env: Environment) -> Build:

@@ -100,12 +100,24 @@ class Flag(enum.StrEnum):
     IO_UNKNOWN = ("io-unknown",
         "The kernel did not report the bytes that a process read or wrote.",
         "Allow tracing, and in a container CAP_SYS_PTRACE. Reads and output were not checked.")
+    CACHED_BELOW = ("cached-below",
+        "A cold run read from a loop device or RAM disk, whose blocks are in memory.",
+        "Use a storage on a disk, or measure it without the cache state `cold`.", INVALID_RUN)
     RESIDENCY_UNKNOWN = ("residency-unknown",
         "The kernel did not report how much of the repository was in memory, or nothing of it after a run.",
         "Run as the user who owns the copies, on a kernel that allows cachestat or mincore.")
     OTHER_LIBRARIES = ("other-libraries",
         "Client or server loaded Subversion's libraries from outside of its build.",
         "Install the build with a run path (rpath), or set its `library_path` in `builds`.", INVALID_RUN)
+    LIBRARIES_DIFFER = ("libraries-differ",
+        "Client or server had another program or library in memory than in most rounds of the cell.",
+        "Compare `mapped` in the contexts of its rounds, and measure the cell again.", INVALID_RUN)
+    TOO_FEW_FLUSHES = ("too-few-flushes",
+        "The load made fewer flushes of the disk than revisions.",
+        "Remove a preloaded library such as eatmydata, and mount the storage with barriers.", INVALID_RUN)
+    FLUSHES_UNKNOWN = ("flushes-unknown",
+        "The kernel counts no flushes of this disk, so the load may have skipped its own.",
+        "Make sure that nothing such as eatmydata is preloaded (`mapped` in the context).")
     LIBRARIES_UNKNOWN = ("libraries-unknown",
         "The client's libraries are unknown: it is static, or nothing can trace it.",
         "Make sure that the build is the one that its name says.")

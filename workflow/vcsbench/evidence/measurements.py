@@ -150,7 +150,7 @@ def collect(
                 for run in of_cell_round:
                     run |= run_columns.trace_columns(traces.get(path, {}))
             runs += [common | run for run in of_cell_round]
-    frame, fixed = separate_fixed_cost(_frame_of_runs(runs, axes), axes)
+    frame, fixed = separate_fixed_cost(_flag_other_libraries(_frame_of_runs(runs, axes)), axes)
     if not frame.empty:
         frame["flags"] = _flags(frame, axes, thresholds["min_run_s"])
     fixed = fixed.assign(flags=fixed["flags"].map(flags.joined))
@@ -177,6 +177,7 @@ def _frame_of_runs(runs: Sequence[Columns], axes: Sequence[str]) -> pd.DataFrame
     """
     first = ["cell", *axes, "round", "run", *TIMES, "client_peak_memory_bytes"]
     last = ["work", "client", "client_version", "server", "server_version", "binaries"]
+    last += ["client_mapped", "server_mapped"]
     last += ["set_aside", "copy", "order", "seed", "scale", "storage_kind", "host", "started_at"]
     last += ["cell_round_started_at", "waited_s", "cell_round_s", "flags"]
     names = dict.fromkeys(itertools.chain.from_iterable(runs))
@@ -235,6 +236,7 @@ def _columns_of_run(
         *judgement.judge(of_run, run.elapsed_s, limits),
         *context.get("flags", []),
         *run_columns.build_flags(context),
+        *_storage_flags(of_run, context),
         *["mean-cpu"] * run.mean_cpu,
         *["saturated"] * (share > limits["max_cpu_share"] * context["host"]["cores"]),
     ]
@@ -269,6 +271,23 @@ def _columns_of_run(
     }
 
 
+def _storage_flags(run: RunRecord, context: Context) -> list[str]:
+    """Return the flags of a run by the disks below its storage, its working copy or tree, and its output."""
+    words: list[str] = []
+    subjects: list[Mapping[str, Any]] = [context.get("working_copy", {}), context.get("tree", {})]
+    places = [context.get("storage", {}), *(subject.get("filesystem", {}) for subject in subjects)]
+    is_cold = run.get("promises", {}).get("os") == "cold"
+    # A file system that vcsbench made has a flag of its own: its image is read without the page cache.
+    if is_cold and any(place.get("cached_below") and not place.get("made") for place in places):
+        words.append(flags.Flag.CACHED_BELOW)
+    revisions, flushes = same_work.flushed_revisions(run, context), same_work.flushes(run, context)
+    if revisions and flushes is None:
+        words.append(flags.Flag.FLUSHES_UNKNOWN)
+    elif revisions and flushes is not None and flushes < revisions:
+        words.append(flags.Flag.TOO_FEW_FLUSHES)
+    return words
+
+
 def _columns_of_cell_round(context: Context) -> Columns:
     took, storage = context.get("took", {}), context.get("storage") or {}
     attempts = [attempt["runs"] for attempt in context.get("set_aside", [])]
@@ -298,6 +317,24 @@ def _why_missing(logs: Path, cell: str, number: int) -> str:
     except OSError:
         text = ""
     return text.split("\n")[-1].strip() or "it was not measured: the workflow ended before its turn"
+
+
+def _flag_other_libraries(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add a flag to runs whose client or server had other libraries than most runs of their cell.
+
+    Without a majority, all of them get it: nobody knows which ones the label means.
+    """
+    others: set[object] = set()
+    for _, rows in frame.groupby(["cell", "host"], sort=False):
+        for name in ("client_mapped", "server_mapped"):
+            known = rows[name][rows[name] != ""]
+            if known.nunique() > 1:
+                others.update(known.index.difference(list(same_work.majority(known.to_dict()))))
+    words = [
+        [*before, flags.Flag.LIBRARIES_DIFFER] if index in others else before
+        for index, before in frame["flags"].items()
+    ]
+    return frame.assign(flags=pd.Series(words, index=frame.index, dtype=object))
 
 
 def _flags(frame: pd.DataFrame, axes: Sequence[str], min_run_s: float) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -127,15 +129,25 @@ def trace_columns(trace: CellTrace) -> Columns:
 
 
 def build_columns(context: Context) -> dict[str, str]:
-    """Return path and version of each side's program, and `binaries`, a digest with their loaded
-    libraries."""
+    """Return path and version of each side's program, and digests of binaries.
+
+    `binaries` has both programs and their Subversion libraries, `client_mapped` and `server_mapped` all files
+    in the memory of one side; "" if they are unknown.
+    """
     build = context.get("build")
     columns = {"binaries": build["digest"] if build else ""}
     for name in ("client", "server"):
         side = build and (build["client"] if name == "client" else build["server"])
         columns[name] = side["program"] if side else ""
         columns[f"{name}_version"] = side["version"] if side else ""
+        mapped = side.get("mapped") if side else None
+        columns[f"{name}_mapped"] = _mapped_digest(mapped) if mapped else ""
     return columns
+
+
+def _mapped_digest(mapped: Mapping[str, str]) -> str:
+    lines = sorted(f"{os.path.basename(path)} {digest}" for path, digest in mapped.items())
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def build_flags(context: Context) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from vcsbench.axes import axis_of
 from vcsbench.measure.work import UNCHECKED
 from vcsbench.records import Context, RunRecord
+from vcsbench.storages.filesystems import IN_MEMORY
 
 OTHER, UNKNOWN = REFUSED = "other-work", "work-unknown"
 FIRST = ("revisions", "paths", "changes", "nodes", "files", "directories", "symlinks", "lines")
@@ -24,6 +25,10 @@ WRITTEN_TOLERANCE_BYTES = 1024
 # A server sends less than the client writes, because it compresses: text of files by at most 1:1,000, and
 # messages of a log not at all, unless the command prints changes of files.
 SENT_SHARE, PRINTED_SENT_SHARE, FILES_SENT_SHARE = 0.5, 0.02, 0.0005
+# The kind of work of a command that commits revisions, and the option with which it flushes none of them.
+LOADED, NO_FLUSH = "repository", "--no-flush-to-disk"
+# The cache of a disk, as in /sys/block/*/queue/write_cache.
+WRITE_BACK = "write back"
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -148,6 +153,26 @@ def has_idle_server(run: RunRecord, context: Context) -> bool:
         received = max(int(work.get("bytes", 0)), int(work.get("bytes_in_files", 0)))
         needed = max(needed, received * (PRINTED_SENT_SHARE if is_printed else FILES_SENT_SHARE))
     return sent < needed
+
+
+def flushed_revisions(run: RunRecord, context: Context) -> int:
+    """Return the number of revisions that a run committed, each with a flush to the disk; otherwise 0."""
+    output = context.get("target_storage") or {}
+    is_on_disk = output.get("filesystem", "") not in IN_MEMORY
+    if context.get("work_kind") != LOADED or NO_FLUSH in context["argv"] or not is_on_disk:
+        return 0
+    return int(run.get("work", {}).get("youngest") or 0)
+
+
+def flushes(run: RunRecord, context: Context) -> int | None:
+    """Return the flushes of the disk during a run; None if the kernel sends none to it.
+
+    It sends flushes only to a disk with a cache that loses its content without power.
+    """
+    output = context.get("target_storage") or {}
+    if output.get("write_cache") != WRITE_BACK:
+        return None
+    return run.get("evidence", {}).get("device_flushes")
 
 
 def majority(works: Mapping[Key, str]) -> set[Key]:

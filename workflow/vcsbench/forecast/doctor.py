@@ -15,7 +15,7 @@ from vcsbench.measure.prepared_cell import read_versions
 from vcsbench.measure.server import other_servers
 from vcsbench.plan.plan import Plan
 from vcsbench.prepare.repositories import PreparedRepositories
-from vcsbench.storages import filesystems
+from vcsbench.storages import disks, filesystems
 from vcsbench.storages.filesystems import IN_MEMORY, mount_of
 from vcsbench.storages.workdir import resolve
 
@@ -158,7 +158,7 @@ def _storages(plan: Plan) -> Iterator[Check]:
 
 
 def _storage(name: str, folder: Path, plan: Plan) -> Iterator[Check]:
-    facts = filesystems.describe_storage(name, folder)
+    facts = disks.describe_storage(name, folder)
     kind = storage_label(facts, host())
     parts = [facts["filesystem"], f"on {facts['device']}", kind, facts["scheduler"]]
     text = ", ".join(filter(None, [*parts, facts["mount_options"]]))

@@ -25,14 +25,16 @@ from vcsbench.measure.runs import (
     Captured,
     Hyperfine,
     capture,
-    client_libraries,
+    files_of_client,
+    files_of_server,
     read_export,
-    server_libraries,
+    subversion_libraries,
 )
 from vcsbench.measure.syscalls import count_locks
 from vcsbench.measure.work import KINDS, UrlNormaliser, discard_output
-from vcsbench.programs import Programs, joined_digest
-from vcsbench.storages.filesystems import describe_storage, is_full
+from vcsbench.programs import Programs, digest, joined_digest
+from vcsbench.storages.disks import describe_storage
+from vcsbench.storages.filesystems import is_full
 from vcsbench.storages.workdir import WorkDir
 from vcsbench.subjects import Subject
 
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 # Layers below this system (the host of a VM, a RAID controller) are assumed to cache reads this long.
 DISCARDED_RUN_S = 3600
 
+# Libraries that the loader adds to all programs.
+PRELOADED = "/etc/ld.so.preload"
 
 class CellRound:
     """One round of a cell, by its recipe. `folder` is a private folder.
@@ -318,6 +322,7 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
     facts: SubjectFacts = {}
     for subject in cell.subjects:
         facts |= subject.facts()
+    targets = Path(recipe["targets"])
     server, pid = cell.server, runs[-1]["evidence"].get("server_pid") if runs else None
     served: dict[str, object] | None = None
     if server:
@@ -344,8 +349,10 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
         "host": host(),
         "targets": recipe["targets"],
         "storage": describe_storage(place["name"], WorkDir(place["path"], os.getcwd()).make()),
+        "target_storage": describe_storage("", targets) if recipe["targets"] else None,
         "versions": cell.versions,
         "build": _build_facts(cell, captured),
+        "preloaded": read(PRELOADED).split(),
         **facts,
         "work_kind": recipe["work_kind"],
         "conditions": conditions(),
@@ -355,23 +362,37 @@ def describe(cell: PreparedCell, runs: list[RunRecord], captured: Captured | Non
 
 
 def _build_facts(cell: PreparedCell, captured: Captured | None) -> BuildFacts:
-    def side(
-        program: str, version: str, places: list[str], libraries: list[str] | None
-    ) -> BuildSide:
-        files.extend([program, *(libraries or ())])
-        return {"program": program, "version": version, "places": places, "libraries": libraries}
-
-    files: list[str] = []
+    """Return the programs of client and server, with a digest of each file that they have mapped."""
     program, name = cell.argv[0], os.path.basename(cell.argv[0])
-    libraries = captured.libraries if captured else None
-    if not name.startswith("svn"):
-        libraries = None
-    elif libraries is None:
-        libraries = client_libraries(cell.idle_argv or cell.argv, cell.environment)
-    client, served = side(program, cell.versions[name], cell.client.places, libraries), None
-    if (server := cell.server) and server.pid:
+    is_subversion = name.startswith("svn")
+    mapped = captured.mapped if captured else None
+    # Another run of a client that is not Subversion's could change the tree that it works on.
+    if mapped is None and is_subversion:
+        mapped = files_of_client(cell.idle_argv or cell.argv, cell.environment)
+    client = _side(program, cell.versions[name], cell.client.places, mapped)
+    if not is_subversion:
+        client["libraries"] = None
+    sides, served = [client], None
+    server = cell.server
+    if server and server.pid:
         version = server.subversion_version(cell.versions[server.kind])
-        libraries = server_libraries(server.pid)
-        served = side(server.argv[0], version, server.programs.places, libraries)
-    build = cell.recipe["build"]["name"]
-    return {"name": build, "client": client, "server": served, "digest": joined_digest(files)}
+        mapped = files_of_server(server.pid)
+        served = _side(server.argv[0], version, server.programs.places, mapped)
+        sides.append(served)
+    files = [file for side in sides for file in (side["program"], *(side["libraries"] or ()))]
+    return {
+        "name": cell.recipe["build"]["name"],
+        "client": client,
+        "server": served,
+        "digest": joined_digest(files),
+    }
+
+
+def _side(program: str, version: str, places: list[str], mapped: list[str] | None) -> BuildSide:
+    return {
+        "program": program,
+        "version": version,
+        "places": places,
+        "libraries": subversion_libraries(mapped),
+        "mapped": None if mapped is None else {path: digest(path) for path in mapped},
+    }

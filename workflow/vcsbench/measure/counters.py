@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from vcsbench import kernel
 from vcsbench.kernel import check_result, libc, number_in, read, unescaped
+from vcsbench.storages.disks import whole_disks
 from vcsbench.storages.filesystems import Mount, block_folders, mount_of
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -104,19 +105,10 @@ def device_use(*paths: Path) -> Counts:
         return dict.fromkeys(names)
     reads, sectors_read, sectors_written = (sum(row[i] for row in stats) for i in (0, 2, 6))
     # Flushes are counted for whole disks only, not for partitions and devices that lie on others.
-    disks = rows(set().union(*map(_disks, folders)))
+    disks = rows(set().union(*map(whole_disks, folders)))
     flushes = [row[FLUSHES] for row in disks if len(row) > FLUSHES]
     counts = (sectors_read * 512, sectors_written * 512, reads, sum(flushes) if flushes else None)
     return dict(zip(names, counts, strict=True))
-
-
-@cache
-def _disks(folder: str) -> frozenset[str]:
-    """Return the disks of a partition, or below a device of LVM, LUKS or RAID."""
-    path = os.path.realpath(folder)
-    disk = os.path.dirname(path) if os.path.exists(f"{path}/partition") else path
-    below = glob.glob(f"{disk}/slaves/*")
-    return frozenset().union(*map(_disks, below)) if below else frozenset([disk])
 
 
 def sync_seconds(path: Path) -> float:

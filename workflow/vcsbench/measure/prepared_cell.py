@@ -33,6 +33,7 @@ from vcsbench.programs import (
     server_file,
     server_files,
 )
+from vcsbench.storages.disks import check_same_disks
 from vcsbench.subjects import CLIENT_NUMBER, Subject, Target, Words, strategies
 from vcsbench.subjects.repository import EMPTY, Dump, FreshRepository, Repository
 from vcsbench.subjects.tree import BuiltTree, Tree
@@ -122,6 +123,9 @@ class PreparedCell:
 
         `stack` takes the clean-up. Raise UserError if something differs from the recipe.
         """
+        # In a guest, the storage is a mount of the host's files.
+        if not self.recipe.get("is_in_guest"):
+            check_same_disks(self.recipe.get("disks", {}))
         for subject in self.subjects:
             subject.check()
             stack.callback(subject.discard)

@@ -29,7 +29,9 @@ HOOK = (
 )
 # A command waits at a pipe until it is traced: a short one would end before that.
 GATE = 'read -r go < "$0"; exec "$@"'
-LIBRARY = re.compile(r"(/\S*/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/\s]*)$", re.MULTILINE)
+# A file that is mapped executable, with its path: a program, a library, or a preloaded library.
+MAPPED = re.compile(r"^\S+ r-x\S+ \S+ \S+ [1-9]\d* +(/.*)$", re.MULTILINE)
+SUBVERSION_LIBRARY = re.compile(r"/(?:libsvn_[^/\s]*\.so|mod_dav_svn\.so)[^/]*$")
 LIBRARIES_LIMIT_S, LIBRARIES_TRIES = 60, 3
 UNITS = {
     "second": 1.0,
@@ -223,16 +225,16 @@ def _run_of_version_2(run: Mapping[str, Any]) -> Run:
 
 
 class Captured(NamedTuple):
-    """The fingerprint of a run, its I/O as the kernel counts it, its peak memory, and its libraries.
+    """The fingerprint of a run, its I/O as the kernel counts it, its peak memory, and its mapped files.
 
-    `peak_bytes` is None if the kernel allows no tracing, `libraries` also if the run loads none of
-    Subversion's. The counts of `io` are None if they cannot be read.
+    `peak_bytes` and `mapped` are None if the kernel allows no tracing. The counts of `io` are None if they
+    cannot be read.
     """
 
     work: Fingerprint
     io: dict[str, int | None]
     peak_bytes: int | None = None
-    libraries: list[str] | None = None
+    mapped: list[str] | None = None
 
 
 def capture(
@@ -298,7 +300,7 @@ def capture(
         printed = " ".join(processes.last_lines(log, 3)) or "it printed no error"
         how = processes.how_it_ended(process.returncode)
         raise ProgramError(f"{os.path.basename(command.argv[0])} {how}: {printed}")
-    return Captured(work, io, tracer.peak_bytes, mapped_libraries(tracer.maps) or None)
+    return Captured(work, io, tracer.peak_bytes, mapped_files(tracer.maps))
 
 
 SEIZE, CONT, DETACH = 0x4206, 7, 17
@@ -363,10 +365,10 @@ def _ptrace(request: int, pid: int, data: int) -> bool:
     return int(libc.ptrace(request, pid, None, data)) == 0 or ctypes.get_errno() not in refused
 
 
-def client_libraries(argv: Sequence[str], environment: Mapping[str, str]) -> list[str] | None:
-    """Return the libraries of Subversion that a command loads in an untimed run, which may fail.
+def files_of_client(argv: Sequence[str], environment: Mapping[str, str]) -> list[str] | None:
+    """Return the files that a command maps in an untimed run, which may fail.
 
-    Return None if the program is static, or if the kernel allows no tracing.
+    Return None if the kernel allows no tracing.
     """
     null = subprocess.DEVNULL
     # On a busy machine, a short run may end before the trace begins.
@@ -378,13 +380,23 @@ def client_libraries(argv: Sequence[str], environment: Mapping[str, str]) -> lis
         process.wait()
         if tracer.maps:
             break
-    return mapped_libraries(tracer.maps) or None
+    return mapped_files(tracer.maps)
 
 
-def server_libraries(pid: int) -> list[str]:
+def files_of_server(pid: int) -> list[str] | None:
     family = processes.family(pid)
-    return mapped_libraries("\n".join(processes.read_of(member, "maps") for member in family))
+    return mapped_files("\n".join(processes.read_of(member, "maps") for member in family))
 
 
-def mapped_libraries(maps: str) -> list[str]:
-    return sorted({os.path.realpath(path) for path in set(LIBRARY.findall(maps))})
+def mapped_files(maps: str) -> list[str] | None:
+    """Return the programs and libraries in the text of /proc/PID/maps; None if it has none.
+
+    Files that are mapped as data, such as a database of SQLite, belong to no program.
+    """
+    return sorted(set(MAPPED.findall(maps))) or None
+
+
+def subversion_libraries(mapped: Sequence[str] | None) -> list[str] | None:
+    """Return Subversion's libraries of mapped files; None if these are unknown, or have none (static)."""
+    libraries = [os.path.realpath(path) for path in mapped or () if SUBVERSION_LIBRARY.search(path)]
+    return sorted(set(libraries)) or None

@@ -9,13 +9,14 @@ from typing import NamedTuple, cast
 from vcsbench import isolation
 from vcsbench.axes import AXES, axis_of
 from vcsbench.axes.axis import Environment
-from vcsbench.axes.client_server import binaries_of
+from vcsbench.axes.client_server import binaries_of, linked_of
 from vcsbench.config.study import Command, Study
 from vcsbench.modules import cell_code
 from vcsbench.plan.grid import CellSpec
 from vcsbench.programs import server_files_digest
 from vcsbench.records import Promises, Recipe
 from vcsbench.sources import is_private
+from vcsbench.storages.disks import storage_identity
 from vcsbench.storages.filesystems import lacks_journal
 from vcsbench.storages.workdir import resolve
 
@@ -30,6 +31,7 @@ OWN, USER, SHARED = "own", "user", "shared"
 NOT_TRACED = ("study", "cell", "axes", "state", "runs", "clearing", "time_limit_s", "digest")
 
 _files_digest = cache(server_files_digest)
+_identity = cache(storage_identity)
 
 
 def draft_recipe(study: Study, axes: Mapping[str, str], env: Environment) -> Recipe:
@@ -90,8 +92,12 @@ def recipe_of(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         "code": cell_code(draft),
         "server_files_digest": _files_digest(server_folder, files) if files else "",
         "binaries": binaries_of(cell.axes, draft, env),
+        "linked": linked_of(cell.axes, draft, env),
         "targets": _target_folder(draft, env),
     }
+    # The nodes of a cluster have disks of their own. They have to agree on the digest.
+    if not env.is_elsewhere:
+        recipe["disks"] = {folder: _identity(folder) for folder in _folders(recipe, env)}
     return {**recipe, "digest": recipe_digest(recipe)}
 
 
@@ -115,6 +121,16 @@ def _target_folder(draft: Recipe, env: Environment) -> str:
         location = "scratch" if lacks_journal(storage) else "storage"
     folder = env.config.settings.scratch if location == "scratch" else storage
     return str(resolve(folder, env.root))
+
+
+def _folders(recipe: Recipe, env: Environment) -> list[str]:
+    """Return the folders whose disks take part in a measurement."""
+    folders = [str(resolve(recipe["storage"]["path"], env.root))]
+    filesystem = recipe.get("filesystem", {})
+    # In a guest, the folder exists only there.
+    if "guest" not in filesystem:
+        folders += [folder for folder in (recipe["targets"], filesystem.get("root")) if folder]
+    return sorted({*folders})
 
 
 def _defaults(

@@ -293,6 +293,7 @@ def open_environment(
         sources={name: sources.open_source(name, d, place) for name, d in definitions.items()},
         builds=BuildReader(builds, config.root, config.error).read(),
         servers=server_names(config.root),
+        is_elsewhere=is_cluster or bool(config.settings.blocks),
     )
 
 

@@ -14,11 +14,11 @@ from vcsbench import processes
 from vcsbench.errors import UserError
 from vcsbench.isolation import is_allowed, unshare_mounts
 from vcsbench.kernel import libc, read
+from vcsbench.storages.disks import describe_storage
 from vcsbench.storages.file_trees import remove_path
 from vcsbench.storages.filesystems import (
     IN_MEMORY,
     check_mounted,
-    describe_storage,
     free_bytes,
     mount_of,
 )

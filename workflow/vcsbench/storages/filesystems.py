@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from vcsbench import kernel
 from vcsbench.errors import FULL, UserError, full_errno
 from vcsbench.files import why_no_file
-from vcsbench.kernel import read, unescaped
+from vcsbench.kernel import unescaped
 
 if TYPE_CHECKING:
     from vcsbench.machine import Machine
-    from vcsbench.records import StorageFacts
 
 # Their files are only in memory: they cannot be cold.
 IN_MEMORY = ("tmpfs", "ramfs")
@@ -101,23 +100,6 @@ def check_mounted(folder: Path, expected: Sequence[str], since: str, remedy: str
         )
 
 
-def describe_storage(name: str, path: Path) -> StorageFacts:
-    """Return a storage's file system, device, mount options, I/O scheduler and free space."""
-    mount = mount_of(path)
-    scheduler = _queue(path, "scheduler")
-    chosen = re.search(r"\[(.+?)\]", scheduler)  # none [mq-deadline] kyber
-    return {
-        "name": name,
-        "path": str(path),
-        "filesystem": mount.filesystem,
-        "device": mount.device,
-        "rotational": {"1": True, "0": False}.get(_queue(path, "rotational")),
-        "mount_options": mount.options,
-        "scheduler": chosen[1] if chosen else scheduler,
-        "free_bytes": free_bytes(path),
-    }
-
-
 def storage_kind(filesystem: str, is_rotational: bool | None) -> str:
     """Return `RAM`, `spinning disk`, `SSD`, or "" if unknown. A virtual disk may claim either."""
     if filesystem in IN_MEMORY:
@@ -177,11 +159,6 @@ def block_folders(path: str | Path) -> set[str]:
     name = os.path.basename(os.path.realpath(folder))
     devices = next(BTRFS.glob(f"*/devices/{name}"), None)
     return {*map(os.path.realpath, devices.parent.iterdir())} if devices else {folder}
-
-
-def _queue(path: Path, name: str) -> str:
-    block = block_folder(path)
-    return read(f"{block}/queue/{name}") or read(f"{block}/../queue/{name}")
 
 
 def is_full(folder: str | Path) -> bool:
