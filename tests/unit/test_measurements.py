@@ -357,8 +357,8 @@ def test_flag_of_cold_run_on_a_disk_in_memory(tmp_path, cell, change, is_flagged
 @pytest.mark.parametrize(
     ("changes", "flag"),
     [
-        ({"flushes": 30}, ""),
-        ({"flushes": 29}, Flag.TOO_FEW_FLUSHES),
+        ({"flushes": 120}, ""),
+        ({"flushes": 119}, Flag.TOO_FEW_FLUSHES),
         ({"flushes": 0}, Flag.TOO_FEW_FLUSHES),
         ({"flushes": None}, Flag.FLUSHES_UNKNOWN),
         ({"flushes": 0, "write_cache": "write through"}, Flag.FLUSHES_UNKNOWN),
@@ -367,7 +367,7 @@ def test_flag_of_cold_run_on_a_disk_in_memory(tmp_path, cell, change, is_flagged
         ({"flushes": 0, "work_kind": "tree"}, ""),
     ],
 )
-def test_flag_of_load_with_fewer_flushes_than_revisions(tmp_path, changes, flag):
+def test_flag_of_load_with_too_few_flushes(tmp_path, changes, flag):
     study = make_study(tmp_path, axes=ONE_CELL, rounds=1)
     facts = {
         "work_kind": "repository",

@@ -124,6 +124,26 @@ def test_make_copies_includes_spacers_in_space(into):
     assert copied(into) == []
 
 
+def test_copies_with_another_fragmentation_are_made_again(into):
+    variants, folder = [VARIANTS[2]], WorkDir(into.parent, into).path
+
+    def made():
+        return [path.stat().st_ino for path in sorted(folder.rglob("repositories/*/format"))]
+
+    make(into, *variants)
+    first = made()
+    make(into, *variants)
+    assert made() == first
+    missing = missing_copies(folder, variants, 2, fragmentation_kib=1)
+    assert {number for _, number in missing} == {1, 2}
+    make(into, *variants, fragmentation=1)
+    assert missing_copies(folder, variants, 2, fragmentation_kib=1) == {}
+    assert missing_copies(folder, variants, 2, fragmentation_kib=0).keys() == missing.keys()
+    assert missing_copies(folder, variants, 2) == {}
+    record = json.loads(metadata_file(copy_path(folder, variants[0].name, 2)).read_text())
+    assert record["fragmentation_kib"] == 1
+
+
 # Verification
 
 

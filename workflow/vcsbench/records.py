@@ -134,6 +134,7 @@ class Recipe(TypedDict, total=False):
     server_files_digest: str
     binaries: dict[str, str]
     linked: dict[str, str]  # digests of the libraries of client and server
+    fragmentation_kib: float
     disks: dict[str, list[str]]  # by folder (storages.disks.storage_identity); missing on a cluster
     targets: str
     digest: str
@@ -334,6 +335,7 @@ class RepositoryFacts(RecipeRepository, total=False):
     packed_shards: int
     files: int
     bytes: int
+    fragmentation_kib: float
     tree: str
     folder: str
     notes: list[str]

@@ -113,7 +113,7 @@ class Flag(enum.StrEnum):
         "Client or server had another program or library in memory than in most rounds of the cell.",
         "Compare `mapped` in the contexts of its rounds, and measure the cell again.", INVALID_RUN)
     TOO_FEW_FLUSHES = ("too-few-flushes",
-        "The load made fewer flushes of the disk than revisions.",
+        "The load flushed the disk less often than its commits do.",
         "Remove a preloaded library such as eatmydata, and mount the storage with barriers.", INVALID_RUN)
     FLUSHES_UNKNOWN = ("flushes-unknown",
         "The kernel counts no flushes of this disk, so the load may have skipped its own.",

@@ -280,10 +280,10 @@ def _storage_flags(run: RunRecord, context: Context) -> list[str]:
     # A file system that vcsbench made has a flag of its own: its image is read without the page cache.
     if is_cold and any(place.get("cached_below") and not place.get("made") for place in places):
         words.append(flags.Flag.CACHED_BELOW)
-    revisions, flushes = same_work.flushed_revisions(run, context), same_work.flushes(run, context)
-    if revisions and flushes is None:
+    least, flushes = same_work.least_flushes(run, context), same_work.flushes(run, context)
+    if least and flushes is None:
         words.append(flags.Flag.FLUSHES_UNKNOWN)
-    elif revisions and flushes is not None and flushes < revisions:
+    elif flushes is not None and flushes < least:
         words.append(flags.Flag.TOO_FEW_FLUSHES)
     return words
 

@@ -95,6 +95,9 @@ def recipe_of(cell: CellSpec, draft: Recipe, env: Environment) -> Recipe:
         "linked": linked_of(cell.axes, draft, env),
         "targets": _target_folder(draft, env),
     }
+    if "repository" in draft:
+        # It decides where the files of the copies lie.
+        recipe["fragmentation_kib"] = env.config.settings.fragmentation_kib
     # The nodes of a cluster have disks of their own. They have to agree on the digest.
     if not env.is_elsewhere:
         recipe["disks"] = {folder: _identity(folder) for folder in _folders(recipe, env)}

@@ -170,7 +170,9 @@ def make_copies(
             incomplete = path.name.endswith(".new") or not read_metadata(copy) or not copy.exists()
             if _COPY_NAME.fullmatch(path.name) and incomplete:
                 workdir.remove(REPOSITORIES, path.name)
-        missing = missing_copies(workdir.path, variants, copies)
+        missing = missing_copies(
+            workdir.path, variants, copies, fragmentation_kib=fragmentation_kib
+        )
         jobs = {}
         for variant, number in missing:
             paths = [copy_path(workdir.path, variant.name, n) for n in range(1, copies + 1)]
@@ -262,6 +264,7 @@ def _make_batch(
                     "packed_shards": shape.packed,
                     "files": len(job.files),
                     "bytes": sum(file.size for file in job.files),
+                    "fragmentation_kib": fragmentation_kib,
                     "digest": content.digest,
                     "state": content.state,
                     "copy": copy,

@@ -34,6 +34,7 @@ class PreparedRepositories:
     - `folders`: the configured folder of each storage.
     - `copies`: the number of copies of each variant. `root`: the checkout.
     - `dumps`: the number of revisions of each dump file that cells read, by repository.
+    - `fragmentation_kib`: the spacers between the files of copies.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class PreparedRepositories:
         copies: int,
         root: Path,
         dumps: Mapping[str, int] | None = None,
+        fragmentation_kib: float = 0,
     ) -> None:
         self.needed = {name: sorted(variants) for name, variants in sorted(needed.items())}
         self.storages = list(self.needed)
@@ -50,6 +52,7 @@ class PreparedRepositories:
         self.copies = copies
         self.root = root
         self.dumps = dumps or {}
+        self.fragmentation_kib = fragmentation_kib
         self._now = datetime.datetime.now(datetime.UTC).isoformat()
 
     def workdir(self, storage: str) -> WorkDir:
@@ -140,7 +143,9 @@ class PreparedRepositories:
     @cache  # noqa: B019 - one instance
     def missing(self, storage: str) -> dict[tuple[Variant, int], str]:
         workdir = self.workdir(storage).path
-        missing = missing_copies(workdir, self.needed[storage], self.copies, SAMPLED_FILES)
+        missing = missing_copies(
+            workdir, self.needed[storage], self.copies, SAMPLED_FILES, self.fragmentation_kib
+        )
         record = cast("CopiesRecord", read_sealed(self.copies_record(storage)))
         if missing and record.get("place") == str(workdir):
             check_copies_mounted(record)
@@ -160,11 +165,16 @@ def has_dump(record: LoadRecord, revisions: int) -> bool:
 
 
 def missing_copies(
-    workdir: Path, variants: Sequence[Variant], copies: int, files: float = math.inf
+    workdir: Path,
+    variants: Sequence[Variant],
+    copies: int,
+    files: float = math.inf,
+    fragmentation_kib: float | None = None,
 ) -> dict[tuple[Variant, int], str]:
     """Return the missing or changed copies by variant and number, each with the reason in a clause.
 
-    About `files` files are checked, in random shards; by default all.
+    About `files` files are checked, in random shards; by default all. A copy with another `fragmentation_kib`
+    counts as missing; None is any.
     """
     paths = {
         (variant, number): copy_path(workdir, variant.name, number)
@@ -179,7 +189,11 @@ def missing_copies(
         if total > files:
             count = sum(map(fsfs.is_shard, metadata[copy].get("state", {})))
             shards = math.ceil(files / total * count)
-        if problem := problem_with(path, metadata[copy], *copy, shards):
+        problem = problem_with(path, metadata[copy], *copy, shards)
+        made_with = metadata[copy].get("fragmentation_kib")
+        if not problem and fragmentation_kib not in (None, made_with):
+            problem = f"`fragmentation_kib` was {made_with:g}"
+        if problem:
             missing[copy] = problem
     return missing
 

@@ -312,4 +312,11 @@ def _prepared_repositories(plan: Plan) -> PreparedRepositories:
             name = parts["repository"]["name"]
             dumps[name] = max(dumps.get(name, 0), last_dumped_revision(parts))
     settings = plan.config.settings
-    return PreparedRepositories(by_storage, settings.storages, settings.copies, plan.root, dumps)
+    return PreparedRepositories(
+        by_storage,
+        settings.storages,
+        settings.copies,
+        plan.root,
+        dumps,
+        settings.fragmentation_kib,
+    )
