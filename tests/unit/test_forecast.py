@@ -16,7 +16,7 @@ from vcsbench.forecast.doctor import LIMITED, MISSING, WARNING, checks, examine_
 from vcsbench.forecast.plan_report import detectable_pct
 from vcsbench.run.project import Project
 from vcsbench.statistics.noise import run_scatter
-from vcsbench.storages import disks, filesystems
+from vcsbench.storages import disks
 
 ROUNDS = 4
 STUDY = "fsfs-san-2014"

@@ -27,8 +27,8 @@ WRITTEN_TOLERANCE_BYTES = 1024
 SENT_SHARE, PRINTED_SENT_SHARE, FILES_SENT_SHARE = 0.5, 0.02, 0.0005
 # The kind of work of a command that commits revisions, and the option with which it flushes none of them.
 LOADED, NO_FLUSH = "repository", "--no-flush-to-disk"
-# svnadmin load makes 14 flushes for each revision on ext4, XFS and btrfs, and 7 on ext4 without a journal. Other
-# programs may flush the disk, too.
+# svnadmin load makes 14 flushes for each revision on ext4, XFS and btrfs, and 7 on ext4 without a journal.
+# Other programs may flush the disk, too.
 FLUSHES_PER_REVISION = 4
 # The cache of a disk, as in /sys/block/*/queue/write_cache.
 WRITE_BACK = "write back"
