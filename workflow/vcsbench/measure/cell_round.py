@@ -55,6 +55,7 @@ DISCARDED_RUN_S = 3600
 # Libraries that the loader adds to all programs.
 PRELOADED = "/etc/ld.so.preload"
 
+
 class CellRound:
     """One round of a cell, by its recipe. `folder` is a private folder.
 
